@@ -39,6 +39,33 @@ fn on_each(name: &str, test: impl Fn(&dyn Vfs, &Path)) {
     test(&FaultVfs::new(1), Path::new("/db"));
 }
 
+#[test]
+fn what_is_created_is_for_its_account_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = Folder::new("modes");
+    for (name, vfs) in [
+        ("real", &RealVfs as &dyn Vfs),
+        ("direct", &DirectVfs::new() as &dyn Vfs),
+    ] {
+        let top = folder.0.join(name);
+        let (inner, file, log, lock) = (
+            top.join("inner"),
+            top.join("file"),
+            top.join("log"),
+            top.join("lock"),
+        );
+        vfs.create_dir_all(&inner).unwrap();
+        drop(vfs.create(&file).unwrap());
+        drop(vfs.open_log(&log).unwrap());
+        drop(vfs.lock(&lock).unwrap());
+        for path in [top, inner, file, log, lock] {
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
+        }
+    }
+}
+
 fn read(vfs: &dyn Vfs, path: &Path) -> Vec<u8> {
     let file = vfs.open_read(path).unwrap();
     let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];

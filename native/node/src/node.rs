@@ -1,6 +1,7 @@
 //! The node: one database, what is known beside it, and the commands over both.
 
 use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +83,10 @@ impl From<std::io::Error> for Failure {
 /// Makes the directory, and says in it what it holds: the engine, which makes directories durable up
 /// to the first that holds something, then looks no further than here, where it may.
 fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
-    std::fs::create_dir_all(directory)?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
     let path = directory.join("FORMAT");
     match std::fs::read(&path) {
         Ok(found) if found == FORMAT => Ok(()),
@@ -95,7 +99,12 @@ fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
         }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
         _ => {
-            let mut file = std::fs::File::create(&path)?;
+            let mut file = std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)?;
             file.write_all(FORMAT)?;
             file.sync_all()?;
             Ok(std::fs::File::open(directory)?.sync_all()?)

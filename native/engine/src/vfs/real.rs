@@ -2,11 +2,15 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{AppendFile, LockGuard, LogFile, RandomRead, Vfs};
 use crate::error::{Error, Result};
+
+/// The modes of what is created, whatever the process's umask: a database is for its account alone.
+const PRIVATE_FILE: u32 = 0o600;
+const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The operating system's file system.
 ///
@@ -21,7 +25,13 @@ impl Vfs for RealVfs {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        let file = File::create(path).map_err(|error| Error::io("create", path, error))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(PRIVATE_FILE)
+            .open(path)
+            .map_err(|error| Error::io("create", path, error))?;
         Ok(Box::new(Appended::new(file, path, 0)))
     }
 
@@ -40,6 +50,7 @@ impl Vfs for RealVfs {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(PRIVATE_FILE)
             .open(path)
             .map_err(|error| Error::io("open", path, error))?;
         Ok(Box::new(Positioned::new(file, path)))
@@ -75,7 +86,11 @@ impl Vfs for RealVfs {
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        fs::create_dir_all(dir).map_err(|error| Error::io("create", dir, error))
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(PRIVATE_DIRECTORY)
+            .create(dir)
+            .map_err(|error| Error::io("create", dir, error))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -93,6 +108,7 @@ impl Vfs for RealVfs {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(PRIVATE_FILE)
             .open(path)
             .map_err(|error| Error::io("open", path, error))?;
         match file.try_lock() {
