@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 import psutil
 import pytest
 
-from tests.foundation.test_spark import FOR_BLOCKS, FOR_ENDPOINT, is_closed_to
+from tests.foundation.test_spark import FOR_BLOCKS, FOR_ENDPOINT, PY4J_COMMAND, is_closed_to
 from tests.launched import Place
 from tests.waiting import wait_until
 
@@ -35,7 +35,7 @@ def test_every_socket_is_on_loopback_and_wants_a_secret(place: Place) -> None:
         assert "none" not in kinds.values(), {
             port: found[port].cmdline() for port, kind in kinds.items() if kind == "none"
         }
-        assert set(kinds.values()) == {"postgres", "resp", "http", "spark"}
+        assert set(kinds.values()) == {"postgres", "resp", "http", "spark", "py4j"}
 
 
 def grid_watches(place: Place) -> bool:
@@ -60,8 +60,11 @@ def protection(port: int) -> str:
         return "postgres" if wants_password(port) else "none"
     if answer(port, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1"):
         return "http" if tells_strangers_nothing(port) else "none"
-    closed = is_closed_to(port, FOR_BLOCKS) and is_closed_to(port, FOR_ENDPOINT)
-    return "spark" if closed else "none"
+    if is_closed_to(port, FOR_BLOCKS) and is_closed_to(port, FOR_ENDPOINT):
+        return "spark"
+    # The gateway reads lines: what has none it waits for, without a word.
+    waits = answer(port, FOR_BLOCKS) == answer(port, FOR_ENDPOINT) == b""
+    return "py4j" if waits and is_closed_to(port, PY4J_COMMAND) else "none"
 
 
 def answer(port: int, question: bytes) -> bytes:
