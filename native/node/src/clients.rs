@@ -1,6 +1,8 @@
 //! Who is connected.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -11,7 +13,9 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: u64,
-    pub(crate) address: String,
+    pub(crate) address: SocketAddr,
+    /// Whether it has said who it is.
+    pub(crate) is_known: AtomicBool,
     pub(crate) since: Instant,
     /// What it calls itself.
     pub(crate) name: Mutex<String>,
@@ -41,25 +45,54 @@ impl Client {
 pub(crate) struct Clients {
     next: AtomicU64,
     known: Mutex<BTreeMap<u64, Arc<Client>>>,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Clients {
-    pub(crate) fn enter(&self, address: String) -> Arc<Client> {
+    pub(crate) fn enter(&self, address: SocketAddr) -> Arc<Client> {
         let client = Arc::new(Client {
             id: self.next.fetch_add(1, Ordering::Relaxed) + 1,
             address,
+            is_known: AtomicBool::new(false),
             since: Instant::now(),
             name: Mutex::default(),
             namespace: Mutex::default(),
             commands: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),
         });
+        *self.by_address.lock().entry(address.ip()).or_default() += 1;
         self.known.lock().insert(client.id, Arc::clone(&client));
         client
     }
 
     pub(crate) fn leave(&self, id: u64) {
-        self.known.lock().remove(&id);
+        let Some(client) = self.known.lock().remove(&id) else {
+            return;
+        };
+        let mut by_address = self.by_address.lock();
+        if let Entry::Occupied(mut entry) = by_address.entry(client.address.ip()) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+
+    /// How many come from an address.
+    pub(crate) fn count_from(&self, address: IpAddr) -> usize {
+        let by_address = self.by_address.lock();
+        by_address.get(&address).copied().unwrap_or(0)
+    }
+
+    /// Asks for the end of the oldest that has not said who it is. Returns whether there was one.
+    pub(crate) fn evict_stranger(&self) -> bool {
+        let known = self.known.lock();
+        let is_stranger = |client: &&Arc<Client>| {
+            let relaxed = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+            !relaxed(&client.is_known) && !relaxed(&client.is_killed)
+        };
+        let oldest = known.values().find(is_stranger);
+        oldest.is_some_and(|client| !client.is_killed.swap(true, Ordering::Relaxed))
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -43,7 +43,7 @@ impl Embedded {
         let bell = Arc::new(Bell::default());
         let ring = Box::new(Ring(Arc::clone(&bell)));
         let outbox = Outbox::new(ring, node.options.output_bytes);
-        let mut session = Session::new(node.clients.enter("embedded".into()), outbox);
+        let mut session = Session::new(node.clients.enter(([127, 0, 0, 1], 0).into()), outbox);
         session.version = 3;
         Some(Speaker {
             embedded: Arc::clone(self),

@@ -5,7 +5,8 @@
 //!
 //! - `server` — connections, event loops, groups of writes; the page of metrics.
 //! - [`resp`] — requests and replies as bytes.
-//! - `session.rs`, `clients.rs`, `outbox.rs` — a connection while it lasts.
+//! - `session.rs`, `clients.rs`, `outbox.rs` — a connection while it lasts; `in_flight.rs` — what all have
+//!   in memory.
 //! - `command` — what can be asked; `words.rs`, `time.rs`, `document.rs` read what is asked.
 //! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics, and what their places are.
 //! - `moments.rs`, `transactions.rs` — snapshots that are held, and transactions under way;
@@ -38,6 +39,7 @@ mod document;
 mod embedded;
 mod group;
 mod health;
+mod in_flight;
 mod live;
 mod log;
 mod mercator;

@@ -3,6 +3,7 @@
 //! ```text
 //! RILLBASE_NODE_TOKEN=… rillbase-node --directory DIR [--listen 127.0.0.1:6390]
 //!     [--metrics 127.0.0.1:6391] [--durability sync|buffered] [--threads N] [--clients 10000]
+//!     [--clients-per-address 4096] [--in-flight-mib 512]
 //!     [--cache-mib 64] [--memtables-mib 64] [--reserve-mib 32]
 //! ```
 //!
@@ -23,6 +24,7 @@ use signal_hook::iterator::Signals;
 
 const TOKEN: &str = "RILLBASE_NODE_TOKEN";
 const LEAST_TOKEN_BYTES: usize = 16;
+const LEAST_IN_FLIGHT_MIB: usize = 64;
 /// Room for a manifest and the unsynced end of the log, which is mostly within one segment.
 const RESERVE_MIB: u64 = 32;
 
@@ -81,7 +83,16 @@ fn options(asked: &mut Asked) -> Result<Options, String> {
         .saturating_mul(1 << 20);
     options.threads = asked.take("threads")?.unwrap_or(options.threads);
     options.clients = asked.take("clients")?.unwrap_or(options.clients);
+    options.clients_per_address = asked
+        .take("clients-per-address")?
+        .unwrap_or(options.clients_per_address);
     let mib = |bytes: Option<usize>, otherwise| bytes.map_or(otherwise, |mib| mib << 20);
+    options.in_flight_bytes = mib(asked.take("in-flight-mib")?, options.in_flight_bytes);
+    if options.in_flight_bytes < LEAST_IN_FLIGHT_MIB << 20 {
+        return Err(format!(
+            "--in-flight-mib is {LEAST_IN_FLIGHT_MIB} at least: two of the largest requests"
+        ));
+    }
     options.cache_bytes = mib(asked.take("cache-mib")?, options.cache_bytes);
     options.memtables_bytes = mib(asked.take("memtables-mib")?, options.memtables_bytes);
     Ok(options)

@@ -53,6 +53,12 @@ macro_rules! counters {
 counters! {
     connections "Connections accepted."
     refused_connections "Connections refused: too many."
+    refused_from_address "Connections refused: too many from their address."
+    evicted_strangers "Connections closed before they said who they are, since others needed room."
+    late_strangers "Connections closed because they did not say in time who they are."
+    stalled_requests "Connections closed because a request did not come whole in time."
+    stalled_readers "Connections closed because they read none of a reply in time."
+    postponed_reads "Times that a connection was not read because too much was in memory."
     slow_readers "Connections given up because they did not read."
     protocol_errors "Connections closed because of bytes that are no request."
     wrong_tokens "Attempts to come in by a wrong token."
@@ -98,6 +104,12 @@ fn of_node(node: &Node) -> Vec<Figure> {
             pushed,
         ),
         ("clients", "gauge", "Connections.", clients),
+        (
+            "in_flight_bytes",
+            "gauge",
+            "Bytes of requests and replies in memory.",
+            number(node.in_flight.bytes() as u64),
+        ),
         (
             "listeners",
             "gauge",

@@ -14,6 +14,7 @@ use crate::acks::Acks;
 use crate::answers::Answers;
 use crate::catalog::{Catalog, Hash, hash};
 use crate::clients::Clients;
+use crate::in_flight::InFlight;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::moments::Moments;
@@ -42,6 +43,7 @@ pub struct Node {
     pub(crate) values: Keyspace,
     pub(crate) live: Arc<Live>,
     pub(crate) clients: Clients,
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) metrics: Metrics,
     pub(crate) admin: Hash,
     /// Nothing new is begun.
@@ -148,6 +150,7 @@ impl Node {
             values: db.create_keyspace("values", KeyspaceOptions::default())?,
             live,
             clients: Clients::default(),
+            in_flight: InFlight::new(options.in_flight_bytes),
             metrics: Metrics::default(),
             admin: hash(options.token.as_bytes()),
             is_stopping: AtomicBool::new(false),

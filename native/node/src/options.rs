@@ -23,6 +23,10 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// More connections are refused.
     pub clients: usize,
+    /// More connections from one address are refused, unless it is that of this machine.
+    pub clients_per_address: usize,
+    /// Bytes of requests and replies in memory, of all connections together.
+    pub in_flight_bytes: usize,
     /// Threads that serve connections.
     pub threads: usize,
     /// What requests may be like.
@@ -35,7 +39,7 @@ pub struct Options {
 pub(crate) const STRANGERS: Limits = Limits {
     words: 16,
     word_bytes: 4 << 10,
-    request_bytes: 16 << 10,
+    request_bytes: 8 << 10,
 };
 
 impl Options {
@@ -50,6 +54,8 @@ impl Options {
             memtables_bytes: 64 << 20,
             reserve_bytes: 0,
             clients: 10_000,
+            clients_per_address: 4_096,
+            in_flight_bytes: 512 << 20,
             threads: cores.clamp(1, 8),
             limits: Limits {
                 words: 4096,

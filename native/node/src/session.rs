@@ -1,6 +1,8 @@
 //! What the node knows of a connection while it lasts.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crate::catalog::Namespace;
 use crate::clients::Client;
@@ -39,6 +41,8 @@ pub(crate) struct Session {
     pub(crate) awaits: Vec<Arc<Listener>>,
     /// The command that waits has waited long enough.
     pub(crate) is_late: bool,
+    /// Since when nobody has said who speaks.
+    pub(crate) unknown_since: Option<Instant>,
 }
 
 impl Session {
@@ -53,6 +57,7 @@ impl Session {
             watches: Vec::new(),
             awaits: Vec::new(),
             is_late: false,
+            unknown_since: Some(Instant::now()),
         }
     }
 
@@ -84,6 +89,9 @@ impl Session {
             Caller::Admin | Caller::Stranger => None,
         };
         *self.client.namespace.lock() = name;
+        let is_known = !matches!(caller, Caller::Stranger);
+        self.client.is_known.store(is_known, Ordering::Relaxed);
+        self.unknown_since = (!is_known).then(Instant::now);
         self.caller = caller;
     }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import select
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import redis
@@ -60,7 +62,7 @@ def test_bytes_that_are_no_request_end_the_connection_and_say_why(
 
 def test_strangers_may_not_send_much(shared_node: OwnStorageNode) -> None:
     with connected(shared_node, known=False) as connection:
-        connection.sendall(b"*2\r\n$4\r\nAUTH\r\n$100000\r\n")
+        connection.sendall(b"*2\r\n$4\r\nAUTH\r\n$9000\r\n")
         assert rest(connection).startswith(b"-ERR Protocol error: ")
 
 
@@ -105,6 +107,93 @@ def test_idle_connections_cost_others_nothing_and_more_than_the_limit_are_refuse
             pass
     finally:
         node.close()
+
+
+def test_strangers_make_room_for_those_who_say_who_they_are(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    node = OwnStorageNode(tmp_path_factory.mktemp("node"), clients=20)
+    try:
+        with ExitStack() as stack:
+            strangers = [stack.enter_context(connected(node, known=False)) for _ in range(20)]
+            wait_until(lambda: node.metric("rillbase_node_clients") >= 20, what="all to be there")
+            with node.client() as client:
+                assert client.ping()
+            wait_until(
+                lambda: len(select.select(strangers, [], [], 0)[0]) == 1,
+                what="one stranger to be sent away",
+            )
+            assert node.metric("rillbase_node_evicted_strangers_total") >= 1
+    finally:
+        node.close()
+
+
+@pytest.mark.long
+def test_who_does_not_say_who_it_is_or_says_so_no_more_is_closed(
+    shared_node: OwnStorageNode,
+) -> None:
+    with connected(shared_node, known=False) as silent, connected(shared_node) as forgetful:
+        forgetful.sendall(b"RESET\r\n")
+        assert forgetful.recv(100) == b"+RESET\r\n"
+        assert rest(silent) == b""
+        assert rest(forgetful) == b""
+    assert shared_node.metric("rillbase_node_late_strangers_total") >= 2
+
+
+def test_requests_that_never_end_take_no_more_memory_than_they_may(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    node = OwnStorageNode(tmp_path_factory.mktemp("node"), **{"in-flight-mib": 64})
+    try:
+        with ExitStack() as stack:
+            halves = [stack.enter_context(connected(node)) for _ in range(40)]
+            for half in halves:
+                half.setblocking(False)
+                half.send(b"*2\r\n$4\r\nECHO\r\n$8000000\r\n")
+
+            def has_to_wait() -> bool:
+                for half in halves:
+                    with suppress(BlockingIOError):
+                        half.send(b"x" * 100_000)
+                return node.metric("rillbase_node_postponed_reads_total") > 0
+
+            wait_until(has_to_wait, what="the memory to be taken")
+            assert node.metric("rillbase_node_in_flight_bytes") < 100_000_000
+            with node.client() as client:
+                assert client.ping(), "who has little to say is served"
+        wait_until(lambda: node.metric("rillbase_node_in_flight_bytes") < 100_000, what="an end")
+        with node.client() as client:
+            assert ask(client, "ECHO", "y" * 8_000_000) == "y" * 8_000_000
+    finally:
+        node.close()
+
+
+#: Requests that are nearly right lie between those that are, and bytes that mean nothing.
+SEEDS = range(150)
+
+
+def _noise(dice: random.Random) -> bytes:
+    words = [dice.randbytes(dice.randrange(40)) for _ in range(dice.randrange(6))]
+    request = bytearray(b"*%d\r\n" % len(words))
+    for word in [dice.choice([b"AUTH", b"HELLO", b"PING", b"RB.PUB", b"INFO"]), *words[1:]]:
+        request += b"$%d\r\n%b\r\n" % (len(word), word)
+    for _ in range(dice.randrange(4)):
+        place = dice.randrange(len(request))
+        request[place : place + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
+    return bytes(request)
+
+
+def test_no_bytes_of_a_stranger_or_of_a_client_harm_the_node(shared_node: OwnStorageNode) -> None:
+    for seed in SEEDS:
+        dice = random.Random(seed)
+        with connected(shared_node, known=dice.random() < 0.5) as connection:
+            with suppress(ConnectionError):
+                for _ in range(dice.randrange(1, 8)):
+                    connection.sendall(_noise(dice))
+                connection.shutdown(socket.SHUT_WR)
+            rest(connection)
+    with shared_node.client() as client:
+        assert client.ping()
 
 
 def test_a_listener_that_does_not_read_is_given_up_and_others_are_not(

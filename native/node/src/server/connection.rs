@@ -3,11 +3,12 @@
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 
 use super::mailbox::{Bell, Mailbox};
+use crate::in_flight::{FREE_BYTES, Share};
 use crate::node::Node;
 use crate::options::STRANGERS;
 use crate::resp::{Limits, Parser, ProtocolError};
@@ -17,6 +18,12 @@ use crate::session::{Caller, Session};
 const PIECES: usize = 4;
 /// Requests are not begun while so many bytes of replies wait.
 const UNSENT_BYTES: usize = 1 << 20;
+/// How long a stranger may take to say who it is.
+pub(super) const STRANGER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request may take to come whole, from its first byte.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the other side may read nothing of what it is sent.
+const READER_PATIENCE: Duration = Duration::from_secs(60);
 /// Buffers that are larger than this are not kept when empty.
 const KEPT_BYTES: usize = 1 << 10;
 
@@ -35,11 +42,17 @@ pub(super) enum ReadEnd {
     Empty,
     /// There may be more.
     More,
+    /// There may be more, for which there is no room now.
+    Postponed,
     /// The other side is gone.
     Closed,
 }
 
 /// A connection.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something of its own about the socket or the session"
+)]
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
@@ -53,6 +66,8 @@ pub(super) struct Connection {
     pub(super) is_ending: bool,
     /// The other side sends no more; what it has sent is answered.
     pub(super) is_closed: bool,
+    /// The other side has hung up, though what it sent may not have been read.
+    pub(super) has_hung_up: bool,
     /// The socket may have bytes that were not read.
     pub(super) is_readable: bool,
     input: Vec<u8>,
@@ -61,10 +76,26 @@ pub(super) struct Connection {
     parser: Parser,
     pub(super) output: Vec<u8>,
     sent: usize,
+    /// Since when a request has begun to come and is not whole.
+    partial_since: Option<Instant>,
+    /// Since when the other side has read nothing of what is to be sent.
+    unread_since: Option<Instant>,
+    share: Share,
+}
+
+/// Why a connection has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// It did not say who it is.
+    Stranger,
+    /// A request did not come whole.
+    Request,
+    /// It read nothing of a reply.
+    Reader,
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, session: Session, bell: Arc<Bell>) -> Self {
+    pub(super) fn new(stream: TcpStream, session: Session, bell: Arc<Bell>, share: Share) -> Self {
         Self {
             stream,
             session,
@@ -73,13 +104,40 @@ impl Connection {
             waiting: None,
             is_ending: false,
             is_closed: false,
+            has_hung_up: false,
             is_readable: true,
             input: Vec::new(),
             begin: 0,
             parser: Parser::default(),
             output: Vec::new(),
             sent: 0,
+            partial_since: None,
+            unread_since: None,
+            share,
         }
+    }
+
+    /// Which deadline it has missed.
+    pub(super) fn overdue(&self, now: Instant) -> Option<Overdue> {
+        let is_past = |since: Option<Instant>, patience| {
+            since.is_some_and(|since| now.saturating_duration_since(since) >= patience)
+        };
+        if is_past(self.session.unknown_since, STRANGER_PATIENCE) {
+            Some(Overdue::Stranger)
+        } else if self.may_begin() && is_past(self.partial_since, REQUEST_PATIENCE) {
+            // Else it may be whole, and waits for the end of the one before.
+            Some(Overdue::Request)
+        } else if is_past(self.unread_since, READER_PATIENCE) {
+            Some(Overdue::Reader)
+        } else {
+            None
+        }
+    }
+
+    /// Notes how much it has in memory.
+    fn account(&mut self) {
+        let bytes = self.input.capacity() + self.output.capacity();
+        self.share.set(bytes);
     }
 
     fn limits(&self, node: &Node) -> Limits {
@@ -103,19 +161,24 @@ impl Connection {
     /// Reads what has come, as far as there is room for it.
     pub(super) fn read(&mut self, node: &Node, scratch: &mut [u8]) -> io::Result<ReadEnd> {
         self.compact();
-        let room = self
-            .limits(node)
-            .request_bytes
-            .saturating_add(scratch.len());
+        let room = self.limits(node).request_bytes.saturating_add(FREE_BYTES);
         for _ in 0..PIECES {
-            if self.input.len() >= room {
+            let left = room.saturating_sub(self.input.len());
+            let piece = scratch.len().min(left);
+            let Some(scratch) = scratch.get_mut(..piece).filter(|_| left > 0) else {
                 return Ok(ReadEnd::More);
+            };
+            if !node.in_flight.has_room(self.input.len()) {
+                node.metrics.postponed_reads.add(1);
+                return Ok(ReadEnd::Postponed);
             }
             match self.stream.read(scratch) {
                 Ok(0) => return Ok(ReadEnd::Closed),
                 Ok(bytes) => {
                     let news = scratch.get(..bytes).unwrap_or_default();
                     self.input.extend_from_slice(news);
+                    self.partial_since.get_or_insert_with(Instant::now);
+                    self.account();
                     node.metrics.read_bytes.add(bytes as u64);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -171,6 +234,9 @@ impl Connection {
             self.begin = 0;
             self.input.clear();
             self.input.shrink_to(KEPT_BYTES);
+            self.partial_since = None;
+        } else {
+            self.partial_since = Some(Instant::now());
         }
     }
 
@@ -194,6 +260,7 @@ impl Connection {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => {
                     self.sent += bytes;
+                    self.unread_since = None;
                     node.metrics.written_bytes.add(bytes as u64);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -209,6 +276,12 @@ impl Connection {
             self.output.drain(..self.sent);
             self.sent = 0;
         }
+        if self.unsent() == 0 {
+            self.unread_since = None;
+        } else {
+            self.unread_since.get_or_insert_with(Instant::now);
+        }
+        self.account();
         self.session.outbox.set_unsent(self.unsent());
         Ok(())
     }

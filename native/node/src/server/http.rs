@@ -4,7 +4,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::health::Health;
 use crate::metrics;
@@ -34,9 +34,11 @@ fn answer(node: &Node, mut stream: TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();
     let mut piece = [0; 1024];
+    let until = Instant::now() + PATIENCE;
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read(&mut piece)?;
-        if read == 0 || request.len() > MOST_REQUEST_BYTES {
+        // However slowly it comes: others wait to be answered.
+        if read == 0 || request.len() > MOST_REQUEST_BYTES || Instant::now() > until {
             return Ok(());
         }
         request.extend_from_slice(piece.get(..read).unwrap_or_default());

@@ -30,6 +30,9 @@ use crate::node::{Failure, Node};
 /// How often what has ended is looked for.
 const TICK: Duration = Duration::from_millis(200);
 
+/// Connections are looked at for missed deadlines once in so many ticks.
+const SWEEP_TICKS: u32 = 5;
+
 /// How often watches are told of what has changed.
 const WATCH_TICK: Duration = Duration::from_millis(100);
 /// How long building an aggregate pauses when it failed.
@@ -180,6 +183,7 @@ fn tell_operator(node: &Node, health: Health) {
 /// Looks for what has ended, and how the node is, until it ends.
 fn watch(node: &Node, mailboxes: &[Arc<Mailbox>]) {
     let mut health = Health::Well;
+    let mut ticks = 0_u32;
     while !node.is_stopping() {
         std::thread::sleep(TICK);
         node.tick();
@@ -191,7 +195,9 @@ fn watch(node: &Node, mailboxes: &[Arc<Mailbox>]) {
             // Whoever starts it again finds what was acknowledged.
             node.is_stopping.store(true, Ordering::Release);
         }
-        if node.has_revoked.swap(false, Ordering::AcqRel) {
+        ticks = ticks.wrapping_add(1);
+        let is_due = ticks.is_multiple_of(SWEEP_TICKS);
+        if node.has_revoked.swap(false, Ordering::AcqRel) || is_due {
             mailboxes.iter().for_each(|mailbox| mailbox.sweep());
         }
     }

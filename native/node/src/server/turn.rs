@@ -6,7 +6,7 @@
 //! with them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::connection::{Connection, ReadEnd, Waiting};
 use super::worker::Worker;
@@ -15,6 +15,8 @@ use crate::group::Pending;
 use crate::node::Node;
 use crate::resp::Reply;
 
+/// When a connection that was not read for lack of room is read again.
+const POSTPONED: Duration = Duration::from_millis(20);
 /// A group has no more writes.
 const MOST_WRITES: usize = 4096;
 
@@ -77,6 +79,14 @@ impl Worker {
             match connection.read(&self.node, &mut self.scratch) {
                 Ok(ReadEnd::Empty) => connection.is_readable = false,
                 Ok(ReadEnd::More) => {}
+                // Nobody waits for what there is no room for.
+                Ok(ReadEnd::Postponed) if connection.has_hung_up => self.close(token),
+                Ok(ReadEnd::Postponed) => {
+                    // Its deadline brings it back.
+                    connection.is_readable = false;
+                    let again = Instant::now() + POSTPONED;
+                    self.postponed.insert((again, token));
+                }
                 Ok(ReadEnd::Closed) => {
                     connection.is_readable = false;
                     connection.is_closed = true;

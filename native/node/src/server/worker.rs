@@ -2,27 +2,33 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
+use socket2::{SockRef, TcpKeepalive};
 
-use super::connection::Connection;
+use super::connection::{Connection, Overdue};
 use super::mailbox::{Arrival, Bell, Mailbox};
 use super::moves::Duty;
+use crate::in_flight::Share;
 use crate::log;
 use crate::node::Node;
 use crate::outbox::Outbox;
-use crate::session::{Caller, Session};
+use crate::session::Session;
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 /// Connections are numbered from here on.
 const FIRST: usize = 2;
-/// How long a stranger may take to say who it is.
-const STRANGER_PATIENCE: Duration = Duration::from_secs(10);
+/// So many connections more than the limit are accepted while strangers make room for them.
+const MOST_MAKING_ROOM: usize = 64;
+/// A connection that nothing was heard of for a while is asked whether it is there.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(15), 4);
 /// How long accepting pauses when the system has no room for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long the last bytes may take to be sent when the node ends.
@@ -52,6 +58,8 @@ pub(super) struct Worker {
     /// Connections that have something to be done.
     pub(super) ready: BTreeSet<usize>,
     pub(super) deadlines: BTreeSet<(Instant, usize)>,
+    /// Connections that are read again, and when.
+    pub(super) postponed: BTreeSet<(Instant, usize)>,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -69,6 +77,7 @@ impl Worker {
             next_token: FIRST,
             ready: BTreeSet::new(),
             deadlines: BTreeSet::new(),
+            postponed: BTreeSet::new(),
             scratch: vec![0; SCRATCH_BYTES],
         })
     }
@@ -109,6 +118,7 @@ impl Worker {
             self.open_door();
             self.take_mail();
             self.take_deadlines();
+            self.take_postponed();
             self.turn();
         }
         self.part(&mut events)
@@ -120,8 +130,9 @@ impl Worker {
             return Some(Duration::ZERO);
         }
         let paused = self.door.as_ref().and_then(|door| door.paused_until);
-        let first = self.deadlines.first().map(|(at, _)| *at);
-        let next = paused.into_iter().chain(first).min()?;
+        let first = |set: &BTreeSet<(Instant, usize)>| set.first().map(|(at, _)| *at);
+        let due = [paused, first(&self.deadlines), first(&self.postponed)];
+        let next = due.into_iter().flatten().min()?;
         // Rounded up: the poll's own rounding would have it too early.
         Some(next.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
     }
@@ -133,6 +144,7 @@ impl Worker {
             Token(token) => {
                 if let Some(connection) = self.connections.get_mut(&token) {
                     connection.is_readable |= event.is_readable() || event.is_read_closed();
+                    connection.has_hung_up |= event.is_read_closed();
                     self.ready.insert(token);
                 }
             }
@@ -153,10 +165,9 @@ impl Worker {
         }
         loop {
             match door.listener.accept() {
-                Ok((stream, _)) => {
+                Ok((stream, address)) => {
                     self.node.metrics.connections.add(1);
-                    if self.node.clients.count() >= self.node.options.clients {
-                        self.node.metrics.refused_connections.add(1);
+                    if !has_place(&self.node, address.ip()) {
                         refuse(stream);
                         continue;
                     }
@@ -171,6 +182,7 @@ impl Worker {
                 }
                 Err(error) => {
                     log::warning(&format!("a connection cannot be accepted: {error}"));
+                    make_room(&self.node);
                     door.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     return;
                 }
@@ -194,25 +206,43 @@ impl Worker {
             }
         }
         if self.mailbox.take_sweep() {
-            let leaving = self.connections.iter().filter(|(_, one)| !one.may_stay());
-            let leaving: Vec<usize> = leaving.map(|(token, _)| *token).collect();
-            leaving.into_iter().for_each(|token| self.close(token));
+            self.sweep();
+        }
+    }
+
+    /// Ends connections that may not stay, or have missed a deadline.
+    fn sweep(&mut self) {
+        let now = Instant::now();
+        let leaving = self.connections.iter().filter_map(|(token, one)| {
+            let overdue = one.overdue(now);
+            (overdue.is_some() || !one.may_stay()).then_some((*token, overdue))
+        });
+        let leaving: Vec<(usize, Option<Overdue>)> = leaving.collect();
+        for (token, overdue) in leaving {
+            let metrics = &self.node.metrics;
+            match overdue {
+                Some(Overdue::Stranger) => metrics.late_strangers.add(1),
+                Some(Overdue::Request) => metrics.stalled_requests.add(1),
+                Some(Overdue::Reader) => metrics.stalled_readers.add(1),
+                None => {}
+            }
+            self.close(token);
         }
     }
 
     fn admit(&mut self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        keep_alive(&stream)?;
         let address = stream.peer_addr()?;
         let token = self.register(&mut stream)?;
         let bell = Bell::new(self.mailbox(), token);
         let ring = Box::new(Arc::clone(&bell));
         let outbox = Outbox::new(ring, self.node.options.output_bytes);
-        let client = self.node.clients.enter(address.to_string());
+        let client = self.node.clients.enter(address);
         let session = Session::new(client, outbox);
+        let share = Share::new(&self.node.in_flight);
         self.connections
-            .insert(token, Connection::new(stream, session, bell));
-        self.deadlines
-            .insert((Instant::now() + STRANGER_PATIENCE, token));
+            .insert(token, Connection::new(stream, session, bell, share));
         self.ready.insert(token);
         Ok(())
     }
@@ -245,8 +275,21 @@ impl Worker {
             if waits_until.is_some_and(|until| until <= now) {
                 connection.session.is_late = true;
                 self.ready.insert(token);
-            } else if matches!(connection.session.caller, Caller::Stranger) {
-                self.close(token);
+            }
+        }
+    }
+
+    /// Reads again what was not read for lack of room.
+    fn take_postponed(&mut self) {
+        let now = Instant::now();
+        while let Some(&(at, token)) = self.postponed.first() {
+            if at > now {
+                return;
+            }
+            self.postponed.pop_first();
+            if let Some(connection) = self.connections.get_mut(&token) {
+                connection.is_readable = true;
+                self.ready.insert(token);
             }
         }
     }
@@ -291,6 +334,44 @@ impl Worker {
         tokens.into_iter().for_each(|token| self.close(token));
         Ok(())
     }
+}
+
+/// Whether a connection from an address may come in.
+fn has_place(node: &Node, address: IpAddr) -> bool {
+    let from_address = node.clients.count_from(address);
+    if !address.is_loopback() && from_address >= node.options.clients_per_address {
+        node.metrics.refused_from_address.add(1);
+        return false;
+    }
+    let over = node.clients.count().checked_sub(node.options.clients);
+    match over {
+        None => true,
+        Some(over) if over < MOST_MAKING_ROOM && make_room(node) => true,
+        Some(_) => {
+            node.metrics.refused_connections.add(1);
+            false
+        }
+    }
+}
+
+/// Ends the connection that has been a stranger for the longest. Returns whether there was one.
+fn make_room(node: &Node) -> bool {
+    let has_evicted = node.clients.evict_stranger();
+    if has_evicted {
+        node.metrics.evicted_strangers.add(1);
+        node.has_revoked.store(true, Ordering::Release);
+    }
+    has_evicted
+}
+
+/// Lets the system find out when the other side is gone without a word.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let (idle, interval, retries) = KEEPALIVE;
+    let keepalive = TcpKeepalive::new()
+        .with_time(idle)
+        .with_interval(interval)
+        .with_retries(retries);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
 /// Says why there is no room; whether it is heard does not matter.
