@@ -87,4 +87,4 @@ async def _subscription(call: Call, value: Value) -> JsonObject:
     topic = await facts.find(call.tenant.id, found.topic)
     names.read(found.existing or "", topic)
     query: JsonObject = {"topic": topic.name, "subscription": found.existing or ""}
-    return query if found.after is None else {**query, "after": str(found.after)}
+    return query if found.after is None else {**query, "after": found.after}

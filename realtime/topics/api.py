@@ -26,9 +26,11 @@ from tenants.reading import parameters
 
 ROUTE = "/v1/topics/{topic}/subscriptions/{subscription}/live"
 LAST_EVENT_ID = "Last-Event-ID"
-_POSITION = re.compile(r"\d{1,18}\Z")
+_POSITION = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
 #: An event's position stands before everything that a publisher has written.
-_EVENT_ID = re.compile(rb'\A\{"type":"event","id":"[^"]*","seq":\d+,"match":"add","position":(\d+)')
+_EVENT_ID = re.compile(
+    rb'\A\{"type":"event","id":"[^"]*","seq":\d+,"match":"add","position":"([^"]*)"'
+)
 
 
 class TopicStreams:
@@ -69,7 +71,7 @@ def _message(call: Call, after: str | None) -> Value:
         if not _POSITION.match(position):
             problem = FieldProblem("after", "invalid", "A position, as events have it.")
             raise InvalidParameter(errors=[problem])
-        message["after"] = int(position)
+        message["after"] = position
     return Value.parse(to_json(message))
 
 
@@ -81,7 +83,7 @@ _PARAMETERS: list[JsonValue] = [
         "in": "query",
         "description": "The position behind which to begin; without it, where the subscription "
         "began. `Last-Event-ID` wins over it.",
-        "schema": {"type": "integer", "minimum": 0},
+        "schema": {"type": "string"},
     },
     {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
 ]

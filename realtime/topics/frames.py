@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from foundation.api.rendering import to_json
 from foundation.errors import ApiError
 from storage_engine.node.publication import Publication
-from storage_engine.topics import places, shown
+from storage_engine.topics import places, positions, shown
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.times import rfc3339
 
@@ -41,7 +41,7 @@ def event(name: str, topic: TopicFacts, publication: Publication, seq: int, resu
             "id": name,
             "seq": seq,
             "match": "add",
-            "position": publication.position,
+            "position": positions.token_of(topic.node_name, publication.position),
             "key": publication.name,
             "version": None,
             **_circumstances(topic, publication),
@@ -69,7 +69,7 @@ def _envelope(topic: TopicFacts, publication: Publication) -> bytes:
         {
             "id": publication.name,
             "version": None,
-            "position": publication.position,
+            "position": positions.token_of(topic.node_name, publication.position),
             **_circumstances(topic, publication),
         }
     )

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 
 from documents.live import Outlet, Subscriber
 from foundation.api.problems import translate
-from foundation.errors import ApiError, NotFound, SubscriptionEnded
+from foundation.errors import (
+    ApiError,
+    FieldProblem,
+    InvalidBody,
+    NotFound,
+    SubscriptionEnded,
+)
 from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from realtime.topics import frames
@@ -22,7 +28,7 @@ from storage_engine.node.client import PATIENCE_S, client
 from storage_engine.node.feeds import GONE, Following, feeds
 from storage_engine.node.publication import Publication
 from storage_engine.node.refusals import away
-from storage_engine.topics import facts, names, subscribe
+from storage_engine.topics import facts, names, positions, subscribe
 from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.names import SubscriptionName
 
@@ -93,11 +99,19 @@ class Watched:
             self._follow(told.name, told.position)
         elif self.wanted.existing is not None:
             name = names.read(self.wanted.existing, self.topic)
-            after = self.wanted.after
-            self._follow(name, name.position if after is None else after)
+            self._follow(name, self._beginning(name))
             await self._found()
         else:
             await self._subscribe()
+
+    def _beginning(self, name: SubscriptionName) -> int:
+        if self.wanted.after is None:
+            return name.position
+        try:
+            return positions.position_of(self.topic.node_name, self.wanted.after)
+        except positions.UnknownToken:
+            detail = "A position, as the publications of this topic have it."
+            raise InvalidBody(errors=[FieldProblem("/after", "invalid", detail)]) from None
 
     async def _subscribe(self) -> None:
         asked = subscribe.read(self.message, self.topic, id_member="topic_id")

@@ -13,13 +13,13 @@ from uuid import UUID
 
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidBody
-from storage_engine.topics import names
+from storage_engine.topics import names, positions
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
 
-MAX_CHARS = 4_200
+MAX_CHARS = 5_700
 _TAG_CHARS = 32
-_FORM = re.compile(r"([A-Za-z0-9_-]+\.\d{1,18})\.(\d{1,18})\.(\d{1,18})\.([0-9a-f]{32})\Z")
+_FORM = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.(\d{1,18})\.([0-9a-f]{32})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Tokens:
         self._keyed = hmac.new(secret, bound + b"\0", sha256)
 
     def write(self, told: Told) -> str:
-        text = f"{told.name.public}.{told.position}.{told.events}"
+        position = positions.token_of(self._topic.node_name, told.position)
+        text = f"{told.name.public}.{position}.{told.events}"
         return f"{text}.{self._tag(text)}"
 
     def read(self, token: str) -> Told:
@@ -50,7 +51,8 @@ class Tokens:
         if form is None or not hmac.compare_digest(form[4], self._tag(token[: -_TAG_CHARS - 1])):
             detail = "The token is not this subscription's."
             raise InvalidBody(errors=[FieldProblem("/resume", "invalid", detail)])
-        return Told(names.read(form[1], self._topic), int(form[2]), int(form[3]))
+        position = positions.position_of(self._topic.node_name, form[2])
+        return Told(names.read(form[1], self._topic), position, int(form[3]))
 
     def _tag(self, text: str) -> str:
         keyed = self._keyed.copy()

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 from foundation.errors import FieldProblem, InvalidBody
 from rillbase_native import Value
+from storage_engine.topics import positions
 from storage_engine.topics.publish import text
-from tenants.reading import integer
 
 #: A subscription of the connection's own.
 MEMBERS = ("topic_id", "geo", "from", "to", "subscriber", "filter", "unseen_only")
 #: One that was made by a call.
 EXISTING = ("subscription_id", "after")
 _COMMON = ("type", "id", "topic", "resume")
-MAX_NAME_CHARS = 4_100
-MAX_POSITION = (1 << 62) - 1
+MAX_NAME_CHARS = 5_500
 MAX_RESUME_CHARS = 4_200
 
 
@@ -27,7 +26,7 @@ class Wanted:
     #: A subscription that was made by a call; None: one is made.
     existing: str | None
     #: Behind which position; None: from its beginning.
-    after: int | None
+    after: str | None
     resume: str | None
 
 
@@ -42,12 +41,9 @@ def read(message: Value) -> Wanted:
     ]
     if problems:
         raise InvalidBody(errors=problems)
-    after = None
-    if message.get("after") is not None:
-        after = integer(message.get("after"), "after", least=0, most=MAX_POSITION, otherwise=0)
     return Wanted(
         topic=text(message, "topic", 63) or "",
         existing=existing,
-        after=after,
+        after=text(message, "after", positions.CHARS),
         resume=text(message, "resume", MAX_RESUME_CHARS),
     )

@@ -31,7 +31,7 @@ from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import Reply
 from storage_engine.models import DeliveredSubscription, Topic
 from storage_engine.node import admin
-from storage_engine.topics import places
+from storage_engine.topics import places, positions
 from storage_engine.topics.times import rfc3339
 from tenants.models import Webhook
 from tenants.webhooks.events import deliver
@@ -147,9 +147,10 @@ def _batch(row: DeliveredSubscription, met: list[Met]) -> tuple[list[JsonValue],
 def _shown(row: DeliveredSubscription, publication: Met) -> JsonObject:
     data, place, name = (publication.get(n) for n in (b"data", b"place", b"name"))
     words = place if isinstance(place, list) else []
+    topic, _, _ = row.name.partition(":")
     return {
         "publication_id": name.decode() if isinstance(name, bytes) else "",
-        "position": _number(publication, b"position"),
+        "position": positions.token_of(topic, _number(publication, b"position")),
         "at": rfc3339(_number(publication, b"at")),
         "expires_at": rfc3339(_number(publication, b"until")),
         **places.shown(tuple(w for w in words if isinstance(w, bytes)), row.topic.kind),

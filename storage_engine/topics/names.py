@@ -1,19 +1,18 @@
 """A subscription's name in the API.
 
-The node's name is the topic's and a text. In the API the topic stands in the path, and the
-position behind which the subscription began is part of the name, so whoever has the name can
-follow the subscription from its beginning.
+The node's name is the topic's and a text, which says where the subscription lies. In the API the
+topic stands in the path, and the position behind which the subscription began is part of the name,
+so whoever has the name can follow the subscription from its beginning. Both are sealed, since they
+count what all tenants write.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from foundation.errors import NotFound
+from storage_engine.topics import positions
 from storage_engine.topics.facts import TopicFacts
-
-_FORM = re.compile(r"([A-Za-z0-9_-]{1,4000})\.(\d{1,18})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +24,14 @@ class SubscriptionName:
 
     @property
     def public(self) -> str:
-        return f"{self.node_name.partition(':')[2]}.{self.position}"
+        topic, _, name = self.node_name.partition(":")
+        return positions.name_token(topic, name, self.position)
 
 
 def read(public: str, topic: TopicFacts) -> SubscriptionName:
     """Return what a name in a path stands for, or raise `NotFound`."""
-    form = _FORM.match(public)
-    if form is None:
-        raise NotFound("There is no such subscription, or it has ended.")
-    return SubscriptionName(f"{topic.node_name}:{form[1]}", int(form[2]))
+    try:
+        name, position = positions.name_of(topic.node_name, public)
+    except positions.UnknownToken:
+        raise NotFound("There is no such subscription, or it has ended.") from None
+    return SubscriptionName(f"{topic.node_name}:{name}", position)

@@ -9,7 +9,7 @@ from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject
 from rillbase_native import Value
 from storage_engine.node.publication import Publication, Subscription
-from storage_engine.topics import places
+from storage_engine.topics import places, positions
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
 from storage_engine.topics.times import rfc3339
@@ -20,7 +20,7 @@ def publication(topic: TopicFacts, found: Publication, *, canonical: bool) -> by
     head = to_json(
         {
             "publication_id": found.name,
-            "position": found.position,
+            "position": positions.token_of(topic.node_name, found.position),
             "at": rfc3339(found.at_ms),
             "expires_at": rfc3339(found.until_ms),
             **places.shown(found.place, topic.kind),

@@ -8,6 +8,7 @@
 //! refused for a name that nobody will use.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -94,6 +95,8 @@ impl State {
 pub(crate) struct Moments {
     /// Names are of this process: another does not hold what one has held.
     process: String,
+    /// Of this process, and unknown outside.
+    keys: (RandomState, RandomState),
     state: Mutex<State>,
 }
 
@@ -101,6 +104,7 @@ impl Moments {
     pub(crate) fn new(now: Millis) -> Self {
         Self {
             process: format!("{now:x}{:x}", std::process::id()),
+            keys: (RandomState::new(), RandomState::new()),
             state: Mutex::default(),
         }
     }
@@ -109,7 +113,7 @@ impl Moments {
         state.next += 1;
         let moment = Moment {
             number: state.next,
-            name: format!("{}-{}-{}", self.process, state.next, snapshot.sequence()),
+            name: self.name(state.next),
             until: snapshot.time().saturating_add(HELD),
             snapshot: Arc::new(snapshot),
             kind,
@@ -166,9 +170,23 @@ impl Moments {
         Ok(self.hold(&mut state, db.snapshot(), Kind::Opened(namespace)))
     }
 
+    /// A name that says nothing: numbers, and sequences, count what all namespaces do.
+    fn name(&self, number: u64) -> String {
+        let (first, second) = &self.keys;
+        let mask = first.hash_one(number);
+        format!(
+            "{}-{mask:016x}{:016x}",
+            self.process,
+            number ^ second.hash_one(mask)
+        )
+    }
+
     fn number(&self, name: &str) -> Option<u64> {
-        let rest = name.strip_prefix(&self.process)?.strip_prefix('-')?;
-        rest.split('-').next()?.parse().ok()
+        let digits = name.strip_prefix(&self.process)?.strip_prefix('-')?;
+        let (mask, masked) = digits.split_at_checked(16)?;
+        let mask = u64::from_str_radix(mask, 16).ok()?;
+        let masked = u64::from_str_radix(masked, 16).ok()?;
+        Some(masked ^ self.keys.1.hash_one(mask))
     }
 
     /// The moment of a name.

@@ -26,13 +26,13 @@ from storage_engine.topics.api import calls
 from storage_engine.topics.api.calls import MAX_LIMIT, USUAL_LIMIT
 from tenants.asked import Asked, Handler
 
-Position = NewType("Position", int)
+Position = NewType("Position", str)
 SCALARS: Mapping[object, ScalarDefinition] = {
     Position: strawberry.scalar(
         name="Position",
-        description="A place in the order of all publications: a whole number of up to 64 bits.",
-        serialize=int,
-        parse_value=int,
+        description="A place in the order of a topic's publications, as a token.",
+        serialize=str,
+        parse_value=str,
     )
 }
 
@@ -168,7 +168,7 @@ class TopicQueries:
         nodes = _publications(found["items"]) or []
         known = await facts.find(info.context.in_tenant().id, topic)
         edges = [
-            TopicPublicationEdge(cursor=calls.cursor_behind(known, int(node.position)), node=node)
+            TopicPublicationEdge(cursor=calls.cursor_behind(known, node.position), node=node)
             for node in nodes
         ]
         return TopicPublicationConnection(

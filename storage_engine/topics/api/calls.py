@@ -32,6 +32,7 @@ from storage_engine.topics import (
     names,
     once,
     places,
+    positions,
     publish,
     shown,
     subscribe,
@@ -69,7 +70,7 @@ async def publish_one(call: Call) -> Answer:
     told = to_json(
         {
             "publication_id": done.name,
-            "position": done.position,
+            "position": positions.token_of(topic.node_name, done.position),
             "matched_subscribers": done.matched,
         }
     )
@@ -118,7 +119,7 @@ def _subscribed(
     head = to_json(
         {
             "subscription_id": done.name.public,
-            "position": done.name.position,
+            "position": positions.token_of(topic.node_name, done.name.position),
             "from": times.rfc3339(wanted.from_ms),
             "to": times.rfc3339(wanted.until_ms),
         }
@@ -139,20 +140,20 @@ async def look(call: Call) -> Answer:
     topic, form = await topic_of(call, READ), canonical(call)
     now, limit = times.now_ms(), _limit(given.get("limit"))
     words = [*_place(given, topic), *_window(given, now)]
-    after = _after(given.get("cursor"), _bound(topic))
+    after = _after(given.get("cursor"), topic)
     reply = await topic.call("RB.DATA", *words, "AFTER", after, "COUNT", limit + 1)
     found = replies.publications(reply)
     page = found[:limit]
     following = None
     if len(found) > limit:
-        following = cursor_behind(topic, page[-1].position)
+        following = cursor_behind(topic, positions.token_of(topic.node_name, page[-1].position))
     items = shown.publications(topic, page, canonical=form)
     return Answer(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")
 
 
-def cursor_behind(topic: TopicFacts, position: int) -> str:
-    """Return the cursor of what follows a publication."""
-    return seal(str(position).encode(), _bound(topic))
+def cursor_behind(topic: TopicFacts, position: str) -> str:
+    """Return the cursor of what follows a publication, whose position is given as its token."""
+    return seal(position.encode(), _bound(topic))
 
 
 def _bound(topic: TopicFacts) -> bytes:
@@ -223,10 +224,11 @@ def _limit(text: str | None) -> int:
     return int(text)
 
 
-def _after(cursor: str | None, bound: bytes) -> int:
+def _after(cursor: str | None, topic: TopicFacts) -> int:
     if cursor is None:
         return 0
     try:
-        return int(open_sealed(cursor, bound))
+        token = open_sealed(cursor, _bound(topic)).decode()
+        return positions.position_of(topic.node_name, token)
     except ValueError:
         raise InvalidCursor from None

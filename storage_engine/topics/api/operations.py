@@ -31,12 +31,16 @@ GEO: JsonObject = {
     "example": {"center": [16.37, 48.21], "radius_m": 500},
 }
 _ANSWERED: JsonObject = {"type": "string", "format": "date-time"}
+POSITION: JsonObject = {
+    "type": "string",
+    "description": "Where it stands, as a token: equal for the same publication, of no order.",
+}
 _PUBLICATION: JsonObject = {
     "type": "object",
     "required": ["publication_id", "position", "at", "expires_at", "data"],
     "properties": {
         "publication_id": {"type": "string"},
-        "position": {"type": "integer"},
+        "position": POSITION,
         "at": _ANSWERED,
         "expires_at": _ANSWERED,
         "id": ID,
@@ -84,7 +88,7 @@ _PUBLISH = members(
 _PUBLISHED = members(
     {
         "publication_id": {"type": "string"},
-        "position": {"type": "integer"},
+        "position": POSITION,
         "matched_subscribers": {"type": "integer"},
         "publications": _PUBLICATIONS,
     },
@@ -121,7 +125,7 @@ _SUBSCRIBE = members(
 _SUBSCRIBED = members(
     {
         "subscription_id": {"type": "string"},
-        "position": {"type": "integer"},
+        "position": POSITION,
         "from": _ANSWERED,
         "to": _ANSWERED,
         "publications": _PUBLICATIONS,

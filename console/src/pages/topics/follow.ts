@@ -15,7 +15,7 @@ export type Area =
 
 export interface Publication {
   readonly publication_id: string;
-  readonly position: number;
+  readonly position: string;
   readonly at: string;
   readonly expires_at: string;
   readonly id?: string;
