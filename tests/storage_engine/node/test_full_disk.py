@@ -50,7 +50,7 @@ def refused_as_full(refused: redis.ResponseError) -> None:
 
 def publish_until_full(client: redis.Redis, prefix: str) -> list[str]:
     """Publish until there is no room; return the names that were acknowledged."""
-    published = []
+    published: list[str] = []
     for number in range(10_000):
         name = f"{prefix}{number}"
         try:
