@@ -92,6 +92,8 @@ impl Core {
     /// Hides the writes for which the log had no room.
     pub(super) fn drop_unwritten(&self) {
         self.hide_dropped(&mut self.commit.lock());
+        // The background looks for room from now on.
+        self.work.wake();
     }
 
     fn hide_dropped(&self, commit: &mut Commit) {
