@@ -3,7 +3,7 @@
 //! Two uses, two sets. For **finding**: every value that a filter's path can
 //! find gives a key, so that looking up an operand or a range is a superset
 //! of what matches, whatever combination of elements meets a conjunction. For
-//! **ordering**: the combinations that [`crate::sort`] compares; the first
+//! **ordering**: the combinations that [`crate::field_values`] has; the first
 //! key of a document in index order is then its place in the sort. An entry
 //! says which it is for.
 
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 use crate::bson::{Document, ValueRef};
 use crate::error::Failure;
+use crate::field_values::combinations;
 use crate::fuel::Fuel;
 use crate::key::{encode, encode_descending};
 use crate::limits::INDEX_KEYS;
 use crate::path::{Leaf, Path};
-use crate::sort::combinations;
 
 /// One field of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Entry {
 }
 
 /// The keys of a document in ascending order, each once. Two arrays side by
-/// side in one index are refused.
+/// side have the product of their elements.
 pub fn index_keys(
     document: Document<'_>,
     fields: &[IndexField],
@@ -46,7 +46,6 @@ pub fn index_keys(
     let paths: Vec<&Path> = fields.iter().map(|field| &field.path).collect();
     combinations(document, &paths, fuel, &mut |values| {
         entries.insert(key_of(fields, values), true);
-        Ok(())
     })?;
     let mut found = Vec::with_capacity(fields.len());
     for field in fields {

@@ -75,6 +75,7 @@ pub mod environment;
 pub mod error;
 pub mod exact;
 pub mod expression;
+mod field_values;
 pub mod filter;
 pub mod fuel;
 pub mod geo;

@@ -1,19 +1,19 @@
 //! Sorting: a total order of documents by the requested keys, then `_id`.
 //!
 //! A document's place is a string of bytes ([`Sort::key`]); comparing them is
-//! comparing documents. Through arrays a field has several values; the least
-//! of all combinations counts (for a descending key the greatest, which its
-//! reversed bytes make the least). An empty array counts as undefined, a
-//! missing field as null.
+//! comparing documents. Through arrays a field has several values, of which
+//! the least counts (for a descending key the greatest, which its reversed
+//! bytes make the least): [`crate::field_values`]. An empty array counts as undefined,
+//! a missing field as null.
 
-use crate::bson::{Array, ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
+use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::ejson::{Form, value_to_string};
 use crate::error::{Code, Error, Failure, Place};
+use crate::field_values::{Field, least_key};
 use crate::fuel::Fuel;
 use crate::index::IndexField;
-use crate::key::{encode, encode_descending};
-use crate::limits::{INDEX_KEYS, SORT_KEYS};
-use crate::path::{Path, Segment};
+use crate::limits::SORT_KEYS;
+use crate::path::Path;
 
 /// What a sort key orders by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -177,29 +177,15 @@ impl Sort {
     /// The document's place: bytes in the order of the sort. `rank` is the
     /// text score or the distance.
     pub fn key(&self, document: Document<'_>, rank: f64, fuel: &Fuel) -> Result<Vec<u8>, Failure> {
-        let paths: Vec<&Path> = self.keys.iter().filter_map(|key| key.path()).collect();
-        let mut least: Option<Vec<u8>> = None;
-        combinations(document, &paths, fuel, &mut |values| {
-            let mut bytes = Vec::with_capacity(32);
-            let mut values = values.iter();
-            for key in &self.keys {
-                let value = match key.by {
-                    By::Path(_) => values.next().copied().unwrap_or(ValueRef::Null),
-                    By::TextScore => ValueRef::Double(-rank),
-                    By::Distance => ValueRef::Double(rank),
-                };
-                if key.descending {
-                    encode_descending(&mut bytes, value)
-                } else {
-                    encode(&mut bytes, value)
-                }
-            }
-            if least.as_ref().is_none_or(|least| bytes < *least) {
-                least = Some(bytes);
-            }
-            Ok(())
-        })?;
-        Ok(least.unwrap_or_default())
+        let fields = self.keys.iter().map(|key| {
+            let field = match &key.by {
+                By::Path(path) => Field::at(path, document),
+                By::TextScore => Field::Done(ValueRef::Double(-rank)),
+                By::Distance => Field::Done(ValueRef::Double(rank)),
+            };
+            (field, key.descending)
+        });
+        least_key(fields.collect(), fuel)
     }
 }
 
@@ -251,126 +237,5 @@ fn sort_key(name: &str, direction: ValueRef<'_>, place: &Place<'_>) -> Result<So
             _ => Err(refuse(place, "$meta sorts by \"textScore\" only")),
         },
         _ => Err(refuse(place, "a direction is 1 or -1")),
-    }
-}
-
-/// A field on its way through a document: what is left of its path, or the
-/// value that it came to.
-#[derive(Clone, Copy)]
-enum Field<'p, 'a> {
-    Open(&'p [Segment], Document<'a>),
-    Array(&'p [Segment], Array<'a>),
-    Done(ValueRef<'a>),
-}
-
-/// Tells all combinations of values of the paths. Paths that go through one
-/// array take their values from the same element; two arrays side by side
-/// are refused.
-pub(crate) fn combinations<'a>(
-    document: Document<'a>,
-    paths: &[&Path],
-    fuel: &Fuel,
-    tell: &mut dyn FnMut(&[ValueRef<'a>]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let fields: Vec<Field<'_, 'a>> = paths
-        .iter()
-        .map(|path| Field::Open(path.segments(), document))
-        .collect();
-    expand(fields, fuel, &mut 0, tell)
-}
-
-fn expand<'a>(
-    mut fields: Vec<Field<'_, 'a>>,
-    fuel: &Fuel,
-    count: &mut usize,
-    tell: &mut dyn FnMut(&[ValueRef<'a>]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    fields.iter_mut().for_each(|field| *field = advance(*field));
-    let mut arrays = fields.iter().filter_map(|field| match field {
-        Field::Array(_, array) => Some(*array),
-        _ => None,
-    });
-    let Some(array) = arrays.next() else {
-        fuel.steps(fields.len() as u64)?;
-        *count += 1;
-        if *count > INDEX_KEYS {
-            return Err(Failure::refused(format!(
-                "a document has at most {INDEX_KEYS} combinations of keys"
-            )));
-        }
-        let values: Vec<ValueRef<'a>> = fields
-            .iter()
-            .map(|field| match field {
-                Field::Done(value) => *value,
-                _ => ValueRef::Null,
-            })
-            .collect();
-        return tell(&values);
-    };
-    if arrays.any(|other| !std::ptr::eq(other.as_bytes(), array.as_bytes())) {
-        return Err(Failure::refused(
-            "two arrays side by side cannot both be sorted by or indexed together",
-        ));
-    }
-    if array.is_empty() {
-        let fields = fields.into_iter().map(|field| match field {
-            Field::Array([], _) => Field::Done(ValueRef::Undefined),
-            Field::Array(..) => Field::Done(ValueRef::Null),
-            other => other,
-        });
-        return expand(fields.collect(), fuel, count, tell);
-    }
-    for element in array.iter() {
-        let fields = fields.iter().map(|field| match field {
-            Field::Array([], _) => Field::Done(element),
-            Field::Array(rest, _) => match element {
-                ValueRef::Document(inner) => Field::Open(rest, inner),
-                _ => Field::Done(ValueRef::Null),
-            },
-            other => *other,
-        });
-        expand(fields.collect(), fuel, count, tell)?;
-    }
-    Ok(())
-}
-
-/// Follows a field up to an array or its end.
-fn advance<'p, 'a>(field: Field<'p, 'a>) -> Field<'p, 'a> {
-    let Field::Open(mut rest, mut document) = field else {
-        return field;
-    };
-    while let Some((first, tail)) = rest.split_first() {
-        match document.get(&first.name) {
-            Some(ValueRef::Array(array)) => return at_array(tail, array),
-            Some(value) if tail.is_empty() => return Field::Done(value),
-            Some(ValueRef::Document(inner)) => document = inner,
-            _ => return Field::Done(ValueRef::Null),
-        }
-        rest = tail;
-    }
-    Field::Done(ValueRef::Null)
-}
-
-/// A numeric segment names a position, unless elements have such a key.
-fn at_array<'p, 'a>(tail: &'p [Segment], array: Array<'a>) -> Field<'p, 'a> {
-    let Some((first, after)) = tail.split_first() else {
-        return Field::Array(tail, array);
-    };
-    let Some(index) = first.index else {
-        return Field::Array(tail, array);
-    };
-    let named = |value: ValueRef<'a>| {
-        value
-            .as_document()
-            .is_some_and(|inner| inner.get(&first.name).is_some())
-    };
-    if array.iter().any(named) {
-        return Field::Array(tail, array);
-    }
-    match array.get(index as usize) {
-        Some(ValueRef::Array(inner)) => at_array(after, inner),
-        Some(value) if after.is_empty() => Field::Done(value),
-        Some(ValueRef::Document(inner)) => advance(Field::Open(after, inner)),
-        _ => Field::Done(ValueRef::Null),
     }
 }

@@ -138,16 +138,78 @@ fn documents_stand_in_the_order_of_their_least_elements() {
 }
 
 #[test]
-fn two_arrays_side_by_side_cannot_be_sorted_by() {
-    let by = sort(r#"{"a":1,"b":1}"#);
-    assert!(
-        by.key(
-            document(r#"{"a":[1],"b":[1]}"#).as_ref(),
-            0.0,
-            &Fuel::default()
-        )
-        .is_err()
+fn arrays_side_by_side_are_sorted_by_field_by_field() {
+    let by = sort(r#"{"a":1,"b":-1,"c":1}"#);
+    let parallel = key(&by, r#"{"_id":7,"a":[3,1],"b":[2,9],"c":[[4],0]}"#);
+    assert_eq!(parallel, key(&by, r#"{"_id":7,"a":1,"b":9,"c":0}"#));
+    let nested = sort(r#"{"a.x":1,"b":1,"a.y":1}"#);
+    assert_eq!(
+        key(
+            &nested,
+            r#"{"a":[{"x":1,"y":[8,7]},{"x":1,"y":6},{"x":2,"y":0}],"b":[5,4]}"#
+        ),
+        key(&nested, r#"{"a":{"x":1,"y":6},"b":4}"#)
     );
+    let empty = key(&by, r#"{"a":[],"b":[1],"c":[]}"#);
+    assert!(empty < key(&by, r#"{"a":null,"b":1,"c":null}"#));
+}
+
+#[test]
+fn an_array_of_any_allowed_length_can_be_sorted_by() {
+    let by = sort(r#"{"a":1,"b":-1}"#);
+    let long: Vec<String> = (0..100_000).rev().map(|n| n.to_string()).collect();
+    let long = long.join(",");
+    assert_eq!(
+        key(&by, &format!(r#"{{"a":[{long}],"b":[{long}]}}"#)),
+        key(&by, r#"{"a":0,"b":99999}"#)
+    );
+}
+
+fn numbers() -> impl Strategy<Value = Vec<i32>> {
+    prop::collection::vec(0..5_i32, 1..4)
+}
+
+proptest! {
+    #[test]
+    fn each_of_several_arrays_counts_with_its_least_or_greatest_element(
+        fields in prop::collection::vec((numbers(), any::<bool>()), 1..5),
+    ) {
+        let member = |number: usize, value: String| format!(r#""f{number}":{value}"#);
+        let whole = |members: Vec<String>| format!("{{{}}}", members.join(","));
+        let by = fields.iter().enumerate().map(|(number, (_, down))| {
+            member(number, if *down { "-1" } else { "1" }.to_owned())
+        });
+        let by = sort(&whole(by.collect()));
+        let arrays = fields.iter().enumerate().map(|(number, (list, _))| {
+            member(number, format!("{list:?}"))
+        });
+        let single = fields.iter().enumerate().map(|(number, (list, down))| {
+            let counts = if *down { list.iter().max() } else { list.iter().min() };
+            member(number, counts.copied().unwrap_or_default().to_string())
+        });
+        prop_assert_eq!(key(&by, &whole(arrays.collect())), key(&by, &whole(single.collect())));
+    }
+
+    #[test]
+    fn the_least_key_of_an_index_is_the_place_in_its_order(
+        doc in any_document(), a in any::<bool>(), b in any::<bool>(), c in any::<bool>(),
+    ) {
+        let fields: Vec<IndexField> = [("a", a), ("b", b), ("a.b", c)]
+            .map(|(path, descending)| IndexField { path: Path::new(path), descending })
+            .into();
+        let doc = document(&doc);
+        if let Ok(entries) = index_keys(doc.as_ref(), &fields, &Fuel::default()) {
+            for backward in [false, true] {
+                let order = Sort::of_fields(&fields, backward);
+                let place = order.key_of_fields(doc.as_ref(), &Fuel::default()).expect("a place");
+                let place = if backward { place.iter().map(|byte| !byte).collect() } else { place };
+                let ordering = entries.iter().filter(|entry| entry.ordering);
+                let mut ordering = ordering.map(|entry| &entry.key);
+                let end = if backward { ordering.next_back() } else { ordering.next() };
+                prop_assert_eq!(Some(&place), end);
+            }
+        }
+    }
 }
 
 #[test]

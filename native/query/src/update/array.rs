@@ -8,12 +8,11 @@ use super::{describe, refuse};
 use crate::bson::{ArrayBuf, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::environment::Environment;
 use crate::error::{Error, Place};
+use crate::field_values::{Field, least_key};
 use crate::filter::Filter;
-use crate::key::{encode, encode_descending};
 use crate::limits::SORT_KEYS;
 use crate::order::{compare, equal};
 use crate::path::Path;
-use crate::sort::combinations;
 
 /// `$push` with its modifiers.
 #[derive(Debug)]
@@ -185,23 +184,9 @@ fn key_of(
     environment: &Environment,
 ) -> Result<Vec<u8>, Refusal> {
     let document = value.as_document().unwrap_or_else(Document::empty);
-    let paths: Vec<&Path> = keys.iter().map(|(path, _)| path).collect();
-    let mut least: Option<Vec<u8>> = None;
-    combinations(document, &paths, &environment.fuel, &mut |values| {
-        let mut key = Vec::new();
-        for ((_, descending), value) in keys.iter().zip(values) {
-            if *descending {
-                encode_descending(&mut key, *value)
-            } else {
-                encode(&mut key, *value)
-            }
-        }
-        if least.as_ref().is_none_or(|least| key < *least) {
-            least = Some(key);
-        }
-        Ok(())
-    })?;
-    Ok(least.unwrap_or_default())
+    let fields = keys.iter();
+    let fields = fields.map(|(path, descending)| (Field::at(path, document), *descending));
+    Ok(least_key(fields.collect(), &environment.fuel)?)
 }
 
 /// What `$pull` removes.

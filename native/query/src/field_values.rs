@@ -1,0 +1,236 @@
+//! The values of several fields of one document, as sorts and indexes take them.
+//!
+//! A field whose path passes through an array has one value per element.
+//! Fields that pass through the same array are taken from the same element, as
+//! MongoDB does. Arrays side by side are independent of each other: a sort
+//! takes the least value of each by itself, an index has their product.
+
+use crate::bson::{Array, Document, ValueRef};
+use crate::error::Failure;
+use crate::fuel::Fuel;
+use crate::key::{encode, encode_descending};
+use crate::limits::INDEX_KEYS;
+use crate::path::{Path, Segment};
+
+/// A field on its way through a document: what is left of its path, or the
+/// value that it came to.
+#[derive(Clone, Copy)]
+pub(crate) enum Field<'p, 'a> {
+    Open(&'p [Segment], Document<'a>),
+    Array(&'p [Segment], Array<'a>),
+    Done(ValueRef<'a>),
+}
+
+impl<'p, 'a> Field<'p, 'a> {
+    /// The field at a path of a document.
+    pub(crate) fn at(path: &'p Path, document: Document<'a>) -> Self {
+        advance(Self::Open(path.segments(), document))
+    }
+
+    fn is_in(&self, array: Array<'a>) -> bool {
+        matches!(self, Field::Array(_, other) if std::ptr::eq(other.as_bytes(), array.as_bytes()))
+    }
+
+    /// The field in one element of the array that it has come to.
+    fn of_element(self, element: ValueRef<'a>) -> Self {
+        match self {
+            Field::Array([], _) => Field::Done(element),
+            Field::Array(rest, _) => match element {
+                ValueRef::Document(inner) => advance(Field::Open(rest, inner)),
+                _ => Field::Done(ValueRef::Null),
+            },
+            other => other,
+        }
+    }
+
+    /// The field where the array that it has come to is empty.
+    const fn of_empty(self) -> Self {
+        match self {
+            Field::Array([], _) => Field::Done(ValueRef::Undefined),
+            Field::Array(..) => Field::Done(ValueRef::Null),
+            other => other,
+        }
+    }
+}
+
+/// The least key of a document by these fields, each with whether it descends.
+pub(crate) fn least_key(
+    fields: Vec<(Field<'_, '_>, bool)>,
+    fuel: &Fuel,
+) -> Result<Vec<u8>, Failure> {
+    let is_done = |(field, _): &(Field<'_, '_>, bool)| matches!(field, Field::Done(_));
+    if fields.iter().all(is_done) {
+        fuel.steps(fields.len() as u64)?;
+        let mut key = Vec::with_capacity(32);
+        for (field, descending) in fields {
+            append(&mut key, field, descending);
+        }
+        return Ok(key);
+    }
+    Ok(least_parts(&fields, fuel)?.concat())
+}
+
+/// The part that each field has in the least key. Arrays side by side do not
+/// depend on each other, so the least parts of each make the least whole.
+fn least_parts(fields: &[(Field<'_, '_>, bool)], fuel: &Fuel) -> Result<Vec<Vec<u8>>, Failure> {
+    fuel.steps(fields.len() as u64)?;
+    let mut parts = vec![Vec::new(); fields.len()];
+    for (position, (field, descending)) in fields.iter().enumerate() {
+        let Field::Array(_, array) = field else {
+            if let Some(part) = parts.get_mut(position) {
+                append(part, *field, *descending);
+            }
+            continue;
+        };
+        let earlier = fields.iter().take(position);
+        if earlier.clone().any(|(other, _)| other.is_in(*array)) {
+            continue;
+        }
+        let (places, inside): (Vec<usize>, Vec<_>) = (0..)
+            .zip(fields)
+            .filter(|(_, (other, _))| other.is_in(*array))
+            .unzip();
+        let least = least_element(*array, &inside, fuel)?;
+        for (place, least) in places.into_iter().zip(least) {
+            if let Some(part) = parts.get_mut(place) {
+                *part = least;
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// The parts of fields that pass through one array, of the element in which
+/// they are least.
+fn least_element(
+    array: Array<'_>,
+    fields: &[&(Field<'_, '_>, bool)],
+    fuel: &Fuel,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    if array.is_empty() {
+        let fields = fields.iter().map(|(field, down)| (field.of_empty(), *down));
+        return least_parts(&fields.collect::<Vec<_>>(), fuel);
+    }
+    let mut least: Option<Vec<Vec<u8>>> = None;
+    for element in array.iter() {
+        let fields = fields
+            .iter()
+            .map(|(field, descending)| (field.of_element(element), *descending));
+        let parts = least_parts(&fields.collect::<Vec<_>>(), fuel)?;
+        if least.as_ref().is_none_or(|least| parts < *least) {
+            least = Some(parts);
+        }
+    }
+    Ok(least.unwrap_or_default())
+}
+
+fn append(key: &mut Vec<u8>, field: Field<'_, '_>, descending: bool) {
+    let value = value_of(field);
+    if descending {
+        encode_descending(key, value)
+    } else {
+        encode(key, value)
+    }
+}
+
+const fn value_of<'a>(field: Field<'_, 'a>) -> ValueRef<'a> {
+    match field {
+        Field::Done(value) => value,
+        _ => ValueRef::Null,
+    }
+}
+
+/// Tells all combinations of values of the paths.
+pub(crate) fn combinations<'a>(
+    document: Document<'a>,
+    paths: &[&Path],
+    fuel: &Fuel,
+    tell: &mut dyn FnMut(&[ValueRef<'a>]),
+) -> Result<(), Failure> {
+    let fields: Vec<Field<'_, 'a>> = paths.iter().map(|path| Field::at(path, document)).collect();
+    expand(&fields, fuel, &mut 0, tell)
+}
+
+fn expand<'p, 'a>(
+    fields: &[Field<'p, 'a>],
+    fuel: &Fuel,
+    count: &mut usize,
+    tell: &mut dyn FnMut(&[ValueRef<'a>]),
+) -> Result<(), Failure> {
+    let array = fields.iter().find_map(|field| match field {
+        Field::Array(_, array) => Some(*array),
+        _ => None,
+    });
+    let Some(array) = array else {
+        fuel.steps(fields.len() as u64)?;
+        *count += 1;
+        if *count > INDEX_KEYS {
+            return Err(Failure::refused(format!(
+                "a document has at most {INDEX_KEYS} keys in an index"
+            )));
+        }
+        let values: Vec<ValueRef<'a>> = fields.iter().map(|field| value_of(*field)).collect();
+        tell(&values);
+        return Ok(());
+    };
+    let replaced = |replace: &dyn Fn(Field<'p, 'a>) -> Field<'p, 'a>| -> Vec<Field<'p, 'a>> {
+        let fields = fields.iter().map(|field| match field {
+            field if field.is_in(array) => replace(*field),
+            other => *other,
+        });
+        fields.collect()
+    };
+    if array.is_empty() {
+        return expand(&replaced(&|field| field.of_empty()), fuel, count, tell);
+    }
+    for element in array.iter() {
+        expand(
+            &replaced(&|field| field.of_element(element)),
+            fuel,
+            count,
+            tell,
+        )?;
+    }
+    Ok(())
+}
+
+/// Follows a field up to an array or its end.
+fn advance<'p, 'a>(field: Field<'p, 'a>) -> Field<'p, 'a> {
+    let Field::Open(mut rest, mut document) = field else {
+        return field;
+    };
+    while let Some((first, tail)) = rest.split_first() {
+        match document.get(&first.name) {
+            Some(ValueRef::Array(array)) => return at_array(tail, array),
+            Some(value) if tail.is_empty() => return Field::Done(value),
+            Some(ValueRef::Document(inner)) => document = inner,
+            _ => return Field::Done(ValueRef::Null),
+        }
+        rest = tail;
+    }
+    Field::Done(ValueRef::Null)
+}
+
+/// A numeric segment names a position, unless elements have such a key.
+fn at_array<'p, 'a>(tail: &'p [Segment], array: Array<'a>) -> Field<'p, 'a> {
+    let Some((first, after)) = tail.split_first() else {
+        return Field::Array(tail, array);
+    };
+    let Some(index) = first.index else {
+        return Field::Array(tail, array);
+    };
+    let named = |value: ValueRef<'a>| {
+        value
+            .as_document()
+            .is_some_and(|inner| inner.get(&first.name).is_some())
+    };
+    if array.iter().any(named) {
+        return Field::Array(tail, array);
+    }
+    match array.get(index as usize) {
+        Some(ValueRef::Array(inner)) => at_array(after, inner),
+        Some(value) if after.is_empty() => Field::Done(value),
+        Some(ValueRef::Document(inner)) => advance(Field::Open(after, inner)),
+        _ => Field::Done(ValueRef::Null),
+    }
+}
