@@ -16,8 +16,6 @@ use crate::query::{Query, Trials};
 use crate::statistics::Statistics;
 use crate::walk::{Candidates, Scratch};
 
-/// Most queries that are evaluated because the walk gave up.
-const EVALUATED: usize = 64;
 /// Most queries that are reconsidered after one document.
 const RECONSIDERED: usize = 4;
 
@@ -222,7 +220,7 @@ impl Matcher {
         let Some(number) = self.group_names.find(group) else {
             return;
         };
-        let documents = self.propose(number, document, failed);
+        let documents = self.propose(number, document);
         self.verify(documents, document, found, failed);
         self.rest(number, document, found, failed);
         found.sort_unstable();
@@ -232,7 +230,7 @@ impl Matcher {
     }
 
     /// Finds the candidates; gives the group's number of documents.
-    fn propose(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) -> u32 {
+    fn propose(&mut self, number: u32, document: Document<'_>) -> u32 {
         let Some(group) = self.groups.get_mut(number as usize) else {
             self.begin();
             return 0;
@@ -244,12 +242,12 @@ impl Matcher {
         group.sample.offer(document, room);
         self.sampled_bytes = self.sampled_bytes + group.sample.memory() - before;
         let documents = group.documents;
-        self.lead(number, document, failed);
+        self.lead(number, document);
         documents
     }
 
     /// Leads a document through the index to whom it may concern.
-    fn lead(&mut self, number: u32, document: Document<'_>, failed: &mut Vec<QueryId>) {
+    fn lead(&mut self, number: u32, document: Document<'_>) {
         self.begin();
         let Some(group) = self.groups.get_mut(number as usize) else {
             return;
@@ -263,7 +261,7 @@ impl Matcher {
             proposals,
         );
         if !whole {
-            self.give_up(number, failed);
+            self.give_up(number);
         }
         self.proposals.queries.sort_unstable();
     }
@@ -281,10 +279,9 @@ impl Matcher {
         }
     }
 
-    /// The ways through positions were too many: the queries that wait behind
-    /// them are evaluated, and where they are many too, end up without an
-    /// answer.
-    fn give_up(&mut self, number: u32, failed: &mut Vec<QueryId>) {
+    /// The ways through positions were too many: all queries that wait behind
+    /// them are evaluated. Leaving some out would decide for their filters.
+    fn give_up(&mut self, number: u32) {
         let Some(group) = self.groups.get(number as usize) else {
             return;
         };
@@ -292,22 +289,14 @@ impl Matcher {
         for query in std::mem::take(&mut self.proposals.sure) {
             self.proposals.found(query);
         }
-        let mut numeric = 0;
         for (id, query) in (0..).zip(&self.queries) {
             if let Some(query) = query
                 && query.group == number
                 && group.is_numeric(&query.access)
             {
-                if numeric < EVALUATED {
-                    self.proposals.found(id);
-                } else {
-                    failed.push(QueryId(id));
-                }
-                numeric += 1;
+                self.proposals.found(id);
             }
         }
-        let lost = |query: &u32| failed.binary_search(&QueryId(*query)).is_ok();
-        self.proposals.queries.retain(|query| !lost(query));
     }
 
     /// Lets each candidate's filter decide.
@@ -458,13 +447,11 @@ impl Matcher {
             };
         };
         let whoever = matches!(access, Access::Everything | Access::Residual(_));
-        let mut failed = Vec::new();
         if !whoever {
-            self.lead(number, document, &mut failed);
+            self.lead(number, document);
         }
         let Proposals { queries, sure, .. } = &self.proposals;
-        let reached =
-            whoever || queries.contains(&id.0) || sure.contains(&id.0) || failed.contains(&id);
+        let reached = whoever || queries.contains(&id.0) || sure.contains(&id.0);
         Reach { placement, reached }
     }
 

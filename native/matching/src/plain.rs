@@ -54,20 +54,21 @@ impl Plain {
 
     /// What [`Predicate`] says.
     pub(crate) fn matches(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, Failure> {
-        self.path
-            .any(document, Leaf::Elements, fuel, &mut |value, _| {
-                fuel.step()?;
-                match value {
-                    Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
-                        fuel.steps((text.len() >> TEXT_BYTES_LOG2) as u64)?;
-                        Ok(self.is_in(text))
-                    }
-                    Some(ValueRef::Regex(regex)) => {
-                        Ok(regex.pattern == &*self.source && regex.options == &*self.options)
-                    }
-                    _ => Ok(false),
+        self.path.test_any(
+            document,
+            Leaf::Elements,
+            fuel,
+            &mut |value, _| match value {
+                Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
+                    fuel.steps((text.len() >> TEXT_BYTES_LOG2) as u64)?;
+                    Ok(self.is_in(text))
                 }
-            })
+                Some(ValueRef::Regex(regex)) => {
+                    Ok(regex.pattern == &*self.source && regex.options == &*self.options)
+                }
+                _ => Ok(false),
+            },
+        )
     }
 
     fn is_in(&self, text: &str) -> bool {

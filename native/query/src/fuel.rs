@@ -4,6 +4,7 @@
 //! build. Cells, not atomics: one evaluation belongs to one thread.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Failure;
 use crate::limits::{EVALUATION_BYTES, EVALUATION_STEPS};
@@ -15,9 +16,18 @@ pub struct Fuel {
     bytes: Cell<usize>,
 }
 
+static STEPS: AtomicU64 = AtomicU64::new(EVALUATION_STEPS);
+
+/// Lowers the steps of every evaluation of this process. For tests of what
+/// happens to documents that cannot be evaluated, which are large otherwise.
+#[doc(hidden)]
+pub fn limit_steps(steps: u64) {
+    STEPS.store(steps.min(EVALUATION_STEPS), Ordering::Relaxed);
+}
+
 impl Default for Fuel {
     fn default() -> Self {
-        Self::new(EVALUATION_STEPS, EVALUATION_BYTES)
+        Self::new(STEPS.load(Ordering::Relaxed), EVALUATION_BYTES)
     }
 }
 
@@ -47,6 +57,12 @@ impl Fuel {
             }
             None => Err(Failure::OutOfSteps),
         }
+    }
+
+    /// How many steps are left.
+    #[must_use]
+    pub const fn steps_left(&self) -> u64 {
+        self.steps.get()
     }
 
     /// Accounts for `count` bytes that were or are about to be built, and for

@@ -121,10 +121,63 @@ impl Path {
     ) -> Result<bool, Failure> {
         Walk { leaf, fuel }.document(&self.segments, document, None, found)
     }
+
+    /// As [`Path::any`], with a step for each value that is tested.
+    ///
+    /// Every form in which a predicate is kept tests by this, or accounts for
+    /// the same steps: whether a document can be evaluated must not depend on
+    /// where that is done.
+    pub fn test_any<'a>(
+        &self,
+        document: Document<'a>,
+        leaf: Leaf,
+        fuel: &Fuel,
+        test: Found<'_, 'a>,
+    ) -> Result<bool, Failure> {
+        if let [only] = self.segments() {
+            let value = document.get(&only.name);
+            if !matches!(value, Some(ValueRef::Array(_))) {
+                fuel.steps(scan_steps(document.as_bytes()))?;
+                return test(value, None);
+            }
+        }
+        self.any(document, leaf, fuel, &mut |value, offset| {
+            fuel.step()?;
+            test(value, offset)
+        })
+    }
+
+    /// The one value to test, where no array is on the way, and the steps
+    /// that [`Path::test_any`] takes for it.
+    pub(crate) fn only_value<'a>(
+        &self,
+        document: Document<'a>,
+    ) -> Option<(Option<ValueRef<'a>>, u64)> {
+        let mut document = document;
+        let mut rest = self.segments();
+        // A path of one segment is not charged for the value.
+        let mut steps = u64::from(rest.len() > 1);
+        while let Some((first, tail)) = rest.split_first() {
+            steps += scan_steps(document.as_bytes());
+            match document.get(&first.name) {
+                Some(ValueRef::Array(_)) => return None,
+                Some(value) if tail.is_empty() => return Some((Some(value), steps)),
+                Some(ValueRef::Document(inner)) => document = inner,
+                _ => return Some((None, steps)),
+            }
+            rest = tail;
+        }
+        None
+    }
+}
+
+/// Steps for looking through a document or an array.
+const fn scan_steps(bytes: &[u8]) -> u64 {
+    1 + (bytes.len() >> SCAN_BYTES_LOG2) as u64
 }
 
 /// Bytes that are scanned for one step of fuel.
-pub(crate) const SCAN_BYTES_LOG2: u32 = 12;
+const SCAN_BYTES_LOG2: u32 = 12;
 
 /// A path being followed.
 ///
@@ -138,7 +191,7 @@ struct Walk<'f> {
 
 impl Walk<'_> {
     fn enter(&self, bytes: &[u8]) -> Result<(), Failure> {
-        self.fuel.steps(1 + (bytes.len() >> SCAN_BYTES_LOG2) as u64)
+        self.fuel.steps(scan_steps(bytes))
     }
 
     fn document<'a>(

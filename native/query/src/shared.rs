@@ -6,8 +6,9 @@
 //! [`Scratch`] that is reused from document to document; a number that rises
 //! with each document tells old answers from new, so nothing is cleared.
 //!
-//! Each filter has the fuel of one evaluation. An answer that was found for
-//! another filter costs nothing.
+//! Each filter has the fuel of one evaluation, and an answer that was found for
+//! another filter costs as much as finding it did: which filters are matched
+//! together must not decide what can be evaluated.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,7 +77,16 @@ pub struct FilterSet {
 #[derive(Debug, Default)]
 pub struct Scratch {
     document: u32,
-    answers: Vec<(u32, bool)>,
+    answers: Vec<Answer>,
+}
+
+/// What a predicate answered.
+#[derive(Debug, Default, Clone, Copy)]
+struct Answer {
+    document: u32,
+    /// The steps that it took.
+    steps: u32,
+    matched: bool,
 }
 
 impl FilterSet {
@@ -235,7 +245,9 @@ impl FilterSet {
             scratch.answers.clear();
             scratch.document = 1;
         }
-        scratch.answers.resize(self.predicates.len(), (0, false));
+        scratch
+            .answers
+            .resize(self.predicates.len(), Answer::default());
         Prepared {
             set: self,
             document,
@@ -253,8 +265,9 @@ fn fresh_number(index: usize) -> u32 {
 /// What a path found.
 #[derive(Debug, Clone, Copy)]
 enum Resolved<'a> {
-    /// One value or none, so that a test of it decides.
-    One(Option<ValueRef<'a>>),
+    /// One value or none, so that a test of it decides, and the steps that the
+    /// path takes.
+    One(Option<ValueRef<'a>>, u64),
     /// An array is on the way: the matcher walks.
     Many,
 }
@@ -312,22 +325,31 @@ impl Prepared<'_, '_> {
             return self.test(shared, environment);
         }
         let current = self.scratch.document;
-        if let Some((document, answer)) = self.scratch.answers.get(number as usize)
-            && *document == current
+        if let Some(known) = self.scratch.answers.get(number as usize)
+            && known.document == current
         {
-            return Ok(*answer);
+            environment.fuel.steps(known.steps.into())?;
+            return Ok(known.matched);
         }
-        let answer = self.test(shared, environment)?;
+        let before = environment.fuel.steps_left();
+        let matched = self.test(shared, environment)?;
+        let steps = before.saturating_sub(environment.fuel.steps_left());
         if let Some(slot) = self.scratch.answers.get_mut(number as usize) {
-            *slot = (current, answer);
+            *slot = Answer {
+                document: current,
+                steps: u32::try_from(steps).unwrap_or(u32::MAX),
+                matched,
+            };
         }
-        Ok(answer)
+        Ok(matched)
     }
 
     fn test(&mut self, shared: &Shared, environment: &Environment) -> Result<bool, Failure> {
         let slot = self.values.get(shared.path as usize).copied().flatten();
         let resolved = slot.unwrap_or_else(|| {
-            let resolved = resolve(self.document, &shared.predicate);
+            let only = shared.predicate.path.only_value(self.document);
+            let resolved =
+                only.map_or(Resolved::Many, |(value, steps)| Resolved::One(value, steps));
             if let Some(slot) = self.values.get_mut(shared.path as usize) {
                 *slot = Some(resolved);
             }
@@ -335,27 +357,11 @@ impl Prepared<'_, '_> {
         });
         let matcher = Matcher::new(self.document, environment);
         match resolved {
-            Resolved::One(value) => {
-                environment.fuel.step()?;
+            Resolved::One(value, steps) => {
+                environment.fuel.steps(steps)?;
                 matcher.test(&shared.predicate.test, value)
             }
             Resolved::Many => matcher.predicate(&shared.predicate, self.document),
         }
     }
-}
-
-/// Follows a path as long as there is no array.
-fn resolve<'a>(document: Document<'a>, predicate: &Predicate) -> Resolved<'a> {
-    let mut document = document;
-    let mut rest = predicate.path.segments();
-    while let Some((first, tail)) = rest.split_first() {
-        match document.get(&first.name) {
-            Some(ValueRef::Array(_)) => return Resolved::Many,
-            Some(value) if tail.is_empty() => return Resolved::One(Some(value)),
-            Some(ValueRef::Document(inner)) => document = inner,
-            _ => return Resolved::One(None),
-        }
-        rest = tail;
-    }
-    Resolved::Many
 }

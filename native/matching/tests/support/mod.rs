@@ -82,6 +82,24 @@ impl Beside {
         let known = |id: &QueryId| self.queries.contains_key(id);
         assert!(found.iter().chain(&failed).all(known));
     }
+
+    /// The matcher finds what each filter alone says; what comes to no answer
+    /// is told if the filter was asked.
+    pub(crate) fn check_answers(&mut self, text: &str) {
+        let body = document(text);
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        self.matcher
+            .matches(&GROUP, body.as_ref(), &mut found, &mut failed);
+        for (id, (query, filter)) in &self.queries {
+            let expected = filter.matches(body.as_ref());
+            assert_eq!(
+                (found.contains(id), failed.contains(id) && expected.is_ok()),
+                (expected == Ok(true), false),
+                "{query} on {text}, found by {:?}",
+                self.matcher.explain(*id),
+            );
+        }
+    }
 }
 
 /// Scalars of few values, so that bounds meet them.

@@ -9,7 +9,6 @@ use crate::environment::Environment;
 use crate::error::Failure;
 use crate::number::Number;
 use crate::order::compare;
-use crate::path::SCAN_BYTES_LOG2;
 use crate::pattern::Pattern;
 
 /// Bytes of text that a regular expression reads for one step of fuel.
@@ -85,15 +84,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
     ) -> Result<bool, Failure> {
         let fuel = &self.environment.fuel;
         let Predicate { path, test } = predicate;
-        if let [only] = path.segments() {
-            let value = document.get(&only.name);
-            if !matches!(value, Some(ValueRef::Array(_))) {
-                fuel.steps(1 + (document.as_bytes().len() >> SCAN_BYTES_LOG2) as u64)?;
-                return self.test(test, value);
-            }
-        }
-        path.any(document, test.leaf(), fuel, &mut |value, offset| {
-            fuel.step()?;
+        path.test_any(document, test.leaf(), fuel, &mut |value, offset| {
             let passed = self.test(test, value)?;
             if passed && offset.is_some() {
                 self.position.set(offset);
