@@ -147,6 +147,19 @@ class Environment(BaseSettings):
         description="When set, `/metrics` asks for it as a bearer token. Without it `/metrics` is "
         "open to all, and in production not there.",
     )
+    rillbase_max_array_elements: int = Field(
+        100_000,
+        ge=1,
+        description="How many elements an array of a written document may have. Documents that are "
+        "there already stay readable.",
+    )
+    rillbase_max_document_values: int = Field(
+        500_000,
+        ge=1,
+        description="How many values a written document may have at all levels, embedded documents "
+        "and arrays included. One evaluation of a filter takes at most a million steps, about one "
+        "for each value that it looks at.",
+    )
     rillbase_refusals_per_minute: int = Field(
         600,
         ge=1,

@@ -371,6 +371,18 @@ class DocumentTooLarge(ApiError):
     title = "The document is too large"
 
 
+class ArrayTooLong(ApiError):
+    status = 413
+    code = "array_too_long"
+    title = "An array has too many elements"
+
+
+class TooManyValues(ApiError):
+    status = 413
+    code = "too_many_values"
+    title = "The document has too many values"
+
+
 class NestingTooDeep(ApiError):
     status = 400
     code = "nesting_too_deep"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from documents.api.requests import (
     WRITE,
@@ -17,6 +17,7 @@ from documents.api.requests import (
     collection_name,
 )
 from documents.store import queries
+from documents.store.notices import Notices
 from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
@@ -46,6 +47,11 @@ class Counts:
     matched: int = 0
     changed: int = 0
     complete: bool = True
+    notices: Notices = field(default_factory=Notices)
+
+    def to_json(self) -> bytes:
+        counts = {"matched": self.matched, "changed": self.changed, "complete": self.complete}
+        return to_json(counts)[:-1] + self.notices.member() + b"}"
 
 
 async def update(call: Call) -> Answer:
@@ -102,12 +108,7 @@ async def _change(
         if before.answer is not None:
             return before.answer
     counts = await _run(call, name, wanted, limit, operation)
-    answer = Answer(
-        200,
-        to_json(
-            {"matched": counts.matched, "changed": counts.changed, "complete": counts.complete}
-        ),
-    )
+    answer = Answer(200, counts.to_json())
     if held is not None:
         await write(Write(call.tenant.id, claim=held, answer=lambda _: answer))
     return answer
@@ -123,6 +124,7 @@ async def _run(
         found = await queries.find(
             call.tenant.id, name, wanted, call.principal, limit=size, after=after
         )
+        counts.notices.include(found.notices)
         if not found.bodies:
             break
         counts.matched += len(found.bodies)

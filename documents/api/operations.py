@@ -100,12 +100,27 @@ _QUERY: JsonObject = {
     "group": GROUP,
     "lookup": LOOKUP,
 }
+_NOTICES: JsonObject = {
+    "type": "array",
+    "description": "Left out where there is nothing to say. Documents that could not be evaluated "
+    "are not in the result.",
+    "items": {
+        "type": "object",
+        "required": ["code", "count", "detail"],
+        "properties": {
+            "code": {"type": "string", "example": "documents_not_evaluated"},
+            "count": {"type": "integer", "minimum": 1},
+            "detail": {"type": "string"},
+        },
+    },
+}
 _PAGE: JsonObject = {
     "type": "object",
     "required": ["items", "next_cursor"],
     "properties": {
         "items": {"type": "array", "items": _ENVELOPE},
         "next_cursor": {"type": ["string", "null"]},
+        "notices": _NOTICES,
     },
 }
 _GROUPS: JsonObject = {
@@ -123,7 +138,8 @@ _GROUPS: JsonObject = {
                     "document": {"type": "object"},
                 },
             },
-        }
+        },
+        "notices": _NOTICES,
     },
 }
 _FOUND: JsonObject = {"oneOf": [_PAGE, _GROUPS]}
@@ -176,6 +192,7 @@ _COUNTS: JsonObject = {
         "matched": {"type": "integer"},
         "changed": {"type": "integer"},
         "complete": {"type": "boolean", "description": "False: time ran out; call again."},
+        "notices": _NOTICES,
     },
 }
 
@@ -371,7 +388,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         _describe(
             "count",
             "Count what matches",
-            answers("200", _closed({"count": {"type": "integer"}}, "count")),
+            answers("200", _closed({"count": {"type": "integer"}, "notices": _NOTICES}, "count")),
             body=_json(_closed({"filter": FILTER})),
         ),
     ),

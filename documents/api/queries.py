@@ -63,8 +63,8 @@ async def count(call: Call) -> Answer:
     body = as_object(await read_body(call), ("filter",))
     with refusing():
         wanted = Filter.parse(body.get("filter"))
-    found = await queries.count(call.tenant.id, name, wanted, call.principal)
-    return Answer(200, b'{"count":%d}' % found)
+    found, notices = await queries.count(call.tenant.id, name, wanted, call.principal)
+    return Answer(200, b'{"count":%d' % found + notices.member() + b"}")
 
 
 async def explain(call: Call) -> Answer:
@@ -85,12 +85,14 @@ async def explain(call: Call) -> Answer:
 async def _answer(call: Call, name: str, body: Value) -> Answer:
     if (grouped := read_group(body)) is not None:
         found = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
-        return Answer(200, b'{"rows":' + found.rows(canonical=canonical(call)) + b"}")
+        rows = found.rows(canonical=canonical(call))
+        return Answer(200, b'{"rows":' + rows + found.notices.member() + b"}")
     wanted = _query(body)
     selected = await queries.select(call.tenant.id, name, wanted, call.principal)
     page = selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
-    return Answer(200, b'{"items":' + page.items + b',"next_cursor":' + cursor + b"}")
+    body = b'{"items":' + page.items + b',"next_cursor":' + cursor
+    return Answer(200, body + page.notices.member() + b"}")
 
 
 def _query(body: Value) -> Query:

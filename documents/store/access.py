@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from documents.store.facts import ACTIONS, CollectionFacts
 from foundation.errors import Forbidden
 from foundation.json_types import JsonValue
-from rillbase_native import Filter
+from rillbase_native import Filter, Value
 from tenants.principals import Principal
+
+#: What a caller may read of a collection whose rules let it read nothing.
+NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
 
 
 @dataclass(frozen=True, slots=True)

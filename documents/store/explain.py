@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from uuid import UUID
 
+from documents.store.notices import Notices
 from documents.store.planner import Plan, choose
-from documents.store.queries import Query, opened
+from documents.store.queries import Query, Reading, answer, opened
 from documents.store.scan import FIRST_BATCH, statement
+from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject, JsonValue
 from foundation.postgres import Runs, Statement
 
 
 async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
-    """Return the plan of a query without running it."""
+    """Return the plan of a query, and what is left out of its answer.
+
+    The query is run for the latter, within its usual bounds.
+    """
     async with opened(tenant_id, name, query.filter, None) as reading:
         plan = await choose(
             reading.session,
@@ -27,13 +32,25 @@ async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
             asked, parameters = statement(reading.collection, plan, plan.ranges[0])
             sql = asked.sql
             postgres = await _postgres(reading.session, asked, parameters)
+        notices = await _notices(reading, query)
     grid = reading.filter.access()
     return {
         "plan": _plan(plan),
         "sql": sql,
         "postgres": postgres,
         "grid": {"indexable": grid is not None, "access": _access(grid)},
+        "notices": notices,
     }
+
+
+async def _notices(reading: Reading, query: Query) -> list[JsonValue]:
+    """Return what the query's answer would say, or that it would be refused."""
+    notices = Notices()
+    try:
+        notices.add((await answer(reading, query)).unevaluated)
+    except QueryTooExpensive as refused:
+        return [{"code": refused.code, "detail": refused.detail}]
+    return [*notices.listed()]
 
 
 def _plan(plan: Plan) -> JsonObject:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from documents.store.database import pool, scope
 from foundation.believed import Believed
+from foundation.environment import environment
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
@@ -93,6 +94,8 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
         definition=Definition(
             None if schema is None else Value.parse(schema),
             [(index.number, list(index.fields), index.unique) for index in found],
+            max_array_elements=environment().rillbase_max_array_elements,
+            max_values=environment().rillbase_max_document_values,
         ),
         rules=_rules(row.bytes(0, 4)),
         indexes=found,

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 from uuid import UUID
 
 import psycopg
 
-from documents.store import statements
+from documents.store import facts, statements
+from documents.store.access import NOTHING, access_of
 from documents.store.attempt import Attempt, Ended, Stale, Taken
 from documents.store.database import pool, scope
 from documents.store.write import Write, Written
 from foundation.errors import ApiError
 from foundation.refusals import as_api_error
-from rillbase_native import Outcomes
+from rillbase_native import Filter, Outcomes
 
 ATTEMPTS = 8
+#: As the native code says it of documents that a rule refuses.
+FORBIDDEN_BY_RULE = "the collection's access rules do not allow it"
 _TRY_AGAIN = frozenset({"40P01", "40001"})
 
 
@@ -48,7 +52,7 @@ async def _one_by_one(tenant_id: UUID, writes: Sequence[Write], taken: Taken) ->
         return [(await run_group(tenant_id, [write]))[0] for write in writes]
     (write,) = writes
     if write.atomic or write.is_single:
-        refused = await _duplicate_key(tenant_id, taken)
+        refused = await _duplicate_key(tenant_id, write, taken)
         if write.atomic:
             return [as_api_error(error) for _, error in refused.refusals()]
         return await _concluded(tenant_id, write, refused)
@@ -76,13 +80,35 @@ async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[End
     return [Written(ended, answer)]
 
 
-async def _duplicate_key(tenant_id: UUID, taken: Taken) -> Outcomes:
-    """Name the indexes concerned, as far as the keys in the way are still there."""
+async def _duplicate_key(tenant_id: UUID, write: Write, taken: Taken) -> Outcomes:
+    """Name the indexes concerned, as far as the keys in the way are still there.
+
+    A caller who may not read a document in the way is told no more than that a rule refuses the
+    write: for that caller it does not exist.
+    """
     async with pool().session() as session:
         _, found = await session.run([scope(tenant_id), statements.taken(taken.places)])
+    rules = await _read_rules(tenant_id, write)
+    for row in range(found.rows):
+        rule, body = rules.get(found.bytes(row, 1)), found.raw(row, 2)
+        if rule is not None and not (body and rule.matches(body, int(time.time() * 1000))):
+            return Outcomes.refused("forbidden_by_rule", FORBIDDEN_BY_RULE, [])
     names = sorted({found.text(row, 0) for row in range(found.rows)})
     return Outcomes.refused(
         "duplicate_key",
         "Another document has the same values in a unique index.",
         [("", f"index {name!r}") for name in names],
     )
+
+
+async def _read_rules(tenant_id: UUID, write: Write) -> dict[bytes, Filter]:
+    """Return what the caller may read of each collection that a rule binds it in, by id."""
+    rules: dict[bytes, Filter] = {}
+    if write.principal is None:
+        return rules
+    for name in write.collections().values():
+        collection = await facts.find(tenant_id, name)
+        access = access_of(collection, write.principal)
+        if access is not None:
+            rules[collection.raw] = access.filters.get("read", NOTHING)
+    return rules

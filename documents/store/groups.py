@@ -6,7 +6,16 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
-from documents.store.queries import DEFAULT_LIMIT, Budget, feed, native, opened, plan_for_all
+from documents.store.notices import Notices
+from documents.store.queries import (
+    DEFAULT_LIMIT,
+    Budget,
+    feed,
+    native,
+    noticed,
+    opened,
+    plan_for_all,
+)
 from rillbase_native import Filter, Group, Grouping, Sort
 from tenants.principals import Principal
 
@@ -32,6 +41,7 @@ class Grouped:
 
     grouping: Grouping
     query: GroupQuery
+    notices: Notices
 
     def rows(self, *, canonical: bool) -> bytes:
         """Return the rows as JSON."""
@@ -49,7 +59,11 @@ async def group(
     """Group what matches and the caller may read."""
     async with opened(tenant_id, name, query.filter, principal) as reading:
         grouping = Grouping(
-            reading.filter, query.group, now_ms=int(time.time() * 1000), most=MAX_GROUPED
+            reading.filter,
+            query.group,
+            now_ms=int(time.time() * 1000),
+            most=MAX_GROUPED,
+            readable=reading.readable,
         )
         await feed(reading, grouping, await plan_for_all(reading), None, Budget())
-    return Grouped(grouping, query)
+    return Grouped(grouping, query, noticed(grouping, tenant_id, name))

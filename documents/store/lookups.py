@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from documents.store import facts
-from documents.store.access import access_of
+from documents.store.access import NOTHING, access_of
 from documents.store.facts import CollectionFacts
 from documents.store.reads import BY_KEY, CHECK, Found, is_current, row
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Result, Runs, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
-from rillbase_native import Filter, Lookups, Value
+from rillbase_native import Filter, Lookups
 from tenants.principals import Principal
 
 #: What one page looks up, each document once.
@@ -29,8 +29,6 @@ SMALL, SMALL_BYTES = 1_000, 1024 * 1024
 #: Documents of one statement.
 AT_ONCE = 1_000
 VERSIONS_AT_ONCE = 50
-#: What a caller may read of a collection whose rules let it read nothing.
-NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
 _SIZE = Statement(
     "SELECT count(*), coalesce(sum(octet_length(body)), 0)::bigint FROM (SELECT body "
     "FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL LIMIT 1001) AS first",

@@ -16,6 +16,7 @@ from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.lookups import Side, read_sides, sides_of
+from documents.store.notices import Notices
 from documents.store.planner import Plan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
 from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
@@ -66,10 +67,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as JSON, and the cursor of the next one."""
+    """A page as JSON, the cursor of the next one, and what was left out."""
 
     items: bytes
     next_cursor: str | None
+    notices: Notices
 
 
 @dataclass(slots=True)
@@ -79,7 +81,8 @@ class Reading:
     session: Runs
     collection: CollectionFacts
     filter: Filter
-    restricted: bool
+    #: What the caller may read, which is a part of the filter; None: everything.
+    readable: Filter | None
 
 
 @asynccontextmanager
@@ -90,9 +93,10 @@ async def opened(
     async with pool().session() as session:
         collection = await _current(session, tenant_id, name)
         access = access_of(collection, principal) if principal is not None else None
-        readable = wanted if access is None else wanted.and_(access.require("read"))
+        readable = None if access is None else access.require("read")
+        condition = wanted if readable is None else wanted.and_(readable)
         try:
-            yield Reading(session, collection, readable, restricted=access is not None)
+            yield Reading(session, collection, condition, readable)
         finally:
             if session.in_transaction:
                 await session.run([commit()])
@@ -117,7 +121,7 @@ async def select(tenant_id: UUID, name: str, query: Query, principal: Principal 
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection = await answer(reading, query, after)
             if await _embed(reading, selection, query.lookups, sides):
-                return Selected(selection, bound)
+                return Selected(selection, bound, tenant_id, name)
     raise KeptChanging
 
 
@@ -142,11 +146,29 @@ class Selected:
 
     selection: Selection
     bound: bytes
+    tenant_id: UUID
+    collection: str
 
     def page(self, *, canonical: bool) -> Page:
         items, following, _ = native(lambda: self.selection.finish(canonical=canonical))
         cursor = None if following is None else cursors.write(following, self.bound)
-        return Page(items, cursor)
+        return Page(items, cursor, noticed(self.selection, self.tenant_id, self.collection))
+
+
+class Counting(Protocol):
+    """What has left documents out."""
+
+    @property
+    def unevaluated(self) -> tuple[int, str | None]:
+        """How many, and why the first of them."""
+
+
+def noticed(counting: Counting, tenant_id: UUID, collection: str) -> Notices:
+    """Return what was left out of an answer, and keep it in the error log."""
+    notices = Notices()
+    notices.add(counting.unevaluated)
+    notices.log(tenant_id, collection)
+    return notices
 
 
 async def answer(
@@ -186,6 +208,8 @@ def _selection(
         projection=query.projection,
         ordered=plan.order == "id",
         group=query.group,
+        lookups=query.lookups,
+        readable=reading.readable,
     )
     if plan.order == "index" and plan.index is not None:
         return selection.by_index(plan.index.fields, plan.bounds, plan.backward)
@@ -251,17 +275,19 @@ class Budget:
             raise QueryTooExpensive(f"The query took {MAX_SECONDS:g} s.")
 
 
-async def count(tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None) -> int:
-    """Return how many documents match."""
+async def count(
+    tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
+) -> tuple[int, Notices]:
+    """Return how many documents match, and what was left out."""
     async with opened(tenant_id, name, wanted, principal) as reading:
         if reading.filter.canonical() == Filter.parse(None).canonical():
             (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
-            return result.integer(0, 0)
+            return result.integer(0, 0), Notices()
         query = Query(reading.filter, Sort.parse(None), limit=0)
         plan = await plan_for_all(reading)
         selection = _selection(reading, query, plan, None)
         await feed(reading, selection, plan, None, Budget())
-        return selection.matched
+    return selection.matched, noticed(selection, tenant_id, name)
 
 
 async def plan_for_all(reading: Reading) -> Plan:
@@ -283,6 +309,7 @@ class Bodies:
 
     bodies: list[bytes]
     last: bytes | None
+    notices: Notices
 
 
 async def find(
@@ -301,7 +328,7 @@ async def find(
     async with opened(tenant_id, name, wanted, principal) as reading:
         selection = await answer(reading, query, behind, budget)
     bodies, following = selection.bodies()
-    return Bodies(bodies, following)
+    return Bodies(bodies, following, noticed(selection, tenant_id, name))
 
 
 def native(call: Callable[[], T]) -> T:

@@ -93,11 +93,13 @@ _ADD_ENTRIES = Statement(
 TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
 #: Which enforced entries of other documents stand in the way.
 _TAKEN = Statement(
-    "SELECT x.name, i.document_key FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
+    "SELECT x.name, x.collection_id, d.body FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
     "AS i(number, key, document_key) "
     "JOIN documents_indexentry e ON e.index_number = i.number AND e.key = i.key "
     "AND e.enforced AND e.document_key <> i.document_key "
-    "JOIN documents_index x ON x.number = i.number",
+    "JOIN documents_index x ON x.number = i.number "
+    "LEFT JOIN documents_document d ON d.collection_id = x.collection_id "
+    "AND d.key = e.document_key",
     (Oid.INT8_ARRAY, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY),
 )
 
@@ -139,7 +141,7 @@ def entries(tenant_id: UUID, changes: Changes) -> list[Step]:
 
 
 def taken(places: Sequence[bytes]) -> Step:
-    """Name the indexes in which others have enforced entries with the same keys."""
+    """Name the indexes in which others have enforced entries with the same keys, and the others."""
     return _TAKEN, places
 
 

@@ -136,7 +136,9 @@ class Filter:
 
     @staticmethod
     def parse(value: Value | None, *, pointer: str = "/filter") -> Filter: ...
-    def matches(self, body: bytes, now_ms: int) -> bool: ...
+    def matches(self, body: bytes, now_ms: int) -> bool:
+        """Return whether the document matches. One that cannot be evaluated does not."""
+
     def explain(self, body: bytes, now_ms: int) -> str:
         """Return why the document matches or does not: a JSON object."""
 
@@ -220,7 +222,12 @@ class Definition:
     """A collection's schema and indexes, compiled."""
 
     def __new__(
-        cls, schema: Value | None, indexes: Sequence[tuple[int, _Fields, bool]]
+        cls,
+        schema: Value | None,
+        indexes: Sequence[tuple[int, _Fields, bool]],
+        *,
+        max_array_elements: int = ...,
+        max_values: int = ...,
     ) -> Definition: ...
     def entries(self, body: bytes) -> list[_Entry]:
         """Return a document's entries in all indexes."""
@@ -425,6 +432,8 @@ class Selection:
         projection: Projection | None = None,
         ordered: bool = False,
         group: Group | None = None,
+        lookups: Lookups | None = None,
+        readable: Filter | None = None,
     ) -> Selection: ...
     def by_index(
         self, index: _Fields, bounds: Bounds | None, backward: bool
@@ -433,6 +442,11 @@ class Selection:
 
     def feed(self, rows: Sequence[_Row]) -> Literal["more", "enough", "misplaced"]:
         """Take candidates in. Return `more`, `enough` or `misplaced`."""
+
+    @property
+    def unevaluated(self) -> tuple[int, str | None]:
+        """How many documents were left out because they could not be evaluated, of those that the
+        caller may read, and why the first was."""
 
     @property
     def examined(self) -> int: ...
@@ -465,7 +479,20 @@ class Selection:
 class Grouping:
     """A query that groups, being answered: candidates in, rows out."""
 
-    def __new__(cls, filter: Filter, group: Group, *, now_ms: int, most: int) -> Grouping: ...
+    def __new__(
+        cls,
+        filter: Filter,
+        group: Group,
+        *,
+        now_ms: int,
+        most: int,
+        readable: Filter | None = None,
+    ) -> Grouping: ...
+    @property
+    def unevaluated(self) -> tuple[int, str | None]:
+        """How many documents were left out because they could not be evaluated, of those that the
+        caller may read, and why the first was."""
+
     def feed(self, rows: Sequence[_Row]) -> Literal["more", "enough", "misplaced"]:
         """Take candidates in. Return `more`: all that there are count."""
 
@@ -546,6 +573,9 @@ class LiveQuery:
 
     @property
     def looks_up(self) -> bool: ...
+    def lookups(self) -> Lookups | None:
+        """Return what is looked up for each document, if anything is."""
+
     def sides(self) -> list[tuple[bytes, int, Filter]]:
         """Return the collections that are looked up: id, version of the access rules, access
         rule."""
@@ -615,6 +645,8 @@ class Hub:
     fetch       read single documents that the query looks up: a `Question` in hexadecimal (text)
     judge       a write was made under other access rules: look at the subscribers' rules
     fail        a node gave the query up: a code and words for people; then `refused`
+    note_unevaluated  so many documents (number) were written that are in no result, since they
+                cannot be evaluated: keep that in the error log
     replay      read the log of the partition (number) behind the first place (text) up to the
                 second, for the subscription; then `replay`
     """
@@ -703,6 +735,9 @@ class Hub:
 
     def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
         """Learn how much has left for a client."""
+
+    def unevaluated(self, query: bytes, count: int) -> None:
+        """Learn how many documents were left out of the rows that were registered."""
 
     def wishes(self) -> list[tuple[str, bytes, int, int, str, str]]:
         """Take what is to be done."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import psycopg
 from redis.exceptions import RedisError
 
+from documents.store.notices import Notices
 from foundation import bulk_budget
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
@@ -23,6 +24,7 @@ from realtime.registration import fetches, renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
 from realtime.registration.together import Together
 from rillbase_native import LiveQuery, Question
+from tenants.error_log import Area
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +60,8 @@ class Wishes:
                 for watched in self._watched(running, query):
                     watched.note(error)
                 running.hub.refused(query, _problem(error))
+            case "note_unevaluated":
+                self._note_unevaluated(running, query, number)
             case "replay":
                 entries = await _missed(running, number, first, second)
                 running.hub.replay(subscription, entries)
@@ -78,6 +82,13 @@ class Wishes:
     def _watched(self, running: Running, query: bytes) -> list[Watched]:
         numbers = running.hub.subscriptions(query)
         return [found for n in numbers if (found := self._queries.watched.get(n)) is not None]
+
+    def _note_unevaluated(self, running: Running, query: bytes, count: int) -> None:
+        """Keep in the error log that documents are in no result of a live query."""
+        for watched in self._watched(running, query)[:1]:
+            source = watched.source
+            notices = Notices(count, "A live query cannot evaluate them.")
+            notices.log(source.tenant_id, source.collection, area=Area.LIVE)
 
     async def _register(self, running: Running, query: bytes) -> None:
         """Register a query, however long that takes, while somebody watches it."""
@@ -127,6 +138,8 @@ class Wishes:
             as_tuple(registered.snapshot),
             registered.rows,
         )
+        running.hub.unevaluated(query.hash, registered.unevaluated)
+        self._note_unevaluated(running, query.hash, registered.unevaluated)
         await running.let_go([query.hash])
 
     async def _renew(self, running: Running, query: bytes, slack: int) -> None:

@@ -33,8 +33,8 @@ MAX_ROWS = 100_000
 Row = tuple[bytes, int, int, int, bytes]
 #: Rows, and whether nothing else of the collection may be seen.
 Foreign = tuple[list[Row], bool]
-#: Rows, whether there are no more, and what they refer to.
-Found = tuple[list[Row], bool, list[Foreign]]
+#: Rows, whether there are no more, how many documents are left out, and what the rows refer to.
+Found = tuple[list[Row], bool, int, list[Foreign]]
 #: Queries that share round trips, and rows beyond which one does not.
 TOGETHER, FEW_ROWS = 8, 128
 
@@ -50,6 +50,8 @@ class Rows:
     rows: list[Row]
     #: Whether there are no more than these.
     complete: bool
+    #: How many documents are left out, since they cannot be evaluated.
+    unevaluated: int
     #: What the same snapshot has of each collection that the query looks up.
     foreign: list[Foreign] = field(default_factory=list)
 
@@ -139,7 +141,13 @@ class _Few:
 
 
 async def _read(reading: Reading, condition: Filter, extent: Extent) -> Found:
-    asked = Query(condition, extent.sort, limit=extent.most, group=extent.group)
+    asked = Query(
+        condition,
+        extent.sort,
+        limit=extent.most,
+        group=extent.group,
+        lookups=None if extent.looks_up is None else extent.looks_up.lookups(),
+    )
     selection = await answer(replace(reading, filter=condition), asked)
     rows, more = selection.rows()
     if more and extent.group is not None:
@@ -147,7 +155,8 @@ async def _read(reading: Reading, condition: Filter, extent: Extent) -> Found:
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
     foreign = await _read_foreign(reading.session, extent, rows)
-    return rows, not more, foreign
+    unevaluated, _ = selection.unevaluated
+    return rows, not more, unevaluated, foreign
 
 
 async def _read_foreign(session: Runs, extent: Extent, rows: list[Row]) -> list[Foreign]:

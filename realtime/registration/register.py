@@ -44,6 +44,8 @@ class Registration:
     snapshot: Snapshot
     #: Of a query that groups, the rows that stand for groups.
     rows: list[Row]
+    #: How many documents are left out, since they cannot be evaluated.
+    unevaluated: int
 
 
 class OtherRules(Exception):
@@ -86,7 +88,14 @@ async def register_all(
         await slices.breathe()
     registered = await layer.register_all(partition, hub, ends.life, requests)
     return [
-        Registration(given.activation, given.request, ends.log, rows.snapshot, _shown(query, rows))
+        Registration(
+            given.activation,
+            given.request,
+            ends.log,
+            rows.snapshot,
+            _shown(query, rows),
+            rows.unevaluated,
+        )
         for query, given, rows in zip(queries, registered, read, strict=False)
     ]
 

@@ -1,17 +1,19 @@
 //! What a collection prescribes for each of its documents.
 
 use rillbase_query::bson::{Document, ValueRef};
-use rillbase_query::error::Place;
+use rillbase_query::error::{Failure, Place};
 use rillbase_query::fuel::Fuel;
-use rillbase_query::schema::Schema;
+use rillbase_query::schema::{Schema, Violation};
 
+use crate::elements::Limits;
 use crate::entry::{Entry, Index, entries};
 use crate::refusal::Refusal;
 
-/// A schema and indexes, compiled.
+/// A schema, limits and indexes, compiled.
 #[derive(Debug, Default)]
 pub struct Definition {
     schema: Option<Schema>,
+    limits: Limits,
     indexes: Vec<Index>,
 }
 
@@ -21,20 +23,40 @@ impl Definition {
         let schema = schema
             .map(|schema| Schema::parse(schema, &Place::root()))
             .transpose()?;
-        Ok(Self { schema, indexes })
+        Ok(Self {
+            schema,
+            limits: Limits::default(),
+            indexes,
+        })
     }
 
-    /// Refuses a document that breaks the schema.
+    /// The same with limits.
+    #[must_use]
+    pub const fn limited(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Refuses a document that holds too much or breaks the schema.
     pub fn check(&self, document: Document<'_>) -> Result<(), Refusal> {
+        self.limits.check(document)?;
         let Some(schema) = &self.schema else {
             return Ok(());
         };
-        if schema.allows(document, &Fuel::default())? {
-            return Ok(());
+        let violations = |schema: &Schema| -> Result<Vec<Violation>, Failure> {
+            if schema.allows(document, &Fuel::default())? {
+                return Ok(Vec::new());
+            }
+            schema.violations(document, &Fuel::default())
+        };
+        match violations(schema) {
+            Ok(violations) if violations.is_empty() => Ok(()),
+            Ok(violations) => Err(Refusal::of_schema(violations)),
+            Err(failure) => Err(Refusal::new(
+                "query_too_expensive",
+                format!("the collection's schema cannot be checked on this document: {failure}"),
+            )),
         }
-        Err(Refusal::of_schema(
-            schema.violations(document, &Fuel::default())?,
-        ))
     }
 
     /// The document's entries in all indexes, sorted.

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::Form;
 use rillbase_query::environment::Environment;
+use rillbase_query::error::Failure;
 use rillbase_query::filter::Filter;
-use rillbase_query::group::{Group, Groups};
+use rillbase_query::group::{Group, Groups, Share};
 use rillbase_query::sort::Sort;
 
 use crate::envelope::write_group;
 use crate::refusal::Refusal;
 use crate::selection::Candidate;
+use crate::unevaluated::Unevaluated;
 
 /// A query that groups, being answered. Candidates come in any order; a document that an index has
 /// several entries of may come several times.
@@ -25,12 +27,19 @@ pub struct Grouping {
     most: usize,
     seen: HashSet<Vec<u8>>,
     matched: usize,
+    /// Documents that are in no group.
+    pub unevaluated: Unevaluated,
 }
 
 impl Grouping {
-    /// Begins with no document.
+    /// Begins with no document. The filter contains what the caller may read; none: everything.
     #[must_use]
-    pub fn new(filter: Arc<Filter>, group: Arc<Group>, now_ms: i64, most: usize) -> Self {
+    pub fn new(
+        (filter, readable): (Arc<Filter>, Option<Arc<Filter>>),
+        group: Arc<Group>,
+        now_ms: i64,
+        most: usize,
+    ) -> Self {
         Self {
             filter,
             groups: Groups::new(group),
@@ -38,6 +47,7 @@ impl Grouping {
             most,
             seen: HashSet::new(),
             matched: 0,
+            unevaluated: Unevaluated::new(readable),
         }
     }
 
@@ -48,10 +58,15 @@ impl Grouping {
     ) -> Result<(), Refusal> {
         for candidate in candidates {
             let document = Document::trusted(candidate.body);
-            let environment = Environment::at(self.now_ms);
-            if !self.filter.matches_in(document, &environment)? {
-                continue;
-            }
+            let share = match self.share(document) {
+                Ok(Some(share)) => share,
+                Ok(None) => continue,
+                Err(failure) => {
+                    let unevaluated = &mut self.unevaluated;
+                    unevaluated.note(candidate.key, document, &failure, self.now_ms);
+                    continue;
+                }
+            };
             if candidate.entry.is_some() && !self.seen.insert(candidate.key.to_vec()) {
                 continue;
             }
@@ -60,10 +75,18 @@ impl Grouping {
                 let detail = format!("a query groups at most {} documents", self.most);
                 return Err(Refusal::new("query_too_expensive", detail));
             }
-            let share = self.groups.group().share(document)?;
             self.groups.add(share);
         }
         Ok(())
+    }
+
+    /// What a document gives its group; none: it does not match.
+    fn share(&self, document: Document<'_>) -> Result<Option<Share>, Failure> {
+        let environment = Environment::at(self.now_ms);
+        if !self.filter.matches_in(document, &environment)? {
+            return Ok(None);
+        }
+        self.groups.group().share(document).map(Some)
     }
 
     /// Some of the groups in order, as a JSON array of envelopes.

@@ -6,8 +6,8 @@
 //! - [`id`] — names of documents: in paths, as keys, as hashes.
 //! - [`bulk`], [`operation`], [`operations`] — what a caller asks to be done,
 //!   and what it makes of a document. [`definition`] is what the collection
-//!   prescribes for it: a schema, and the indexes whose [`entry`] rows go with
-//!   the document. [`rule`] is who may do it, [`expected`] at which version.
+//!   prescribes for it: a schema, how many [`elements`] it may have, and the
+//!   indexes whose [`entry`] rows go with the document. [`rule`] is who may do it, [`expected`] at which version.
 //! - [`plan`] — the writes of a group, and which rows they need; [`stage`]
 //!   applies them to the rows in memory. [`changes`] is what that leaves, as
 //!   [`columns`] for the store and as [`after_image`]s for those who watch;
@@ -16,7 +16,8 @@
 //!   match a filter: a superset, proven by the tests.
 //! - [`access`] — by which predicates a live query can be found.
 //! - [`selection`] — candidates in, the answer to a query out: a [`page`]; [`envelope`]
-//!   is how a document is shown, [`lookups`] with others that it refers to.
+//!   is how a document is shown, [`lookups`] with others that it refers to. What cannot be
+//!   evaluated is left out and counted as [`unevaluated`].
 //!
 //! Pure like the query engine: no I/O; time and randomness come from outside.
 #![allow(
@@ -35,6 +36,7 @@ pub mod bulk;
 pub mod changes;
 pub mod columns;
 pub mod definition;
+pub mod elements;
 pub mod entry;
 pub mod envelope;
 pub mod expected;
@@ -50,3 +52,4 @@ pub mod refusal;
 pub mod rule;
 pub mod selection;
 pub mod stage;
+pub mod unevaluated;

@@ -239,8 +239,8 @@ impl Operation {
     }
 }
 
-/// Refuses when the document, changed meanwhile, no longer matches; otherwise
-/// the position for the positional `$`.
+/// Refuses when the document, changed meanwhile, no longer matches or can no
+/// longer be evaluated; otherwise the position for the positional `$`.
 fn still_matches(
     filter: Option<&Filter>,
     before: Document<'_>,
@@ -249,16 +249,16 @@ fn still_matches(
     let Some(filter) = filter else {
         return Ok(None);
     };
-    filter
-        .position_in(before, &Environment::at(now_ms))?
-        .ok_or_else(|| Refusal::new("not_found", "the document no longer matches"))
+    let position = filter.position_in(before, &Environment::at(now_ms));
+    let position = position.ok().flatten();
+    position.ok_or_else(|| Refusal::new("not_found", "the document no longer matches"))
 }
 
 /// Refuses what the rules that bind the caller do not allow.
 pub(crate) fn check_rules(
     before: Option<Document<'_>>,
     after: Option<Document<'_>>,
-    environment: &Environment,
+    now_ms: i64,
     rules: Rules<'_>,
 ) -> Result<(), Refusal> {
     let (rule, tested) = match (before, after) {
@@ -269,15 +269,24 @@ pub(crate) fn check_rules(
     let Some(rule) = rule else {
         return Ok(());
     };
-    for document in tested.into_iter().flatten() {
-        if !rule.matches_in(document, environment)? {
-            return Err(Refusal::new(
-                "forbidden_by_rule",
-                "the collection's access rules do not allow it",
-            ));
-        }
+    let mut tested = tested.into_iter().flatten();
+    if tested.all(|document| allows(rule, document, now_ms)) {
+        Ok(())
+    } else {
+        Err(forbidden_by_rule())
     }
-    Ok(())
+}
+
+/// Whether a rule allows a document. One for which it cannot be evaluated, with fuel of its own, is
+/// not allowed.
+pub(crate) fn allows(rule: &Filter, document: Document<'_>, now_ms: i64) -> bool {
+    rule.matches_in(document, &Environment::at(now_ms)) == Ok(true)
+}
+
+/// What is said of a document that a rule does not allow.
+pub(crate) fn forbidden_by_rule() -> Refusal {
+    let detail = "the collection's access rules do not allow it";
+    Refusal::new("forbidden_by_rule", detail)
 }
 
 fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Refusal> {

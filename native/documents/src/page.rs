@@ -10,6 +10,7 @@ use crate::envelope::{Meta, write};
 use crate::lookups::{self, Found};
 use crate::refusal::Refusal;
 use crate::selection::Request;
+use crate::unevaluated::Unevaluated;
 
 /// A row of the page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,13 +104,15 @@ impl Rows {
         Ok(())
     }
 
-    /// The page as a JSON array of envelopes.
+    /// The page as a JSON array of envelopes. Documents to which the projection cannot be applied
+    /// are counted.
     pub fn render(
         &self,
         request: &Request,
         projection: Option<&Projection>,
         form: Form,
-    ) -> Result<String, Refusal> {
+        unevaluated: &mut Unevaluated,
+    ) -> String {
         let bytes: usize = self.rows.iter().map(|row| row.body.len() * 2 + 128).sum();
         let mut out = String::with_capacity(bytes);
         out.push('[');
@@ -129,19 +132,21 @@ impl Rows {
                 None => write(&mut out, meta, id, document, form),
                 Some(projection) => {
                     let environment = Environment::at(request.now_ms);
+                    let text = request.filter.text();
+                    let score = text.map(|text| text.score(own, &environment.fuel));
                     let matched = Matched {
                         position: row.position,
-                        text_score: match request.filter.text() {
-                            Some(text) => text.score(own, &environment.fuel)?,
-                            None => None,
-                        },
+                        text_score: score.and_then(Result::ok).flatten(),
                     };
-                    let shown = projection.apply(document, matched, &environment)?;
+                    let (shown, failure) = projection.apply_or_id(document, matched, &environment);
+                    if let Some(failure) = failure {
+                        unevaluated.note(&row.key, own, &failure, request.now_ms);
+                    }
                     write(&mut out, meta, id, shown.as_ref(), form);
                 }
             }
         }
         out.push(']');
-        Ok(out)
+        out
     }
 }

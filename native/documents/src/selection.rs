@@ -16,10 +16,12 @@ use std::sync::Arc;
 
 use rillbase_query::bson::Document;
 use rillbase_query::environment::Environment;
+use rillbase_query::error::Failure;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::group::Group;
 use rillbase_query::index::IndexField;
+use rillbase_query::lookup::Lookups;
 use rillbase_query::sort::{By, Sort};
 
 use crate::bounds::Range;
@@ -27,6 +29,7 @@ use crate::entry::ENTRY_BYTES;
 use crate::envelope::Meta;
 use crate::page::{Held, Next, Rows};
 use crate::refusal::Refusal;
+use crate::unevaluated::Unevaluated;
 
 /// A row that may match.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +87,10 @@ pub struct Request {
     pub max_bytes: usize,
     /// For what groups the documents are read; of others than those, all of each is.
     pub group: Option<Arc<Group>>,
+    /// What is looked up for each document.
+    pub lookups: Option<Arc<Lookups>>,
+    /// What the caller may read, which is a part of the filter; none: everything.
+    pub readable: Option<Arc<Filter>>,
 }
 
 /// Whether more candidates are wanted.
@@ -94,6 +101,17 @@ pub enum Progress {
     /// The page is full.
     Enough,
     /// This index cannot give the order.
+    Misplaced,
+}
+
+/// What becomes of a candidate.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once, for each candidate"
+)]
+enum Judgement {
+    Held(Held),
+    PassedOver,
     Misplaced,
 }
 
@@ -115,6 +133,8 @@ pub struct Selection {
     tied: Vec<u8>,
     held_bytes: usize,
     more: bool,
+    /// Documents that are left out.
+    pub unevaluated: Unevaluated,
     /// How many candidates came.
     pub examined: usize,
     /// How many of them match.
@@ -136,6 +156,7 @@ impl Selection {
             _ => None,
         };
         Self {
+            unevaluated: Unevaluated::new(request.readable.clone()),
             request,
             arrival,
             index_sort,
@@ -172,11 +193,35 @@ impl Selection {
         Ok(Progress::More)
     }
 
+    /// Takes a candidate, or leaves it out if it cannot be evaluated.
     fn take(&mut self, candidate: Candidate<'_>) -> Result<Progress, Refusal> {
         let document = Document::trusted(candidate.body);
+        let held = match self.judge(candidate, document) {
+            Ok(Judgement::Held(held)) => held,
+            Ok(Judgement::PassedOver) => return Ok(Progress::More),
+            Ok(Judgement::Misplaced) => return Ok(Progress::Misplaced),
+            Err(failure) => {
+                let now_ms = self.request.now_ms;
+                let unevaluated = &mut self.unevaluated;
+                unevaluated.note(candidate.key, document, &failure, now_ms);
+                return Ok(Progress::More);
+            }
+        };
+        match self.arrival {
+            Arrival::Unordered => self.hold(held),
+            Arrival::Ordered => Ok(self.append(held)),
+            Arrival::ByIndex(_) => Ok(self.append_tied(held, candidate.entry.unwrap_or_default())),
+        }
+    }
+
+    fn judge(
+        &mut self,
+        candidate: Candidate<'_>,
+        document: Document<'_>,
+    ) -> Result<Judgement, Failure> {
         let environment = Environment::at(self.request.now_ms);
         let Some(position) = self.request.filter.position_in(document, &environment)? else {
-            return Ok(Progress::More);
+            return Ok(Judgement::PassedOver);
         };
         if let (Arrival::ByIndex(order), Some(entry)) = (&self.arrival, candidate.entry) {
             let place = self.index_place(order, document)?;
@@ -185,29 +230,26 @@ impl Selection {
                     place >= range.low && range.high.as_ref().is_none_or(|high| place < *high)
                 });
                 return Ok(if elsewhere {
-                    Progress::More
+                    Judgement::PassedOver
                 } else {
-                    Progress::Misplaced
+                    Judgement::Misplaced
                 });
             }
         }
+        let place = self.place(candidate, document)?;
+        self.check_parts(document)?;
         if matches!(self.arrival, Arrival::Unordered)
             && candidate.entry.is_some()
             && !self.seen.insert(candidate.key.to_vec())
         {
-            return Ok(Progress::More);
+            return Ok(Judgement::PassedOver);
         }
         self.matched += 1;
-        let place = self.place(candidate, document)?;
-        if self
-            .request
-            .after
-            .as_ref()
-            .is_some_and(|after| place <= *after)
-        {
-            return Ok(Progress::More);
+        let after = self.request.after.as_ref();
+        if after.is_some_and(|after| place <= *after) {
+            return Ok(Judgement::PassedOver);
         }
-        let held = Held {
+        Ok(Judgement::Held(Held {
             place,
             key: candidate.key.to_vec(),
             entry: candidate.entry.unwrap_or_default().to_vec(),
@@ -220,16 +262,23 @@ impl Selection {
             updated_ms: candidate.meta.updated_ms,
             position,
             embedded: None,
-        };
-        match self.arrival {
-            Arrival::Unordered => self.hold(held),
-            Arrival::Ordered => Ok(self.append(held)),
-            Arrival::ByIndex(_) => Ok(self.append_tied(held, candidate.entry.unwrap_or_default())),
+        }))
+    }
+
+    /// Whether what is made of a document, besides showing it, can be made.
+    fn check_parts(&self, document: Document<'_>) -> Result<(), Failure> {
+        if let Some(group) = &self.request.group {
+            group.share(document)?;
         }
+        let lookups = self.request.lookups.iter();
+        for lookup in lookups.flat_map(|lookups| lookups.iter()) {
+            lookup.references(document)?;
+        }
+        Ok(())
     }
 
     /// The place of a document in the requested order, `_id` included.
-    fn place(&self, candidate: Candidate<'_>, document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+    fn place(&self, candidate: Candidate<'_>, document: Document<'_>) -> Result<Vec<u8>, Failure> {
         if self.by_id {
             return Ok(candidate.key.to_vec());
         }
@@ -242,11 +291,11 @@ impl Selection {
         } else {
             0.0
         };
-        Ok(self.request.sort.key(document, rank, &Fuel::default())?)
+        self.request.sort.key(document, rank, &Fuel::default())
     }
 
     /// The entry at which a document has its place in an index's order.
-    fn index_place(&self, order: &IndexOrder, document: Document<'_>) -> Result<Vec<u8>, Refusal> {
+    fn index_place(&self, order: &IndexOrder, document: Document<'_>) -> Result<Vec<u8>, Failure> {
         let Some(sort) = &self.index_sort else {
             return Ok(Vec::new());
         };

@@ -8,7 +8,6 @@ use std::mem;
 use std::sync::Arc;
 
 use rillbase_query::bson::{Document, DocumentBuf};
-use rillbase_query::environment::Environment;
 use rillbase_query::error::Place;
 use rillbase_query::filter::Filter;
 
@@ -16,7 +15,9 @@ use crate::changes::{Changed, Changes};
 use crate::entry::Entry;
 use crate::expected::Expected;
 use crate::id::key_hash;
-use crate::operation::{Action, Operation, Rules, check_rules, id_document};
+use crate::operation::{
+    Action, Operation, Rules, allows, check_rules, forbidden_by_rule, id_document,
+};
 use crate::outcome::{Change, Outcome, Outcomes};
 use crate::plan::{Access, Collection, Plan, Target, Write};
 use crate::refusal::Refusal;
@@ -65,14 +66,14 @@ pub type Ended = Result<Outcomes, Refusal>;
 pub(crate) struct Stage<'p> {
     plan: &'p Plan,
     found: &'p Found,
-    environment: Environment,
     /// By collection, the documents as the group leaves them.
     documents: Vec<Documents<'p>>,
     /// What the write that is being done has replaced, to put it back.
     replaced: Vec<(usize, &'p [u8], Option<Changed>)>,
 }
 
-/// A document in the middle of the group.
+/// A document in the middle of the group; the default is one that does not exist.
+#[derive(Default)]
 struct Current<'s> {
     document: Option<Document<'s>>,
     version: i64,
@@ -85,7 +86,6 @@ impl<'p> Stage<'p> {
         Self {
             plan,
             found,
-            environment: Environment::at(found.now_ms),
             documents: plan.collections.iter().map(|_| HashMap::new()).collect(),
             replaced: Vec::new(),
         }
@@ -144,7 +144,15 @@ impl<'p> Stage<'p> {
     fn operation(&mut self, write: &Write, operation: &'p Operation) -> Outcome {
         let target = write.target(operation)?;
         let collection = self.collection(target)?;
+        let access = target.access.as_ref();
         let current = self.current(target.collection, &operation.key);
+        let is_hidden = self.is_hidden(access, current.document);
+        // What the caller may not read does not exist for it, up to the very end.
+        let current = if is_hidden {
+            Current::default()
+        } else {
+            current
+        };
         let before = current.document;
         write.expected.check(current.version, before.is_some())?;
         if let Some(version) = operation.if_version {
@@ -154,11 +162,15 @@ impl<'p> Stage<'p> {
             };
             expected.check(current.version, before.is_some())?;
         }
-        let rules = self.rules(target.access.as_ref(), operation, before)?;
+        let rules = rules(access, operation, before.is_some())?;
         let after = operation.after(before, self.found.now_ms)?;
         let view = after.as_ref().map(DocumentBuf::as_ref);
-        check_rules(before, view, &self.environment, rules)?;
+        check_rules(before, view, self.found.now_ms, rules)?;
         let changed = Self::changed(collection, operation, &current, after)?;
+        if is_hidden {
+            // Its `_id` is taken. That is said in the words of a rule that refuses the document.
+            return Err(forbidden_by_rule());
+        }
         let change = Change {
             id: operation.id.clone(),
             version: changed.version,
@@ -169,6 +181,16 @@ impl<'p> Stage<'p> {
         };
         self.put(target.collection, &operation.key, changed, write.atomic);
         Ok(change)
+    }
+
+    /// Whether a document is there that the caller may not read. One for which the rule cannot be
+    /// evaluated may not be read.
+    fn is_hidden(&self, access: Option<&Access>, document: Option<Document<'_>>) -> bool {
+        let (Some(access), Some(document)) = (access, document) else {
+            return false;
+        };
+        let read = access.read.as_deref();
+        !read.is_some_and(|read| allows(read, document, self.found.now_ms))
     }
 
     fn collection(&self, target: &Target) -> Result<&'p Collection, Refusal> {
@@ -196,51 +218,6 @@ impl<'p> Stage<'p> {
 
     fn floor(&self, collection: usize) -> i64 {
         self.found.floors.get(collection).copied().unwrap_or(0)
-    }
-
-    /// The rules to test. What the caller may not read does not exist for it:
-    /// changing it is the same as changing an absent document.
-    fn rules<'a>(
-        &self,
-        access: Option<&'a Access>,
-        operation: &Operation,
-        before: Option<Document<'_>>,
-    ) -> Result<Rules<'a>, Refusal> {
-        let Some(access) = access else {
-            return Ok(Rules::default());
-        };
-        let inserts = matches!(operation.action, Action::Insert(_));
-        let Some(before) = before.filter(|_| !inserts) else {
-            if inserts || operation.upsert {
-                let create = Some(required(access.create.as_deref(), "create")?);
-                return Ok(Rules {
-                    create,
-                    ..Rules::default()
-                });
-            }
-            return Err(no_such_document());
-        };
-        if !matches!(operation.action, Action::Replace(_)) {
-            let readable = match access.read.as_deref() {
-                Some(read) => read.matches_in(before, &self.environment)?,
-                None => false,
-            };
-            if !readable {
-                return Err(no_such_document());
-            }
-        }
-        if matches!(operation.action, Action::Delete(_)) {
-            let delete = Some(required(access.delete.as_deref(), "delete")?);
-            return Ok(Rules {
-                delete,
-                ..Rules::default()
-            });
-        }
-        let update = Some(required(access.update.as_deref(), "update")?);
-        Ok(Rules {
-            update,
-            ..Rules::default()
-        })
     }
 
     /// The document as an operation leaves it.
@@ -298,13 +275,32 @@ impl<'p> Stage<'p> {
     }
 }
 
+/// The rules to test for an operation on a document that exists for the caller or does not.
+fn rules<'a>(
+    access: Option<&'a Access>,
+    operation: &Operation,
+    exists: bool,
+) -> Result<Rules<'a>, Refusal> {
+    let Some(access) = access else {
+        return Ok(Rules::default());
+    };
+    let inserts = matches!(operation.action, Action::Insert(_));
+    let mut rules = Rules::default();
+    if inserts || (!exists && operation.upsert) {
+        rules.create = Some(required(access.create.as_deref(), "create")?);
+    } else if !exists {
+        return Err(Refusal::new("not_found", "There is no such document."));
+    } else if matches!(operation.action, Action::Delete(_)) {
+        rules.delete = Some(required(access.delete.as_deref(), "delete")?);
+    } else {
+        rules.update = Some(required(access.update.as_deref(), "update")?);
+    }
+    Ok(rules)
+}
+
 fn required<'a>(filter: Option<&'a Filter>, action: &str) -> Result<&'a Filter, Refusal> {
     filter.ok_or_else(|| {
         let detail = format!("The collection's access rules do not let you {action} here.");
         Refusal::new("forbidden_by_rule", detail)
     })
-}
-
-fn no_such_document() -> Refusal {
-    Refusal::new("not_found", "There is no such document.")
 }

@@ -36,14 +36,17 @@ pub(crate) fn rows(
 ) -> Result<Vec<Row>, Refusal> {
     let mut groups = Groups::new(Arc::clone(group));
     for document in documents {
-        groups.add(group.share(Document::trusted(&document.body))?);
+        // What cannot be grouped is left out, as sort nodes leave it out.
+        if let Ok(share) = group.share(Document::trusted(&document.body)) {
+            groups.add(share);
+        }
     }
     let order = Order::parse(query, Filter::everything())?;
-    let rows = groups.rows().map(|shown| {
+    let rows = groups.rows().filter_map(|shown| {
         let row = row(&shown);
-        Ok((order.place(&row)?, row))
+        Some((order.place(&row)?, row))
     });
-    let mut rows: Vec<_> = rows.collect::<Result<_, Refusal>>()?;
+    let mut rows: Vec<_> = rows.collect();
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }

@@ -51,6 +51,18 @@ impl Join {
         lookups::keys(&self.lookups, bodies)
     }
 
+    /// Whether a document can be shown with those that it refers to.
+    pub(crate) fn can_embed(&self, own: &Row) -> bool {
+        let document = Document::trusted(&own.body);
+        let mut lookups = self.lookups.iter();
+        lookups.all(|lookup| lookup.references(document).is_ok())
+    }
+
+    /// What is looked up.
+    pub const fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
     /// A document as it is shown, with others of each side that `find` knows by key.
     pub(crate) fn row(&self, own: &Row, find: &Find<'_>) -> Result<Row, Refusal> {
         let keys = self.keys(std::iter::once(&*own.body))?;
@@ -66,7 +78,7 @@ impl Join {
             return Ok(Row::of_join(own, shown.as_ref()));
         };
         let environment = Environment::at(own.updated_ms);
-        let shown = projection.apply(shown.as_ref(), Matched::default(), &environment)?;
+        let (shown, _) = projection.apply_or_id(shown.as_ref(), Matched::default(), &environment);
         Ok(Row::of_join(own, shown.as_ref()))
     }
 }

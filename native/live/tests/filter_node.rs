@@ -492,17 +492,29 @@ fn an_entry_that_nobody_can_read_rebuilds_the_node() {
 }
 
 #[test]
-fn a_filter_that_needs_too_many_steps_ends_its_query_alone() {
+fn a_document_that_cannot_be_evaluated_is_in_no_answer_and_ends_no_query() {
     let mut node = Stage::new();
     node.ask(register(&positive(), 100, &until(1), &[], true));
+    // One step for each unit of `n`, of which an evaluation has a million.
     let costly = query(
         "costly",
-        r#"{"$expr":{"$gt":[{"$sum":{"$range":[0,100000000]}},0]}}"#,
+        r#"{"$expr":{"$gte":[{"$size":{"$range":[0,"$n"]}},0]}}"#,
     );
     node.ask(register(&costly, 100, &until(1), &[], true));
-    let answers = node.write(image(1, "a", 1, Some(5)));
-    assert_eq!(answers, ["failed costly query_too_expensive", "a@1 +q"]);
-    assert_eq!(node.write(image(2, "a", 2, Some(6))), ["a@2 =q"]);
+    let large = 100_000_000;
+    assert_eq!(node.write(image(1, "a", 1, Some(5))), ["a@1 +q +costly"]);
+    let told = node.write(image(2, "a", 2, Some(large)));
+    assert_eq!(told, ["unevaluated costly", "a@2 =q -costly"]);
+    let told = node.write(image(3, "b", 1, Some(large)));
+    assert_eq!(told, ["unevaluated costly", "b@1 +q"]);
+    assert_eq!(node.write(image(4, "a", 3, Some(6))), ["a@3 +costly =q"]);
+    // Those who join are told what was written behind their snapshot, and not of this one.
+    let late = query(
+        "late",
+        r#"{"$expr":{"$gt":[{"$size":{"$range":[0,"$n"]}},0]}}"#,
+    );
+    let answers = node.ask(register(&late, 100, &until(1), &[], true));
+    assert_eq!(answers, ["a@3 +late", "active late 1"]);
 }
 
 #[test]

@@ -151,6 +151,7 @@ fn lines(output: &Output) -> Vec<String> {
         News::Rebase { rows, .. } => rows.iter().map(shown).collect(),
         News::Window { changes, .. } => changes.iter().map(change).collect(),
         News::Failed { code, .. } => vec![format!("failed {code}")],
+        News::Unevaluated { .. } => vec!["unevaluated".to_owned()],
         _ => Vec::new(),
     }
 }
@@ -253,16 +254,37 @@ fn more_documents_than_may_be_grouped_end_the_query() {
 }
 
 #[test]
-fn a_value_too_large_to_be_grouped_by_ends_the_query() {
-    let (mut stage, _) = Stage::new(100, &[], &[]);
-    let by_id = Definition {
-        group: bson(r#"{"by":["t"],"measures":{}}"#),
+fn a_document_that_cannot_be_grouped_is_in_no_group() {
+    let by_text = Definition {
+        group: bson(r#"{"by":["t"],"measures":{"c":{"op":"count"}}}"#),
         sort: [].into(),
         ..by_n(None)
     };
-    stage.register(&by_id, &three());
-    let mut large = image(6, "a", 2, Some(7));
     let text = "x".repeat(2_000);
-    large.content = Content::Document(bson(&format!(r#"{{"_id":"a","n":7,"t":"{text}"}}"#)));
-    assert_eq!(stage.put(large), ["failed evaluation_failed"]);
+    let wide = bson(&format!(r#"{{"_id":"a","n":7,"t":"{text}"}}"#));
+    let (mut stage, _) = Stage::new(100, &[], &[]);
+    let rows = stage.register(&by_text, &three());
+    assert_eq!(rows, [r#"{"t":null,"c":3}"#]);
+    let mut large = image(6, "a", 2, Some(7));
+    large.content = Content::Document(Arc::clone(&wide));
+    let told = stage.put(large);
+    assert_eq!(told, ["unevaluated", r#"=0 {"t":null,"c":2}"#]);
+    let told = stage.put(image(7, "a", 3, Some(7)));
+    assert_eq!(told, [r#"=0 {"t":null,"c":3}"#]);
+
+    let mut rows = three();
+    rows[0].body = wide;
+    let (mut rebuilt, told) = Stage::new(100, std::slice::from_ref(&by_text), &rows);
+    assert_eq!(told, [r#"{"t":null,"c":2}"#]);
+    let (mut again, _) = Stage::new(100, &[], &[]);
+    assert_eq!(again.register(&by_text, &rows), told);
+    for stage in [&mut rebuilt, &mut again] {
+        let told = stage.put(image(7, "b", 2, Some(8)));
+        assert!(told.is_empty(), "{told:?}");
+    }
+    let made = made::rows(&by_text, rows, &[]);
+    assert_eq!(
+        made.unwrap_or_else(|refusal| panic!("{refusal:?}")).len(),
+        1
+    );
 }

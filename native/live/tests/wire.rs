@@ -296,6 +296,7 @@ fn news() -> impl Strategy<Value = News> {
             slack
         }),
         (asked(), keys()).prop_map(|(asked, keys)| News::Fetch { asked, keys }),
+        hashes().prop_map(|queries| News::Unevaluated { queries }),
     ]
 }
 

@@ -225,6 +225,11 @@ impl Hub {
         self.locked().drained(subscription, frames, size_bytes);
     }
 
+    /// Learn how many documents were left out of the rows that were registered.
+    fn unevaluated(&self, query: [u8; 16], count: u32) {
+        self.locked().unevaluated(&QueryHash(query), count);
+    }
+
     /// Take what is to be done.
     fn wishes<'py>(&self, py: Python<'py>) -> Vec<PyWish<'py>> {
         let wishes = self.locked().wishes();
@@ -340,6 +345,9 @@ fn told(py: Python<'_>, wish: Wish) -> PyWish<'_> {
         }
         Wish::Judge(hash) => ("judge", query(hash), 0, 0, none(), none()),
         Wish::Fail(hash, code, detail) => ("fail", query(hash), 0, 0, code, detail),
+        Wish::NoteUnevaluated(hash, count) => {
+            ("note_unevaluated", query(hash), 0, count, none(), none())
+        }
         Wish::Replay {
             client,
             partition,

@@ -203,6 +203,14 @@ impl LiveQuery {
         self.definition.looks_up()
     }
 
+    /// Return what is looked up for each document, if anything is.
+    fn lookups(&self, py: Python<'_>) -> PyResult<Option<Lookups>> {
+        let join = lookups::join_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
+        Ok(join.map(|join| Lookups {
+            inner: Arc::new(join.lookups().clone()),
+        }))
+    }
+
     /// Return the collections that are looked up: id, version of the access rules, access rule.
     fn sides<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, u64, Filter)>> {
         let sides = self.definition.sides.iter().map(|side| {

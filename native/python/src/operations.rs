@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rillbase_documents::definition;
+use rillbase_documents::elements::Limits;
 use rillbase_documents::entry::{self, Index, fields};
 use rillbase_documents::id::new_object_id;
 use rillbase_documents::operation;
@@ -30,7 +31,14 @@ pub(crate) struct Definition {
 #[pymethods]
 impl Definition {
     #[new]
-    fn new(py: Python<'_>, schema: Option<&Value>, indexes: Vec<PyIndex>) -> PyResult<Self> {
+    #[pyo3(signature = (schema, indexes, *, max_array_elements = usize::MAX, max_values = usize::MAX))]
+    fn new(
+        py: Python<'_>,
+        schema: Option<&Value>,
+        indexes: Vec<PyIndex>,
+        max_array_elements: usize,
+        max_values: usize,
+    ) -> PyResult<Self> {
         let indexes = indexes
             .into_iter()
             .map(|(number, pairs, unique)| Index {
@@ -41,8 +49,12 @@ impl Definition {
             .collect();
         let inner = definition::Definition::new(schema.map(Value::view), indexes)
             .map_err(|refusal| refused(py, refusal))?;
+        let limits = Limits {
+            array_elements: max_array_elements,
+            values: max_values,
+        };
         Ok(Self {
-            inner: Arc::new(inner),
+            inner: Arc::new(inner.limited(limits)),
         })
     }
 

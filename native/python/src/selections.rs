@@ -53,7 +53,7 @@ impl Selection {
     #[new]
     #[pyo3(signature = (
         filter, sort, *, offset, limit, after, now_ms, max_bytes, projection = None, ordered = false,
-        group = None
+        group = None, lookups = None, readable = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -67,6 +67,8 @@ impl Selection {
         projection: Option<&Projection>,
         ordered: bool,
         group: Option<&Group>,
+        lookups: Option<&Lookups>,
+        readable: Option<&Filter>,
     ) -> Self {
         let request = Request {
             filter: filter.inner.clone(),
@@ -77,6 +79,8 @@ impl Selection {
             now_ms,
             max_bytes,
             group: group.map(|group| group.inner.clone()),
+            lookups: lookups.map(|lookups| lookups.inner.clone()),
+            readable: readable.map(|readable| readable.inner.clone()),
         };
         let arrival = if ordered {
             Arrival::Ordered
@@ -129,6 +133,14 @@ impl Selection {
         }
     }
 
+    /// How many documents were left out because they could not be evaluated, of those that the
+    /// caller may read, and why the first was.
+    #[getter]
+    fn unevaluated(&self) -> (usize, Option<&str>) {
+        let unevaluated = &self.inner.unevaluated;
+        (unevaluated.count(), unevaluated.detail())
+    }
+
     #[getter]
     fn examined(&self) -> usize {
         self.inner.examined
@@ -155,9 +167,12 @@ impl Selection {
         let projection = projection
             .as_ref()
             .map(|projection| projection.inner.as_ref());
-        let text = py
-            .detach(|| rows.render(inner.request(), projection, form(canonical)))
-            .map_err(|refusal| refused(py, refusal))?;
+        let mut unevaluated = std::mem::take(&mut inner.unevaluated);
+        let text = py.detach(|| {
+            let request = inner.request();
+            rows.render(request, projection, form(canonical), &mut unevaluated)
+        });
+        inner.unevaluated = unevaluated;
         let next = rows.next.as_ref().map(|next| {
             let [place, entry, key] =
                 [&next.place, &next.entry, &next.key].map(|bytes| PyBytes::new(py, bytes));
@@ -244,12 +259,27 @@ pub(crate) struct Grouping {
 #[pymethods]
 impl Grouping {
     #[new]
-    #[pyo3(signature = (filter, group, *, now_ms, most))]
-    fn new(filter: &Filter, group: &Group, now_ms: i64, most: usize) -> Self {
-        let (filter, group) = (filter.inner.clone(), group.inner.clone());
+    #[pyo3(signature = (filter, group, *, now_ms, most, readable = None))]
+    fn new(
+        filter: &Filter,
+        group: &Group,
+        now_ms: i64,
+        most: usize,
+        readable: Option<&Filter>,
+    ) -> Self {
+        let readable = readable.map(|readable| readable.inner.clone());
+        let filters = (filter.inner.clone(), readable);
         Self {
-            inner: grouping::Grouping::new(filter, group, now_ms, most),
+            inner: grouping::Grouping::new(filters, group.inner.clone(), now_ms, most),
         }
+    }
+
+    /// How many documents are in no group because they could not be evaluated, of those that the
+    /// caller may read, and why the first is not.
+    #[getter]
+    fn unevaluated(&self) -> (usize, Option<&str>) {
+        let unevaluated = &self.inner.unevaluated;
+        (unevaluated.count(), unevaluated.detail())
     }
 
     /// Take candidates in. Return `more`: all that there are count.
@@ -314,10 +344,9 @@ pub(crate) fn envelope<'py>(
     match projection {
         None => write(&mut text, meta, id, document, form(canonical)),
         Some(projection) => {
-            let shown = projection
-                .inner
-                .apply(document, Matched::default(), &Environment::at(updated_ms))
-                .map_err(|failure| refused(py, failure.into()))?;
+            let environment = Environment::at(updated_ms);
+            let projection = &projection.inner;
+            let (shown, _) = projection.apply_or_id(document, Matched::default(), &environment);
             write(&mut text, meta, id, shown.as_ref(), form(canonical));
         }
     }

@@ -19,6 +19,17 @@ QUERIES: list[dict[str, Any]] = [
     {"sort": [["n", 1]], "limit": 4},
     {"sort": [["n", -1], ["text", 1]], "offset": 2, "limit": 3},
     {"filter": {"n": {"$ne": 4}}, "sort": [["text", 1]], "offset": 1, "limit": 6},
+    # Arrays side by side.
+    {"sort": [["tags", 1], ["ranks", -1]], "limit": 5},
+    {"filter": {"n": {"$gte": 1}}, "sort": [["ranks", -1], ["others.id", 1], ["tags", 1]]},
+    # Some documents cannot be evaluated: a division by zero, and too long a list.
+    {"filter": {"$expr": {"$gte": [{"$divide": [10, "$n"]}, 2]}}},
+    {"filter": {"$expr": {"$lt": [{"$size": {"$range": [0, "$size"]}}, 10]}}, "sort": [["n", 1]]},
+    {
+        "filter": {"$expr": {"$ne": [{"$mod": [7, "$n"]}, 0]}, "text": {"$regex": "^a"}},
+        "sort": [["ranks", 1]],
+        "limit": 4,
+    },
 ]
 _MEASURES = {
     "count": {"op": "count"},
@@ -30,6 +41,7 @@ _MEASURES = {
 QUERIES += [
     {"group": {"by": ["text"], "measures": _MEASURES}},
     {"group": {"by": [], "measures": _MEASURES}, "filter": {"n": {"$gte": 5}}},
+    {"group": {"by": ["wide"], "measures": _MEASURES}},
     {
         "group": {"by": ["tags", "nested.x"], "measures": _MEASURES},
         "sort": [["count", -1], ["sum", 1]],
@@ -73,7 +85,14 @@ def document(chance: random.Random) -> dict[str, Any]:
         "tags": chance.sample(["a", "b", "c"], chance.randrange(3)),
         "other": f"d{chance.randrange(20)}",
         "others": [{"id": f"d{chance.randrange(20)}"} for _ in range(chance.randrange(3))],
+        "ranks": [chance.randrange(5) for _ in range(chance.randrange(4))],
+        "size": chance.choice([3, 30, 100_000_000]),
+        #: Larger than what can be grouped by.
+        "wide": chance.choice(["narrow", "w" * 2_000]),
     }
+    if chance.random() < 0.1:
+        # More than one lookup may refer to.
+        made["others"] = [{"id": f"d{number}"} for number in range(1_001)]
     if chance.random() < 0.5:
         made["nested"] = {"x": chance.randrange(5)}
     return made

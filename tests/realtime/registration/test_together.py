@@ -15,7 +15,7 @@ from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until
 
 GRID = Grid(1, 1, 2)
-DONE = Registration(1, "1-0", "0-0", Snapshot(1, 1, ()), [])
+DONE = Registration(1, "1-0", "0-0", Snapshot(1, 1, ()), [], 0)
 
 
 def query_of(tenant_id: UUID, number: int) -> LiveQuery:

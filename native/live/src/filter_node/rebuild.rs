@@ -15,7 +15,6 @@ use super::queries::Queries;
 use super::retained::Retained;
 use super::sides::Sides;
 use super::stream::Stream;
-use super::writes::TOO_EXPENSIVE;
 use super::{FilterNode, Phase};
 
 /// A rebuild that is under way.
@@ -76,7 +75,7 @@ impl FilterNode {
         else {
             return;
         };
-        let (mut found, mut too_much) = (Vec::new(), Vec::new());
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
         for row in rows {
             if !self.is_mine(&row.key) {
                 continue;
@@ -84,10 +83,7 @@ impl FilterNode {
             found.clear();
             let document = Document::trusted(&row.body);
             self.matcher
-                .matches(&collection, document, &mut found, &mut too_much);
-            for id in too_much.drain(..) {
-                self.fail(id, TOO_EXPENSIVE, "a document took too many steps", out);
-            }
+                .matches(&collection, document, &mut found, &mut failed);
             found.retain(|id| !self.sides.is_side(*id));
             if !found.is_empty() {
                 let known = self.documents.touch(collection, &row.key, now_us);

@@ -7,7 +7,6 @@ use rillbase_documents::id::key_hash;
 use rillbase_documents::refusal::Refusal;
 use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
-use rillbase_query::error::Failure;
 use rillbase_query::filter::Filter;
 
 use crate::message::{AfterImage, Content, Definition, News, QueryHash, Row, Side, StreamId};
@@ -260,7 +259,7 @@ impl FilterNode {
         out: &mut Vec<Output>,
     ) {
         let query = registration.query;
-        let (unseen, failure) = self.unseen(filter, &query.collection, registration);
+        let unseen = self.unseen(filter, &query.collection, registration);
         let mut lowest: HashMap<Arc<[u8]>, u64> = HashMap::new();
         for (image, _) in unseen.iter().filter(|(_, has)| *has && query.sorted) {
             let version = lowest.entry(Arc::clone(&image.key)).or_insert(u64::MAX);
@@ -292,10 +291,6 @@ impl FilterNode {
             }
         }
         self.repeat_done(batches, out);
-        if let Some(failure) = failure {
-            let refusal = Refusal::from(failure);
-            self.fail(member.id, &refusal.code, &refusal.detail, out);
-        }
     }
 
     /// Tells a new query what it looks up and its snapshot does not see. Those who share the side are
@@ -308,10 +303,11 @@ impl FilterNode {
     ) {
         let sides = Arc::clone(&registration.query.sides);
         for side in sides.iter() {
-            let judged = self.unseen_of(side, registration);
-            let (unseen, failure) = match judged {
-                Ok((unseen, failure)) => (unseen, failure.map(Refusal::from)),
-                Err(refusal) => (Vec::new(), Some(refusal)),
+            let unseen = match self.unseen_of(side, registration) {
+                Ok(unseen) => unseen,
+                Err(refusal) => {
+                    return self.fail(member.id, &refusal.code, &refusal.detail, out);
+                }
             };
             let mut batches = Vec::new();
             for (image, may) in unseen {
@@ -325,52 +321,47 @@ impl FilterNode {
                 self.voice.say(one(&image, side.hash, !may, may), out);
             }
             self.repeat_done(batches, out);
-            if let Some(refusal) = failure {
-                return self.fail(member.id, &refusal.code, &refusal.detail, out);
-            }
         }
     }
 
-    fn unseen_of(&self, side: &Side, registration: &Registration<'_>) -> Result<Unseen, Refusal> {
+    fn unseen_of(
+        &self,
+        side: &Side,
+        registration: &Registration<'_>,
+    ) -> Result<Vec<Unseen>, Refusal> {
         let filter = Filter::parse(Document::parse(&side.filter)?)?;
         Ok(self.unseen(&filter, &side.collection, registration))
     }
 
-    /// What came behind a registration's position and is not in its rows, and whether it matches; up
-    /// to where that cannot be found out.
+    /// What came behind a registration's position and is not in its rows, and whether it matches.
     fn unseen(
         &self,
         filter: &Filter,
         collection: &[u8; 16],
         registration: &Registration<'_>,
-    ) -> Unseen {
-        let mut unseen = Vec::new();
-        for image in self.retained.after(registration.position) {
-            let concerned = image.collection == *collection;
-            if !concerned || registration.snapshot.sees(image.xid) {
-                continue;
-            }
-            match matches(filter, image) {
-                Ok(has) => unseen.push((image.clone(), has)),
-                Err(failure) => return (unseen, Some(failure)),
-            }
-        }
-        (unseen, None)
+    ) -> Vec<Unseen> {
+        let images = self.retained.after(registration.position);
+        let unseen = images.filter(|image| {
+            image.collection == *collection && !registration.snapshot.sees(image.xid)
+        });
+        let unseen = unseen.map(|image| (image.clone(), matches(filter, image)));
+        unseen.collect()
     }
 }
 
-/// After-images and whether they match; up to where that cannot be found out.
-type Unseen = (Vec<(AfterImage, bool)>, Option<Failure>);
+/// An after-image and whether it matches.
+type Unseen = (AfterImage, bool);
 
 /// The filter of a query.
 pub(crate) fn parse(query: &Definition) -> Result<Filter, Refusal> {
     Ok(Filter::parse(Document::parse(&query.filter)?)?)
 }
 
-fn matches(filter: &Filter, image: &AfterImage) -> Result<bool, Failure> {
+/// Whether a document is in a query's answer. One that cannot be evaluated is not.
+fn matches(filter: &Filter, image: &AfterImage) -> bool {
     match &image.content {
-        Content::Document(body) => filter.matches(Document::trusted(body)),
-        Content::Deleted(_) | Content::Superseded => Ok(false),
+        Content::Document(body) => filter.matches(Document::trusted(body)) == Ok(true),
+        Content::Deleted(_) | Content::Superseded => false,
     }
 }
 

@@ -71,9 +71,10 @@ impl FilterNode {
         known.obscure |= doubtful;
         let before = std::mem::take(&mut known.members);
         let passed = self.ahead.handled(image);
-        let scratch = self.find(image, out);
+        let scratch = self.find(image);
         let mut difference = difference(&self.queries, image.xid, &before, &scratch.found);
         let (may, may_not) = self.sides.judge(&image.collection, &scratch.found);
+        self.tell_unevaluated(image.xid, &scratch.failed, out);
         self.scratch = scratch;
         self.name_twice(&passed, image.xid, &mut difference);
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
@@ -103,6 +104,15 @@ impl FilterNode {
         if doubtful {
             let ids = self.queries.sorted(&image.collection);
             self.say_left(image, &ids, out);
+        }
+    }
+
+    fn tell_unevaluated(&mut self, xid: u64, failed: &[QueryId], out: &mut Vec<Output>) {
+        let queries = failed.iter().filter_map(|id| self.queries.get(*id));
+        let queries = queries.filter(|query| !query.has_seen(xid));
+        let queries: Vec<_> = queries.map(|query| query.hash).collect();
+        if !queries.is_empty() {
+            self.voice.say(News::Unevaluated { queries }, out);
         }
     }
 
@@ -140,7 +150,7 @@ impl FilterNode {
         let ids = if image.content == Content::Superseded {
             self.queries.sorted(&image.collection)
         } else {
-            let scratch = self.find(image, out);
+            let scratch = self.find(image);
             let is_sorted = |id: &QueryId| self.queries.get(*id).is_some_and(|query| query.sorted);
             let ids = scratch.found.iter().copied().filter(is_sorted).collect();
             self.scratch = scratch;
@@ -180,8 +190,8 @@ impl FilterNode {
         }
     }
 
-    /// The queries that match; those whose evaluation took too much end here.
-    fn find(&mut self, image: &AfterImage, out: &mut Vec<Output>) -> Scratch {
+    /// The queries that match. The document is in no answer of those that came to none.
+    fn find(&mut self, image: &AfterImage) -> Scratch {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.found.clear();
         scratch.failed.clear();
@@ -191,14 +201,9 @@ impl FilterNode {
             self.matcher
                 .matches(&image.collection, document, found, failed);
         }
-        for id in scratch.failed.drain(..) {
-            self.fail(id, TOO_EXPENSIVE, "a document took too many steps", out);
-        }
         scratch
     }
 }
-
-pub(super) const TOO_EXPENSIVE: &str = "query_too_expensive";
 
 fn difference(queries: &Queries, xid: u64, before: &[Member], found: &[QueryId]) -> Difference {
     let alive = before.iter().filter(|member| queries.is_alive(**member));

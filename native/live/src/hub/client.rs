@@ -113,6 +113,8 @@ pub(super) struct Client {
     pub(super) seq: u64,
     pub(super) events: u64,
     pub(super) over: bool,
+    /// Documents that are in no result, of which it has not been told.
+    pub(super) unevaluated: u32,
     /// It is in the hub's list of those with frames to hand out.
     pub(super) listed: bool,
     pub(super) outbox: Outbox,
@@ -151,6 +153,7 @@ impl Client {
             seq: 0,
             events: 0,
             over: false,
+            unevaluated: 0,
             listed: false,
             outbox: Outbox::default(),
             projection,

@@ -61,6 +61,18 @@ pub(super) fn status(name: &str, live: bool) -> String {
     end(out, None)
 }
 
+/// Documents are left out of the result.
+pub(super) fn unevaluated(name: &str, count: u32) -> String {
+    let mut out = begin("notice", name);
+    let detail = "Documents are left out of the result: they cannot be evaluated.";
+    let code = "documents_not_evaluated";
+    let _ = write!(
+        out,
+        r#","code":"{code}","count":{count},"detail":"{detail}""#
+    );
+    end(out, None)
+}
+
 pub(super) fn ended(name: &str, problem: &str) -> String {
     let mut out = begin("end", name);
     out.push_str(r#","error":"#);
@@ -101,9 +113,8 @@ pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>)
 
 fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::bson::DocumentBuf> {
     let environment = Environment::at(row.document_updated_ms());
-    projection?
-        .apply(row.document(), Matched::default(), &environment)
-        .ok()
+    let (shown, _) = projection?.apply_or_id(row.document(), Matched::default(), &environment);
+    Some(shown)
 }
 
 /// The middle of an event's frame, which is the same for all subscribers with one projection.

@@ -14,7 +14,7 @@
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
 //! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
-//! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`ways`] — connections; [`client`], [`outbox`], [`held`], [`telling`], [`frames`] — one subscriber; [`token`] and
+//! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`ways`] — connections; [`client`], [`outbox`], [`held`], [`telling`], [`unevaluated`], [`frames`] — one subscriber; [`token`] and
 //! [`replay`] — going on; [`trace`] — what became of changes lately, for those who ask.
 
 mod answers;
@@ -35,6 +35,7 @@ mod sources;
 mod telling;
 mod token;
 mod trace;
+mod unevaluated;
 mod ways;
 mod window;
 
@@ -142,6 +143,7 @@ impl Hub {
             )
         });
         query.clients.insert(id);
+        client.unevaluated = query.unevaluated.read();
         self.logs.entry(attach.partition).or_default();
         self.clients.insert(id, client);
         self.share_out();

@@ -91,6 +91,8 @@ pub enum Wish {
     Judge(QueryHash),
     /// A node gave the query up: end its subscribers, with this code and detail.
     Fail(QueryHash, String, String),
+    /// So many documents were written that cannot be evaluated: keep that in the error log.
+    NoteUnevaluated(QueryHash, u32),
 }
 
 /// A frame for a client; `over`: it is the last.

@@ -16,6 +16,7 @@ use super::patience::Patience;
 use super::queue::{HeldBack, Item, Place, Queue, Step};
 use super::sources::Log;
 use super::trace::QueryTrace;
+use super::unevaluated::Unevaluated;
 use super::window::Window;
 
 pub(super) use registration::Registration;
@@ -61,6 +62,7 @@ pub(super) struct Query {
     gone: HashMap<Arc<[u8]>, (u64, Gone, u64)>,
     queue: Queue,
     pub(super) trace: QueryTrace,
+    pub(super) unevaluated: Unevaluated,
 }
 
 impl Query {
@@ -95,6 +97,7 @@ impl Query {
             gone: HashMap::new(),
             queue: Queue::default(),
             trace: QueryTrace::new(trace_bytes),
+            unevaluated: Unevaluated::default(),
         }
     }
 

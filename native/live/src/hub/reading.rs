@@ -105,6 +105,12 @@ impl Hub {
                 self.tell_query(query, place, source, news);
                 vec![*query]
             }
+            News::Unevaluated { queries } => {
+                for hash in queries {
+                    self.one_unevaluated(hash);
+                }
+                Vec::new()
+            }
             News::Start | News::Rebased { .. } | News::Tick(_) | News::Done { .. } => {
                 self.hear_of_source(partition, place, source, news);
                 self.waiting.iter().copied().collect()

@@ -287,6 +287,7 @@ impl Hub {
         if now_us.saturating_sub(self.judged_us) >= JUDGE_US {
             self.judged_us = now_us;
             self.judge_all();
+            self.tell_unevaluated();
             self.keep_within_budget();
         }
         for hash in self.waiting.clone() {

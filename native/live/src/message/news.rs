@@ -149,6 +149,12 @@ pub enum News {
         /// The keys, of each of the query's sides.
         keys: Vec<Vec<Arc<[u8]>>>,
     },
+    /// A document that was written cannot be evaluated for these queries, and is in no answer of
+    /// theirs.
+    Unevaluated {
+        /// The queries.
+        queries: Vec<QueryHash>,
+    },
 }
 
 /// What is told of the write behind a change of a window.

@@ -7,7 +7,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
 use rillbase_query::bson::Document;
 use rillbase_query::group::{Group, Groups, Kept};
 
@@ -65,58 +64,57 @@ impl Grouped {
         }
     }
 
-    /// Takes a document in of which no version is held.
-    pub(super) fn insert(&mut self, row: &Row) -> Result<(), Refusal> {
+    /// Takes a document in of which no version is held. False: it cannot be grouped, and is left
+    /// out.
+    pub(super) fn insert(&mut self, row: &Row) -> bool {
+        let Ok(share) = self.groups.group().share(Document::trusted(&row.body)) else {
+            return false;
+        };
         if self.documents.len() >= self.most {
             self.overfull = true;
-            return Ok(());
+            return true;
         }
-        let share = self.groups.group().share(Document::trusted(&row.body))?;
         let kept = self.groups.add(share);
         self.touched.insert(Arc::clone(kept.key()));
         let version = row.version;
         let member = Member { version, kept };
         self.documents.insert(Arc::clone(&row.key), member);
-        Ok(())
+        true
     }
 
     /// Brings rows up to date, after documents came or went; returns what that changes. A row costs
     /// the same however many there are.
-    pub(super) fn refresh(&mut self, order: &Order) -> Result<Vec<WindowChange>, Refusal> {
+    pub(super) fn refresh(&mut self, order: &Order) -> Vec<WindowChange> {
         let mut changes = Vec::new();
         while let Some(key) = self.touched.pop_first() {
             let row = self.groups.row(&key).map(|shown| groups::row(&shown));
             let version = row.as_ref().map(|row| row.version);
             if version != self.rows.version(&key) {
-                changes.extend(self.replace(&key, row, order)?);
+                changes.extend(self.replace(&key, row, order));
             }
         }
-        Ok(changes)
+        changes
     }
 
     /// Puts a row in the place of what was held of it; none: it goes.
-    fn replace(
-        &mut self,
-        key: &[u8],
-        row: Option<Row>,
-        order: &Order,
-    ) -> Result<Option<WindowChange>, Refusal> {
+    fn replace(&mut self, key: &[u8], row: Option<Row>, order: &Order) -> Option<WindowChange> {
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         let old = self.rows.index(key);
         let before = old.and_then(|index| self.rows.at(index)).map(Arc::clone);
         self.rows.remove(key);
-        let Some(row) = row else {
-            return Ok(old.zip(before).map(|(index, before)| WindowChange::Remove {
+        let placed = row.and_then(|row| Some((order.place(&row)?, row)));
+        let Some((place, row)) = placed else {
+            return old.zip(before).map(|(index, before)| WindowChange::Remove {
                 old_index: number(index),
                 key: Arc::clone(&before.key),
                 id: before.id(),
                 version: before.version,
                 gone: Gone::Left,
-            }));
+            });
         };
-        self.rows.insert(order.place(&row)?, row.clone());
+        self.rows.insert(place, row.clone());
         let index = self.rows.index(key).map_or(u32::MAX, number);
-        Ok(Some(match old.map(number) {
+        Some(match old.map(number) {
             None => WindowChange::Add { index, row },
             Some(old) if old == index => WindowChange::Change { index, row },
             Some(old_index) => WindowChange::Move {
@@ -124,7 +122,7 @@ impl Grouped {
                 index,
                 row,
             },
-        }))
+        })
     }
 
     pub(super) const fn rows(&self) -> &Rows {

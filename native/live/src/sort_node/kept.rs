@@ -21,6 +21,18 @@ pub(super) enum Kept {
     Joined(Box<Joined>),
 }
 
+/// What became of a document in a query's rows.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// It is not among them.
+    Absent,
+    /// It is not, as it cannot be evaluated.
+    Unevaluated,
+    /// It is, and this one is not held any more for want of room, or does not belong among what is
+    /// known.
+    Present(Option<Arc<Row>>),
+}
+
 impl Kept {
     /// The version of a document, if it is held.
     pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
@@ -32,35 +44,36 @@ impl Kept {
     }
 
     /// Puts the version of a document in the place of what was held of it; none: it has left.
-    /// Returns the document that is not held any more for want of room, or that does not belong
-    /// among what is known.
     pub(super) fn change(
         &mut self,
         key: &[u8],
         row: Option<Row>,
         order: &Order,
-    ) -> Result<Option<Arc<Row>>, Refusal> {
-        match self {
+    ) -> Result<Entry, Refusal> {
+        if let Self::Groups(grouped) = self {
+            grouped.remove(key);
+            return Ok(match row {
+                None => Entry::Absent,
+                Some(row) if grouped.insert(&row) => Entry::Present(None),
+                Some(_) => Entry::Unevaluated,
+            });
+        }
+        let matched = row.is_some();
+        let placed = row.and_then(|row| Some((order.place(&row)?, row)));
+        let present = placed.is_some();
+        let beyond = match self {
             Self::Rows(rows) => {
                 rows.remove(key);
-                let Some(row) = row else {
-                    return Ok(None);
-                };
-                let place = order.place(&row)?;
-                Ok(rows.insert(place, row))
+                placed.and_then(|(place, row)| rows.insert(place, row))
             }
-            Self::Groups(grouped) => {
-                grouped.remove(key);
-                if let Some(row) = row {
-                    grouped.insert(&row)?;
-                }
-                Ok(None)
-            }
-            Self::Joined(joined) => {
-                let placed = row.map(|row| order.place(&row).map(|place| (place, row)));
-                joined.change(key, placed.transpose()?)
-            }
-        }
+            Self::Joined(joined) => joined.change(key, placed)?,
+            Self::Groups(_) => None,
+        };
+        Ok(match (present, matched) {
+            (true, _) => Entry::Present(beyond),
+            (false, true) => Entry::Unevaluated,
+            (false, false) => Entry::Absent,
+        })
     }
 
     /// A write of a collection that is looked up. Returns whether it was made under other access rules
@@ -104,7 +117,7 @@ impl Kept {
     pub(super) fn refresh(&mut self, order: &Order) -> Result<Option<Vec<WindowChange>>, Refusal> {
         match self {
             Self::Rows(_) => Ok(None),
-            Self::Groups(grouped) => grouped.refresh(order).map(Some),
+            Self::Groups(grouped) => Ok(Some(grouped.refresh(order))),
             Self::Joined(joined) => joined.refresh().map(|()| None),
         }
     }
@@ -169,14 +182,18 @@ impl First {
         }
     }
 
-    fn push(&mut self, row: &Row, order: &Order) -> Result<(), Refusal> {
-        self.rows.push((order.place(row)?, row.clone()));
+    /// Takes a row in. False: it cannot be evaluated, and is left out.
+    fn push(&mut self, row: &Row, order: &Order) -> bool {
+        let Some(place) = order.place(row) else {
+            return false;
+        };
+        self.rows.push((place, row.clone()));
         if self.rows.len() > self.capacity.saturating_mul(2).saturating_add(64) {
             self.rows.sort_by(|a, b| a.0.cmp(&b.0));
             self.rows.truncate(self.capacity);
             self.complete = false;
         }
-        Ok(())
+        true
     }
 
     fn rows(self, all: bool) -> Rows {
@@ -213,7 +230,8 @@ impl Gathered {
         })
     }
 
-    pub(super) fn push(&mut self, row: &Row, order: &Order) -> Result<(), Refusal> {
+    /// Takes a document in. False: it cannot be evaluated, and is left out.
+    pub(super) fn push(&mut self, row: &Row, order: &Order) -> bool {
         match self {
             Self::Groups(grouped) => grouped.insert(row),
             Self::Rows(first) | Self::Joined(first, _) => first.push(row, order),
@@ -235,7 +253,7 @@ impl Gathered {
                 Kept::Joined(Box::new(Joined::new(*sides, first.rows(all))?))
             }
             Self::Groups(mut grouped) => {
-                grouped.refresh(order)?;
+                grouped.refresh(order);
                 Kept::Groups(grouped)
             }
         })

@@ -129,7 +129,7 @@ impl SortNode {
         match input {
             Input::Start => self.start(out),
             Input::Begin(begin) => self.begin(begin, out),
-            Input::Rows { collection, rows } => self.rows(collection, &rows, out),
+            Input::Rows { collection, rows } => self.rows(collection, &rows),
             Input::End => self.end(now_us, out),
             Input::Request { id, request } if self.is_running() => {
                 self.request(id, request, now_us, out);
@@ -240,8 +240,11 @@ impl SortNode {
                 self.doubt(now_us, out);
             }
             News::Rebased { .. } => self.give_up(Why::FilterNode, out),
-            News::Rebase { .. } | News::Window { .. } | News::Renew { .. } | News::Fetch { .. } => {
-            }
+            News::Rebase { .. }
+            | News::Window { .. }
+            | News::Renew { .. }
+            | News::Fetch { .. }
+            | News::Unevaluated { .. } => {}
         }
     }
 
@@ -278,7 +281,12 @@ impl SortNode {
             let Some(query) = self.queries.get_mut(&hash) else {
                 return;
             };
-            match query.advance(&self.sources, self.complete.as_ref(), remembered) {
+            let advance = query.advance(&self.sources, self.complete.as_ref(), remembered);
+            if std::mem::take(&mut query.unevaluated) {
+                let queries = vec![hash];
+                self.voice.say(News::Unevaluated { queries }, out);
+            }
+            match advance {
                 Ok(Advance::Stuck) => break,
                 Ok(Advance::Unseen) => {}
                 Ok(Advance::Whole) => self.show(hash, out),

@@ -10,6 +10,7 @@ use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::sort::{By, Sort};
 
+use crate::lookups::{Join, join_of};
 use crate::message::{Definition, Row};
 
 /// Bytes that compare as documents do in this query.
@@ -22,6 +23,8 @@ pub(crate) struct Order {
     sort: Option<Sort>,
     /// Kept where text score or distance decides.
     ranked: Option<Filter>,
+    /// What documents are shown with.
+    join: Option<Arc<Join>>,
 }
 
 impl Order {
@@ -45,20 +48,24 @@ impl Order {
         Ok(Self {
             ranked: ranks.then_some(filter),
             sort: (sort != Sort::default()).then_some(sort),
+            join: join_of(query)?,
         })
     }
 
-    /// Where a document stands.
-    pub(crate) fn place(&self, row: &Row) -> Result<Place, Refusal> {
+    /// Where a document stands. None: it cannot be evaluated, and is left out.
+    pub(crate) fn place(&self, row: &Row) -> Option<Place> {
+        if self.join.as_ref().is_some_and(|join| !join.can_embed(row)) {
+            return None;
+        }
         let Some(sort) = &self.sort else {
-            return Ok(Arc::clone(&row.key));
+            return Some(Arc::clone(&row.key));
         };
         let document = row.document();
         let rank = match &self.ranked {
-            Some(filter) => filter.rank_in(document, &Environment::default())?,
+            Some(filter) => filter.rank_in(document, &Environment::default()).ok()?,
             None => None,
         };
-        let place = sort.key(document, rank.unwrap_or_default(), &Fuel::default())?;
-        Ok(place.into())
+        let place = sort.key(document, rank.unwrap_or_default(), &Fuel::default());
+        Some(place.ok()?.into())
     }
 }

@@ -98,7 +98,7 @@ impl SortNode {
         Ok(())
     }
 
-    pub(super) fn rows(&mut self, collection: [u8; 16], rows: &[Row], out: &mut Vec<Output>) {
+    pub(super) fn rows(&mut self, collection: [u8; 16], rows: &[Row]) {
         let Phase::Rebuilding(mut rebuild) = std::mem::replace(&mut self.phase, Phase::Asleep)
         else {
             return;
@@ -109,41 +109,14 @@ impl SortNode {
             let document = Document::trusted(&row.body);
             let matcher = &mut rebuild.matcher;
             matcher.matches(&collection, document, &mut found, &mut failed);
-            for id in failed.drain(..) {
-                let detail = "a document took too many steps";
-                let refusal = Refusal::new("query_too_expensive", detail);
-                self.drop(&mut rebuild, id, &refusal, out);
-            }
             for id in &found {
-                let building = rebuild.building.get_mut(id);
-                let pushed =
-                    building.map(|Building { query, gathered }| gathered.push(row, query.order()));
-                if let Some(Err(refusal)) = pushed {
-                    self.drop(&mut rebuild, *id, &refusal, out);
+                if let Some(Building { query, gathered }) = rebuild.building.get_mut(id) {
+                    gathered.push(row, query.order());
                 }
                 rebuild.push_other(*id, row);
             }
         }
         self.phase = Phase::Rebuilding(rebuild);
-    }
-
-    fn drop(
-        &mut self,
-        rebuild: &mut Rebuild,
-        id: QueryId,
-        refusal: &Refusal,
-        out: &mut Vec<Output>,
-    ) {
-        rebuild.matcher.remove(id);
-        let users = rebuild.sides.by_id.remove(&id);
-        for user in users.into_iter().flat_map(|(_, users)| users) {
-            self.drop(rebuild, user, refusal, out);
-        }
-        if let Some(building) = rebuild.building.remove(&id) {
-            let query = building.query;
-            self.sides.leave(&query.hash, &query.sides);
-            self.refuse(query.hash, refusal, out);
-        }
     }
 
     pub(super) fn end(&mut self, now_us: u64, out: &mut Vec<Output>) {

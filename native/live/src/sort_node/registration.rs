@@ -105,7 +105,7 @@ impl SortNode {
             self.config.max_rows,
         )?;
         for row in registration.rows {
-            gathered.push(row, order)?;
+            gathered.push(row, order);
         }
         Ok(Aside {
             rows: gathered.kept(registration.complete, order)?,

@@ -18,6 +18,7 @@ const REBASED: u8 = 9;
 const WINDOW: u8 = 10;
 const RENEW: u8 = 11;
 const FETCH: u8 = 12;
+const UNEVALUATED: u8 = 13;
 
 const FILTER: u8 = 0;
 const SORT: u8 = 1;
@@ -105,6 +106,9 @@ fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
         FETCH => News::Fetch {
             asked: reader.asked()?,
             keys: reader.list(4, Reader::keys)?,
+        },
+        UNEVALUATED => News::Unevaluated {
+            queries: reader.hashes()?,
         },
         _ => return Err(Malformed("unknown kind of news")),
     })
@@ -200,6 +204,7 @@ const fn kind(news: &News) -> u8 {
         News::Window { .. } => WINDOW,
         News::Renew { .. } => RENEW,
         News::Fetch { .. } => FETCH,
+        News::Unevaluated { .. } => UNEVALUATED,
     }
 }
 
@@ -250,6 +255,7 @@ fn put_news(out: &mut Vec<u8>, news: &News) {
                 out.put_keys(side);
             }
         }
+        News::Unevaluated { queries } => out.put_hashes(queries),
         News::Rebase { .. } | News::Window { .. } | News::Renew { .. } => put_state(out, news),
     }
 }

@@ -235,6 +235,10 @@ fn line(news: &News) -> String {
             let keys: Vec<_> = keys.iter().flatten().map(|key| letter(key)).collect();
             format!("fetch {} {}", name(&asked.query), keys.join(" "))
         }
+        News::Unevaluated { queries } => {
+            let queries: Vec<_> = queries.iter().map(name).collect();
+            format!("unevaluated {}", queries.join(" "))
+        }
     }
 }
 

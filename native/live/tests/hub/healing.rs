@@ -179,6 +179,39 @@ fn a_query_that_a_node_gave_up_is_failed() {
 }
 
 #[test]
+fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
+    let (mut desk, q) = watched(&[]);
+    desk.wishes();
+    let notices = |desk: &mut Desk| -> Vec<String> {
+        let frames = desk.hub.poll(100).into_iter().map(|frame| frame.text);
+        frames.filter(|text| text.contains("notice")).collect()
+    };
+    let counted = |count: u32| format!(r#""code":"documents_not_evaluated","count":{count},"#);
+    desk.hub.unevaluated(&q.hash, 2);
+    desk.pass(250_000);
+    let told = notices(&mut desk);
+    assert!(
+        matches!(&told[..], [only] if only.contains(&counted(2))),
+        "{told:?}"
+    );
+    // However many are written, a notice is sent now and then.
+    for _ in 0..100 {
+        let queries = vec![q.hash];
+        desk.say(F0, News::Unevaluated { queries });
+    }
+    assert_eq!(notices(&mut desk), [""; 0]);
+    desk.pass(250_000);
+    let told = notices(&mut desk);
+    assert!(
+        matches!(&told[..], [only] if only.contains(&counted(100))),
+        "{told:?}"
+    );
+    assert_eq!(desk.wishes(), [Wish::NoteUnevaluated(q.hash, 100)]);
+    desk.pass(250_000);
+    assert_eq!(notices(&mut desk), [""; 0]);
+}
+
+#[test]
 fn rows_of_a_registration_that_nobody_waits_for_are_not_taken() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);

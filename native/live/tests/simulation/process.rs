@@ -198,6 +198,7 @@ impl Process {
                     continue;
                 }
                 Wish::Fail(hash, code, _) => panic!("{hash:?} failed: {code}"),
+                Wish::NoteUnevaluated(hash, _) => panic!("{hash:?} cannot be evaluated"),
             });
         }
         demands

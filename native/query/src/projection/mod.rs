@@ -8,7 +8,7 @@
 mod apply;
 mod parse;
 
-use crate::bson::{Document, DocumentBuf};
+use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 use crate::environment::Environment;
 use crate::error::{Error, Failure, Place};
 use crate::filter::Test;
@@ -70,6 +70,26 @@ impl Projection {
             includes: self.includes,
         }
         .document(document, &self.tree)
+    }
+
+    /// The parts of a document that are shown. Of one to which the projection
+    /// cannot be applied, that is the `_id` alone: others are shown all the
+    /// same, and nothing is shown that was not asked for.
+    #[must_use]
+    pub fn apply_or_id(
+        &self,
+        document: Document<'_>,
+        matched: Matched,
+        environment: &Environment,
+    ) -> (DocumentBuf, Option<Failure>) {
+        match self.apply(document, matched, environment) {
+            Ok(shown) => (shown, None),
+            Err(failure) => {
+                let mut writer = DocumentWriter::with_capacity(32);
+                writer.append("_id", document.get("_id").unwrap_or(ValueRef::Null));
+                (writer.into(), Some(failure))
+            }
+        }
     }
 
     /// Whether applying it needs the position at which the filter matched.

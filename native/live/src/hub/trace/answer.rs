@@ -205,9 +205,9 @@ fn place(
         updated_ms: 0,
         body: body.into(),
     };
-    let its = (order.place(&row).ok()?, &row.key);
+    let its = (order.place(&row)?, &row.key);
     let beside = |other: &Row| {
-        let place = order.place(other).ok()?;
+        let place = order.place(other)?;
         Some(its.0.cmp(&place).then_with(|| its.1.cmp(&other.key)))
     };
     let (first, last) = (rows.first()?, rows.last()?);

@@ -8,6 +8,7 @@ use rillbase_documents::refusal::Refusal;
 use crate::message::{AfterImage, Cause, Content, Gone, News, QueryHash, Row, StreamId};
 use crate::snapshot::Snapshot;
 
+use super::super::kept::Entry;
 use super::super::sources::Sources;
 use super::super::steps::steps;
 use super::Query;
@@ -186,13 +187,18 @@ impl Query {
         }
         self.know_rules(image.rules_version);
         let row = row(image).filter(|_| step.matches);
-        if row.is_some() {
-            self.gone.remove(&image.key);
-        } else {
-            self.remember(&image.key, image.version, now_us);
-        }
-        if let Some(beyond) = self.rows.change(&image.key, row, &self.order)? {
-            self.remember(&beyond.key, beyond.version, now_us);
+        let entry = self.rows.change(&image.key, row, &self.order)?;
+        self.unevaluated |= matches!(entry, Entry::Unevaluated);
+        match entry {
+            Entry::Absent | Entry::Unevaluated => {
+                self.remember(&image.key, image.version, now_us);
+            }
+            Entry::Present(beyond) => {
+                self.gone.remove(&image.key);
+                if let Some(beyond) = beyond {
+                    self.remember(&beyond.key, beyond.version, now_us);
+                }
+            }
         }
         Ok(())
     }

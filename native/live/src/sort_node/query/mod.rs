@@ -71,6 +71,8 @@ pub(super) struct Query {
     begun: Vec<Snapshot>,
     /// Rows must have seen some transactions up to this one.
     pub(super) below: u64,
+    /// Whether a document was written that cannot be placed, since that was told last.
+    pub(super) unevaluated: bool,
     /// Versions of documents that left, and since when.
     gone: HashMap<Arc<[u8]>, u64>,
     gone_since: VecDeque<(u64, Arc<[u8]>)>,
@@ -108,6 +110,7 @@ impl Query {
             answers: Answers::default(),
             begun: Vec::new(),
             below: 0,
+            unevaluated: false,
             gone: HashMap::new(),
             gone_since: VecDeque::new(),
         })

@@ -1,0 +1,85 @@
+//! How many values a document may hold.
+//!
+//! A filter takes about a step of its fuel for each value that it looks at. What is written stays so
+//! far below the fuel of one evaluation that ordinary filters can be evaluated on every document.
+
+use rillbase_query::bson::{Array, Document, ValueRef};
+use rillbase_query::error::Place;
+
+use crate::refusal::Refusal;
+
+/// The fewest bytes that a value takes in BSON: its type and an empty key.
+const LEAST_VALUE_BYTES: usize = 2;
+
+/// The most that a document may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Elements of one array.
+    pub array_elements: usize,
+    /// Values at all levels, documents and arrays included.
+    pub values: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            array_elements: usize::MAX,
+            values: usize::MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses a document that holds more.
+    pub fn check(&self, document: Document<'_>) -> Result<(), Refusal> {
+        let most = document.as_bytes().len() / LEAST_VALUE_BYTES;
+        if most <= self.array_elements.min(self.values) {
+            return Ok(());
+        }
+        Counting {
+            limits: self,
+            values: 0,
+        }
+        .document(document, &Place::root())
+    }
+}
+
+struct Counting<'l> {
+    limits: &'l Limits,
+    values: usize,
+}
+
+impl Counting<'_> {
+    fn document(&mut self, document: Document<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+        for (name, value) in document.iter() {
+            self.value(value, &place.key(name))?;
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, array: Array<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+        for (index, value) in array.iter().enumerate() {
+            if index >= self.limits.array_elements {
+                let most = self.limits.array_elements;
+                let detail = format!("an array has at most {most} elements");
+                return Err(Refusal::at("array_too_long", place, detail));
+            }
+            self.value(value, &place.index(index))?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+        self.values += 1;
+        if self.values > self.limits.values {
+            let most = self.limits.values;
+            let detail = format!("a document has at most {most} values at all levels");
+            return Err(Refusal::new("too_many_values", detail));
+        }
+        match value {
+            ValueRef::Document(inner) => self.document(inner, place),
+            ValueRef::Array(inner) => self.array(inner, place),
+            _ => Ok(()),
+        }
+    }
+}

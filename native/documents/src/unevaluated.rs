@@ -1,0 +1,61 @@
+//! Documents that could not be evaluated for a query, and are left out of its result.
+//!
+//! A document may hold more than one evaluation may look at, or a value that an expression of the
+//! query does not take. That must not end the queries of others, so the query goes on without it
+//! and says how many there were. It counts what the caller may read and nothing else: the number
+//! would tell of documents that do not exist for the caller.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rillbase_query::bson::Document;
+use rillbase_query::environment::Environment;
+use rillbase_query::error::Failure;
+use rillbase_query::filter::Filter;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Unevaluated {
+    /// What the caller may read; none: everything.
+    readable: Option<Arc<Filter>>,
+    keys: HashSet<Vec<u8>>,
+    detail: Option<String>,
+}
+
+impl Unevaluated {
+    /// None yet, for a caller who may read what this filter matches.
+    #[must_use]
+    pub fn new(readable: Option<Arc<Filter>>) -> Self {
+        Self {
+            readable,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a document, each once.
+    pub fn note(&mut self, key: &[u8], document: Document<'_>, failure: &Failure, now_ms: i64) {
+        if self.keys.contains(key) {
+            return;
+        }
+        let may_read = self.readable.as_ref().is_none_or(|rule| {
+            let environment = Environment::at(now_ms);
+            rule.matches_in(document, &environment) == Ok(true)
+        });
+        if may_read {
+            self.keys.insert(key.to_vec());
+            self.detail.get_or_insert_with(|| failure.to_string());
+        }
+    }
+
+    /// How many there are that the caller may read.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Why the first of them could not be evaluated.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+}

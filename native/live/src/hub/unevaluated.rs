@@ -1,0 +1,82 @@
+//! Documents that are in no result because they cannot be evaluated: subscribers are told how many.
+//!
+//! What was left out of the rows that were read counts for all who watch; what is written later is
+//! counted as it comes, and told a few times a second at most, however much is written. The filter
+//! holds the access rule, too, and nodes cannot tell which of the two failed. So those whom a rule
+//! binds are told nothing here: the number would tell of documents that they may not read.
+
+use crate::message::QueryHash;
+
+use super::{Hub, Wish, frames};
+
+/// Documents, since somebody was told last.
+#[derive(Debug, Default)]
+pub(super) struct Unevaluated {
+    /// Of the rows that were read.
+    read: u32,
+    /// Of what was written, and not told to the app server yet.
+    written: u32,
+}
+
+impl Unevaluated {
+    /// How many a subscriber that comes now has to be told of.
+    pub(super) const fn read(&self) -> u32 {
+        self.read
+    }
+}
+
+impl Hub {
+    /// So many documents were left out of the rows that were registered.
+    pub fn unevaluated(&mut self, hash: &QueryHash, count: u32) {
+        let Some(query) = self.queries.get_mut(hash) else {
+            return;
+        };
+        if query.definition.rules_version != 0 || query.unevaluated.read == count {
+            return;
+        }
+        query.unevaluated.read = count;
+        for id in &query.clients {
+            if let Some(client) = self.clients.get_mut(id) {
+                client.unevaluated = client.unevaluated.max(count);
+            }
+        }
+    }
+
+    /// A document was written that cannot be evaluated.
+    pub(super) fn one_unevaluated(&mut self, hash: &QueryHash) {
+        let Some(query) = self.queries.get_mut(hash) else {
+            return;
+        };
+        query.unevaluated.written = query.unevaluated.written.saturating_add(1);
+        if query.definition.rules_version != 0 {
+            return;
+        }
+        for id in &query.clients {
+            if let Some(client) = self.clients.get_mut(id) {
+                client.unevaluated = client.unevaluated.saturating_add(1);
+            }
+        }
+    }
+
+    /// Tells whoever has to be told and has room for it.
+    pub(super) fn tell_unevaluated(&mut self) {
+        let mut told = Vec::new();
+        for (hash, query) in &mut self.queries {
+            let written = std::mem::take(&mut query.unevaluated.written);
+            if written > 0 {
+                self.wishes.push(Wish::NoteUnevaluated(*hash, written));
+            }
+        }
+        for (id, client) in &mut self.clients {
+            let room = !client.over && client.ready && client.outbox.has_room(self.config.bounds);
+            if client.unevaluated > 0 && room {
+                let count = std::mem::take(&mut client.unevaluated);
+                client.outbox.push(frames::unevaluated(&client.name, count));
+                told.push(*id);
+            }
+        }
+        for id in told {
+            self.has_frames_for(id);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+"""What an end user may not read does not exist: answers for hidden and for absent ids are equal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.caller import Caller, problem, signed_in
+from tests.documents.api.test_access_rules import user
+from tests.documents.api.test_access_rules import todos as ruled
+from tests.documents.collection import MadeCollection
+
+__all__ = ["ruled"]
+
+#: Ids that are equally long, so that answers which repeat them can be compared.
+HIDDEN, ABSENT = "hidden-1", "absent-1"
+Asking = Callable[[MadeCollection, Caller, str], Any]
+
+
+@pytest.fixture
+def todos(ruled: MadeCollection) -> MadeCollection:
+    ruled.insert({"_id": HIDDEN, "owner": "bob", "email": "bob@example.com"})
+    ruled.caller.put(f"{ruled.path}/documents/{HIDDEN}", {"owner": "bob", "v": 2})
+    return ruled
+
+
+def shown(answer: Any, identity: str) -> str:
+    """Return all of an answer but the names of the request and of the document."""
+    body = json.loads(answer.content or b"null")
+    headers = {
+        name: value
+        for name, value in answer.headers.items()
+        if name.lower() in ("etag", "location", "content-type", "content-length", "retry-after")
+    }
+    text = json.dumps([answer.status_code, headers, strip(body)])
+    return text.replace(identity, "ID")
+
+
+def strip(body: Any) -> Any:
+    if isinstance(body, dict):
+        return {name: strip(value) for name, value in body.items() if name != "request_id"}
+    return [strip(value) for value in body] if isinstance(body, list) else body
+
+
+def one(method: str, body: object = None, query: str = "", **headers: str) -> Asking:
+    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+        path = f"{todos.path}/documents/{identity}{query}"
+        return caller.call(method, path, body, **headers)
+
+    return ask
+
+
+def many(*operations: Callable[[str], dict[str, Any]], ordered: bool) -> Asking:
+    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+        body = {"operations": [make(identity) for make in operations], "ordered": ordered}
+        return caller.post(f"{todos.path}/documents:bulk", body)
+
+    return ask
+
+
+def transaction(operation: Callable[[str], dict[str, Any]], **more: object) -> Asking:
+    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+        first = {"collection": todos.name, "update": {"id": "ada's", "update": {"$set": {"t": 1}}}}
+        asked = {"collection": todos.name, **operation(identity), **more}
+        return caller.post("/v1/transactions", {"operations": [first, asked]})
+
+    return ask
+
+
+def to_collection(call: str, body: Callable[[str], object]) -> Asking:
+    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+        return caller.post(f"{todos.path}/{call}", body(identity))
+
+    return ask
+
+
+def update_of(identity: str) -> dict[str, Any]:
+    return {"update": {"id": identity, "update": {"$set": {"x": 1}}}}
+
+
+def upsert_of(identity: str) -> dict[str, Any]:
+    return {"update": {"id": identity, "update": {"$set": {"owner": "bob"}}, "upsert": True}}
+
+
+def replace_of(identity: str) -> dict[str, Any]:
+    return {"replace": {"id": identity, "document": {"owner": "bob"}}}
+
+
+def strict_replace_of(identity: str) -> dict[str, Any]:
+    return {"replace": {"id": identity, "document": {"owner": "ada"}, "upsert": False}}
+
+
+def insert_of(identity: str) -> dict[str, Any]:
+    return {"insert": {"_id": identity, "owner": "bob"}}
+
+
+def delete_of(identity: str) -> dict[str, Any]:
+    return {"delete": {"id": identity}}
+
+
+def lookup(identity: str) -> object:
+    return {"lookup": [{"from": "{}", "local": "ref", "as": "other"}], "filter": {"_id": identity}}
+
+
+MERGE = "application/merge-patch+json"
+OTHERS = {"owner": "bob"}
+EQUAL: dict[str, Asking] = {
+    "get": one("GET"),
+    "get if none match": one("GET", If_None_Match='"v1"'),
+    "get if none match any": one("GET", If_None_Match="*"),
+    "put of another's": one("PUT", OTHERS),
+    "put if match": one("PUT", {"owner": "ada"}, If_Match='"v2"'),
+    "put if match any": one("PUT", {"owner": "ada"}, If_Match="*"),
+    "put of another's if none match": one("PUT", OTHERS, If_None_Match="*"),
+    "put of another's if other version": one("PUT", OTHERS, If_None_Match='"v2"'),
+    "patch": one("PATCH", {"$set": {"x": 1}}),
+    "patch if match": one("PATCH", {"$set": {"x": 1}}, If_Match='"v2"'),
+    "patch if none match": one("PATCH", {"$set": {"x": 1}}, If_None_Match="*"),
+    "patch that fails": one("PATCH", {"$inc": {"owner": 1}}),
+    "upsert of another's": one("PATCH", {"$set": {"owner": "bob"}}, "?upsert=true"),
+    "upsert that would fail": one("PATCH", {"$inc": {"email": 1}}, "?upsert=true"),
+    "merge": one("PATCH", {"x": 1}, Content_Type=MERGE),
+    "merge of another's": one("PATCH", OTHERS, "?upsert=true", Content_Type=MERGE),
+    "delete": one("DELETE"),
+    "delete if match": one("DELETE", If_Match='"v2"'),
+    "delete if match any": one("DELETE", If_Match="*"),
+    "bulk": many(update_of, delete_of, insert_of, replace_of, upsert_of, ordered=False),
+    "bulk that is ordered": many(delete_of, insert_of, ordered=True),
+    "bulk of an insert": many(insert_of, ordered=True),
+    "strict replace": many(strict_replace_of, ordered=True),
+    "transaction": transaction(update_of),
+    "transaction of a delete": transaction(delete_of),
+    "transaction at a version": transaction(delete_of, if_version=2),
+    "transaction of an insert": transaction(insert_of),
+    "transaction of a replace": transaction(replace_of, if_version=2),
+    "get many": to_collection("documents:get", lambda i: {"ids": [i, "ada's"]}),
+    "query": to_collection("query", lambda i: {"filter": {"_id": i}}),
+    "count": to_collection("count", lambda i: {"filter": {"_id": i}}),
+    "update by filter": to_collection(
+        "documents:update", lambda i: {"filter": {"_id": i}, "update": {"$set": {"x": 1}}}
+    ),
+    "delete by filter": to_collection("documents:delete", lambda i: {"filter": {"_id": i}}),
+    "insert of another's": to_collection("documents", lambda i: {"_id": i, "owner": "bob"}),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_a_hidden_document_is_answered_as_an_absent_one(todos: MadeCollection, name: str) -> None:
+    ada = user(todos)
+    asking = EQUAL[name]
+    hidden, absent = (shown(asking(todos, ada, i), i) for i in (HIDDEN, ABSENT))
+    assert hidden == absent
+    (kept,) = todos.query({"_id": HIDDEN})
+    assert kept == {"_id": HIDDEN, "owner": "bob", "v": 2}
+    assert not todos.query({"_id": ABSENT})
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        one("PUT", {"owner": "ada"}),
+        one("PUT", {"owner": "ada"}, If_None_Match="*"),
+        one("PATCH", {"$set": {"owner": "ada"}}, "?upsert=true"),
+        to_collection("documents", lambda i: {"_id": i, "owner": "ada"}),
+        many(lambda i: {"insert": {"_id": i, "owner": "ada"}}, ordered=True),
+    ],
+)
+def test_a_taken_id_is_refused_in_the_words_of_the_create_rule(
+    todos: MadeCollection, asking: Asking
+) -> None:
+    ada = user(todos)
+    taken = asking(todos, ada, HIDDEN)
+    problem(taken, 403, "forbidden")
+    refused = to_collection("documents", lambda i: {"_id": i, "owner": "bob"})
+    assert shown(taken, HIDDEN) == shown(refused(todos, ada, ABSENT), ABSENT)
+    assert todos.query({"_id": HIDDEN})[0]["owner"] == "bob"
+    readable = to_collection("documents", lambda i: {"_id": i, "owner": "ada"})
+    problem(readable(todos, ada, "open"), 409, "duplicate_id")
+
+
+def test_a_taken_value_of_a_unique_index_is_named_to_those_who_may_read_it(server: str) -> None:
+    from tests.documents.api.test_access_rules import AUDIENCE, ISSUER, RULES, SECRET
+    from tests.documents.collection import make_collection
+    from tests.caller import with_key
+
+    people = make_collection(server, rules=RULES, indexes=[("email", [("email", 1)], True)])
+    issuer = {
+        "name": "login",
+        "issuer": ISSUER,
+        "audience": AUDIENCE,
+        "algorithms": ["HS256"],
+        "secret": SECRET,
+    }
+    made = people.made
+    path = f"/api/v1/tenants/{made.slug}/issuers"
+    assert with_key(server, made.admin_key).post(path, issuer).status_code == 201
+    people.insert({"owner": "bob", "email": "b@x"})
+    people.insert({"owner": "bob", "email": "p@x", "public": True})
+    ada, documents = user(people), f"{people.path}/documents"
+    taken = ada.post(documents, {"owner": "ada", "email": "b@x"})
+    refused = ada.post(documents, {"owner": "bob", "email": "c@x"})
+    problem(taken, 403, "forbidden")
+    assert shown(taken, "") == shown(refused, "")
+    problem(ada.post(documents, {"owner": "ada", "email": "p@x"}), 409, "duplicate_key")
+    problem(people.caller.post(documents, {"email": "b@x"}), 409, "duplicate_key")
