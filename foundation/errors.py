@@ -377,9 +377,9 @@ class ArrayTooLong(ApiError):
     title = "An array has too many elements"
 
 
-class TooManyValues(ApiError):
+class DocumentTooComplex(ApiError):
     status = 413
-    code = "too_many_values"
+    code = "document_too_complex"
     title = "The document has too many values"
 
 

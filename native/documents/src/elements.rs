@@ -74,7 +74,7 @@ impl Counting<'_> {
         if self.values > self.limits.values {
             let most = self.limits.values;
             let detail = format!("a document has at most {most} values at all levels");
-            return Err(Refusal::new("too_many_values", detail));
+            return Err(Refusal::new("document_too_complex", detail));
         }
         match value {
             ValueRef::Document(inner) => self.document(inner, place),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.caller import Caller, problem, signed_in
-from tests.documents.api.test_access_rules import user
+from tests.caller import Caller, problem, with_key
+from tests.documents.api.test_access_rules import AUDIENCE, ISSUER, RULES, SECRET, user
 from tests.documents.api.test_access_rules import todos as ruled
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import MadeCollection, make_collection
+from tests.realtime.client import opened
 
 __all__ = ["ruled"]
 
@@ -101,10 +102,6 @@ def delete_of(identity: str) -> dict[str, Any]:
     return {"delete": {"id": identity}}
 
 
-def lookup(identity: str) -> object:
-    return {"lookup": [{"from": "{}", "local": "ref", "as": "other"}], "filter": {"_id": identity}}
-
-
 MERGE = "application/merge-patch+json"
 OTHERS = {"owner": "bob"}
 EQUAL: dict[str, Asking] = {
@@ -182,10 +179,6 @@ def test_a_taken_id_is_refused_in_the_words_of_the_create_rule(
 
 
 def test_a_taken_value_of_a_unique_index_is_named_to_those_who_may_read_it(server: str) -> None:
-    from tests.documents.api.test_access_rules import AUDIENCE, ISSUER, RULES, SECRET
-    from tests.documents.collection import make_collection
-    from tests.caller import with_key
-
     people = make_collection(server, rules=RULES, indexes=[("email", [("email", 1)], True)])
     issuer = {
         "name": "login",
@@ -206,3 +199,68 @@ def test_a_taken_value_of_a_unique_index_is_named_to_those_who_may_read_it(serve
     assert shown(taken, "") == shown(refused, "")
     problem(ada.post(documents, {"owner": "ada", "email": "p@x"}), 409, "duplicate_key")
     problem(people.caller.post(documents, {"email": "b@x"}), 409, "duplicate_key")
+
+
+#: Messages by their type, as a connection takes them.
+MESSAGES: list[tuple[str, dict[str, Any]]] = [
+    ("update", {"update": {"$set": {"x": 1}}}),
+    ("update", {"update": {"$set": {"owner": "bob"}}, "upsert": True}),
+    ("update", {"patch": {"x": 1}}),
+    ("replace", {"document": {"owner": "bob"}}),
+    ("delete", {}),
+    ("delete", {"if_version": 2}),
+    ("insert", {"document": {"owner": "bob"}}),
+]
+
+
+def test_a_connection_tells_no_more_than_a_call(todos: MadeCollection) -> None:
+    ada = user(todos)
+    with opened(todos.caller.base) as client:
+        token = ada.headers["Authorization"].removeprefix("Bearer ")
+        client.say(type="hello", key=ada.headers["Rillbase-Key"], token=token)
+        assert client.next()["type"] == "welcome"
+        for number, (kind, members) in enumerate(MESSAGES):
+            answers = []
+            for identity in (HIDDEN, ABSENT):
+                asked = {"collection": todos.name, "key": identity, **members}
+                if kind == "insert":
+                    asked = {**asked, "document": {"_id": identity, "owner": "bob"}}
+                    del asked["key"]
+                answer = client.ask(kind, f"{number}", **asked)
+                assert answer["type"] == "error", answer
+                answers.append(json.dumps(strip(answer)).replace(identity, "ID"))
+            assert answers[0] == answers[1], kind
+
+
+MUTATIONS = [
+    "updateDocument(collection: $c, key: $k, update: $u) { version }",
+    "updateDocument(collection: $c, key: $k, update: $u, ifVersion: 2) { version }",
+    "replaceDocument(collection: $c, key: $k, document: $d) { version }",
+    "insertDocument(collection: $c, document: $i) { version }",
+    "deleteDocument(collection: $c, key: $k)",
+    "deleteDocument(collection: $c, key: $k, ifVersion: 2)",
+]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_mutation_tells_no_more_than_a_call(todos: MadeCollection, mutation: str) -> None:
+    ada, answers = user(todos), []
+    for identity in (HIDDEN, ABSENT):
+        declared = {"c": "String!", "k": "JSON!", "u": "JSON!", "d": "JSON!", "i": "JSON!"}
+        given = {
+            "c": todos.name,
+            "k": identity,
+            "u": {"$set": {"x": 1}},
+            "d": {"owner": "bob"},
+            "i": {"_id": identity, "owner": "bob"},
+        }
+        used = {name: kind for name, kind in declared.items() if f"${name}" in mutation}
+        heading = ", ".join(f"${name}: {kind}" for name, kind in used.items())
+        asked = {
+            "query": f"mutation ({heading}) {{ {mutation} }}",
+            "variables": {name: given[name] for name in used},
+        }
+        answer = ada.post("/graphql", asked)
+        assert "errors" in answer.json(), answer.text
+        answers.append(json.dumps(strip(answer.json())).replace(identity, "ID"))
+    assert answers[0] == answers[1]
