@@ -25,7 +25,10 @@ fn an_array_that_is_too_long_is_named_wherever_it_stands() {
     let long = array(11);
     for (text, pointer) in [
         (format!(r#"{{"a":{long}}}"#), "/a"),
-        (format!(r#"{{"x":{{"a/b":[1,{{"c":{long}}}]}}}}"#), "/x/a~1b/1/c"),
+        (
+            format!(r#"{{"x":{{"a/b":[1,{{"c":{long}}}]}}}}"#),
+            "/x/a~1b/1/c",
+        ),
         (format!(r#"{{"a":[[1],{long}]}}"#), "/a/1"),
     ] {
         let expected = ("array_too_long".to_owned(), pointer.to_owned());

@@ -157,7 +157,7 @@ impl Selection {
         &mut self,
         py: Python<'py>,
         canonical: bool,
-    ) -> PyResult<(Bound<'py, PyBytes>, Option<PyNext<'py>>, usize)> {
+    ) -> (Bound<'py, PyBytes>, Option<PyNext<'py>>, usize) {
         let Self {
             inner,
             page,
@@ -178,7 +178,7 @@ impl Selection {
                 [&next.place, &next.entry, &next.key].map(|bytes| PyBytes::new(py, bytes));
             (place, entry, key)
         });
-        Ok((PyBytes::new(py, text.as_bytes()), next, rows.len()))
+        (PyBytes::new(py, text.as_bytes()), next, rows.len())
     }
 
     /// Return the keys to which the page's documents refer, of each of the lookups' collections.
@@ -332,7 +332,7 @@ pub(crate) fn envelope<'py>(
     body: &[u8],
     canonical: bool,
     projection: Option<&Projection>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> Bound<'py, PyBytes> {
     let document = Document::trusted(body);
     let meta = Meta {
         version,
@@ -350,5 +350,5 @@ pub(crate) fn envelope<'py>(
             write(&mut text, meta, id, shown.as_ref(), form(canonical));
         }
     }
-    Ok(PyBytes::new(py, text.as_bytes()))
+    PyBytes::new(py, text.as_bytes())
 }
