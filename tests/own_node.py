@@ -17,9 +17,9 @@ class OwnNode(OwnProcess):
 
     errors = subprocess.DEVNULL
 
-    def __init__(self, folder: Path) -> None:
-        self._token = secrets.token_hex(16)
-        super().__init__(folder)
+    def __init__(self, folder: Path, port: int | None = None, token: str | None = None) -> None:
+        self._token = token or secrets.token_hex(16)
+        super().__init__(folder, port)
 
     @property
     def url(self) -> str:

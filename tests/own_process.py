@@ -25,9 +25,9 @@ class OwnProcess(ABC):
     #: Where its errors go; None: to those of the tests.
     errors: int | None = None
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
         self._folder = folder
-        self.port = ports.free_port()
+        self.port = port or ports.free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
-from django.test import override_settings
 from django.urls import URLPattern, URLResolver, include, path
+from pytest_django import Settings
 
 from foundation import metrics, request_context, tracing
 from foundation.asgi import App, Message, Receive, Scope, Send
@@ -60,9 +59,9 @@ class Reads:
 
 
 @pytest.fixture
-def server() -> Iterator[Edge]:
-    with override_settings(ROOT_URLCONF=__name__):
-        yield Edge(RoutedHandler(100), EdgeSettings(1000, 1000))
+def server(settings: Settings) -> Edge:
+    settings.ROOT_URLCONF = __name__
+    return Edge(RoutedHandler(100), EdgeSettings(1000, 1000))
 
 
 async def test_a_views_route_and_tenant_are_on_the_log_line(

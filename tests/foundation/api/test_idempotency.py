@@ -16,9 +16,9 @@ from tests.browser import browser_of
 from tests.make import MadeTenant, make_tenant, make_user, unique
 
 
-def _call(made: MadeTenant, actor: str, key: str, answer: str) -> Response:
+def _call(rf: RequestFactory, made: MadeTenant, actor: str, key: str, answer: str) -> Response:
     """Make the same call of the data plane, whose paths do not name the tenant."""
-    request: HttpRequest = RequestFactory().post(
+    request: HttpRequest = rf.post(
         "/v1/things", data=b"{}", content_type="application/json", headers={"Idempotency-Key": key}
     )
     caller = idempotency.Caller(actor, made.tenant.id, None, "default")
@@ -26,12 +26,12 @@ def _call(made: MadeTenant, actor: str, key: str, answer: str) -> Response:
         return idempotency.once(request, caller, (), lambda: Response({"answer": answer}))
 
 
-def test_one_user_may_use_a_key_in_two_tenants(server: str) -> None:
+def test_one_user_may_use_a_key_in_two_tenants(server: str, rf: RequestFactory) -> None:
     actor, key = f"user:{make_user().id}", unique("key")
     here, there = make_tenant(), make_tenant()
-    assert _call(here, actor, key, "here").data == {"answer": "here"}
-    assert _call(there, actor, key, "there").data == {"answer": "there"}
-    assert _call(here, actor, key, "again").data == {"answer": "here"}
+    assert _call(rf, here, actor, key, "here").data == {"answer": "here"}
+    assert _call(rf, there, actor, key, "there").data == {"answer": "there"}
+    assert _call(rf, here, actor, key, "again").data == {"answer": "here"}
     connections.close_all()
 
 
