@@ -36,6 +36,12 @@ def test_every_direct_dependency_has_its_reason() -> None:
         assert {package.lower() for package in direct} <= words
 
 
+def test_the_security_model_names_tests_that_exist() -> None:
+    named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs/security.md").read_text())
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     broken = [
