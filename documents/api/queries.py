@@ -91,8 +91,8 @@ async def _answer(call: Call, name: str, body: Value) -> Answer:
     selected = await queries.select(call.tenant.id, name, wanted, call.principal)
     page = selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
-    body = b'{"items":' + page.items + b',"next_cursor":' + cursor
-    return Answer(200, body + page.notices.member() + b"}")
+    text = b'{"items":' + page.items + b',"next_cursor":' + cursor
+    return Answer(200, text + page.notices.member() + b"}")
 
 
 def _query(body: Value) -> Query:

@@ -49,7 +49,7 @@ def strip(body: Any) -> Any:
 def one(method: str, body: object = None, query: str = "", **headers: str) -> Asking:
     def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
         path = f"{todos.path}/documents/{identity}{query}"
-        return caller.call(method, path, body, **headers)
+        return caller.call(method, path, body, raw=None, **headers)
 
     return ask
 
