@@ -29,7 +29,7 @@ _HANDSHAKE = (
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
     b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
 )
-_ASK = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * PIPELINED
+_ASK = b"GET /api/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * PIPELINED
 _TEXT, _CONTINUATION, _FINAL, _DEFLATED, _MASKED = 0x1, 0x0, 0x80, 0x40, 0x80
 
 Attack = Callable[[int, Duty], Awaitable[None]]
