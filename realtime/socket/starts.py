@@ -93,12 +93,17 @@ async def _passed(batch: list[Start], step: Step) -> list[Start]:
     except ApiError as refused:
         if len(batch) > 1:
             return [passed for start in batch for passed in await _passed([start], step)]
-        batch[0].verdict.set_exception(refused)
+        _refuse(batch, refused)
     except Exception as failed:
         log.exception("subscriptions could not be admitted")
-        for start in batch:
-            if not start.verdict.done():
-                start.verdict.set_exception(failed)
+        _refuse(batch, failed)
     else:
         return batch
     return []
+
+
+def _refuse(batch: Sequence[Start], error: Exception) -> None:
+    """Tell those that still wait: a client may have left while the step ran."""
+    for start in batch:
+        if not start.verdict.done():
+            start.verdict.set_exception(error)

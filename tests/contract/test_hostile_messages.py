@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -130,7 +131,9 @@ def test_no_message_of_graphql_makes_the_server_fail(there: World) -> None:
     for what, text in random.Random(SEED).sample(list(mutated(body)), 6 * SAMPLE):
         with heard(there.key(*DATA_SCOPES)) as client:
             client._connection.send(text)
-            client.say(type="ping")
+            # The server may have closed the connection already.
+            with suppress(ConnectionClosed):
+                client.say(type="ping")
             assert not failure_of(client), what
 
 

@@ -88,7 +88,7 @@ function Collections() {
   const { data = [] } = useCollections();
   const { may } = useTenant();
   const [isAdding, setAdding] = useState(false);
-  const [isOpen, setOpen] = useStored("rillbase-collections-open", true);
+  const [isOpen, setOpen] = useStored("rillbase:collections-open", true);
   const [text, setText] = useState("");
   const isLong = data.length > FILTERED_FROM;
   const wanted = text.trim().toLowerCase();

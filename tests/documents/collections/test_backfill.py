@@ -155,7 +155,8 @@ def test_a_failed_index_is_built_again_when_it_is_declared_again(
 def test_a_document_that_cannot_be_indexed_fails_the_index_by_name(
     caller: Caller, made: MadeTenant
 ) -> None:
-    identity = collection(caller, made, [{"_id": "side-by-side", "a": [1], "b": [2]}])
+    many = list(range(200))
+    identity = collection(caller, made, [{"_id": "side-by-side", "a": many, "b": many}])
     declare(caller, made, {"name": "both", "fields": [["a", 1], ["b", 1]]})
     run(made, stored.index(identity, "both"))
     failed = shown(caller, made)

@@ -90,3 +90,23 @@ async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert outcomes[20:] == [None] * 20
     assert sum(quota.calls) == 20
+
+
+async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_starting() -> None:
+    asked, party = asyncio.Event(), cast("Party", Caller())
+    answer = asyncio.Event()
+
+    async def refuse_the_first(batch: Sequence[Start]) -> None:
+        if not asked.is_set():
+            asked.set()
+            await answer.wait()
+            raise TooManySubscriptions
+
+    starts = Starts(BulkBudget(Company()), [refuse_the_first])
+    left = asyncio.create_task(starts.admit(held(0), party, calls=1))
+    await asked.wait()
+    left.cancel()
+    await asyncio.gather(left, return_exceptions=True)
+    answer.set()
+    async with asyncio.timeout(5):
+        await starts.admit(held(1), party, calls=1)
