@@ -15,8 +15,10 @@ from collections.abc import Coroutine, Sequence
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from foundation import bulk_budget, company
-from foundation.errors import ApiError, TooManyConnections, TooManySubscriptions
+from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
 from realtime.socket import frames
 from realtime.socket.callers import Party
@@ -263,4 +265,10 @@ def _verdict(party: Party) -> Verdict:
         principal, tenant = stand(standing, party.principal.claims)
     except ApiError as refused:
         return None, refused
+    except DatabaseError:
+        raise
+    except Exception:
+        # One caller's credentials must not keep everybody else's from being looked at.
+        log.exception("the credentials of a connection could not be judged")
+        return None, Internal()
     return Party(principal, tenant, standing), None
