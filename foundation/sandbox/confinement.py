@@ -1,7 +1,8 @@
 """What a worker gives up before it reads its first byte.
 
 It dies with the process that forked it, is the first to go when the machine or the container runs
-out of memory, cannot gain privileges, and cannot be traced or leave a core dump. What else the
+out of memory, gets the processors that nobody else wants, cannot gain privileges, and cannot be
+traced or leave a core dump. What else the
 kernel may refuse it is in `foundation.sandbox.system_calls`.
 """
 
@@ -16,6 +17,8 @@ from pathlib import Path
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _FIRST_TO_GO = "1000"
+#: Decoding takes all the time that it gets: whoever waits for an answer goes first.
+_NICEST = 19
 
 
 def confine(parent_pid: int) -> None:
@@ -25,6 +28,7 @@ def confine(parent_pid: int) -> None:
     _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it ended before the line above took effect
         os._exit(1)
+    os.nice(_NICEST)
     hide()
     _control(_PR_SET_NO_NEW_PRIVS, 1)
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from foundation.json_types import JsonObject
@@ -72,6 +73,17 @@ async def test_a_job_that_is_cancelled_is_killed_and_its_slot_is_free(pool: Pool
             with pytest.raises(asyncio.CancelledError):
                 await job
             assert await asyncio.to_thread(ours.recv, 1) == b"", "the worker still lives"
+
+
+async def test_a_job_leaves_the_processors_to_those_who_wait_for_answers(pool: Pool) -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        job = asyncio.create_task(run_with_file(pool, its))
+        await asyncio.to_thread(ours.recv, 1)
+        descendants = psutil.Process().children(recursive=True)
+        assert 19 in {process.nice() for process in descendants}
+        ours.send(b"g")
+        await job
 
 
 async def run_with_file(pool: Pool, file: socket.socket, owner: str = "a") -> Any:
