@@ -40,7 +40,7 @@ class DatasetFacts:
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
-        """Its tables, those of ID-keys among them, to which nobody uploads."""
+        """All tables, including the internal ones of ID-keys."""
         # What works on columns is loaded by the first query, and never by uploads.
         from analytics.schema import tables_of  # noqa: PLC0415
 

@@ -1,10 +1,10 @@
 """Decodes an upload, in a worker process of `foundation.sandbox` and nowhere else.
 
-What a body says of itself (counts, lengths, statistics) is believed in nothing: memory, time and
-open files of the process are bounded by the kernel, and the rows that come out are counted.
+Counts, lengths and statistics in the body are never trusted: the kernel bounds the memory, CPU time
+and open files of the process, and the decoded rows are counted.
 
-The request names the dataset's definition and what the files of the worker are: the body, and one
-file for each segment that may come of it. The result says which of them have how many rows, or
+The request contains the dataset's definition and the role of each open file: the body, and one
+output file for each possible segment. The result contains the number of rows of each segment, or
 what is wrong with the upload.
 """
 

@@ -1,7 +1,7 @@
-"""A body becomes segments in a worker process, or nothing is left of it.
+"""Turns the body of an upload into segments, in a worker process. A failed upload leaves nothing.
 
-This process opens the files and says what the worker may use; it never looks at the body itself.
-A tenant's bodies wait for one another, and hold up nobody else's (`foundation.sandbox.pool`).
+This process opens the files and sets the worker's limits; it never reads the body itself. Uploads
+of one tenant queue behind one another and do not delay other tenants' (`foundation.sandbox.pool`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Segments: what an upload leaves, one file for each of its tables and ID-keys."""
+"""Segments: the files that an upload produces, one for each table and each ID-key."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ FOLDER = "segments"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Operations on one table that are on the disk, and that nobody sees yet.
-
-    Or the keys of one ID-key that these operations have.
-    """
+    """Durable operations on one table that are not committed yet, or the keys of one ID-key."""
 
     table: str
     #: Below the dataset's folder.
@@ -29,6 +26,6 @@ class Segment:
 
 
 def remove(folder: StoredPath, paths: Iterable[str]) -> None:
-    """Remove segments that nobody was told of, or that nobody needs any more."""
+    """Remove segments that were never committed or are no longer needed."""
     for path in paths:
         (folder / path).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""The files that a worker gets open: the body, and one for each segment that may come of it.
+"""The open files of a worker: the body, and one output file for each possible segment.
 
-The worker has no other way to the disk. What it wrote becomes durable here, and goes where segments
-are kept; the rest is removed.
+The worker cannot open any other file. Its output is synced here and moved to the dataset's storage;
+unused output files are removed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A signed-in user who goes on as usual while somebody else attacks: none of its requests may fail.
+"""Requests of a signed-in user during an attack: none may fail.
 
-Each request has a connection of its own, so that a server which accepts no more is noticed.
+Each request opens a new connection, so a server that accepts no more connections is detected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 PAUSE_S = 0.1
-#: Whoever waits for longer has given up.
+#: A request that takes longer counts as failed.
 TIMEOUT_S = 10.0
 _OK = 200
 
@@ -27,7 +27,7 @@ class Requests:
 
 @contextmanager
 def asking(port: int, key: str, path: str) -> Iterator[Requests]:
-    """Ask again and again, until the block ends."""
+    """Send requests until the block ends."""
     requests, over = Requests(), threading.Event()
 
     def ask() -> None:
