@@ -15,7 +15,7 @@ from foundation.json_types import JsonObject
 
 TYPE_BASE = "urn:rillbase:error:"
 
-#: Of what an answer says about an error. Texts name what was sent, which may be of any length.
+#: Limits of an error answer. Its texts quote input, which can be of any length.
 MAX_DETAIL_CHARS, MAX_POINTER_CHARS, MAX_PLACES = 400, 200, 100
 
 CATALOGUE: dict[str, type[ApiError]] = {}
@@ -110,13 +110,13 @@ class InvalidParameter(ApiError):
 class UnknownHost(ApiError):
     status = 400
     code = "unknown_host"
-    title = "This server does not answer to the host that was asked"
+    title = "The Host header names no host of this server"
 
 
 class MalformedRequest(ApiError):
     status = 400
     code = "malformed_request"
-    title = "This is not a request of HTTP/1.1"
+    title = "The request is not valid HTTP/1.1"
 
 
 class InvalidCursor(ApiError):
@@ -302,7 +302,7 @@ class RequestTimeout(ApiError):
 class HeadersTooLarge(ApiError):
     status = 431
     code = "headers_too_large"
-    title = "The request has too many or too large headers"
+    title = "The request headers are too large or too many"
 
 
 class TooManySubscriptions(ApiError):
@@ -524,7 +524,7 @@ class InvalidUpload(ApiError):
 class UploadLimitExceeded(ApiError):
     status = 422
     code = "upload_limit_exceeded"
-    title = "Reading the upload takes more than an upload may use"
+    title = "Reading the upload exceeds its memory or CPU limit"
 
 
 class StateExpired(ApiError):

@@ -1,9 +1,9 @@
 """The outermost layer of the server: what holds for each request, whoever answers it.
 
-It names the request, finds out the client's address, refuses hosts that are not ours (`hosts.py`),
-bounds the body while it streams in, adds the headers that every answer has, turns an error that
-nobody caught into a problem document, and writes one log line, one figure and one span for each
-request. It costs little enough to wrap health probes too.
+It names the request, finds out the client's address, rejects unknown hosts (`hosts.py`), bounds
+the body while it streams in, adds the headers that every answer has, turns an error that nobody
+caught into a problem document, and writes one log line, one figure and one span for each request.
+It costs little enough to wrap health probes too.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Edge:
         self._settings = settings
         self._proxies = TrustedProxies(settings.trusted_proxies)
         self._security = SecurityHeaders(hsts=settings.hsts)
-        self._is_for_us = host_check(settings.hosts)
+        self._is_known_host = host_check(settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -108,7 +108,7 @@ class Edge:
 
     async def _answer(self, exchange: Exchange, headers: Mapping[bytes, bytes]) -> None:
         scope = exchange.scope
-        if scope["path"] not in PROBES and not self._is_for_us(scope["headers"]):
+        if scope["path"] not in PROBES and not self._is_known_host(scope["headers"]):
             await exchange.send_problem(UnknownHost())
             return
         length = headers.get(b"content-length", b"")
@@ -130,7 +130,7 @@ class Edge:
         self._identify(scope, _read_headers(scope))
         begin = time.perf_counter()
         try:
-            if self._is_for_us(scope["headers"]):
+            if self._is_known_host(scope["headers"]):
                 await self._app(scope, receive, send)
             else:
                 await refuse_handshake(send, UnknownHost(), scope["state"]["request_id"])
@@ -264,7 +264,7 @@ class Exchange:
 
 
 async def refuse_handshake(send: Send, error: ApiError, request_id: str) -> None:
-    """Answer a WebSocket's handshake with a problem document."""
+    """Answer a WebSocket handshake with a problem document."""
     for message in _problem(error, request_id, "websocket.http"):
         await send(message)
 

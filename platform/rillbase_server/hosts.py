@@ -1,8 +1,8 @@
-"""Which `Host` the server answers to, decided once for everything behind the edge.
+"""Checks `Host` against the names of this server, once for everything behind the edge.
 
-A page of any site can make its visitors' browsers call this server under a name of its own, and a
-name that is believed ends up in links and in decisions about origins. Probes are exempt: Kubernetes
-asks a pod by its address, and what they are told is the same for all.
+Any site can point a name at this server and have browsers call it under that name. An unchecked
+name would end up in links and in decisions about origins. Probes are exempt: Kubernetes calls a pod
+by its IP address, and their answers do not depend on the host.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from django.http.request import split_domain_port, validate_host
 
-#: Answered whatever the host is.
+#: Answered for any host.
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 def host_check(hosts: Sequence[str]) -> Callable[[Iterable[tuple[bytes, bytes]]], bool]:
-    """Return what tells by its headers whether a request is for one of these hosts."""
+    """Return a function that decides from the headers whether a request is for one of `hosts`."""
     if "*" in hosts:
         return lambda _: True
 
