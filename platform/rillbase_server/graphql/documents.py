@@ -100,6 +100,25 @@ def page_info(rows: Rows) -> PageInfo:
     )
 
 
+@strawberry.type(description="Documents that could not be evaluated and are not in the result.")
+class QueryNotice:
+    code: str
+    count: int
+    detail: str
+
+
+def query_notice(notice: JsonObject) -> QueryNotice:
+    """Return a notice of the REST API or of a live query as GraphQL shows it."""
+    return QueryNotice(
+        code=str(notice["code"]), count=int(str(notice["count"])), detail=str(notice["detail"])
+    )
+
+
+def query_notices(rows: Rows) -> list[QueryNotice]:
+    """Return the notices of a page."""
+    return [query_notice(notice) for notice in rows.notices]
+
+
 @strawberry.type
 class AnyDocumentEdge:
     cursor: str
@@ -126,6 +145,10 @@ class AnyDocumentConnection:
     @strawberry.field
     def page_info(self) -> PageInfo:
         return page_info(self.rows)
+
+    @strawberry.field
+    def notices(self) -> list[QueryNotice]:
+        return query_notices(self.rows)
 
     @strawberry.field(description="How many documents match, on whatever page.")
     async def total_count(self, info: Info) -> int:

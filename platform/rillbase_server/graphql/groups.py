@@ -15,7 +15,13 @@ from strawberry.scalars import JSON
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import pages
 from rillbase_server.graphql.context import Info
-from rillbase_server.graphql.documents import Collection, PageInfo, page_info
+from rillbase_server.graphql.documents import (
+    Collection,
+    PageInfo,
+    QueryNotice,
+    page_info,
+    query_notices,
+)
 from rillbase_server.graphql.live import Deliver, LiveRow, frames, items_of, options, placed
 from rillbase_server.graphql.pages import Rows
 
@@ -60,6 +66,10 @@ class DocumentGroupConnection:
     @strawberry.field
     def page_info(self) -> PageInfo:
         return page_info(self.rows)
+
+    @strawberry.field
+    def notices(self) -> list[QueryNotice]:
+        return query_notices(self.rows)
 
 
 @strawberry.type(description="One message of a live query that groups.")

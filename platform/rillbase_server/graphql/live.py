@@ -25,7 +25,14 @@ from foundation.json_types import JsonObject, JsonValue
 from realtime.socket.held import Held
 from realtime.socket.outgoing import Sent
 from rillbase_server.graphql.context import Context, Info, value_of
-from rillbase_server.graphql.documents import AnyDocument, Collection, LookedUp, row
+from rillbase_server.graphql.documents import (
+    AnyDocument,
+    Collection,
+    LookedUp,
+    QueryNotice,
+    query_notice,
+    row,
+)
 
 LIVE = "live"
 
@@ -37,6 +44,7 @@ class LiveKind(Enum):
     EVENT = "event"
     RESET = "reset"
     STATUS = "status"
+    NOTICE = "notice"
 
 
 @strawberry.enum(description="How a document's place in the answer has changed.")
@@ -140,6 +148,9 @@ class LiveRow(LiveMessage):
     index: int | None
     old_index: int | None
     transaction: LiveTransaction | None
+    notice: QueryNotice | None = strawberry.field(
+        description="With NOTICE: documents that the result lacks."
+    )
 
 
 class Placed(Told):
@@ -148,6 +159,7 @@ class Placed(Told):
     index: int | None
     old_index: int | None
     transaction: LiveTransaction | None
+    notice: QueryNotice | None
 
 
 def placed(frame: JsonObject) -> Placed:
@@ -157,6 +169,7 @@ def placed(frame: JsonObject) -> Placed:
         index=cast("int | None", frame.get("index")),
         old_index=cast("int | None", frame.get("old_index")),
         transaction=LiveTransaction.of(frame),
+        notice=query_notice(frame) if frame["type"] == "notice" else None,
     )
 
 

@@ -57,6 +57,7 @@ class Rows:
     following: str | None
     has_next: bool
     has_previous: bool
+    notices: list[JsonObject]
 
     def cursor(self, number: int) -> str:
         """Return the cursor of a row."""
@@ -77,8 +78,14 @@ async def read(
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
         raise TypeError("a page has items and a cursor")
     rows = cast("list[JsonObject]", items[place.passed :])
-    has_next = following is not None
-    return Rows(rows, place, following, has_next=has_next, has_previous=after is not None)
+    return Rows(
+        rows,
+        place,
+        following,
+        has_next=following is not None,
+        has_previous=after is not None,
+        notices=_notices(answer),
+    )
 
 
 async def read_groups(
@@ -92,8 +99,18 @@ async def read_groups(
     body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": wanted + 1}
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     rows = cast("list[JsonObject]", answer["rows"])
-    has_next = len(rows) > wanted
-    return Rows(rows[:wanted], place, None, has_next=has_next, has_previous=after is not None)
+    return Rows(
+        rows[:wanted],
+        place,
+        None,
+        has_next=len(rows) > wanted,
+        has_previous=after is not None,
+        notices=_notices(answer),
+    )
+
+
+def _notices(answer: JsonObject) -> list[JsonObject]:
+    return cast("list[JsonObject]", answer.get("notices", []))
 
 
 def _number(first: int | None) -> int:

@@ -123,6 +123,7 @@ class CollectionFields:
                 "nodes": GraphQLField(many(self.node), resolve=general.fields["nodes"].resolve),
                 "edges": GraphQLField(many(edge), resolve=general.fields["edges"].resolve),
                 "pageInfo": general.fields["pageInfo"],
+                "notices": general.fields["notices"],
                 "totalCount": general.fields["totalCount"],
             },
         )

@@ -147,6 +147,7 @@ class GroupFields:
                 "nodes": GraphQLField(many(self._node), resolve=general.fields["nodes"].resolve),
                 "edges": GraphQLField(many(edge), resolve=general.fields["edges"].resolve),
                 "pageInfo": general.fields["pageInfo"],
+                "notices": general.fields["notices"],
             },
         )
         field = GraphQLField(
