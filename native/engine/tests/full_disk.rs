@@ -233,3 +233,39 @@ fn what_is_found_after_a_failed_sync_is_durable_and_not_only_read() {
         assert_eq!(found.len(), 1, "seed {seed}");
     }
 }
+
+/// A database whose reserve is a mebibyte, without background threads.
+fn with_reserve(vfs: &FaultVfs) -> Db {
+    let options = Options {
+        vfs: Arc::new(vfs.clone()),
+        reserve_bytes: 1 << 20,
+        background_threads: 0,
+        ..Options::default()
+    };
+    Db::open("/data/db", options.keyspace("only", KeyspaceOptions::default())).unwrap()
+}
+
+/// Without background threads a flush does what they would do.
+fn write_and_flush(db: &Db) {
+    let mut batch = Batch::new();
+    batch.put(&db.keyspace("only").unwrap(), b"key", b"value");
+    db.write(batch, Durability::Buffered).unwrap();
+    db.flush().unwrap();
+}
+
+fn has_reserve(vfs: &FaultVfs) -> bool {
+    let names = vfs.files().into_iter();
+    names.map(|(path, _)| path).any(|path| path.ends_with("RESERVE"))
+}
+
+#[test]
+fn a_reserve_is_created_only_where_twice_its_size_is_free() {
+    let vfs = FaultVfs::new(7);
+    vfs.report_free((2 << 20) - 1);
+    let db = with_reserve(&vfs);
+    write_and_flush(&db);
+    assert!(!has_reserve(&vfs));
+    vfs.report_free(2 << 20);
+    write_and_flush(&db);
+    assert!(has_reserve(&vfs));
+}

@@ -22,7 +22,10 @@ pub(super) fn give_up(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
 }
 
 impl Core {
-    /// Makes the reserve if it is missing and there is room for it.
+    /// Creates the reserve if it is missing and the disk has twice its size free.
+    ///
+    /// Filling the last free bytes and failing would take them from the log and the tables, if only
+    /// for a moment, and a disk that has just enough would be full with the reserve again.
     pub(super) fn keep_reserve(&self) -> Result<()> {
         let bytes = self.options.reserve_bytes;
         if bytes == 0 || self.wal.is_stalled() {
@@ -30,6 +33,9 @@ impl Core {
         }
         let path = self.dir.join(NAME);
         if self.vfs.exists(&path)? && self.vfs.open_read(&path)?.len()? >= bytes {
+            return Ok(());
+        }
+        if self.vfs.free_bytes(&self.dir)? < bytes.saturating_mul(2) {
             return Ok(());
         }
         match self.fill_reserve(&path, bytes) {

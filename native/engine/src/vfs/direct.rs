@@ -66,7 +66,8 @@ impl DirectVfs {
 #[cfg(target_os = "linux")]
 fn open_past_cache(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    options.custom_flags(libc::O_DIRECT).open(path)
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    options.custom_flags(direct).open(path)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -151,6 +152,10 @@ impl Vfs for DirectVfs {
 
     fn hard_link(&self, existing: &Path, link: &Path) -> Result<()> {
         self.real.hard_link(existing, link)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.real.free_bytes(dir)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>> {

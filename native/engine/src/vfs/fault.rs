@@ -42,6 +42,7 @@ struct State {
     /// What happens at which of the coming sites.
     plan: BTreeMap<u64, Fault>,
     full: bool,
+    free: u64,
     stopped: bool,
     /// Crashes so far; handles of an earlier time are dead.
     boot: u64,
@@ -66,6 +67,7 @@ impl FaultVfs {
                 sites: 0,
                 plan: BTreeMap::new(),
                 full: false,
+                free: u64::MAX,
                 stopped: false,
                 boot: 0,
             })),
@@ -89,6 +91,11 @@ impl FaultVfs {
     /// Fills the disk: what needs room fails until [`FaultVfs::clear`].
     pub fn fill_up(&self) {
         self.state().full = true;
+    }
+
+    /// Sets what `free_bytes` reports. Writes do not change it.
+    pub fn report_free(&self, bytes: u64) {
+        self.state().free = bytes;
     }
 
     /// Forgets faults that were planned and makes room again.
@@ -266,6 +273,12 @@ impl Vfs for FaultVfs {
     fn hard_link(&self, existing: &Path, link: &Path) -> Result<()> {
         let make = |disk: &mut Disk| disk.hard_link(existing, link);
         self.site("link", existing, Effect::Needs, make)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.site("measure the free space of", dir, Effect::Reads, |_| Ok(()))?;
+        let state = self.state();
+        Ok(if state.full { 0 } else { state.free })
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>> {

@@ -101,6 +101,10 @@ impl Vfs for MemoryVfs {
         linked.map_err(|error| Error::io("link", existing, error))
     }
 
+    fn free_bytes(&self, _dir: &Path) -> Result<u64> {
+        Ok(u64::MAX)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>> {
         let inode = self.disk().open_or_create(path);
         let inode = inode.map_err(|error| Error::io("open", path, error))?;

@@ -69,6 +69,9 @@ pub trait Vfs: Debug + Send + Sync {
     /// Gives a file a second name; fails if that name is taken.
     fn hard_link(&self, existing: &Path, link: &Path) -> Result<()>;
 
+    /// The bytes that may still be written to the file system of `dir`.
+    fn free_bytes(&self, dir: &Path) -> Result<u64>;
+
     /// Takes an exclusive lock, or fails at once with [`Error::Locked`]. Dropping the guard, or the
     /// end of the process, gives it back. The lock file stays.
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>>;

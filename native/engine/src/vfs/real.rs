@@ -103,6 +103,12 @@ impl Vfs for RealVfs {
         fs::hard_link(existing, link).map_err(|error| Error::io("link", existing, error))
     }
 
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        let status = rustix::fs::statvfs(dir)
+            .map_err(|error| Error::io("measure the free space of", dir, error.into()))?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>> {
         let file = OpenOptions::new()
             .write(true)
