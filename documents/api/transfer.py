@@ -14,6 +14,7 @@ from documents.api.requests import (
 from documents.store import facts
 from documents.transfer import exporting, importing, jobs
 from documents.transfer.lines import decoded, lines
+from foundation import bulk_budget
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidParameter, NotFound
 from foundation.http import Answer, json_answer
@@ -46,7 +47,8 @@ async def import_lines(call: Call) -> Answer:
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     limit = environment().rillbase_import_max_bytes
     async with aclosing(lines(decoded(call.body.parts(), encoding, limit))) as arriving:
-        done = await importing.run(call.tenant.id, name, progress, arriving, call.principal)
+        work = importing.run(call.tenant.id, name, progress, arriving, call.principal)
+        done = await bulk_budget.tenants.metered(call.tenant.id, work)
     location = f"/v1/collections/{name}/imports/{done.id}"
     return json_answer(done.describe(), headers={"Location": location})
 

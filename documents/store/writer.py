@@ -5,8 +5,9 @@ together with the next one: nobody waits for company when it is quiet, and when 
 callers share one transaction, one flush of the log and its round trips. Writes of several
 operations are transactions of their own.
 
-Each tenant has a lane of its own with few groups at once, so one tenant's writes never stand in
-another's way; connections are shared by turns.
+Each tenant has its own lane with few groups at once, so one tenant's writes never block another's;
+connections are shared in turn. Bulk writes are throttled while several tenants are active: PostgreSQL
+and Valkey spend far more on them than this process, and serve every tenant.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ from weakref import WeakKeyDictionary
 from documents.store.attempt import Ended
 from documents.store.group import run_group
 from documents.store.write import Write, Written
+from foundation import bulk_budget
 from foundation.errors import ApiError, Unavailable
+from foundation.turns import Turns
 
 GROUPS_AT_ONCE = 2
 MAX_GROUP = 128
 MAX_GROUP_BYTES = 2 * 1024 * 1024
 MAX_WAITING = 5_000
+
+#: Writes of several operations are bulk work from either size on.
+BULK_OPERATIONS, BULK_BYTES = 100, 256 * 1024
+BULK_AT_ONCE = 4
+#: While several tenants are active, a bulk write is followed by a pause of this multiple of its time.
+BULK_PAUSE = 3.0
 
 Waiting = tuple[Write, "asyncio.Future[Ended]"]
 
@@ -85,11 +94,14 @@ class Writer:
 
     def __init__(self) -> None:
         self._lanes: dict[UUID, Lane] = {}
+        self._bulk = Turns(BULK_AT_ONCE, BULK_AT_ONCE, bulk_budget.tenants, rests=BULK_PAUSE)
 
     async def submit(self, write: Write) -> Ended:
+        if _is_bulk(write):
+            async with self._bulk.turn(write.tenant_id):
+                return await _run_alone(write)
         if not write.is_single:
-            (ended,) = await run_group(write.tenant_id, [write])
-            return ended
+            return await _run_alone(write)
         lane = self._lanes.get(write.tenant_id)
         if lane is None:
             lane = self._lanes[write.tenant_id] = Lane(write.tenant_id)
@@ -98,6 +110,18 @@ class Writer:
         finally:
             if lane.idle:
                 self._lanes.pop(write.tenant_id, None)
+
+
+async def _run_alone(write: Write) -> Ended:
+    (ended,) = await run_group(write.tenant_id, [write])
+    return ended
+
+
+def _is_bulk(write: Write) -> bool:
+    operations = write.operations
+    return not write.is_single and (
+        len(operations) >= BULK_OPERATIONS or operations.size >= BULK_BYTES
+    )
 
 
 _writers: WeakKeyDictionary[asyncio.AbstractEventLoop, Writer] = WeakKeyDictionary()

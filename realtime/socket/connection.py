@@ -229,6 +229,8 @@ class Connection:
             case "auth":
                 await self._auth(message)
             case "subscribe":
+                # Not read meanwhile, a client that sends thousands costs nothing.
+                await self._crowd.may_start(self.party)
                 work = self._subscribe(message, self._reserve(message))
                 await self._start(message, self._crowd.metered(self.party, work))
             case kind if kind in requests.READERS:

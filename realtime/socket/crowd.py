@@ -135,6 +135,11 @@ class Crowd:
         """
         await self._starts.admit(held, party, calls)
 
+    async def may_start(self, party: Party | None) -> None:
+        """Wait until the budget of bulk work lets a tenant start another subscription."""
+        if party is not None:
+            await bulk_budget.tenants.wait(party.tenant.id)
+
     async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
         """Start a subscription at the expense of its tenant."""
         return await bulk_budget.tenants.metered(party and party.tenant.id, work)

@@ -1,0 +1,67 @@
+"""While several tenants are active, a tenant's bulk writes run one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from documents.models import Collection
+from documents.store import database
+from documents.store.write import Write
+from documents.store.writer import BULK_OPERATIONS, Writer
+from foundation import company
+from foundation.postgres.session import Step
+from foundation.scope import scoped
+from rillbase_native import Operation, Operations, Outcomes, Value
+from tests.make import MadeTenant, make_tenant
+
+NAME = "things"
+WRITES = 4
+
+
+@pytest.fixture
+def made() -> MadeTenant:
+    made = make_tenant(plan="dedicated")
+    with scoped(tenant_id=made.tenant.id):
+        Collection.objects.create(name=NAME)
+    return made
+
+
+def most_at_once(made: MadeTenant, operations: int) -> int:
+    """Return how many of a tenant's concurrent writes were between planning and commit at a time."""
+    under_way, most = 0, 0
+
+    def planned(_: Outcomes) -> list[Step]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        serve_two_tenants()
+        return []
+
+    def serve_two_tenants() -> None:
+        company.tenants.seen("another tenant")
+        company.tenants.seen(made.tenant.id)
+
+    async def write(writer: Writer) -> None:
+        nonlocal under_way
+        inserts = [Operation.insert(Value.parse(b'{"a": 1}')) for _ in range(operations)]
+        await writer.submit(Write(made.tenant.id, NAME, Operations(inserts), also=planned))
+        under_way -= 1
+
+    async def write_all() -> None:
+        serve_two_tenants()
+        writer = Writer()
+        await asyncio.gather(*(write(writer) for _ in range(WRITES)))
+        await database.close_pool()
+
+    asyncio.run(write_all())
+    return most
+
+
+def test_bulk_writes_of_one_tenant_take_turns_beside_other_tenants(made: MadeTenant) -> None:
+    assert most_at_once(made, BULK_OPERATIONS) == 1
+
+
+def test_small_transactions_do_not_take_turns(made: MadeTenant) -> None:
+    assert most_at_once(made, 2) > 1
