@@ -242,7 +242,11 @@ fn with_reserve(vfs: &FaultVfs) -> Db {
         background_threads: 0,
         ..Options::default()
     };
-    Db::open("/data/db", options.keyspace("only", KeyspaceOptions::default())).unwrap()
+    Db::open(
+        "/data/db",
+        options.keyspace("only", KeyspaceOptions::default()),
+    )
+    .unwrap()
 }
 
 /// Without background threads a flush does what they would do.
@@ -255,7 +259,9 @@ fn write_and_flush(db: &Db) {
 
 fn has_reserve(vfs: &FaultVfs) -> bool {
     let names = vfs.files().into_iter();
-    names.map(|(path, _)| path).any(|path| path.ends_with("RESERVE"))
+    names
+        .map(|(path, _)| path)
+        .any(|path| path.ends_with("RESERVE"))
 }
 
 #[test]
