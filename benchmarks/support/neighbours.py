@@ -22,14 +22,21 @@ MIB = 1024 * 1024
 
 
 @dataclass(slots=True)
-class AttackFigures:
-    """The measurements of one kind of attack."""
+class Rounds:
+    """The neighbours' rounds with the attack, or those without it."""
 
-    alone_ms: list[float] = field(default_factory=list)
-    beside_ms: list[float] = field(default_factory=list)
+    p99_ms: list[float] = field(default_factory=list)
     lost: int = 0
     #: Rounds in which the neighbours could not even connect, subscribe or write.
     broken: int = 0
+
+
+@dataclass(slots=True)
+class AttackFigures:
+    """The measurements of one kind of attack."""
+
+    alone: Rounds = field(default_factory=Rounds)
+    beside: Rounds = field(default_factory=Rounds)
     cpu_s: float = 0.0
     wall_s: float = 0.0
     before_mib: float = 0.0
@@ -40,35 +47,35 @@ class AttackFigures:
 def measure(report: Report, crowd: Crowd, other: Hostile, web: psutil.Process) -> None:
     """Measure neighbours in alternating rounds, with the attack and without."""
     figures = AttackFigures()
-    _round(figures, crowd, figures.alone_ms)
+    _round(figures.alone, crowd)
     figures.before_mib = web.memory_info().rss / MIB
     path = f"/v1/collections/{crowd.collection}/documents?limit=1"
     with asking(crowd.port, crowd.key, path) as requests:
         for number in range(ROUNDS):
             if number:
-                _round(figures, crowd, figures.alone_ms)
+                _round(figures.alone, crowd)
             with hostile.behaving(other) as used:
-                _round(figures, crowd, figures.beside_ms)
+                _round(figures.beside, crowd)
                 figures.peak_mib = max(figures.peak_mib, web.memory_info().rss / MIB)
             figures.cpu_s += used.cpu_s
             figures.wall_s += used.wall_s
     figures.after_mib = _after(web, RELEASED_RATIO * figures.before_mib)
-    _report(report, other.kind, figures, requests)
+    add_figures(report, other.kind, figures, requests)
 
 
-def _round(figures: AttackFigures, crowd: Crowd, p99_ms: list[float]) -> None:
+def _round(rounds: Rounds, crowd: Crowd) -> None:
     begun_s = time.monotonic()
     try:
         heard: Heard = sockets.run(crowd)
     except (OSError, RuntimeError, TimeoutError, AssertionError, WebSocketException):
-        figures.broken += 1
+        rounds.broken += 1
     else:
-        figures.lost += heard.expected - heard.delivered
+        rounds.lost += heard.expected - heard.delivered
         if heard.latencies_ms:
-            p99_ms.append(percentile(heard.latencies_ms, 0.99))
+            rounds.p99_ms.append(percentile(heard.latencies_ms, 0.99))
             return
     # No event arrived: count the length of the round, a lower bound of the latency.
-    p99_ms.append(1000 * (time.monotonic() - begun_s))
+    rounds.p99_ms.append(1000 * (time.monotonic() - begun_s))
 
 
 def _after(web: psutil.Process, enough_mib: float) -> float:
@@ -80,15 +87,20 @@ def _after(web: psutil.Process, enough_mib: float) -> float:
     return least_mib
 
 
-def _report(report: Report, kind: str, figures: AttackFigures, requests: Requests) -> None:
-    alone_ms, beside_ms = median(figures.alone_ms), median(figures.beside_ms)
+def add_figures(report: Report, kind: str, figures: AttackFigures, requests: Requests) -> None:
+    """Report what was measured; only rounds with the attack have to meet the goals."""
+    alone, beside = figures.alone, figures.beside
+    alone_ms, beside_ms = median(alone.p99_ms), median(beside.p99_ms)
     report.add(f"{kind}_alone_p99_ms", alone_ms, "ms", "p99 without it, middle of the rounds")
     report.add(f"{kind}_beside_p99_ms", beside_ms, "ms", "p99 beside it")
     what = "p99 beside it ÷ p99 without it"
     report.add(f"{kind}_ratio", beside_ms / alone_ms, "", what, "<= 1.5")
-    report.add(f"{kind}_lost", figures.lost, "", "events that neighbours did not receive", "<= 0")
-    what = "rounds in which the neighbours could not continue"
-    report.add(f"{kind}_broken", figures.broken, "", what, "<= 0")
+    what = "events that neighbours did not receive beside it"
+    report.add(f"{kind}_lost", beside.lost, "", what, "<= 0")
+    what = "rounds beside it in which the neighbours could not continue"
+    report.add(f"{kind}_broken", beside.broken, "", what, "<= 0")
+    what = "events not received, and rounds not continued, without it"
+    report.add(f"{kind}_alone_failures", alone.lost + alone.broken, "", what)
     report.add(f"{kind}_requests", requests.sent, "", "requests of a signed-in user")
     report.add(f"{kind}_failed", requests.failed, "", "of these, not answered", "<= 0")
     report.add(f"{kind}_web_mib", figures.before_mib, "MiB", "memory of the web process before it")
