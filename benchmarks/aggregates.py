@@ -2,7 +2,7 @@
 
     python -m benchmarks.aggregates [--hot 1,100,10000] [--clients 1,4,16] [--batch 1,100]
         [--peers postgres-trigger,postgres-upsert,valkey-hincrby] [--seconds 2] [--rounds 3]
-        [--connections 8] [--pipeline 1024] [--plots DIRECTORY] [--quick]
+        [--connections 8] [--pipeline 1024] [--plots DIRECTORY] [--quick] [--beside DIR]
 
 The schema is that of the paper's example, application performance monitoring: a call of an endpoint
 is one event, kept itself, which changes four rows: those of its endpoint, server, app and customer,
@@ -14,6 +14,9 @@ node by a native program over as many connections, each with commands under way 
 Valkey by the same program, five updates in one MULTI, `appendfsync always`. A ratio is the median
 of the rounds', each of which runs all after one another. Client and server share the machine's
 cores. It takes five minutes.
+
+`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
+rounds of both alternate (benchmarks/support/beside.py).
 """
 
 from __future__ import annotations
@@ -25,13 +28,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers import postgres_aggregates
+from benchmarks.support import beside
 from benchmarks.support.durable_servers import running_node, running_valkey
 from benchmarks.support.native import built
 from benchmarks.support.own_server import TOKEN, ask
 from benchmarks.support.plot import Line, Plot
 from benchmarks.support.report import RESULTS, Report, median
-from rillbase_server.launcher.ports import LOOPBACK
 
+LOOPBACK = "127.0.0.1"
 _PEERS = ("postgres-trigger", "postgres-upsert", "valkey-hincrby")
 #: What our rate by a peer's should be, for one hot row: single events, and batches.
 _GOALS = {
@@ -92,9 +96,11 @@ class _Load:
 
 def main() -> None:
     """Measure and report."""
+    if beside.compared("aggregates"):
+        return
     arguments = _arguments()
     params = {name: value for name, value in vars(arguments).items() if name != "plots"}
-    report = Report("aggregates", params)
+    report = Report("aggregates", beside.without_options(params))
     optimised = arguments.optimised
     node = built("rillbase-node", optimised=optimised)
     program = built("rillbase-node", example="aggregate_load", optimised=optimised)
@@ -278,8 +284,11 @@ def _numbers(text: str) -> list[int]:
 
 
 def _arguments() -> argparse.Namespace:
-    summary = (__doc__ or "").strip().splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.aggregates", description=summary)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[beside.OPTIONS],
+    )
     parser.add_argument("--hot", type=_numbers, default=[1, 100, 10_000], help="endpoints called")
     parser.add_argument("--clients", type=_numbers, default=[1, 4, 16], help="of PostgreSQL")
     parser.add_argument("--batch", type=_numbers, default=[1, 100], help="events a transaction")

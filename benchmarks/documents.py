@@ -1,11 +1,14 @@
 """Documents: writes, reads and queries through the full stack, beside raw psycopg.
 
-    python -m benchmarks.documents [--quick]
+    python -m benchmarks.documents [--quick] [--beside DIR]
 
 Everything runs on this machine: one web process, PostgreSQL with synchronous commit, Valkey, and
 the load generator in a process of its own. The peer does the same INSERT with an outbox row, over
 as many connections, without any of the rest. `indexed` and `sorted` are queries on a collection
 that was filled beforehand.
+
+`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
+rounds of both alternate (benchmarks/support/beside.py).
 """
 
 from __future__ import annotations
@@ -21,28 +24,9 @@ from dataclasses import dataclass
 import requests
 
 from benchmarks.peers import raw_psycopg
-from benchmarks.support import load
-from benchmarks.support.installation import Installation, Web, installation, python, web
+from benchmarks.support import beside, load, servers
+from benchmarks.support.installation import Installation, Web
 from benchmarks.support.report import Report, median, percentile
-
-_MAKE = """
-import json
-import django; django.setup()
-from documents.models import Collection, Index
-from foundation.scope import scoped
-from tenants.models import Quota
-from tests.make import make_key, make_tenant
-made = make_tenant(plan="dedicated")
-plenty = {"requests_per_s": 1000000, "requests_burst": 1000000}
-Quota(tenant=made.tenant, limits=plenty).save(using="staff")
-with scoped(tenant_id=made.tenant.id):
-    Collection.objects.create(name="plain")
-    filled = Collection.objects.create(name="filled")
-    for name, fields in (("random", [["random", 1]]), ("group", [["group", 1], ["random", -1]])):
-        Index.objects.create(collection=filled, name=name, fields=fields, state="ready")
-key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
-print(json.dumps({"key": key, "tenant": str(made.tenant.id)}))
-"""
 
 BULK = 1_000
 LOADERS = 2
@@ -60,6 +44,8 @@ class Knobs:
 
 def main() -> None:
     """Measure and report."""
+    if beside.compared("documents"):
+        return
     knobs = _knobs()
     report = Report(
         "documents",
@@ -70,19 +56,21 @@ def main() -> None:
             "pipelined": knobs.pipelined,
         },
     )
-    with installation() as place:
-        made = json.loads(python(place, _MAKE))
-        with web(place, "rillbase_server.asgi:application", {}) as server:
-            caller = Caller(server, made["key"])
-            _measure_bulk(report, place, caller, knobs)
-            _measure_single(report, place, caller, knobs)
-            _measure_reads(report, caller, knobs)
-            _measure_queries(report, caller, knobs)
+    with servers.running() as found:
+        caller = Caller(found.web, found.key)
+        _measure_bulk(report, found.place, caller, knobs)
+        _measure_single(report, found.place, caller, knobs)
+        _measure_reads(report, caller, knobs)
+        _measure_queries(report, caller, knobs)
     report.finish()
 
 
 def _knobs() -> Knobs:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[beside.OPTIONS],
+    )
     parser.add_argument("--quick", action="store_true", help="finish in about a minute")
     parser.add_argument("--seconds", type=float, help="length of one round of load")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each")

@@ -1,10 +1,15 @@
 """GraphQL beside REST: the same reads by the same server, in the same run.
 
-    python -m benchmarks.graphql [--quick]
+    python -m benchmarks.graphql [--quick] [--idle 10000] [--beside DIR]
 
 One web process, rounds of both in turn. What counts is the server's CPU time for each answer:
 `overhead` is GraphQL's, divided by REST's. The first operation of each text is read and checked;
 later ones are known, as they are in production.
+
+`subscription` figures are those of `benchmarks.stack` with GraphQL's subscribers: the latency from
+a write to its event, and the CPU time of the web process for both. `--idle 10000` measures instead
+what so many connections take that do nothing, and `--beside DIR` compares with another checkout,
+as there.
 """
 
 from __future__ import annotations
@@ -15,30 +20,17 @@ from dataclasses import dataclass
 
 import requests
 
-from benchmarks.support import load
-from benchmarks.support.installation import Web, installation, python, web
+from benchmarks.support import beside, idle, load, servers
+from benchmarks.support.client import GRAPHQL
+from benchmarks.support.idle import Idle
+from benchmarks.support.installation import Web
+from benchmarks.support.live_figures import Live
 from benchmarks.support.report import Report, median, percentile
-
-_MAKE = """
-import json
-import django; django.setup()
-from documents.models import Collection
-from foundation.scope import scoped
-from tenants.models import Quota
-from tests.make import make_key, make_tenant
-made = make_tenant(plan="dedicated")
-plenty = {"requests_per_s": 1000000, "requests_burst": 1000000}
-Quota(tenant=made.tenant, limits=plenty).save(using="staff")
-text = {"type": "string"}
-schema = {"type": "object", "properties": {"title": text, "note": text}}
-with scoped(tenant_id=made.tenant.id):
-    Collection.objects.create(name="notes", schema=json.dumps(schema))
-key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
-print(json.dumps({"key": key}))
-"""
 
 CONNECTIONS = 8
 DOCUMENTS = 100
+SUBSCRIBERS = 100
+WRITES_PER_S = 300.0
 _WANT = "<= 1.6"
 
 
@@ -54,19 +46,36 @@ class Read:
 
 def main() -> None:
     """Measure and report."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="finish in about a minute")
-    given = parser.parse_args()
+    if beside.compared("graphql"):
+        return
+    given = _arguments()
     seconds, rounds = (2.0, 3) if given.quick else (5.0, 7)
-    report = Report("graphql", {"seconds": seconds, "rounds": rounds, "connections": CONNECTIONS})
-    with installation() as place:
-        made = json.loads(python(place, _MAKE))
-        with web(place, "rillbase_server.asgi:application", {}) as server:
-            caller = _Caller(server.port, made["key"])
+    params = {"seconds": seconds, "rounds": rounds, "connections": CONNECTIONS, "idle": given.idle}
+    report = Report("graphql", params)
+    with servers.running(grid="processes", connections=idle.room(given.idle)) as found:
+        if given.idle:
+            clients = Idle(found.web.port, found.key, "one", given.idle, GRAPHQL)
+            idle.measure(report, clients, found.web.process)
+        else:
+            caller = _Caller(found.web.port, found.key)
             _fill(caller)
             for read in (_one(caller), _page(caller), _typed(caller)):
-                _measure(report, server, read, seconds, rounds)
+                _measure(report, found.web, read, seconds, rounds)
+            live = Live(found, WRITES_PER_S, 2 * seconds, GRAPHQL, "subscription_")
+            live.one_of(report, SUBSCRIBERS)
+            live.fan_out(report)
     report.finish()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[beside.OPTIONS],
+    )
+    parser.add_argument("--quick", action="store_true", help="finish in about a minute")
+    parser.add_argument("--idle", type=int, default=0, help="so many idle connections instead")
+    return parser.parse_args()
 
 
 @dataclass(frozen=True, slots=True)

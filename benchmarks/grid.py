@@ -2,7 +2,7 @@
 
     python -m benchmarks.grid [--queries 1500,29000] [--writes 1000] [--seconds 60]
         [--kind range,equality,regex,geo,text,mixed,residual] [--sorted PERCENT]
-        [--partitions 1x2,1x4] [--peers polling,tailing] [--plot FILE] [--quick]
+        [--partitions 1x2,1x4] [--peers polling,tailing] [--plot FILE] [--quick] [--beside DIR]
 
 Documents have five strings of ten characters and five integers, one of them unique and random.
 Queries of the kind `range` are `random >= i AND random < j`; other kinds ask for one value, a piece
@@ -21,6 +21,9 @@ nothing lost), `polling` runs every query on PostgreSQL once a second.
 `--decode` measures something else instead: from a commit by SQL in somebody's own PostgreSQL, at
 the first rate of `--writes`, by way of its log, a collection that follows the table and the whole
 stack, to the event on a WebSocket (benchmarks/support/decoding.py).
+
+`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
+rounds of both alternate (benchmarks/support/beside.py).
 """
 
 from __future__ import annotations
@@ -33,12 +36,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.peers import polling
-from benchmarks.support import decoding
-from benchmarks.support.grid_run import Measured, Run, measure
+from benchmarks.support import beside, decoding
+from benchmarks.support.grid_run import Grid, Measured, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.plot import Line, Mark, Plot
 from benchmarks.support.report import Report, percentile
-from realtime.grid.layout import Grid
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -64,10 +66,12 @@ _PEER_SECONDS = 5
 
 def main() -> None:
     """Measure each combination by itself."""
+    if beside.compared("grid"):
+        return
     arguments = _arguments()
     partitions = [_shape(grid) for grid in arguments.partitions]
     told = {**vars(arguments), "partitions": partitions, "plot": str(arguments.plot or "")}
-    report = Report("grid", told)
+    report = Report("grid", beside.without_options(told))
     if arguments.decode:
         _decode(report, arguments.writes[0], arguments.seconds)
         report.finish()
@@ -264,7 +268,9 @@ def _plot(found: dict[Run, Measured], limits: dict[str, float]) -> Plot:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[beside.OPTIONS],
     )
     parser.add_argument("--queries", type=_numbers, default=[1_500, 29_000], help="how many, each")
     parser.add_argument(

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
-import resource
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from benchmarks.support import header_attack, socket_attack, upload_attack
 from benchmarks.support.client import insert, opened, subscribe
 from benchmarks.support.duty import Duty
+from benchmarks.support.open_files import raise_open_files
 
 TENANTS = ("residual", "silent", "many")
 ATTACKS = ("headers", "sockets", "uploads")
@@ -87,8 +87,7 @@ def _cpu_s(pid: int | None) -> float:
 
 
 def _run(hostile: Hostile, settled: Event, over: Event) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    raise_open_files()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_behave(hostile, settled, over))
 

@@ -14,7 +14,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+#: Beside the code that runs, even where that is lent to another checkout by links.
+RESULTS = Path(__file__).absolute().parents[1] / "results"
 
 #: Of a table that no terminal shows.
 _WIDTH = 160
@@ -55,9 +56,6 @@ class Report:
 
     def finish(self) -> None:
         """Print the table, save the raw figures, print the line of JSON."""
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=_WIDTH)
         table = Table(title=f"{self.benchmark}  ({_machine()})", title_justify="left")
         for column in ("figure", "value", "goal", "holds", "what"):
             table.add_column(
@@ -68,12 +66,8 @@ class Report:
         for f in self.figures:
             mark = {None: "", True: "[green]yes", False: "[red]no"}[f.holds]
             table.add_row(f.name, f"{f.value:,.4g} {f.unit}", f.want, mark, f.what)
-        console.print(table)
-        line = json.dumps(self._document(), separators=(",", ":"))
-        RESULTS.mkdir(exist_ok=True)
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        (RESULTS / f"{self.benchmark}-{stamp}.json").write_text(line + "\n")
-        print(line, flush=True)
+        console().print(table)
+        save(self.benchmark, self._document())
 
     def _document(self) -> dict[str, object]:
         return {
@@ -86,6 +80,21 @@ class Report:
                 if f.want
             },
         }
+
+
+def console() -> Console:
+    """Return where tables go: a wide page where no terminal shows them."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=_WIDTH)
+
+
+def save(name: str, document: Mapping[str, object]) -> None:
+    """Keep what was measured in a file, and print it as the last line."""
+    line = json.dumps(document, separators=(",", ":"))
+    RESULTS.mkdir(exist_ok=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    (RESULTS / f"{name}-{stamp}.json").write_text(line + "\n")
+    print(line, flush=True)
 
 
 def _machine() -> str:

@@ -18,7 +18,14 @@ from dataclasses import dataclass, field
 import psutil
 from websockets.asyncio.client import ClientConnection
 
-from benchmarks.support.client import SUBSCRIPTIONS_A_CONNECTION, insert, opened, subscribe
+from benchmarks.support.client import (
+    REALTIME,
+    SUBSCRIPTIONS_A_CONNECTION,
+    Protocol,
+    insert,
+    opened,
+)
+from benchmarks.support.sampling import Sampling, sampled
 
 #: Subscriptions that wait for their result at once.
 SUBSCRIBING = 64
@@ -41,6 +48,10 @@ class Crowd:
     seconds: float
     #: Processes whose CPU time is looked at, by name; their children belong to them.
     services: Mapping[str, int] = field(default_factory=dict)
+    #: Of the subscribers; writes go over `/v1/realtime`.
+    protocol: Protocol = REALTIME
+    #: A process whose stacks are sampled from the first write to the answer to the last.
+    sampling: Sampling | None = None
 
     @property
     def shards(self) -> int:
@@ -91,7 +102,7 @@ class _Run:
         begun = time.perf_counter()
         try:
             for first in range(0, crowd.subscribers, SUBSCRIPTIONS_A_CONNECTION):
-                connection = await self._open()
+                connection = await crowd.protocol.connect(crowd.port, crowd.key)
                 connections.append(connection)
                 readers.append(asyncio.create_task(self._listen(connection)))
                 last = min(first + SUBSCRIPTIONS_A_CONNECTION, crowd.subscribers)
@@ -100,7 +111,8 @@ class _Run:
             await asyncio.wait_for(self._all_ready.wait(), READY_S)
             heard.subscribing_s = time.perf_counter() - begun
             before = _cpu_s(crowd.services)
-            await self._write_all()
+            async with sampled(crowd.sampling):
+                await self._write_all()
             heard.expected = (heard.written - heard.refused) * crowd.fan_out
             end = time.perf_counter() + DRAIN_S
             while heard.delivered < heard.expected and time.perf_counter() < end:  # noqa: ASYNC110
@@ -114,23 +126,20 @@ class _Run:
                 await connection.close()
         return heard
 
-    async def _open(self) -> ClientConnection:
-        return await opened(self._crowd.port, self._crowd.key)
-
     async def _subscribe(self, connection: ClientConnection, number: int) -> None:
+        crowd = self._crowd
         await self._room.acquire()
-        wanted = {"shard": number // self._crowd.fan_out}
-        await connection.send(subscribe(f"s{number}", self._crowd.collection, wanted))
+        wanted = {"shard": number // crowd.fan_out}
+        await connection.send(crowd.protocol.subscribe(f"s{number}", crowd.collection, wanted))
 
     async def _listen(self, connection: ClientConnection) -> None:
-        heard = self._heard
+        heard, read = self._heard, self._crowd.protocol.read
         async for text in connection:
             now = time.time_ns()
-            frame = json.loads(text)
-            kind = frame["type"]
+            kind, sent = read(text)
             if kind == "event":
                 heard.delivered += 1
-                heard.latencies_ms.append((now - frame["document"]["sent"] * 1000) / 1e6)
+                heard.latencies_ms.append((now - sent * 1000) / 1e6)
             elif kind == "ready":
                 self._room.release()
                 self._waiting -= 1
@@ -141,7 +150,7 @@ class _Run:
 
     async def _write_all(self) -> None:
         crowd, heard = self._crowd, self._heard
-        connection = await self._open()
+        connection = await opened(crowd.port, crowd.key)
         sent: dict[str, float] = {}
         answered = asyncio.create_task(self._answers(connection, sent))
         chance = random.Random(11)

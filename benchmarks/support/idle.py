@@ -1,0 +1,214 @@
+"""Very many authenticated connections that do nothing, and what they take of the app server.
+
+Several processes open them. They are measured first without a subscription, then with one each, of
+a shard that nobody writes to. Memory is the proportional share (PSS) of the app server and its
+children: what it has more than before, after `SETTLE_S` in which signs of life are its only work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import psutil
+from websockets.asyncio.client import ClientConnection
+
+from benchmarks.support.client import Protocol
+from benchmarks.support.open_files import raise_open_files
+from benchmarks.support.report import Report
+
+PROCESSES = 4
+#: Files that a process has open besides its connections.
+OTHER_FILES = 1_024
+#: Connections of a client process that are opened, or subscribe, at once.
+AT_ONCE = 16
+#: Longer than the time between two signs of life.
+SETTLE_S = 15.0
+PHASE_S = 600.0
+#: Connections after which the app server has loaded all that it needs for them.
+WARM_UP = 20
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The connections to open."""
+
+    port: int
+    key: str
+    collection: str
+    connections: int
+    protocol: Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What a process has used at a moment."""
+
+    pss_bytes: int
+    cpu_s: float
+
+
+def measure(report: Report, idle: Idle, web: psutil.Process) -> None:
+    """Open the connections, subscribe, and look at what each phase takes."""
+    asyncio.run(_warm_up(idle))
+    begin, _ = _settled(web)
+    count = idle.connections
+    with _clients(idle) as clients:
+        opened_s = _phase(clients)
+        connected, cores = _settled(web)
+        subscribed_s = _phase(clients)
+        subscribed, subscribed_cores = _settled(web)
+        lost = count - sum(int(client.recv()) for client in _asked(clients))
+    mib = (begin.pss_bytes / _MIB, connected.pss_bytes / _MIB, subscribed.pss_bytes / _MIB)
+    report.add("idle_web_mib", mib[0], "MiB", "memory of the app server before it")
+    report.add("idle_connected_mib", mib[1], "MiB", f"with {count:,} authenticated connections")
+    report.add("idle_subscribed_mib", mib[2], "MiB", "with a subscription on each")
+    each = (connected.pss_bytes - begin.pss_bytes) / count
+    report.add("idle_connection_bytes", each, "B", "of it for a connection")
+    each = (subscribed.pss_bytes - begin.pss_bytes) / count
+    report.add("idle_subscribed_bytes", each, "B", "for a connection with a subscription")
+    report.add("idle_open_s", opened_s, "s", f"to open {count:,} connections")
+    report.add("idle_opened_per_s", count / opened_s, "/s", "opened and authenticated")
+    cpu_ms = (connected.cpu_s - begin.cpu_s - cores * SETTLE_S) / count * 1000
+    report.add("idle_open_cpu_ms", cpu_ms, "ms", "CPU of the app server to open one")
+    report.add("idle_subscribe_s", subscribed_s, "s", "until each had a subscription")
+    report.add("idle_cores", cores, "cores", "used by the app server while all are idle")
+    report.add("idle_subscribed_cores", subscribed_cores, "cores", "the same with subscriptions")
+    report.add("idle_lost", lost, "", "connections that the server has closed", "<= 0")
+
+
+async def _warm_up(idle: Idle) -> None:
+    clients = _Clients(idle, range(WARM_UP))
+    await clients.connect_all()
+    await clients.subscribe_all()
+    await clients.close()
+
+
+def room(connections: int) -> int:
+    """Return how many connections an app server has to accept, and let it open the files."""
+    if not connections:
+        return 0
+    raise_open_files(connections + OTHER_FILES)
+    return connections + OTHER_FILES // 2
+
+
+def _settled(web: psutil.Process) -> tuple[_Used, float]:
+    """Return what is used after a while in which nobody asks for anything, and how many cores."""
+    before = _used(web)
+    time.sleep(SETTLE_S)
+    after = _used(web)
+    return after, (after.cpu_s - before.cpu_s) / SETTLE_S
+
+
+def _used(web: psutil.Process) -> _Used:
+    family = [web, *web.children(recursive=True)]
+    times = [process.cpu_times() for process in family]
+    return _Used(
+        sum(process.memory_full_info().pss for process in family),
+        sum(time.user + time.system for time in times),
+    )
+
+
+@contextmanager
+def _clients(idle: Idle) -> Iterator[list[Connection]]:
+    """Start the processes, each of which begins a phase whenever it is asked to."""
+    context = multiprocessing.get_context("spawn")
+    started, clients = [], []
+    for number in range(PROCESSES):
+        ours, theirs = context.Pipe()
+        part = range(number, idle.connections, PROCESSES)
+        process = context.Process(target=_run, args=(idle, part, theirs), daemon=True)
+        process.start()
+        started.append(process)
+        clients.append(ours)
+    try:
+        # Each says that it has started, which takes a second.
+        _await(clients)
+        yield clients
+    finally:
+        for process in started:
+            process.kill()
+
+
+def _phase(clients: Sequence[Connection]) -> float:
+    begun_s = time.perf_counter()
+    _await(_asked(clients))
+    return time.perf_counter() - begun_s
+
+
+def _asked(clients: Sequence[Connection]) -> Sequence[Connection]:
+    for client in clients:
+        client.send(True)
+    return clients
+
+
+def _await(clients: Sequence[Connection]) -> None:
+    for client in clients:
+        if not client.poll(PHASE_S):
+            raise RuntimeError("clients could not open their connections in time")
+        client.recv()
+
+
+def _run(idle: Idle, numbers: range, driver: Connection) -> None:
+    raise_open_files(len(numbers) + OTHER_FILES)
+    asyncio.run(_Clients(idle, numbers).live(driver))
+
+
+class _Clients:
+    """The connections of one process."""
+
+    def __init__(self, idle: Idle, numbers: range) -> None:
+        self._idle = idle
+        self._numbers = numbers
+        self._open: dict[int, ClientConnection] = {}
+        self._ready = {number: asyncio.Event() for number in numbers}
+        self._readers: list[asyncio.Task[None]] = []
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def live(self, driver: Connection) -> None:
+        """Go through the phases, each when it is asked for: open, subscribe, count."""
+        driver.send(True)
+        for phase in (self.connect_all, self.subscribe_all):
+            await asyncio.to_thread(driver.recv)
+            await phase()
+            driver.send(True)
+        await asyncio.to_thread(driver.recv)
+        driver.send(sum(not reader.done() for reader in self._readers))
+        await asyncio.Event().wait()
+
+    async def connect_all(self) -> None:
+        await asyncio.gather(*map(self._connect, self._numbers))
+
+    async def subscribe_all(self) -> None:
+        await asyncio.gather(*map(self._subscribe, self._numbers))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(connection.close() for connection in self._open.values()))
+
+    async def _connect(self, number: int) -> None:
+        async with self._room:
+            connection = await self._idle.protocol.connect(self._idle.port, self._idle.key)
+        self._open[number] = connection
+        self._readers.append(asyncio.create_task(self._read(number, connection)))
+
+    async def _subscribe(self, number: int) -> None:
+        wanted = {"shard": number}
+        async with self._room:
+            message = self._idle.protocol.subscribe("idle", self._idle.collection, wanted)
+            await self._open[number].send(message)
+            await self._ready[number].wait()
+
+    async def _read(self, number: int, connection: ClientConnection) -> None:
+        """Take what comes, so that the server never waits for a client."""
+        async for text in connection:
+            kind, _ = self._idle.protocol.read(text)
+            if kind == "ready":
+                self._ready[number].set()
+            elif kind in ("error", "end"):
+                raise RuntimeError(f"a subscription ended: {text!r}")

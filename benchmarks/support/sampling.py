@@ -1,0 +1,90 @@
+"""Where a Python process spends its CPU time, by sampling its stacks with py-spy from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+#: A prime number, so that sampling does not keep step with timers.
+RATE_PER_S = 199
+#: Threads that wait in these are idle; py-spy takes some of them for running.
+_WAITS = ("Condition.wait (threading.py:", "_worker (concurrent/futures/thread.py:")
+_MISSING = "py-spy is not there: `pip install py-spy` into any environment that is on the PATH."
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which process is sampled, and the file that its stacks go to."""
+
+    pid: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function's part in a profile: shares of all samples."""
+
+    name: str
+    #: While it ran itself, and while it or what it called did.
+    own: float
+    total: float
+
+
+def program() -> str:
+    """Return where py-spy is."""
+    beside = Path(sys.executable).with_name("py-spy")
+    found = str(beside) if beside.exists() else shutil.which("py-spy")
+    if found is None:
+        raise SystemExit(_MISSING)
+    return found
+
+
+@asynccontextmanager
+async def sampled(sampling: Sampling | None) -> AsyncIterator[None]:
+    """Sample while the block runs; then write one line for each stack, with its count."""
+    if sampling is None:
+        yield
+        return
+    what = ["--pid", str(sampling.pid), "--rate", str(RATE_PER_S), "--function"]
+    where = ["--format", "raw", "--output", str(sampling.path)]
+    quiet = asyncio.subprocess.DEVNULL
+    spy = await asyncio.create_subprocess_exec(
+        program(), "record", *what, *where, stdout=quiet, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield
+    finally:
+        if spy.returncode is None:
+            os.kill(spy.pid, signal.SIGINT)
+        _, said = await spy.communicate()
+    if spy.returncode:
+        raise RuntimeError(f"py-spy failed (it needs ptrace): {said.decode()[-1000:]}")
+
+
+def functions(stacks: str) -> list[Function]:
+    """Return the functions in a profile's stacks, those that ran most first.
+
+    Code without Python frames, of uvloop or Rust, counts for the function that called it.
+    """
+    own: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for line in stacks.splitlines():
+        stack, _, count = line.rpartition(" ")
+        frames = stack.split(";")
+        if frames[-1].startswith(_WAITS):
+            continue
+        own[frames[-1]] += int(count)
+        total.update(dict.fromkeys(frames, int(count)))
+    samples = max(1, own.total())
+    return [
+        Function(name, own[name] / samples, total[name] / samples)
+        for name in sorted(total, key=lambda name: (own[name], total[name]), reverse=True)
+    ]

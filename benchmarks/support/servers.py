@@ -1,0 +1,87 @@
+"""The servers that benchmarks of the app server load, with what they need in the database.
+
+What a benchmark has to know of the product's insides is in this module and in the others that
+`benchmarks.support.beside.OWN` lists. Each checkout that is measured uses its own, so change them
+together with the product, and keep what they offer to the benchmarks as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import psutil
+
+from benchmarks.support.installation import Installation, Web, installation, python, service, web
+
+_SEED = """
+import json
+import django; django.setup()
+from documents.models import Collection, Index
+from foundation.scope import scoped
+from tenants.models import Quota
+from tests.make import make_key, make_tenant
+INDEXES = {
+    "plain": {},
+    "notes": {},
+    "one": {"shard": [["shard", 1]]},
+    "many": {"shard": [["shard", 1]]},
+    "filled": {"random": [["random", 1]], "group": [["group", 1], ["random", -1]]},
+}
+text = {"type": "string"}
+schema = {"type": "object", "properties": {"title": text, "note": text}}
+made, other = make_tenant(plan="dedicated"), make_tenant()
+names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
+Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
+with scoped(tenant_id=made.tenant.id):
+    for name, indexes in INDEXES.items():
+        options = {"schema": json.dumps(schema)} if name == "notes" else {}
+        collection = Collection.objects.create(name=name, **options)
+        for index, fields in indexes.items():
+            Index.objects.create(collection=collection, name=index, fields=fields, state="ready")
+with scoped(tenant_id=other.tenant.id):
+    Collection.objects.create(name="own")
+key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
+print(json.dumps({"key": key, "other_key": other.admin_key, "other_tenant": other.slug}))
+"""
+#: Of the app server, when it is to have very many clients at one address.
+_CONNECTION_SETTINGS = ("RILLBASE_CONNECTIONS_MAX", "RILLBASE_CONNECTIONS_PER_ADDRESS")
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """An installation with one app server, and two tenants.
+
+    The first has plenty of quota and these collections: `plain`; `notes`, with a schema; `one` and
+    `many`, with an index on `shard`; `filled`, with indexes on `random` and `group`. The second has
+    the usual quotas and the collection `own`.
+    """
+
+    place: Installation
+    web: Web
+    #: The app server and what else live queries need, by name.
+    processes: Mapping[str, psutil.Process]
+    key: str
+    other_key: str
+    other_tenant: str
+
+
+@contextmanager
+def running(*, grid: str = "", connections: int = 0) -> Iterator[Servers]:
+    """Start everything; without a kind of grid there are no live queries.
+
+    The app server takes its usual number of connections, or as many as are asked for.
+    """
+    with ExitStack() as stack:
+        place = stack.enter_context(installation())
+        seeded = json.loads(python(place, _SEED))
+        processes = {}
+        if grid:
+            processes["relay"] = stack.enter_context(service(place, "relay", {})).process
+            kind = {"RILLBASE_GRID": grid}
+            processes["grid"] = stack.enter_context(service(place, "grid", kind)).process
+        settings = dict.fromkeys(_CONNECTION_SETTINGS, str(connections)) if connections else {}
+        app = stack.enter_context(web(place, "rillbase_server.asgi:application", settings))
+        yield Servers(place, app, {"web": app.process, **processes}, **seeded)
