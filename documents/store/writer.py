@@ -6,8 +6,8 @@ callers share one transaction, one flush of the log and its round trips. Writes 
 operations are transactions of their own.
 
 Each tenant has its own lane with few groups at once, so one tenant's writes never block another's;
-connections are shared in turn. Bulk writes are throttled while several tenants are active: PostgreSQL
-and Valkey spend far more on them than this process, and serve every tenant.
+connections are shared in turn. Bulk writes are throttled while several tenants are active:
+PostgreSQL and Valkey spend far more on them than this process, and serve every tenant.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_WAITING = 5_000
 #: Writes of several operations are bulk work from either size on.
 BULK_OPERATIONS, BULK_BYTES = 100, 256 * 1024
 BULK_AT_ONCE = 4
-#: While several tenants are active, a bulk write is followed by a pause of this multiple of its time.
+#: While several tenants are active, a pause of this multiple of its time follows a bulk write.
 BULK_PAUSE = 3.0
 
 Waiting = tuple[Write, "asyncio.Future[Ended]"]

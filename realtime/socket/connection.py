@@ -82,7 +82,7 @@ class Connection:
         self._send = send
         self._kinds = kinds
         self._crowd = crowd
-        self._outgoing = Outgoing(self._deliver)
+        self._outgoing = Outgoing()
         self._held: dict[str, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
@@ -96,7 +96,7 @@ class Connection:
 
     async def run(self) -> None:
         """Serve the client until it goes or has to go."""
-        sender = asyncio.create_task(self._outgoing.run())
+        sender = asyncio.create_task(self._outgoing.run(self._deliver))
         reader = asyncio.create_task(self._read())
         try:
             await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
@@ -380,6 +380,8 @@ class Connection:
         """Say the last words, if there is somebody to hear them."""
         if closing.error is not None:
             self._refuse(None, closing.error)
+            # Its frames refer to the connection: cycles of garbage are looked for rarely.
+            closing.error.__traceback__ = closing.error.__context__ = None
         self.state = State.CLOSED
         self._crowd.leave(self)
         if self._expiry is not None:

@@ -18,13 +18,13 @@ from foundation.slices import Slices
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 
 Sent = Callable[[int], None]
+Deliver = Callable[[bytes], Awaitable[None]]
 
 
 class Outgoing:
     """The queue of one connection, emptied by `run`."""
 
-    def __init__(self, deliver: Callable[[bytes], Awaitable[None]]) -> None:
-        self._deliver = deliver
+    def __init__(self) -> None:
         self._queue: deque[tuple[bytes, Sent | None]] = deque()
         self._waiting_bytes = 0
         self._wake = asyncio.Event()
@@ -51,21 +51,21 @@ class Outgoing:
         self._ending = True
         self._wake.set()
 
-    async def run(self) -> None:
+    async def run(self, deliver: Deliver) -> None:
         """Send until `finish`, or until the client is gone."""
         while True:
-            await self._empty()
+            await self._empty(deliver)
             if self._ending:
                 return
             self._wake.clear()
             if not self._queue:
                 await self._wake.wait()
 
-    async def _empty(self) -> None:
+    async def _empty(self, deliver: Deliver) -> None:
         slices = Slices()
         while self._queue:
             frame, sent = self._queue.popleft()
-            await self._deliver(frame)
+            await deliver(frame)
             self._waiting_bytes -= len(frame)
             self._taken.set()
             if sent is not None:

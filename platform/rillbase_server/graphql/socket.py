@@ -94,14 +94,14 @@ class Connection:
         self._scope = handshake.scope
         self._receive = receive
         self._send = send
-        self._outgoing = Outgoing(self._deliver)
+        self._outgoing = Outgoing()
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._held: dict[str, Held] = {}
         self._closing: asyncio.Future[Closing | None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
         """Serve the client until it goes or has to go."""
-        sender = asyncio.create_task(self._outgoing.run())
+        sender = asyncio.create_task(self._outgoing.run(self._deliver))
         reader = asyncio.create_task(self._read())
         try:
             await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)

@@ -15,10 +15,13 @@ from typing import Protocol
 
 from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
 from rillbase_server.client_address import TrustedProxies
+from rillbase_server.transport.allocator import return_free_pages
 from rillbase_server.transport.bounds import Bounds
 from rillbase_server.transport.message_memory import MessageMemory
 
 CHECK_INTERVAL_S = 1.0
+#: After so many connections have ended, the memory that they took is returned to the system.
+TRIM_AFTER = 256
 #: What one customer of an IPv6 provider usually has.
 IPV6_NETWORK_BITS = 64
 READ_BYTES = 64 * 1024
@@ -40,7 +43,8 @@ class Entry:
     __slots__ = ("_on_authenticated", "address", "is_authenticated", "owner")
 
     def __init__(self, owner: Owner, address: Hashable | None) -> None:
-        self.owner = owner
+        #: None: the connection is no longer in the table.
+        self.owner: Owner | None = owner
         self.address = address
         self.is_authenticated = False
         self._on_authenticated: Callable[[], None] | None = None
@@ -57,6 +61,10 @@ class Entry:
         self.is_authenticated = False
         self._on_authenticated = on_authenticated
 
+    def detach(self) -> None:
+        """Drop the references to what spoke on the connection, so that it is freed at once."""
+        self.owner = self._on_authenticated = None
+
 
 class ConnectionTable:
     """The connections of one event loop."""
@@ -70,6 +78,7 @@ class ConnectionTable:
         self._all = _Group()
         self._by_address: dict[Hashable, _Group] = {}
         self._sweep: asyncio.TimerHandle | None = None
+        self._ended_since_trim = 0
 
     def admit(self, owner: Owner, peer: str | None) -> Entry | None:
         """Count a connection in; None: there is no room for it."""
@@ -91,6 +100,8 @@ class ConnectionTable:
         """Count a connection out; do nothing if it has been."""
         if not self._all.discard(entry):
             return
+        entry.detach()
+        self._ended_since_trim += 1
         CONNECTIONS.set(len(self._all))
         group = self._by_address.get(entry.address) if entry.address is not None else None
         if group is not None:
@@ -115,8 +126,10 @@ class ConnectionTable:
             CONNECTIONS_CLOSED.labels(f"{reason}_refused").inc()
             return False
         CONNECTIONS_CLOSED.labels(f"{reason}_evicted").inc()
+        owner = victim.owner
         self.remove(victim)
-        victim.owner.abort()
+        if owner is not None:
+            owner.abort()
         return True
 
     def _address(self, peer: str | None) -> Hashable | None:
@@ -134,7 +147,12 @@ class ConnectionTable:
         self._sweep = None
         now_s = loop.time()
         for entry in self._all.entries():
-            entry.owner.check(now_s)
+            # A check may remove other connections.
+            if entry.owner is not None:
+                entry.owner.check(now_s)
+        if self._ended_since_trim >= TRIM_AFTER:
+            self._ended_since_trim = 0
+            loop.run_in_executor(None, return_free_pages)
         if len(self._all):
             self._sweep = loop.call_later(CHECK_INTERVAL_S, self._check_all, loop)
 

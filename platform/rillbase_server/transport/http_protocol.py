@@ -103,6 +103,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._cycle.disconnected = not self._cycle.response_complete
             self._cycle.message_event.set()
         self._outlet.resume_writing()
+        self._detach()
+
+    def _detach(self) -> None:
+        """Drop what refers back to this protocol: cycles of garbage are looked for rarely."""
+        self._cycle = None
+        del self._parser
 
     def eof_received(self) -> None:
         """Let the transport close itself."""
@@ -370,6 +376,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._state.connections.discard(self)
         socket = WebSocketProtocol(self._config, self._state, self._app_state, self._loop)
         socket.take_over(self._transport, entry, request, behind)
+        self._detach()
 
 
 def _upgrade_of(headers: list[tuple[bytes, bytes]]) -> bytes | None:

@@ -150,6 +150,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._events.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self._state.connections.discard(self)
         self._reader, self._behind, self._pending = None, b"", None
+        # A suspended parser refers to the connection: cycles of garbage are looked for rarely.
+        self._conn.parser.close()
         if not self._has_delivered:
             self._release()
         self._outlet.resume_writing()

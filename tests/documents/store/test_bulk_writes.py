@@ -29,7 +29,7 @@ def made() -> MadeTenant:
 
 
 def most_at_once(made: MadeTenant, operations: int) -> int:
-    """Return how many of a tenant's concurrent writes were between planning and commit at a time."""
+    """Return how many concurrent writes of a tenant were between planning and commit at a time."""
     under_way, most = 0, 0
 
     def planned(_: Outcomes) -> list[Step]:
