@@ -153,7 +153,6 @@ def is_internal(info: str) -> bool:
 
 def conninfo(target: Target, found: Sequence[str]) -> str:
     """Return what the driver connects with: to these addresses, and with nothing from elsewhere."""
-    verifies = target.tls.startswith("verify-")
     return make_conninfo(
         "",
         host=",".join([target.host] * len(found)),
@@ -163,14 +162,10 @@ def conninfo(target: Target, found: Sequence[str]) -> str:
         password=target.password,
         dbname=target.database,
         sslmode=target.tls,
-        sslrootcert="system" if verifies else None,
         passfile="/dev/null",
         gssencmode="disable",
         client_encoding="UTF8",
         application_name="rillbase",
         connect_timeout=CONNECT_TIMEOUT_S,
-        keepalives_idle=15,
-        keepalives_interval=5,
-        keepalives_count=3,
         options=SESSION_SETTINGS,
     )

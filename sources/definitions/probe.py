@@ -61,7 +61,8 @@ async def _probe_internal(info: str, wanted: Wanted) -> Table:
 
 
 async def _look(info: str, wanted: Wanted) -> Table:
-    async with session(info) as connection:
+    # Nothing is copied, so nothing large is accepted into the web server.
+    async with session(info, row_bytes=0) as connection:
         return await look(connection, wanted)
 
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from psycopg import AsyncConnection, sql
 
 from rillbase_native import Operation, Operations, Value
 from sources.following import documents
+from sources.following.offload import converted
 from sources.following.progress import Progress
 from sources.mapping.shape import Layout, Shape
 from sources.upstream.catalog import Table, Wanted
+from sources.upstream.conditions import invalid_document
 
 BATCH_ROWS = 1_000
 BATCH_BYTES = 4 * 1024 * 1024
@@ -101,11 +104,17 @@ class Copy:
         layout, write = self._shape.layout(names), self._shape.document()
         batch: dict[str, str] = {}
         size = 0
-        async for row in self._snapshot.rows():
+
+        def convert(row: Sequence[str | None]) -> tuple[str, str]:
             fields = _complete(layout, row)
             identity = self._shape.identity(fields)
-            batch[identity] = write(identity, fields)
-            size += len(batch[identity])
+            return identity, write(identity, fields)
+
+        async for row in self._snapshot.rows():
+            row_size = sum(len(cell) for cell in row if cell is not None)
+            identity, document = await converted(row_size, partial(convert, row))
+            batch[identity] = document
+            size += len(document)
             if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
                 await self._put(batch)
                 batch, size = {}, 0
@@ -121,7 +130,10 @@ class Copy:
             known = await documents.bodies(row.tenant_id, row.collection_name, batch)
         operations = []
         for identity, document in batch.items():
-            value = Value.parse(document.encode())
+            try:
+                value = Value.parse(document.encode())
+            except ValueError as invalid:
+                raise invalid_document(invalid) from invalid
             if known.get(identity) != value.bson():
                 key = Value.parse(b"[%b]" % identity.encode()).items()[0]
                 operations.append(Operation.replace(key, value))

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from collections.abc import Coroutine
 
 import psycopg
@@ -36,16 +37,18 @@ from sources.following.upkeep import (
 )
 from sources.models import Source
 from sources.upstream import slot as slots
-from sources.upstream.catalog import Table, look
+from sources.upstream.catalog import LOOK_TIMEOUT_S, Table, look
 from sources.upstream.conditions import CopyAnew, Unfit, of_error
 from sources.upstream.session import session
-from sources.upstream.wire import ReplicationWire
+from sources.upstream.wire import ReplicationWire, replication
 from tenants import error_log
 
 logger = logging.getLogger(__name__)
 
 State = Source.State
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+#: A stream that lasted so long has worked.
+STEADY_S = 5.0
 #: How often what was halted is looked at again.
 HALTED_S = 15.0
 #: What the driver says of servers that are away, ours or theirs.
@@ -80,6 +83,10 @@ class Follower:
             except (*_AWAY, ApiError) as away:
                 # Ours is away too, or theirs while its slot was looked at: nothing can be noted.
                 logger.warning("a source waits: %s", type(away).__name__)
+                await self._rest()
+            except Exception:
+                # Saying how it stands, and looking after its slot, can fail too.
+                logger.exception("a source failed", extra={"source": str(self.source_id)})
                 await self._rest()
 
     async def _attempt(self) -> None:
@@ -126,11 +133,18 @@ class Follower:
                 detail=f"{code}: {detail}",
             )
         await progress.tell(State.HALTED, code, detail)
-        async with session(await info_of(progress.row)) as connection:
+        with contextlib.suppress(Unfit):  # what is in the way now will be said at the next look
+            await self._care_for_slot(progress, code)
+        await asyncio.sleep(HALTED_S)
+
+    async def _care_for_slot(self, progress: Progress, code: str) -> None:
+        async with (
+            asyncio.timeout(LOOK_TIMEOUT_S),
+            session(await info_of(progress.row)) as connection,
+        ):
             if code in _HOLDS_UP_WRITERS:
                 await let_go(connection, progress, code)
             await keep_within_bounds(connection, progress)
-        await asyncio.sleep(HALTED_S)
 
     async def _wait(self, progress: Progress, code: str, detail: str) -> None:
         await progress.tell(State.WAITING, code, detail)
@@ -150,15 +164,19 @@ class Follower:
         async with contextlib.AsyncExitStack() as stack:
             watching = await stack.enter_async_context(session(info))
             table = await self._table(progress, watching)
-            wire = await ReplicationWire.connect(info)
-            stack.callback(wire.close)
+            wire = await stack.enter_async_context(replication(info))
             system = await wire.system()
             reason = await self._why_copy(progress, watching, table, system)
             if reason:
                 await self._copy(progress, table, info, wire, (reason, system))
             await self._start(progress, watching, wire)
-            self._pause_s = FIRST_PAUSE_S
-            await Stream(progress, table, watching, wire).run()
+            started_s = time.monotonic()
+            try:
+                await Stream(progress, table, watching, wire).run()
+            finally:
+                # A server that ends each stream at once is not called ever more often.
+                if time.monotonic() - started_s > STEADY_S:
+                    self._pause_s = FIRST_PAUSE_S
 
     async def _table(self, progress: Progress, watching: psycopg.AsyncConnection) -> Table:
         """Look at the table."""

@@ -12,7 +12,8 @@ from sources.following.follower import info_of
 from sources.following.progress import Fenced, Progress
 from sources.following.upkeep import keep_within_bounds
 from sources.models import Source
-from sources.upstream.conditions import of_error
+from sources.upstream.catalog import LOOK_TIMEOUT_S
+from sources.upstream.conditions import Unfit, of_error
 from sources.upstream.session import session
 
 LOOK_S = 5.0
@@ -34,9 +35,11 @@ async def _look(progress: Progress) -> None:
     info = ""
     try:
         info = await info_of(progress.row)
-        async with session(info) as connection:
+        async with asyncio.timeout(LOOK_TIMEOUT_S), session(info) as connection:
             await keep_within_bounds(connection, progress)
     except ApiError as refused:
         await progress.tell(Source.State.PAUSED, "unreachable", refused.detail or refused.title)
+    except Unfit as unfit:
+        await progress.tell(Source.State.PAUSED, unfit.code, unfit.detail)
     except (psycopg.Error, OSError) as failed:
         await progress.tell(Source.State.PAUSED, *of_error(failed, is_internal=is_internal(info)))

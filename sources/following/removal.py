@@ -23,7 +23,7 @@ from sources.following.follower import info_of
 from sources.following.rows import ALIAS, on_rows
 from sources.following.upkeep import forget_upstream
 from sources.models import Source
-from sources.upstream.conditions import of_error
+from sources.upstream.conditions import Unfit, of_error
 from sources.upstream.session import session
 from sources.upstream.slot import statements_that_drop
 from tenants import error_log
@@ -31,6 +31,8 @@ from tenants import error_log
 logger = logging.getLogger(__name__)
 
 RETRY_S = 15.0
+#: For one attempt: a database may accept a connection and never answer.
+ATTEMPT_TIMEOUT_S = 60.0
 MAX_DETAIL_CHARS = 500
 
 #: A code and words for people.
@@ -56,10 +58,12 @@ async def try_upstream(row: Source) -> Failure | None:
     info = ""
     try:
         info = await info_of(row)
-        async with session(info) as connection:
+        async with asyncio.timeout(ATTEMPT_TIMEOUT_S), session(info) as connection:
             await forget_upstream(connection, row)
     except ApiError as refused:
         return "unreachable", refused.detail or refused.title
+    except Unfit as unfit:
+        return unfit.code, unfit.detail
     except (psycopg.Error, OSError) as failed:
         return of_error(failed, is_internal=is_internal(info))
     except SealBroken:

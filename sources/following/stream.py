@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import psycopg
 
@@ -18,17 +19,21 @@ from rillbase_native import Operations
 from sources.following import documents, upkeep
 from sources.following.inbox import Inbox
 from sources.following.net import Laid, Net, wanted_before
+from sources.following.offload import converted
 from sources.following.progress import Place, Progress
 from sources.following.transactions import Assembler, Transaction
 from sources.mapping.shape import Fields
 from sources.models import Source
-from sources.upstream.catalog import Table
-from sources.upstream.conditions import CopyAnew
+from sources.upstream import pgoutput
+from sources.upstream.catalog import LOOK_TIMEOUT_S, Table
+from sources.upstream.conditions import CopyAnew, invalid_document
 from sources.upstream.pgoutput import RelationColumn
 from sources.upstream.wire import Alive, ReplicationWire
 
 #: A transaction too large for one write is applied by so many changes at a time.
 PART_CHANGES = 5_000
+#: Or by as much, if its rows are large.
+PART_BYTES = 32 * 1024 * 1024
 #: The server hears at least so often that somebody is there.
 TELL_S = 5.0
 #: While there is more to apply it hears no more often what has been applied.
@@ -80,7 +85,8 @@ class Stream:
         async for message in self._wire.messages():
             if isinstance(message, Alive):
                 if self._assembler.is_between and not len(self._inbox):
-                    self._nothing_up_to = max(self._nothing_up_to, message.up_to)
+                    up_to = min(message.up_to, pgoutput.MAX_LSN)
+                    self._nothing_up_to = max(self._nothing_up_to, up_to)
                 if message.asks:
                     self._wire.confirm(self._progress.place.confirmed)
                 continue
@@ -120,8 +126,9 @@ class Stream:
             raise CopyAnew(first.copy_reason)
         started_s = time.monotonic()
         if first.is_whole:
-            changes = [change for transaction in group for change in transaction.changes()]
-            await self._write(((c, self._layout) for c in changes), Place(last.end_lsn))
+            size = sum(transaction.size for transaction in group)
+            laid = await converted(size, lambda: self._laid(group))
+            await self._write(laid, size, Place(last.end_lsn))
         else:
             await self._apply_parts(first)
         metrics.SOURCE_TRANSACTIONS.inc(len(group))
@@ -132,42 +139,67 @@ class Stream:
         """Apply a large one bit by bit. Each bit counts itself, so none is applied twice."""
         before = self._progress.place
         skipped = before.part if before.part_of == transaction.commit_lsn else 0
-        part: list[Laid] = []
         done = skipped
-        for number, change in enumerate(transaction.changes()):
-            if number < skipped:
-                continue
-            part.append((change, self._layout))
-            if len(part) == PART_CHANGES:
-                done += len(part)
-                place = replace(before, part_of=transaction.commit_lsn, part=done)
-                await self._write(part, place)
-                self._wire.confirm(before.confirmed)
-                part = []
-        await self._write(part, Place(transaction.end_lsn))
+        messages = islice(transaction.rows(), skipped, None)
+        while True:
+            part, size = await asyncio.to_thread(self._next_part, messages)
+            if len(part) < PART_CHANGES and size <= PART_BYTES:
+                break
+            done += len(part)
+            place = replace(before, part_of=transaction.commit_lsn, part=done)
+            await self._write(part, size, place)
+            self._wire.confirm(before.confirmed)
+        await self._write(part, size, Place(transaction.end_lsn))
 
-    async def _write(self, changes: Iterable[Laid], place: Place) -> None:
-        laid = list(changes)
-        net = Net(self._table.shape, await self._before(laid))
+    def _next_part(self, messages: Iterator[bytes]) -> tuple[list[Laid], int]:
+        """Read the next part of a large transaction, and how many bytes it has."""
+        part: list[Laid] = []
+        size = 0
+        for message in messages:
+            part.append((pgoutput.read_change(message), self._layout))
+            size += len(message)
+            if len(part) == PART_CHANGES or size > PART_BYTES:
+                break
+        return part, size
+
+    def _laid(self, group: Sequence[Transaction]) -> list[Laid]:
+        return [
+            (pgoutput.read_change(message), self._layout)
+            for transaction in group
+            for message in transaction.rows()
+        ]
+
+    async def _write(self, laid: list[Laid], size: int, place: Place) -> None:
+        wanted = await converted(size, lambda: wanted_before(laid))
+        before = await self._before(wanted)
+        operations = await converted(size, lambda: self._operations(laid, before))
+        await self._progress.write(operations, place)
+
+    def _operations(self, laid: Sequence[Laid], before: Mapping[str, Fields]) -> Operations | None:
+        net = Net(self._table.shape, before)
         for change, layout in laid:
             net.add(change, layout)
         found = net.operations()
-        operations = None
-        if found:
-            text = '{"operations":[' + ",".join(found) + '],"ordered":true}'
-            operations, _ = Operations.parse(text.encode(), ndjson=False, max_operations=len(found))
-        await self._progress.write(operations, place)
+        if not found:
+            return None
+        text = '{"operations":[' + ",".join(found) + '],"ordered":true}'
+        try:
+            return Operations.parse(text.encode(), ndjson=False, max_operations=len(found))[0]
+        except ValueError as invalid:
+            raise invalid_document(invalid) from invalid
 
-    async def _before(self, changes: list[Laid]) -> dict[str, Fields]:
+    async def _before(self, wanted: set[str]) -> dict[str, Fields]:
         """Return the documents whose large values changes leave as they were."""
         row, columns = self._progress.row, self._table.shape.columns
-        bodies = await documents.bodies(row.tenant_id, row.collection_name, wanted_before(changes))
+        bodies = await documents.bodies(row.tenant_id, row.collection_name, wanted)
         return {identity: documents.fields_of(body, columns) for identity, body in bodies.items()}
 
     async def _watch(self) -> None:
         """Look after slot and table, and tell people how it stands."""
         while True:
-            await upkeep.check_slot(self._watching, self._progress, self._lag_ms)
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                await upkeep.check_slot(self._watching, self._progress, self._lag_ms)
             await self._progress.tell(Source.State.LIVE)
             await asyncio.sleep(WATCH_S)
-            await upkeep.check_table(self._watching, self._progress.row, self._table)
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                await upkeep.check_table(self._watching, self._progress.row, self._table)

@@ -7,6 +7,7 @@ other columns, is noted with the transaction that did it.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,13 +16,16 @@ from typing import IO
 
 from sources.upstream import pgoutput
 from sources.upstream.conditions import CopyAnew
-from sources.upstream.pgoutput import Begin, Change, Commit, Relation, RelationColumn, Truncate
+from sources.upstream.pgoutput import Begin, Commit, Relation, RelationColumn, Truncate
 
 #: Up to here a transaction is one write, which subscribers see as a whole.
 MAX_WHOLE_CHANGES = 10_000
 MAX_WHOLE_BYTES = 32 * 1024 * 1024
 #: Beyond this it is not kept either, and the table is compared with the documents instead.
 MAX_SPOOLED_BYTES = 4 * 1024 * 1024 * 1024
+#: The file grows no further where less than this would be left of the disk.
+MIN_FREE_BYTES = 1024 * 1024 * 1024
+SPACE_CHECK_BYTES = 16 * 1024 * 1024
 _SIZE = Struct("!I")
 
 
@@ -49,7 +53,7 @@ class Transaction:
         """Take one more message on the table."""
         self.count += 1
         self.size += len(message)
-        if self.size > MAX_SPOOLED_BYTES:
+        if self.size > MAX_SPOOLED_BYTES or self._lacks_disk_space(len(message)):
             self.give_up("transaction_too_large")
         if self.copy_reason:
             return
@@ -69,6 +73,14 @@ class Transaction:
         self.messages.clear()
         self.close()
 
+    def _lacks_disk_space(self, more: int) -> bool:
+        """Tell whether the file leaves too little of the disk to others; looked at now and then."""
+        if self._spool is None or self.size // SPACE_CHECK_BYTES == (
+            (self.size - more) // SPACE_CHECK_BYTES
+        ):
+            return False
+        return shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES
+
     def _fits(self) -> bool:
         return self.count <= MAX_WHOLE_CHANGES and self.size <= MAX_WHOLE_BYTES
 
@@ -77,12 +89,9 @@ class Transaction:
         spool.write(_SIZE.pack(len(message)))
         spool.write(message)
 
-    def changes(self) -> Iterator[Change]:
-        """Yield its changes in their order."""
-        for message in self.messages if self._spool is None else self._spooled(self._spool):
-            read = pgoutput.read(message)
-            if isinstance(read, Change):
-                yield read
+    def rows(self) -> Iterator[bytes]:
+        """Yield the messages on its changes in their order."""
+        return iter(self.messages) if self._spool is None else self._spooled(self._spool)
 
     @staticmethod
     def _spooled(spool: IO[bytes]) -> Iterator[bytes]:

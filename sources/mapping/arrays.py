@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+#: PostgreSQL has no deeper ones.
+MAX_DIMENSIONS = 6
+
 #: A list of elements or of lists; None: NULL.
 Nested = list["Nested | str | None"]
+
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_BARE = re.compile(r"[^,}]+(?=[,}])")
 
 
 def parse_array(text: str) -> Nested:
@@ -25,6 +34,8 @@ class _Reader:
         while open_ones:
             sign = self._text[self._at]
             if sign == "{":
+                if len(open_ones) == MAX_DIMENSIONS:
+                    raise ValueError("an array of too many dimensions")
                 inner: Nested = []
                 open_ones[-1].append(inner)
                 open_ones.append(inner)
@@ -39,18 +50,15 @@ class _Reader:
         return root
 
     def _quoted(self) -> str:
-        parts, text, at = list[str](), self._text, self._at + 1
-        while text[at] != '"':
-            if text[at] == "\\":
-                at += 1
-            parts.append(text[at])
-            at += 1
-        self._at = at + 1
-        return "".join(parts)
+        found = _QUOTED.match(self._text, self._at)
+        if found is None:
+            raise ValueError("an element without an end")
+        self._at = found.end()
+        return _ESCAPED.sub(r"\1", found[1])
 
     def _bare(self) -> str | None:
-        text, start = self._text, self._at
-        while self._text[self._at] not in ",}":
-            self._at += 1
-        found = text[start : self._at]
-        return None if found.upper() == "NULL" else found
+        found = _BARE.match(self._text, self._at)
+        if found is None:
+            raise ValueError("an element without an end")
+        self._at = found.end()
+        return None if found[0].upper() == "NULL" else found[0]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring as quote
 
 from sources.mapping.arrays import Nested, parse_array
+from sources.mapping.bounds import check_values
 from sources.mapping.moments import moment_ms
 from sources.mapping.numbers import decimal128
 from sources.mapping.plain_json import plain_json
@@ -27,12 +28,17 @@ def _boolean(text: str) -> str:
     return "true" if text == "t" else "false"
 
 
+def _integer(text: str) -> str:
+    # The text comes from a server of somebody's: it may be anything.
+    return str(int(text))
+
+
 def _long(text: str) -> str:
-    return f'{{"$numberLong":"{text}"}}'
+    return f'{{"$numberLong":"{int(text)}"}}'
 
 
 def _double(text: str) -> str:
-    return f'{{"$numberDouble":"{text}"}}'
+    return f'{{"$numberDouble":{quote(text)}}}'
 
 
 def _numeric(text: str) -> str:
@@ -60,8 +66,8 @@ _BUILT_IN: Mapping[int, Mapper] = {
     18: quote,  # "char"
     19: quote,  # name
     20: _long,  # bigint
-    21: str,  # smallint
-    23: str,  # integer
+    21: _integer,  # smallint
+    23: _integer,  # integer
     25: quote,  # text
     114: plain_json,  # json
     142: quote,  # xml
@@ -149,4 +155,8 @@ def _array_of(inner: Mapper) -> Mapper:
             return inner(value)
         return "[" + ",".join(map(write, value)) + "]"
 
-    return lambda text: write(parse_array(text))
+    def write_text(text: str) -> str:
+        check_values(text)
+        return write(parse_array(text))
+
+    return write_text

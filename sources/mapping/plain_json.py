@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from json.encoder import encode_basestring as quote
 
+from sources.mapping.bounds import check_values
 from sources.mapping.numbers import json_number
 
 
@@ -24,6 +25,7 @@ class _NotPlain(Exception):
 
 def plain_json(text: str) -> str:
     """Return a JSON text as Extended JSON."""
+    check_values(text)
     try:
         return _write(json.loads(text, parse_int=_Number, parse_float=_Number))
     except (_NotPlain, RecursionError):

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring as quote
 
+from sources.mapping.bounds import check_size
 from sources.mapping.kinds import Mapper
+from sources.upstream.conditions import Unfit
 from sources.upstream.pgoutput import UNCHANGED, Cells
 
 ID = "_id"
@@ -14,6 +16,14 @@ ID = "_id"
 
 class Untold(ValueError):
     """A row without the key that names its document."""
+
+
+#: What values raise that no server of PostgreSQL's sends.
+_INVALID = (ValueError, LookupError, ArithmeticError)
+
+
+def _invalid_row() -> Unfit:
+    return Unfit("protocol_violation", "The server sent a row that the table cannot have.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,13 @@ class Layout:
 
     def fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
         """Return a row's values; None where neither it nor the row before says what it is."""
+        try:
+            return self._fields(cells, before)
+        except _INVALID as invalid:
+            raise _invalid_row() from invalid
+
+    def _fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
+        check_size([cells[place] for place in self._places])
         found: list[str | None] = []
         for place, write in zip(self._places, self._writers, strict=True):
             cell = cells[place]
@@ -101,6 +118,12 @@ class Layout:
 
     def identity(self, cells: Cells, before: Cells | None = None) -> str:
         """Return the `_id` of a row whose key is told, there or of the row before."""
+        try:
+            return self._identity(cells, before)
+        except _INVALID as invalid:
+            raise _invalid_row() from invalid
+
+    def _identity(self, cells: Cells, before: Cells | None) -> str:
         fields = [""] * len(self._writers)
         for place, there in self._key:
             cell = cells[there]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +13,11 @@ from sources.mapping.kinds import TypeFacts, Types, mapper, may_be_key
 from sources.mapping.shape import ID, Column, Shape
 from sources.upstream.conditions import Unfit
 
+logger = logging.getLogger(__name__)
+
 MIN_VERSION = 140_000
+#: For all that is asked of the catalogue.
+LOOK_TIMEOUT_S = 30.0
 MAX_TYPE_ROUNDS = 40
 
 _SERVER = (
@@ -85,6 +91,18 @@ class _Attribute:
 
 async def look(connection: AsyncConnection, wanted: Wanted) -> Table:
     """Return the table, or raise `Unfit` with what is in the way."""
+    try:
+        async with asyncio.timeout(LOOK_TIMEOUT_S):
+            return await _look(connection, wanted)
+    except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as strange:
+        # A server decides which types and how many columns its answers have.
+        logger.info("a catalogue that PostgreSQL does not have", exc_info=strange)
+        raise Unfit(
+            "protocol_violation", "The catalogue is not PostgreSQL's.", "/connection"
+        ) from strange
+
+
+async def _look(connection: AsyncConnection, wanted: Wanted) -> Table:
     await _check_server(connection)
     rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
     if not rows:

@@ -27,6 +27,11 @@ class Unfit(Exception):
         )
 
 
+def invalid_document(reason: ValueError) -> Unfit:
+    """Return why a row makes no document: U+0000 in a text, for example, which `json` may have."""
+    return Unfit("document_refused", f"invalid_document: {reason}")
+
+
 class CopyAnew(Exception):
     """What has been followed leads no further: the table has to be compared as a whole."""
 

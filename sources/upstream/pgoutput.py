@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from struct import Struct
+from struct import Struct, error
+
+from sources.upstream.conditions import Unfit
 
 _BEGIN = Struct("!QqI").unpack_from
 _COMMIT = Struct("!BQQq").unpack_from
@@ -19,6 +21,9 @@ _INT2 = Struct("!H").unpack_from
 _COLUMN_TAIL = Struct("!Ii").unpack_from
 _COLUMN_TAIL_BYTES = 8
 _TEXT, _NULL, _NOT_SENT = b"tnu"
+
+
+MAX_LSN = 2**63 - 1
 
 
 class Unchanged(Enum):
@@ -89,12 +94,30 @@ class Truncate:
 Message = Begin | Commit | Relation | Change | Truncate
 
 
-class NotUnderstood(Exception):
+class NotUnderstood(Unfit):
     """Bytes that the protocol does not have."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("protocol_violation", f"The server sent {detail}.", "/connection")
 
 
 def read(data: bytes) -> Message | None:
     """Read a message; None: one that says nothing of rows."""
+    try:
+        return _read(data)
+    except (error, IndexError, ValueError) as invalid:
+        raise NotUnderstood("a message that is cut off or not UTF-8") from invalid
+
+
+def read_change(data: bytes) -> Change:
+    """Read a message that is known to be on a row."""
+    found = read(data)
+    if not isinstance(found, Change):
+        raise NotUnderstood("something else than a change of a row")
+    return found
+
+
+def _read(data: bytes) -> Message | None:
     kind = data[:1]
     if kind == b"I":
         cells, _ = _cells(data, 6)
@@ -106,10 +129,10 @@ def read(data: bytes) -> Message | None:
         return Change(_INT4(data, 1)[0], None, old, is_insert=False)
     if kind == b"B":
         commit_lsn, committed_us, _ = _BEGIN(data, 1)
-        return Begin(commit_lsn, committed_us)
+        return Begin(_place(commit_lsn), committed_us)
     if kind == b"C":
         _, commit_lsn, end_lsn, _ = _COMMIT(data, 1)
-        return Commit(commit_lsn, end_lsn)
+        return Commit(_place(commit_lsn), _place(end_lsn))
     if kind == b"R":
         return _relation(data)
     if kind == b"T":
@@ -118,6 +141,13 @@ def read(data: bytes) -> Message | None:
     if kind in (b"O", b"Y", b"M"):
         return None
     raise NotUnderstood(f"a message of kind {kind!r}")
+
+
+def _place(lsn: int) -> int:
+    """Return a place of the log, which is kept as a `bigint`."""
+    if lsn > MAX_LSN:
+        raise NotUnderstood("a place that no log reaches")
+    return lsn
 
 
 def _update(data: bytes) -> Change:
@@ -139,6 +169,8 @@ def _cells(data: bytes, at: int) -> tuple[list[str | Unchanged | None], int]:
         if kind == _TEXT:
             (size,) = _INT4(data, at)
             at += 4
+            if at + size > len(data):
+                raise NotUnderstood("a value that is cut off")
             cells.append(data[at : at + size].decode())
             at += size
         elif kind == _NULL:

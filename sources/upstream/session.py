@@ -7,12 +7,16 @@ from contextlib import asynccontextmanager
 
 from psycopg import AsyncConnection
 
+from sources.upstream.proxy import proxied
+from sources.upstream.server_stream import ROW_BYTES
+
 
 @asynccontextmanager
-async def session(conninfo: str) -> AsyncIterator[AsyncConnection]:
+async def session(conninfo: str, *, row_bytes: int = ROW_BYTES) -> AsyncIterator[AsyncConnection]:
     """Connect, and close at once however the block ends: a cancelled one waits for no answer."""
-    connection = await AsyncConnection.connect(conninfo, autocommit=True)
-    try:
-        yield connection
-    finally:
-        await connection.close()
+    async with proxied(conninfo, row_bytes=row_bytes) as local:
+        connection = await AsyncConnection.connect(local, autocommit=True)
+        try:
+            yield connection
+        finally:
+            await connection.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from struct import Struct
 
@@ -19,8 +20,11 @@ from psycopg.pq import ExecStatus
 
 from foundation.postgres.session import EPOCH_2000_US, connected, ready
 from sources.upstream.lsn import format_lsn, parse_lsn
+from sources.upstream.proxy import proxied
 
 CONNECT_TIMEOUT_S = 10.0
+#: For an answer to a command that waits for nothing.
+COMMAND_TIMEOUT_S = 30.0
 _DATA = Struct("!QQq").unpack_from
 _DATA_HEAD_BYTES = 25
 _ALIVE = Struct("!QqB").unpack_from
@@ -79,7 +83,8 @@ class ReplicationWire:
 
     async def system(self) -> str:
         """Return what tells this server's data apart from every other's."""
-        row = await self._command("IDENTIFY_SYSTEM")
+        async with asyncio.timeout(COMMAND_TIMEOUT_S):
+            row = await self._command("IDENTIFY_SYSTEM")
         return row[0]
 
     async def create_slot(self, name: str) -> NewSlot:
@@ -95,10 +100,11 @@ class ReplicationWire:
     async def start(self, slot: str, lsn: int, publication: str) -> None:
         """Have transactions told that were committed behind a place."""
         self._confirmed = lsn
-        await self._command(
-            f'START_REPLICATION SLOT "{slot}" LOGICAL {format_lsn(lsn)} '
-            f"(proto_version '1', publication_names '\"{publication}\"')"
-        )
+        async with asyncio.timeout(COMMAND_TIMEOUT_S):
+            await self._command(
+                f'START_REPLICATION SLOT "{slot}" LOGICAL {format_lsn(lsn)} '
+                f"(proto_version '1', publication_names '\"{publication}\"')"
+            )
 
     async def _command(self, text: str) -> list[str]:
         """Run a command and return its only row."""
@@ -150,15 +156,28 @@ class ReplicationWire:
     def confirm(self, lsn: int) -> None:
         """Tell the server that everything before this place is durable here."""
         self._confirmed = max(self._confirmed, lsn)
+        if self._wire.flush():
+            # The one before still waits for the socket: only one does, if the server never reads.
+            return
         now_us = time.time_ns() // 1000 - EPOCH_2000_US
         at = self._confirmed
         self._wire.put_copy_data(_STATUS(b"r", at, at, at, now_us, 0))
-        # What cannot be sent now goes with the next confirmation: only one may wait for the socket.
         self._wire.flush()
 
     def close(self) -> None:
         """End the connection. A second time does nothing."""
         self._wire.finish()
+
+
+@asynccontextmanager
+async def replication(conninfo: str) -> AsyncIterator[ReplicationWire]:
+    """Open a connection that takes commands of replication, until the block ends."""
+    async with proxied(conninfo) as local:
+        wire = await ReplicationWire.connect(local)
+        try:
+            yield wire
+        finally:
+            wire.close()
 
 
 def _message(data: bytes) -> Data | Alive | None:

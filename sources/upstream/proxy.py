@@ -1,0 +1,192 @@
+"""A connection to a source's server that libpq uses through a local socket.
+
+TLS ends here, so that every message can be checked before libpq reads it (see `server_stream`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from struct import pack
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from sources.upstream.conditions import Unfit
+from sources.upstream.server_stream import ROW_BYTES, ServerStream
+
+#: For each address: to connect, and to agree on TLS.
+CONNECT_TIMEOUT_S = 5.0
+READ_BYTES = 64 * 1024
+PORT = 5432
+_TLS_REQUEST = pack("!II", 8, 80877103)
+_KEEPALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def proxied(conninfo: str, *, row_bytes: int = ROW_BYTES) -> AsyncIterator[str]:
+    """Connect to a server; yield what libpq connects with. Raise `Unfit` if it misbehaves."""
+    upstream = await _dial(conninfo)
+    proxy = _Proxy(upstream, ServerStream(row_bytes=row_bytes))
+    try:
+        with tempfile.TemporaryDirectory(prefix="rillbase-") as directory:
+            path = str(Path(directory) / f".s.PGSQL.{PORT}")
+            server = await asyncio.start_unix_server(proxy.accept, path)
+            try:
+                yield make_conninfo(
+                    conninfo, host=directory, hostaddr="", port=str(PORT), sslmode="disable"
+                )
+            finally:
+                server.close()
+    except psycopg.Error as failed:
+        if proxy.violation is not None:
+            raise proxy.violation from failed
+        raise
+    finally:
+        await proxy.close()
+
+
+class _Proxy:
+    def __init__(self, upstream: _Streams, stream: ServerStream) -> None:
+        self._upstream = upstream
+        self._stream = stream
+        self._tasks: list[asyncio.Task[None]] = []
+        self._clients: list[asyncio.StreamWriter] = []
+        #: Why the connection was ended, if it was the server's fault.
+        self.violation: Unfit | None = None
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve libpq's connection. Its second one cancels a query, which ends the first: no
+        server is waited for that does not answer.
+        """
+        self._clients.append(writer)
+        if len(self._clients) > 1:
+            self._hang_up()
+            return
+        from_server, to_server = self._upstream
+        self._tasks = [
+            asyncio.create_task(self._pass(reader, to_server, None)),
+            asyncio.create_task(self._pass(from_server, writer, self._stream)),
+        ]
+
+    async def _pass(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        stream: ServerStream | None,
+    ) -> None:
+        try:
+            while data := await reader.read(READ_BYTES):
+                writer.write(data if stream is None else stream.take(data))
+                await writer.drain()
+        except Unfit as violation:
+            self.violation = violation
+        except OSError:
+            pass  # Either side has gone: the other one learns it now.
+        finally:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        server = self._upstream[1].transport
+        if not server.is_closing():
+            # A server that reads nothing is not waited for.
+            unsent = server.get_write_buffer_size()
+            (server.abort if unsent else server.close)()
+        for writer in self._clients:
+            # What is buffered still arrives: it may be why the server hung up.
+            writer.close()
+
+    async def close(self) -> None:
+        """End the connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._hang_up()
+        # Its traceback leads back here, and to what libpq has kept.
+        self.violation = None
+
+
+async def _dial(conninfo: str) -> _Streams:
+    """Connect to the first address that answers."""
+    options = conninfo_to_dict(conninfo)
+    name = str(options["host"]).split(",")[0]
+    mode, port = str(options["sslmode"]), int(str(options["port"]).split(",")[0])
+    failure: OSError = ConnectionError("no address to connect to")
+    for address in str(options["hostaddr"]).split(","):
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                return await _connect(address, port, mode, name)
+        except OSError as failed:
+            failure = failed
+    raise failure
+
+
+async def _connect(address: str, port: int, mode: str, name: str) -> _Streams:
+    tls = _tls(mode)
+    if mode != "prefer":
+        return await _open(address, port, tls, name, must=True)
+    try:
+        return await _open(address, port, tls, name, must=False)
+    except ssl.SSLError:
+        return await _open(address, port, None, name, must=False)
+
+
+async def _open(
+    address: str, port: int, tls: ssl.SSLContext | None, name: str, *, must: bool
+) -> _Streams:
+    connection = await _socket(address, port)
+    try:
+        if tls is None or not await _agrees_to_tls(connection, must=must):
+            return await asyncio.open_connection(sock=connection)
+        return await asyncio.open_connection(sock=connection, ssl=tls, server_hostname=name)
+    except BaseException:
+        connection.close()
+        raise
+
+
+async def _socket(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE.items():
+            # Not every system has them.
+            with contextlib.suppress(AttributeError, OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        await asyncio.get_running_loop().sock_connect(connection, (address, port))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _agrees_to_tls(connection: socket.socket, *, must: bool) -> bool:
+    """Ask for TLS. Only one byte is read: nothing sent in the clear may pass as encrypted."""
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(connection, _TLS_REQUEST)
+    answer = await loop.sock_recv(connection, 1)
+    if answer == b"S":
+        return True
+    if must or answer != b"N":
+        raise ConnectionError("the server does not support TLS")
+    return False
+
+
+def _tls(mode: str) -> ssl.SSLContext | None:
+    """Return how TLS is used; None: it is not."""
+    if mode == "disable":
+        return None
+    context = ssl.create_default_context()
+    context.check_hostname = mode == "verify-full"
+    if not mode.startswith("verify-"):
+        context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,150 @@
+"""Checks what a source's server sends, before libpq reads it.
+
+libpq trusts a server: it allocates as many bytes as a message announces, keeps every row, parameter
+and notification, and hashes a password as often as the server asks for, without ever returning to
+the event loop. A source's server belongs to a tenant, so the stream is checked message by message.
+
+Until the login is complete, messages are read whole, since two of them are looked into. Afterwards
+only their headers are read, and bytes pass as they come.
+"""
+
+from __future__ import annotations
+
+import re
+from struct import Struct
+
+from sources.upstream.conditions import Unfit
+
+#: One message during the login, and all of them together.
+LOGIN_MESSAGE_BYTES = 64 * 1024
+LOGIN_BYTES = 256 * 1024
+#: PostgreSQL hashes 4,096 times unless told otherwise. So often takes a tenth of a second.
+SCRAM_ITERATIONS = 100_000
+#: Everything that is not copied, between two ends of a query: what libpq keeps in memory.
+ANSWER_BYTES = 2 * 1024 * 1024
+#: A row of a copy, or a change of one. Documents have 16 MiB; `bytea` has twice its size as text,
+#: and an update twice its row if the replica identity is FULL.
+ROW_BYTES = 64 * 1024 * 1024
+
+_HEADER = Struct("!cI")
+_INT4 = Struct("!I")
+_LENGTH_BYTES = 4
+_SASL, _SASL_CONTINUE = 10, 11
+_LOGINS = frozenset({0, 3, 5, _SASL, _SASL_CONTINUE, 12})
+_ITERATIONS = re.compile(rb"(?:^|,)i=([0-9]{1,10})(?:,|$)")
+
+
+class OversizedMessage(Unfit):
+    """The server sent more than a source may make this process keep."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("message_too_large", detail, "/connection")
+
+
+class ProtocolViolation(Unfit):
+    """The server does not follow the protocol, or asks for what is not supported."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("protocol_violation", detail, "/connection")
+
+
+class ServerStream:
+    """The bytes of one server connection."""
+
+    def __init__(self, *, row_bytes: int = ROW_BYTES) -> None:
+        self._row_bytes = row_bytes
+        self._is_logged_in = False
+        self._login_bytes = 0
+        #: Bytes since the last end of a query that libpq may have kept.
+        self._answer_bytes = 0
+        #: Bytes of the present message that are still to come.
+        self._remaining = 0
+        self._pending = b""
+
+    def take(self, data: bytes) -> bytes:
+        """Return what is passed on of the next bytes, or raise `Unfit`."""
+        if not self._is_logged_in:
+            return self._take_login(data)
+        self._check_headers(data)
+        return data
+
+    def _take_login(self, data: bytes) -> bytes:
+        self._pending += data
+        passed = b"".join(iter(self._login_message, b""))
+        if self._is_logged_in:
+            rest, self._pending = self._pending, b""
+            self._check_headers(rest)
+            passed += rest
+        return passed
+
+    def _login_message(self) -> bytes:
+        """Return the next message; empty: it is incomplete, or there are no more."""
+        if self._is_logged_in or len(self._pending) < _HEADER.size:
+            return b""
+        kind, length = _HEADER.unpack_from(self._pending)
+        if length < _LENGTH_BYTES or length > LOGIN_MESSAGE_BYTES:
+            raise ProtocolViolation("During the login the server sent what PostgreSQL does not.")
+        if len(self._pending) < 1 + length:
+            return b""
+        whole, self._pending = self._pending[: 1 + length], self._pending[1 + length :]
+        self._login_bytes += len(whole)
+        if self._login_bytes > LOGIN_BYTES:
+            raise OversizedMessage(f"The server sent more than {LOGIN_BYTES} bytes at the login.")
+        if kind == b"R":
+            return _checked_authentication(whole)
+        self._is_logged_in = kind == b"Z"
+        return whole
+
+    def _check_headers(self, data: bytes) -> None:
+        at, size = 0, len(data)
+        while at < size:
+            if self._remaining:
+                step = min(self._remaining, size - at)
+                self._remaining -= step
+                at += step
+                continue
+            header = self._pending + data[at : at + _HEADER.size - len(self._pending)]
+            at += len(header) - len(self._pending)
+            if len(header) < _HEADER.size:
+                self._pending = header
+                return
+            self._pending = b""
+            self._begin(*_HEADER.unpack(header))
+
+    def _begin(self, kind: bytes, length: int) -> None:
+        if length < _LENGTH_BYTES:
+            raise ProtocolViolation("The server sent a message with an impossible length.")
+        self._remaining = length - _LENGTH_BYTES
+        if kind == b"d":
+            if length > self._row_bytes:
+                raise OversizedMessage(
+                    f"The server sent a row, or a change of one, of more than {self._row_bytes} "
+                    "bytes."
+                )
+            return
+        self._answer_bytes = 0 if kind == b"Z" else self._answer_bytes + 1 + length
+        if self._answer_bytes > ANSWER_BYTES:
+            raise OversizedMessage(f"The server answered with more than {ANSWER_BYTES} bytes.")
+
+
+def _checked_authentication(whole: bytes) -> bytes:
+    body = whole[_HEADER.size :]
+    if len(body) < _INT4.size:
+        raise ProtocolViolation("The server sent an incomplete request for a password.")
+    (method,) = _INT4.unpack_from(body)
+    if method not in _LOGINS:
+        raise ProtocolViolation("The server asks for a login other than by password.")
+    if method == _SASL:
+        # The binding to a TLS channel needs one that reaches libpq.
+        listed = body[_INT4.size :].split(b"\0")
+        names = [name for name in listed if name and not name.endswith(b"-PLUS")]
+        content = _INT4.pack(_SASL) + b"".join(name + b"\0" for name in names) + b"\0"
+        return _HEADER.pack(b"R", _LENGTH_BYTES + len(content)) + content
+    if method == _SASL_CONTINUE:
+        found = _ITERATIONS.search(body, _INT4.size)
+        if found is None or int(found[1]) > SCRAM_ITERATIONS:
+            raise ProtocolViolation(
+                f"The server asks for a password hashed more than {SCRAM_ITERATIONS} times "
+                "(scram_iterations)."
+            )
+    return whole
