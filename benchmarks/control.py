@@ -246,11 +246,13 @@ def _data(directory: Path) -> tuple[str, str]:
 
 
 def _memory_mb(directory: Path) -> dict[str, float]:
-    """Return what each service takes with its children."""
+    """Return what each service that runs takes with its children."""
     command = [sys.executable, "manage.py", "status", "--json", *_data(directory)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     services = json.loads(done.stdout)["services"]
-    return {service["name"]: service["memory_bytes"] / 1e6 for service in services}
+    return {
+        service["name"]: service["memory_bytes"] / 1e6 for service in services if service["pid"]
+    }
 
 
 def _await_grid(launcher: psutil.Process) -> None:
