@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from rich.table import Table
 
 from benchmarks.support.report import console, median, save
@@ -45,6 +46,12 @@ OPTIONS.add_argument(
     "--beside", type=Path, metavar="DIR", help="compare with another checkout, round by round"
 )
 OPTIONS.add_argument("--pairs", type=int, default=3, help="rounds of each checkout (3)")
+
+#: How many cores other work on the machine used during a round.
+OTHERS = "others_cores"
+#: More of them, and rounds cannot be compared: latencies grow, while CPU time a write shrinks,
+#: because writes that wait are worked on together.
+_QUIET_CORES = 0.2
 
 Figures = Mapping[str, float]
 
@@ -105,6 +112,9 @@ def compared(benchmark: str) -> bool:
     found = compare(*rounds)
     title = f"{benchmark} {' '.join(arguments)}: {before.label}, {here.label}, {given.pairs} pairs"
     _show(title, found)
+    most = max(figures[OTHERS] for figures in (*rounds[0], *rounds[1]))
+    if most > _QUIET_CORES:
+        print(f"Other work used up to {most:g} cores: run this again on a quiet machine.")
     save(
         f"{benchmark}-beside",
         {
@@ -152,11 +162,21 @@ def _alternate(
     rounds: tuple[list[Figures], list[Figures]] = ([], [])
     for number, is_here in enumerate(turns(pairs), 1):
         checkout = here if is_here else before
-        begun_s = time.monotonic()
-        rounds[is_here].append(checkout.run(benchmark, arguments))
-        took = f"{time.monotonic() - begun_s:.0f} s"
-        print(f"round {number} of {2 * pairs}: {checkout.label}, {took}", file=sys.stderr)
+        begun_s, others_s = time.monotonic(), _others_cpu_s()
+        figures = checkout.run(benchmark, arguments)
+        took_s = time.monotonic() - begun_s
+        others = (_others_cpu_s() - others_s) / took_s
+        rounds[is_here].append({**figures, OTHERS: round(others, 2)})
+        told = f"{checkout.label}, {took_s:.0f} s, others used {others:.2f} cores"
+        print(f"round {number} of {2 * pairs}: {told}", file=sys.stderr)
     return rounds
+
+
+def _others_cpu_s() -> float:
+    """Return the CPU time that the machine has spent on anything but rounds that have ended."""
+    machine, own = psutil.cpu_times(), os.times()
+    busy_s = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
+    return float(busy_s) - own.children_user - own.children_system
 
 
 @contextmanager

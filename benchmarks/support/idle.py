@@ -27,8 +27,8 @@ PROCESSES = 4
 OTHER_FILES = 1_024
 #: Connections of a client process that are opened, or subscribe, at once.
 AT_ONCE = 16
-#: Longer than the time between two signs of life.
-SETTLE_S = 15.0
+#: Twice the time between two signs of life, so that each measurement has as many.
+SETTLE_S = 20.0
 PHASE_S = 600.0
 #: Connections after which the app server has loaded all that it needs for them.
 WARM_UP = 20
