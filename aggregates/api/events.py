@@ -15,18 +15,18 @@ from aggregates import refusals
 from aggregates.api.named import Names
 from aggregates.api.reading import aggregate_of
 from aggregates.facts import WRITE, AggregateFacts
-from documents.transfer.lines import decoded, lines
+from data_plane import idempotency
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.lines import decoded, lines
+from data_plane.request_reader import parameters, read_body, refusing
 from foundation.environment import environment
 from foundation.errors import ApiError, Conflict, FieldProblem, InvalidBody
-from foundation.http import Answer, json_answer
 from foundation.json_types import JsonObject, JsonValue
 from foundation.refusals import as_api_error
 from rillbase_native import JsonError, QueryError, Value
 from storage_engine.node.wire import Refused, Reply
-from storage_engine.topics import once
 from tenants import usage
-from tenants.data_plane import Call
-from tenants.reading import parameters, read_body, refusing
 
 NDJSON = "application/x-ndjson"
 #: Events of one transaction, and bytes of one event.
@@ -44,8 +44,8 @@ async def add(call: Call) -> Answer:
     if call.body.media_type == NDJSON:
         return await _stream(call, aggregate)
     text = await read_body(call, "application/json", NDJSON)
-    claim = once.claim_of(call, text)
-    if (repeated := await once.before(claim)) is not None:
+    claim = idempotency.claim_of(call, text)
+    if (repeated := await idempotency.before(claim)) is not None:
         return repeated
     given, prefixes = _events(text)
     names = Names(call, aggregate.time_field)
@@ -61,7 +61,7 @@ async def add(call: Call) -> Answer:
     answer = json_answer(
         {"applied": applied, "repeated": len(told) - applied}, status=201 if applied else 200
     )
-    return await once.settle(call.tenant.id, claim, answer, None)
+    return await idempotency.settle(call.tenant.id, claim, answer, None)
 
 
 def _events(text: bytes) -> tuple[list[Value], list[str]]:

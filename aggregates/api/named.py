@@ -9,10 +9,10 @@ from __future__ import annotations
 import datetime
 import time
 
+from data_plane.calls import Call
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.api.rendering import to_json
 from rillbase_native import Value
-from tenants.data_plane import Call
 
 ID = "event_id"
 #: Events whose names the node still knows, with an hour to spare for clocks.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aggregates.api import events, queries
 from aggregates.api.events import NDJSON
-from foundation.http import Operation
-from foundation.http.openapi import FIELD_NAMES, adds, answers, described, members, place_of
+from data_plane.calls import Call
+from data_plane.http import Operation
+from data_plane.http.openapi import FIELD_NAMES, adds, answers, described, members, place_of
 from foundation.json_types import JsonObject
-from tenants.data_plane import Call
 
 ROOT = "/v1/aggregates/{aggregate}"
 TAG = "Aggregates"

@@ -9,14 +9,14 @@ from collections.abc import Collection
 from aggregates import refusals
 from aggregates.api.reading import aggregate_of
 from aggregates.facts import READ, AggregateFacts
+from data_plane.calls import Call
+from data_plane.http import Answer
+from data_plane.request_reader import as_object, parameters, read_body
+from data_plane.times import rfc3339
 from foundation.api.rendering import to_json
-from foundation.http import Answer
 from rillbase_native import Value
 from storage_engine.node.publication import UnexpectedReply
 from storage_engine.node.wire import Refused, Reply
-from storage_engine.topics.times import rfc3339
-from tenants.data_plane import Call
-from tenants.reading import as_object, parameters, read_body
 
 #: What a subscription may ask for, too.
 LIVE_MEMBERS = (

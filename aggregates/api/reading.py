@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aggregates import facts
 from aggregates.facts import AggregateFacts
-from tenants.data_plane import Call
+from data_plane.calls import Call
 
 
 async def aggregate_of(call: Call, scope: str) -> AggregateFacts:

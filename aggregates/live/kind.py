@@ -15,7 +15,7 @@ from aggregates.live.feed import Rows as FedRows
 from aggregates.live.rows import Rows
 from aggregates.live.tokens import Tokens, Told
 from aggregates.live.wanted import Wanted
-from documents.live import Outlet, Subscriber
+from connections.subscription_kinds import Outlet, Subscriber
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject
 from rillbase_native import Value

@@ -6,9 +6,9 @@ from analytics import facts
 from analytics.api.reading import in_scope
 from analytics.definitions.describe import describe
 from analytics.facts import READ
-from foundation.http import Answer, json_answer
-from tenants.data_plane import Call
-from tenants.reading import parameters
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.request_reader import parameters
 
 
 async def read(call: Call) -> Answer:

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from foundation.http import Answer
-from tenants.data_plane import Call
+from data_plane.calls import Call
+from data_plane.http import Answer
 
 
 def loaded(module: str, name: str) -> Callable[[Call], Awaitable[Answer]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from analytics.api.loading import loaded
 from analytics.media_types import ARROW, NDJSON, PARQUET
-from foundation.http import Operation
-from foundation.http.openapi import (
+from data_plane.calls import Call
+from data_plane.http import Operation
+from data_plane.http.openapi import (
     FIELD_NAMES,
     adds,
     answers,
@@ -15,7 +16,6 @@ from foundation.http.openapi import (
     place_of,
 )
 from foundation.json_types import JsonObject
-from tenants.data_plane import Call
 
 ROOT = "/v1/datasets/{dataset}"
 UPLOAD = f"{ROOT}/uploads/{{upload}}"

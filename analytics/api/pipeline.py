@@ -15,10 +15,10 @@ from analytics.models import Dataset, Run, Upload
 from analytics.places import namespace_of
 from analytics.query.files import Wanted
 from analytics.query.plan import plan, tiled
-from foundation.http import Answer, json_answer
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.request_reader import parameters
 from foundation.json_types import JsonObject, JsonValue
-from tenants.data_plane import Call
-from tenants.reading import parameters
 
 #: Over how many seconds rates are taken.
 RATE_S = 60

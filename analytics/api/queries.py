@@ -15,13 +15,13 @@ from analytics.query.files import Plan
 from analytics.query.literals import plain
 from analytics.query.plan import plan
 from analytics.query.run import Answered, prepare, run
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.request_reader import parameters, read_body
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody, StateExpired
-from foundation.http import Answer, json_answer
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
-from tenants.data_plane import Call
-from tenants.reading import parameters, read_body
 
 
 async def query(call: Call) -> Answer:

@@ -16,9 +16,9 @@ from django.db import connections
 
 from analytics import facts
 from analytics.facts import DatasetFacts
-from foundation.http.body import ClientGone
+from data_plane.calls import Call
+from data_plane.http.body import ClientGone
 from foundation.scope import scoped
-from tenants.data_plane import Call
 
 T = TypeVar("T")
 

@@ -14,14 +14,14 @@ from analytics.ingest.segments import Segment, remove
 from analytics.ingest.spooled import spooled
 from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.request_reader import flag, parameters
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.errors import ApiError, FieldProblem, InvalidParameter
-from foundation.http import Answer, json_answer
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject
 from tenants import usage
-from tenants.data_plane import Call
-from tenants.reading import flag, parameters
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
 _PART_CHARS = 32

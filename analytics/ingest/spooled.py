@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from analytics.rows.durable import local_folder, storing
-from documents.transfer.lines import decoded
+from data_plane.http import Body
+from data_plane.lines import decoded
 from foundation.environment import environment
-from foundation.http import Body
 
 if TYPE_CHECKING:
     from analytics.rows.stored import StoredPath

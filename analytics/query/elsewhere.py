@@ -23,9 +23,9 @@ from analytics.query.pieces import Piece, in_pieces, primary_files, together
 from analytics.query.run import Answered, Prepared
 from analytics.query.scan import MAX_BYTES
 from analytics.requests import Request
+from data_plane.http.body import ClientGone
 from foundation.environment import environment
 from foundation.errors import ApiError, QueryTooExpensive, SumOverflow, Unavailable
-from foundation.http.body import ClientGone
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject
 

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from data_plane.calls import Call
+from data_plane.http import Answer
+from data_plane.request_reader import (
+    canonical,
+    parameters,
+    read_body,
+    refusing,
+)
 from documents.api.requests import (
     WRITE,
     claim,
@@ -11,17 +19,9 @@ from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody
-from foundation.http import Answer
 from foundation.refusals import as_api_error
 from foundation.request_context import request_id
 from rillbase_native import Operations, Outcomes
-from tenants.data_plane import Call
-from tenants.reading import (
-    canonical,
-    parameters,
-    read_body,
-    refusing,
-)
 
 NDJSON = "application/x-ndjson"
 MAX_OPERATIONS = 10_000

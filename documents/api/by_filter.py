@@ -11,6 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from data_plane.calls import Call
+from data_plane.http import Answer
+from data_plane.request_reader import (
+    as_object,
+    integer,
+    parameters,
+    read_body,
+    refusing,
+    required,
+)
 from documents.api.requests import (
     WRITE,
     claim,
@@ -22,18 +32,8 @@ from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
 from foundation.errors import NotFound
-from foundation.http import Answer
 from foundation.refusals import as_api_error
 from rillbase_native import Filter, Operation, Operations, UpdateOperators, Value, id_of
-from tenants.data_plane import Call
-from tenants.reading import (
-    as_object,
-    integer,
-    parameters,
-    read_body,
-    refusing,
-    required,
-)
 
 BATCH = 1_000
 MAX_DOCUMENTS = 1_000_000

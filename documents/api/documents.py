@@ -5,6 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from data_plane.calls import Call
+from data_plane.http import Answer
+from data_plane.request_reader import (
+    canonical,
+    flag,
+    parameters,
+    read_body,
+    read_object,
+    refusing,
+    required,
+)
 from documents.api.requests import (
     READ,
     WRITE,
@@ -20,18 +31,7 @@ from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.preconditions import etag, versions
 from foundation.errors import InvalidBody, NotFound
-from foundation.http import Answer
 from rillbase_native import Operation, Operations, Outcomes, Value, envelope, format_id, id_key
-from tenants.data_plane import Call
-from tenants.reading import (
-    canonical,
-    flag,
-    parameters,
-    read_body,
-    read_object,
-    refusing,
-    required,
-)
 
 MERGE_PATCH = "application/merge-patch+json"
 MAX_IDS = 1_000

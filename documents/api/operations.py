@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from data_plane.calls import Call
+from data_plane.http import Operation
+from data_plane.http.openapi import adds, answers, described, members, parameter, place_of
 from documents.api import bulk, by_filter, documents, queries, transfer
-from foundation.http import Operation
-from foundation.http.openapi import adds, answers, described, members, parameter, place_of
 from foundation.json_types import JsonObject
-from tenants.data_plane import Call
 
 ROOT = "/v1/collections/{collection}"
 

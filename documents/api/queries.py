@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import re
 
+from data_plane.calls import Call
+from data_plane.http import Answer
+from data_plane.request_reader import (
+    as_object,
+    canonical,
+    integer,
+    parameters,
+    read_body,
+    refusing,
+)
 from documents.api.requests import (
     READ,
     collection_name,
@@ -21,17 +31,7 @@ from foundation.errors import (
     InvalidLookup,
     InvalidParameter,
 )
-from foundation.http import Answer
 from rillbase_native import Filter, Group, Lookups, Projection, Sort, Value
-from tenants.data_plane import Call
-from tenants.reading import (
-    as_object,
-    canonical,
-    integer,
-    parameters,
-    read_body,
-    refusing,
-)
 
 MEMBERS = ("filter", "sort", "projection", "offset", "limit", "cursor", "group", "lookup")
 MAX_OFFSET = 100_000

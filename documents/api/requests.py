@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
+from data_plane.calls import Call
+from data_plane.request_reader import refusing
 from documents.store.claims import Claim
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.api.preconditions import versions
 from foundation.errors import InvalidParameter, NotFound
 from foundation.names import NAME_PATTERN
 from rillbase_native import Expected, Value, id_key, parse_id
-from tenants.data_plane import Call
-from tenants.reading import refusing
 
 READ, WRITE = "documents:read", "documents:write"
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from contextlib import aclosing
 from uuid import UUID
 
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.lines import decoded, lines
+from data_plane.request_reader import (
+    canonical,
+    parameters,
+    refusing,
+)
 from documents.api.bulk import NDJSON
 from documents.api.requests import (
     READ,
@@ -13,18 +21,10 @@ from documents.api.requests import (
 )
 from documents.store import facts
 from documents.transfer import exporting, importing, jobs
-from documents.transfer.lines import decoded, lines
 from foundation import bulk_budget
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidParameter, NotFound
-from foundation.http import Answer, json_answer
 from rillbase_native import Filter, Value
-from tenants.data_plane import Call
-from tenants.reading import (
-    canonical,
-    parameters,
-    refusing,
-)
 
 MODES = ("insert", "upsert", "skip")
 DEFAULT_JOBS, MAX_JOBS = 50, 200

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import psycopg
 
+from data_plane.http import Answer
 from documents.outbox import publisher
 from documents.outbox.after_images import Committed
 from documents.outbox.batches import standing_for
@@ -28,7 +29,6 @@ from documents.store.database import begin, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.write import Write, Written
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
-from foundation.http import Answer
 from foundation.postgres import Result, Session
 from foundation.postgres.session import ROLLBACK, Step
 from foundation.refusals import as_api_error

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from data_plane.http import Answer
 from foundation.api.idempotency import REPLAYED_HEADER
 from foundation.errors import ApiError, IdempotencyInProgress, IdempotencyMismatch
-from foundation.http import Answer
 from foundation.ids import uuid7
 from foundation.postgres import Result, Statement
 from foundation.postgres.arrays import byteas, int8s

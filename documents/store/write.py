@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+from data_plane.http import Answer
 from documents.store.claims import Claim
-from foundation.http import Answer
 from foundation.postgres.session import Step
 from rillbase_native import Expected, Operations, Outcomes
 from tenants.principals import Principal

@@ -27,13 +27,13 @@ def build_application() -> Edge:
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
     from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
     from analytics.ingest.received import close as close_upload_workers  # noqa: PLC0415
+    from data_plane.calls import DataPlane  # noqa: PLC0415
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
     from rillbase_server import garbage, graphql, live  # noqa: PLC0415
     from storage_engine.topics.api.operations import OPERATIONS as TOPICS  # noqa: PLC0415
     from tenants import error_log  # noqa: PLC0415
-    from tenants.data_plane import DataPlane  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
         tracing.instrument_database()
@@ -44,7 +44,7 @@ def build_application() -> Edge:
     probe = GridProbe()
     # The API goes on without the grid; live queries are stale.
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
-    app = graphql.around(alive.around(data_plane), alive.kinds, alive.crowd)
+    app = graphql.around(alive.around(data_plane), alive.kinds, alive.registry)
     served = Health(app, settings, [grid])
     publisher.publish_from_here()
     return Edge(

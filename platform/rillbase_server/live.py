@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aggregates.live import feed as aggregate_feed
+from aggregates.live.event_stream import AggregateStreams
+from aggregates.live.event_stream import operations as aggregate_operations
 from aggregates.live.kind import AggregateSubscriptions
-from documents.live import Kinds
+from connections.connection_registry import ConnectionRegistry
+from connections.endpoint import Realtime
+from connections.products import Products
+from connections.subscription_kinds import Kinds
+from data_plane.calls import Call
+from data_plane.http import Operation
+from documents.api import messages as document_messages
+from foundation import event_server
 from foundation.asgi import App
 from foundation.environment import environment
-from foundation.http import Operation
-from realtime import valkey
 from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
 from realtime.clusters import grids
@@ -18,20 +25,18 @@ from realtime.hub.documents import DocumentQueries
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
 from realtime.hub.wishes import Wishes
-from realtime.socket.crowd import Crowd
-from realtime.socket.endpoint import Realtime
 from realtime.subscriptions import reading
 from realtime.subscriptions.records import Records
-from realtime.topics.api import TopicStreams
-from realtime.topics.api import operations as topic_operations
-from realtime.topics.kind import TopicSubscriptions
 from realtime.why import exchange
 from realtime.why.answering import Answers
-from rillbase_server.aggregate_streams import AggregateStreams
-from rillbase_server.aggregate_streams import operations as aggregate_operations
 from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
-from tenants.data_plane import Call
+from storage_engine.topics.api import messages as topic_messages
+from storage_engine.topics.live.api import TopicStreams
+from storage_engine.topics.live.api import operations as topic_operations
+from storage_engine.topics.live.kind import TopicSubscriptions
+
+MESSAGE_CALLS = {**document_messages.CALLS, **topic_messages.CALLS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Live:
     """The connections of a process, and what can be subscribed to over them."""
 
     kinds: Kinds
-    crowd: Crowd
+    registry: ConnectionRegistry
     records: Records
     queries: LiveQueries
     topics: TopicStreams
@@ -59,11 +64,12 @@ class Live:
 
     def around(self, app: App) -> App:
         """Return the application with everything in front of it that is not a plain call."""
-        return Realtime(TicketedStreams(app, self.queries, self.topics), self.kinds, self.crowd)
+        products = Products(self.kinds, MESSAGE_CALLS)
+        return Realtime(TicketedStreams(app, self.queries, self.topics), products, self.registry)
 
     async def start(self) -> None:
-        DRAIN.listen(self.crowd, environment().rillbase_drain_s)
-        await self.crowd.start()
+        DRAIN.listen(self.registry, environment().rillbase_drain_s)
+        await self.registry.start()
         await self.records.start()
         await self.watches.start()
         await self.answers.start()
@@ -72,9 +78,9 @@ class Live:
         await self.answers.stop()
         await self.watches.stop()
         await self.records.stop()
-        await self.crowd.stop()
+        await self.registry.stop()
         await self.process.stop()
-        await valkey.close()
+        await event_server.close()
         await feeds.feeds.close()
         await aggregate_feed.feeds.close()
         await client.close()
@@ -89,15 +95,15 @@ def build() -> Live:
     documents = DocumentQueries(process)
     process.serve, process.settle = Wishes(documents).serve, documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
-    kinds, crowd = Kinds(documents, topics, aggregates), Crowd(process.name)
+    kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
     return Live(
         kinds,
-        crowd,
-        Records(process.name, crowd),
-        LiveQueries(kinds, crowd),
-        TopicStreams(topics, crowd),
-        AggregateStreams(aggregates, crowd),
+        registry,
+        Records(process.name, registry),
+        LiveQueries(kinds, registry),
+        TopicStreams(topics, registry),
+        AggregateStreams(aggregates, registry),
         process,
         Watches(documents),
-        Answers(process.name, crowd),
+        Answers(process.name, registry),
     )

@@ -8,7 +8,7 @@ requests one process works on at once; others wait in its queue.
 
 A body is read before its view can ask who sends it, so it is bounded by what the control plane
 takes, a small fraction of what the data plane does. Whatever takes large bodies stands before
-this handler and looks at the credentials first (`tenants.data_plane`).
+this handler and looks at the credentials first (`data_plane.calls`).
 
 The route that matched is noted in the scope's state for the edge: metrics, log lines and spans
 are labelled by it and never by the raw path.

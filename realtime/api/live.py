@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from connections.callers import Handshake, Party, by_ticket
+from connections.connection_registry import ConnectionRegistry
+from connections.event_stream import Stream
+from connections.subscription_kinds import Kinds
+from data_plane.calls import Call, let_in
+from data_plane.http import Answer, Body, Head, problem_answer
+from data_plane.request_reader import (
+    as_object,
+    parameters,
+)
 from documents.api.queries import from_url
 from documents.api.requests import (
     READ,
     collection_name,
 )
-from documents.live import Kinds
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import InvalidBody, MethodNotAllowed
-from foundation.http import Answer, Body, Head, problem_answer
 from foundation.request_context import request_id
-from realtime.api.stream import Stream
 from realtime.registration.wanted import MEMBERS
-from realtime.socket.callers import Handshake, Party, by_ticket
-from realtime.socket.crowd import Crowd
-from realtime.topics.api import TopicStreams
 from rillbase_native import Value
+from storage_engine.topics.live.api import TopicStreams
 from tenants import cors, error_log
 from tenants.credentials.standing import standing_of
-from tenants.data_plane import Call, let_in
-from tenants.reading import (
-    as_object,
-    parameters,
-)
 
 LAST_EVENT_ID = "Last-Event-ID"
 TICKET = b"ticket="
@@ -36,9 +36,9 @@ ROUTE = "/v1/collections/{collection}/live"
 class LiveQueries:
     """Answers live queries."""
 
-    def __init__(self, kinds: Kinds, crowd: Crowd) -> None:
+    def __init__(self, kinds: Kinds, registry: ConnectionRegistry) -> None:
         self._kinds = kinds
-        self._crowd = crowd
+        self._registry = registry
 
     async def by_headers(self, call: Call) -> Answer:
         """Answer a caller who has been let in."""
@@ -57,7 +57,7 @@ class LiveQueries:
     async def _answer(self, party: Party, message: Value, body: Body) -> Answer:
         kind = self._kinds.of(message)
         await body.read(0)
-        stream = Stream(party, self._crowd, request_id.get())
+        stream = Stream(party, self._registry, request_id.get())
         await stream.begin(kind, message)
         return Answer(200, stream.parts(body), {"Cache-Control": "no-store"}, "text/event-stream")
 

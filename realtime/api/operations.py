@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from data_plane.calls import Call
+from data_plane.http import Operation
 from documents.api.operations import COLLECTION_PARAMETER, FILTER, GROUP, LOOKUP, SORT
-from foundation.http import Operation
 from foundation.json_types import JsonObject, JsonValue
 from realtime.api import tickets
 from realtime.api.live import ROUTE, LiveQueries
-from tenants.data_plane import Call
 
 TICKETS = "/v1/realtime/tickets"
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from documents.api import requests
-from documents.api.requests import usable
-from foundation.errors import InvalidBody
-from foundation.http import Answer, json_answer
-from foundation.json_types import JsonObject
-from realtime import tickets
-from realtime.registration import wanted
-from realtime.registration.wanted import MEMBERS
-from realtime.topics import wanted as topic_wanted
-from rillbase_native import Value
-from storage_engine.topics import facts, names
-from storage_engine.topics.facts import READ
-from tenants.credentials.standing import standing_of
-from tenants.data_plane import Call
-from tenants.reading import (
+from connections import tickets
+from data_plane.calls import Call
+from data_plane.http import Answer, json_answer
+from data_plane.request_reader import (
     as_object,
     parameters,
     read_body,
 )
+from documents.api import requests
+from documents.api.requests import usable
+from foundation.errors import InvalidBody
+from foundation.json_types import JsonObject
+from realtime.registration import wanted
+from realtime.registration.wanted import MEMBERS
+from rillbase_native import Value
+from storage_engine.topics import facts, names
+from storage_engine.topics.facts import READ
+from storage_engine.topics.live import wanted as topic_wanted
+from tenants.credentials.standing import standing_of
 
 MAX_ORIGIN_CHARS = 300
 #: Members of a live query that its address can carry.

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
-from documents.live import Outlet, Subscriber
+from connections.subscription_kinds import Outlet, Subscriber
 from documents.store import facts
 from documents.store.access import access_of
 from documents.store.lookups import sides_of

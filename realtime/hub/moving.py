@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from realtime import valkey
+from foundation import event_server
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import Grid
 
@@ -34,7 +34,7 @@ async def _watches(grids: Sequence[Grid]) -> bool:
     if not grids:
         return False
     newest = grids[-1]
-    layer = GridLayer(valkey.wire(), newest.installation, newest.epoch)
+    layer = GridLayer(event_server.wire(), newest.installation, newest.epoch)
     names = [node.name for node in newest.nodes()]
     time_us, held = await layer.look(names)
     reports = [

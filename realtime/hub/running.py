@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
-from documents.live import Outlet
+from connections.subscription_kinds import Outlet
 from documents.outbox.clock import ValkeyClock
+from foundation import event_server
 from foundation.environment import environment
 from foundation.slices import Slices
-from realtime import valkey
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
 from realtime.grid.layout import Grid
@@ -246,4 +246,4 @@ class Running:
 
 
 def _layer(grid: Grid) -> GridLayer:
-    return GridLayer(valkey.wire(), grid.installation, grid.epoch)
+    return GridLayer(event_server.wire(), grid.installation, grid.epoch)

@@ -11,11 +11,10 @@ import psycopg
 from redis.exceptions import RedisError
 
 from documents.store.notices import Notices
-from foundation import bulk_budget
+from foundation import bulk_budget, event_server
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
-from realtime import valkey
 from realtime.events import layer as events
 from realtime.hub.documents import DocumentQueries, Watched
 from realtime.hub.logs import Entry, listed
@@ -189,10 +188,12 @@ async def _missed(running: Running, partition: int, after: str, upto: str) -> li
     """Return a part of a log; None: the log no longer has all of it."""
     stream = events.log(running.grid.installation, running.grid.epoch, partition)
     try:
-        first = listed(await valkey.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
+        first = listed(await event_server.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
         if not first or _order(first[0][0]) > _order(after):
             return None
-        found = await valkey.wire().call("XRANGE", stream, f"({after}", upto, "COUNT", MAX_REPLAYED)
+        found = await event_server.wire().call(
+            "XRANGE", stream, f"({after}", upto, "COUNT", MAX_REPLAYED
+        )
     except RedisError:
         return None
     entries = listed(found)

@@ -16,12 +16,12 @@ from redis.exceptions import RedisError
 
 from documents.outbox.database import close_relay_pool
 from documents.store.database import close_pool
+from foundation import event_server
 from foundation.errors import ApiError
 from foundation.limits import Limit
 from foundation.tasks import task
 from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
-from realtime import valkey
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import Grid, read_grid
 from realtime.registration.register import OtherRules, Source, register
@@ -75,8 +75,8 @@ async def with_grids(epoch: int, tell: Callable[[GridLayer, Grid], Awaitable[Non
     """Tell the nodes of a grid epoch something, in a process that keeps no connections."""
     try:
         for grid in await read_grid(epoch):
-            await tell(GridLayer(valkey.wire(), grid.installation, grid.epoch), grid)
+            await tell(GridLayer(event_server.wire(), grid.installation, grid.epoch), grid)
     finally:
-        await valkey.close()
+        await event_server.close()
         await close_pool()
         await close_relay_pool()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from documents.api.queries import MAX_OFFSET, read_group, read_group_sort, read_lookups
-from foundation.errors import FieldProblem, InvalidBody
-from rillbase_native import Filter, Group, Lookups, Projection, Sort, Value
-from tenants.reading import (
+from data_plane.request_reader import (
     integer,
     refusing,
 )
+from documents.api.queries import MAX_OFFSET, read_group, read_group_sort, read_lookups
+from foundation.errors import FieldProblem, InvalidBody
+from rillbase_native import Filter, Group, Lookups, Projection, Sort, Value
 
 MEMBERS = (
     "collection",

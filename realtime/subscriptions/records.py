@@ -13,15 +13,15 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
+from connections.callers import Party
+from connections.connection_registry import ConnectionRegistry, Guest
+from connections.open_subscription import OpenSubscription
 from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
+from foundation.event_server import wire
 from foundation.json_types import JsonObject
 from foundation.metrics import SUBSCRIPTIONS
-from realtime.socket.callers import Party
-from realtime.socket.crowd import Crowd, Guest
-from realtime.socket.held import Held
 from realtime.subscriptions import names
-from realtime.valkey import wire
 from tenants import error_log
 
 log = logging.getLogger(__name__)
@@ -39,9 +39,9 @@ SOURCES = ("collection", "topic", "aggregate")
 class Records:
     """The records of one process."""
 
-    def __init__(self, process: str, crowd: Crowd) -> None:
+    def __init__(self, process: str, registry: ConnectionRegistry) -> None:
         self._process = process
-        self._crowd = crowd
+        self._registry = registry
         #: By subscription: how many events had been sent when it was last told of, and when.
         self._before: dict[str, tuple[int, float]] = {}
         #: Subscriptions that were behind when they were last told of.
@@ -67,7 +67,7 @@ class Records:
         stale: set[str] = set()
         before, self._before = self._before, {}
         described = 0
-        for guest in list(self._crowd.connections.values()):
+        for guest in list(self._registry.connections.values()):
             if guest.party is None:
                 continue
             rows = found[guest.party.tenant.id]
@@ -94,12 +94,14 @@ class Records:
         if not isinstance(wanted, list) or not wanted:
             return
         ids = {item.decode() for item in wanted if isinstance(item, bytes)}
-        for guest in list(self._crowd.connections.values()):
+        for guest in list(self._registry.connections.values()):
             for held in guest.subscriptions:
                 if held.id in ids:
                     guest.end(held.name, SubscriptionEnded())
 
-    def _row(self, guest: Guest, held: Held, before: dict[str, tuple[int, float]]) -> JsonObject:
+    def _row(
+        self, guest: Guest, held: OpenSubscription, before: dict[str, tuple[int, float]]
+    ) -> JsonObject:
         figures = held.subscription.figures() if held.subscription is not None else {}
         sent, now = figures.get("events", 0), time.monotonic()
         events = sent if isinstance(sent, int) else 0
@@ -117,7 +119,7 @@ class Records:
             **figures,
         }
 
-    def _note_stale(self, party: Party, held: Held, row: JsonObject) -> None:
+    def _note_stale(self, party: Party, held: OpenSubscription, row: JsonObject) -> None:
         """Have the tenant's error log keep that a subscription has fallen behind: once."""
         if held.id in self._stale:
             return

@@ -9,16 +9,16 @@ from uuid import UUID
 import psycopg
 from redis.exceptions import RedisError
 
+from connections.connection_registry import ConnectionRegistry
+from foundation import event_server
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
 from foundation.environment import environment
 from foundation.errors import ApiError, NotFound, NotTraceable, Unavailable
 from foundation.json_types import JsonObject
 from foundation.valkey_wire import ValkeyWire
-from realtime import valkey
 from realtime.hub.documents import Watched
 from realtime.registration import wanted as wanting
-from realtime.socket.crowd import Crowd
 from realtime.why import evidence, story, subjects
 from realtime.why.evidence import Subject
 from realtime.why.exchange import LIFETIME_S, answers, answers_here, questions
@@ -37,9 +37,9 @@ CONNECT_TIMEOUT_S = 1.0
 class Answers:
     """Answers what is asked of one process."""
 
-    def __init__(self, process: str, crowd: Crowd) -> None:
+    def __init__(self, process: str, registry: ConnectionRegistry) -> None:
         self._process = process
-        self._crowd = crowd
+        self._registry = registry
         self._room = asyncio.Semaphore(AT_ONCE)
         self._wire: ValkeyWire | None = None
         self._task: asyncio.Task[None] | None = None
@@ -96,8 +96,8 @@ class Answers:
         except Exception as failed:  # noqa: BLE001 -- whoever asked is told
             told = _refusal(translate(failed))
         try:
-            await valkey.wire().call("RPUSH", answers(asked.nonce), to_json(told))
-            await valkey.wire().call("EXPIRE", answers(asked.nonce), LIFETIME_S)
+            await event_server.wire().call("RPUSH", answers(asked.nonce), to_json(told))
+            await event_server.wire().call("EXPIRE", answers(asked.nonce), LIFETIME_S)
         except RedisError as away:
             log.info("nobody could be told why: %s", away)
 
@@ -121,7 +121,7 @@ class Answers:
         )
 
     def _found(self, tenant_id: UUID, subscription: str) -> Watched:
-        for guest in self._crowd.connections.values():
+        for guest in self._registry.connections.values():
             if guest.party is None or guest.party.tenant.id != tenant_id:
                 continue
             for held in guest.subscriptions:

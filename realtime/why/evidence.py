@@ -23,10 +23,10 @@ from documents.outbox.entries import Image, Kind, MalformedEntry, decode
 from documents.outbox.events import stream
 from documents.store.database import pool, scope
 from documents.store.facts import CollectionFacts
+from foundation import event_server
 from foundation.json_types import JsonObject
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid, int8
-from realtime import valkey
 from realtime.grid.layout import Grid
 from realtime.hub.logs import listed
 from rillbase_native import Filter, key_hash
@@ -256,7 +256,7 @@ async def _in_stream(name: str, since_ms: int | None, document: Named) -> dict[i
     first = "-" if since_ms is None else str(since_ms)
     last, found = "+", dict[int, Entry]()
     for _ in range(0, ENTRIES, PAGE):
-        reply = await valkey.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
+        reply = await event_server.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
         entries = listed(reply)
         for place, raw in entries:
             image = document.image(raw)

@@ -14,6 +14,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from data_plane.request_reader import refusing
 from foundation.api.bodies import Body
 from foundation.errors import Forbidden, InvalidParameter
 from foundation.json_types import JsonObject
@@ -24,7 +25,6 @@ from realtime.why.question import Hypothesis
 from rillbase_native import Value, id_key, parse_id
 from tenants.api.base import TenantView
 from tenants.principals import Principal
-from tenants.reading import refusing
 from tenants.roles import Role
 
 READ = "documents:read"

@@ -22,6 +22,7 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
+from data_plane.times import rfc3339
 from foundation.errors import Unavailable
 from foundation.json_types import JsonObject, JsonValue
 from foundation.scope import scoped
@@ -32,7 +33,6 @@ from foundation.valkey_wire import Reply
 from storage_engine.models import DeliveredSubscription, Topic
 from storage_engine.node import admin
 from storage_engine.topics import places, positions
-from storage_engine.topics.times import rfc3339
 from tenants.models import Webhook
 from tenants.webhooks.events import deliver
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from data_plane import times
 from foundation.errors import DocumentTooLarge, FieldProblem, IdempotencyMismatch, InvalidBody
 from foundation.ids import uuid7
 from foundation.resp_pipeline import Argument
 from rillbase_native import Value
 from storage_engine.node import publication as replies
 from storage_engine.node.publication import Publication
-from storage_engine.topics import places, times
+from storage_engine.topics import places
 from storage_engine.topics.facts import TopicFacts
 
 MEMBERS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from data_plane.times import rfc3339
 from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject
 from rillbase_native import Value
@@ -12,7 +13,6 @@ from storage_engine.node.publication import Publication, Subscription
 from storage_engine.topics import places, positions
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
-from storage_engine.topics.times import rfc3339
 
 
 def publication(topic: TopicFacts, found: Publication, *, canonical: bool) -> bytes:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from data_plane import times
+from data_plane.request_reader import refusing
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.resp_pipeline import Argument
 from rillbase_native import Filter, Value
 from storage_engine.node import publication as replies
 from storage_engine.node.publication import Publication, Subscription
-from storage_engine.topics import places, times
+from storage_engine.topics import places
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
 from storage_engine.topics.publish import flag, text
-from tenants.reading import refusing
 
 MEMBERS = ("id", "geo", "from", "to", "subscriber", "filter", "unseen_only", "self_join")
 MAX_SUBSCRIBER_CHARS = 200

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema
 
-from documents.live import Kinds
-from realtime.socket.requests import READERS
+from connections.subscription_kinds import Kinds
+from rillbase_server.live import MESSAGE_CALLS
 from tenants.roles import DATA_SCOPES, RETIRED_SCOPES
 from tests.caller import Caller, problem, with_key
 from tests.contract.test_isolation import address, tenant_routes
@@ -165,7 +165,7 @@ def test_every_message_has_a_scope_in_the_table() -> None:
 
     kinds: Kinds = live.build().kinds
     sources = {f"subscribe {member}" for member in kinds._by_member}
-    assert MESSAGES.keys() == {*READERS, *sources}
+    assert MESSAGES.keys() == {*MESSAGE_CALLS, *sources}
 
 
 def test_every_field_of_graphql_is_in_a_table(there: World) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import jwt
 import requests
 
-from foundation.http import Operation
-from tenants.data_plane import Call
+from data_plane.calls import Call
+from data_plane.http import Operation
 from tenants.models import ApiKey, Quota
 from tenants.roles import DATA_SCOPES
 from tests.aggregates.made import make_aggregate

@@ -20,15 +20,15 @@ about it is here:
 
 from __future__ import annotations
 
-from documents.live import Kinds
+from connections.connection_registry import ConnectionRegistry
+from connections.subscription_kinds import Kinds
 from foundation.asgi import App
-from realtime.socket.crowd import Crowd
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import GraphqlHttp
 from rillbase_server.graphql.socket import GraphqlSocket
 
 
-def around(app: App, kinds: Kinds, crowd: Crowd) -> App:
+def around(app: App, kinds: Kinds, registry: ConnectionRegistry) -> App:
     """Return the application with GraphQL in front of it."""
     schemas = Schemas()
-    return GraphqlSocket(GraphqlHttp(app, schemas), schemas, kinds, crowd)
+    return GraphqlSocket(GraphqlHttp(app, schemas), schemas, kinds, registry)

@@ -9,13 +9,13 @@ import strawberry
 from strawberry.scalars import JSON
 
 from aggregates.api import events, queries
+from data_plane.http.body import JSON as MEDIA_TYPE
+from data_plane.internal_call import Handler, InternalCall
 from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.rendering import to_json
-from foundation.http.body import JSON as MEDIA_TYPE
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Info
 from rillbase_server.graphql.live import LiveMessage, LiveTransaction, frames, items_of, told
-from tenants.asked import Asked, Handler
 
 Aggregate = Annotated[str, strawberry.argument(description="The aggregate's name.")]
 
@@ -65,8 +65,8 @@ class LiveRows(LiveMessage):
     transaction: LiveTransaction | None
 
 
-def _call(handler: Handler, name: str, call: str, body: JsonValue) -> Asked:
-    return Asked(
+def _call(handler: Handler, name: str, call: str, body: JsonValue) -> InternalCall:
+    return InternalCall(
         handler,
         "POST",
         f"/v1/aggregates/{name}/{call}",

@@ -6,10 +6,10 @@ plane names its own.
 
 from __future__ import annotations
 
+from data_plane import calls
+from data_plane.http import Head
 from foundation import request_context
-from foundation.http import Head
 from foundation.limits import limiter
-from tenants import data_plane
 from tenants.credentials import act_as, authenticate
 from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
@@ -19,9 +19,9 @@ from tenants.quotas import user_limits
 
 async def authenticated(head: Head) -> tuple[Principal, TenantFacts | None]:
     """Return who sends it, and in which tenant."""
-    principal, tenant = await data_plane.counted(lambda: _look_up(head))
+    principal, tenant = await calls.counted(lambda: _look_up(head))
     if act_as.is_asked(head):
-        principal = await data_plane.acting(principal, head)
+        principal = await calls.acting(principal, head)
     request_context.authenticated(principal.actor)
     if tenant is not None:
         request_context.tenant_id.set(str(tenant.id))
@@ -38,7 +38,7 @@ def _look_up(head: Head) -> tuple[Principal, TenantFacts | None]:
 async def let_in(principal: Principal, tenant: TenantFacts | None, headers: dict[str, str]) -> None:
     """Count an operation, or raise `RateLimited`."""
     if tenant is not None:
-        await data_plane.let_in(principal, tenant, headers)
+        await calls.let_in(principal, tenant, headers)
         return
     decision = await limiter().acheck(user_limits(str(principal.user_id)))
     headers.update(decision.headers())

@@ -11,21 +11,21 @@ import strawberry
 from graphql import GraphQLResolveInfo
 from strawberry.dataloader import DataLoader
 
+from data_plane.http import Head
+from data_plane.internal_call import Handler, InternalCall
+from data_plane.request_reader import refusing
 from documents.api import documents, queries
 from documents.store.queries import MAX_LIMIT
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
-from foundation.http import Head
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Value
 from rillbase_server.graphql import text
 from rillbase_server.graphql.inner import Inner
 from rillbase_server.graphql.plans import Plans
-from tenants.asked import Asked, Handler
 from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
-from tenants.reading import refusing
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Context:
             raise InvalidParameter(f"Members name the tenant in the header {TENANT_HEADER}.")
         return self.tenant
 
-    async def ask(self, asked: Asked) -> JsonValue:
+    async def ask(self, asked: InternalCall) -> JsonValue:
         """Answer a call of the data plane."""
         body = await asked.perform(self.principal, self.in_tenant())
         return text.read(body) if body else None
@@ -96,7 +96,9 @@ class Context:
     ) -> JsonObject:
         """Answer a POST to a collection, whose answer is an object."""
         path = f"/v1/collections/{collection}/{call}"
-        found = await self.ask(Asked(handler, "POST", path, {"collection": collection}, body))
+        found = await self.ask(
+            InternalCall(handler, "POST", path, {"collection": collection}, body)
+        )
         return found if isinstance(found, dict) else {}
 
     async def _read_documents(self, wanted: list[Reference]) -> list[JsonObject | None]:

@@ -8,11 +8,11 @@ import strawberry
 from strawberry.scalars import JSON
 
 from analytics.api.loading import loaded
+from data_plane.http.body import JSON as MEDIA_TYPE
+from data_plane.internal_call import InternalCall
 from foundation.api.rendering import to_json
-from foundation.http.body import JSON as MEDIA_TYPE
 from foundation.json_types import JsonObject
 from rillbase_server.graphql.context import Info
-from tenants.asked import Asked
 
 _QUERY = loaded("queries", "query")
 
@@ -32,7 +32,7 @@ class DatasetRows:
 class DatasetQueries:
     @strawberry.field(description="Rows of a dataset's table, as fresh as the query asks.")
     async def dataset_rows(self, info: Info, dataset: Dataset, query: Query) -> DatasetRows:
-        asked = Asked(
+        asked = InternalCall(
             _QUERY,
             "POST",
             f"/v1/datasets/{dataset}/query",

@@ -7,14 +7,15 @@ from typing import Annotated, cast
 import strawberry
 from strawberry.scalars import JSON
 
+from connections import messages
+from data_plane.internal_call import InternalCall
 from documents.api import bulk, by_filter, queries
+from documents.api import messages as document_messages
 from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject, JsonValue
-from realtime.socket import messages, requests
 from rillbase_server.graphql import global_ids, pages
 from rillbase_server.graphql.context import Context, Info, Reference, reference
 from rillbase_server.graphql.pages import Rows
-from tenants.asked import Asked
 
 Collection = Annotated[str, strawberry.argument(description="The collection's name.")]
 Key = Annotated[JSON, strawberry.argument(description="The document's `_id`, as Extended JSON.")]
@@ -190,7 +191,7 @@ async def write(context: Context, kind: str, collection: str, **members: object)
     given = {name: value for name, value in members.items() if value is not None}
     text = to_json({"type": kind, "id": "graphql", "collection": collection, **given})
     context.forget()
-    return await context.ask(requests.asked(messages.read(text)))
+    return await context.ask(document_messages.CALLS[kind].read(messages.read(text)))
 
 
 async def written(
@@ -308,7 +309,7 @@ class DocumentMutations:
         self, info: Info, operations: list[JSON], idempotency_key: str | None = None
     ) -> list[JSON]:
         info.context.forget()
-        asked = Asked(
+        asked = InternalCall(
             bulk.transact, "POST", "/v1/transactions", {}, to_json({"operations": operations})
         )
         if idempotency_key is not None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from graphql import OperationType
 
+from data_plane.http import Answer, Body, Head
+from data_plane.http.body import ClientGone
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import (
@@ -15,8 +17,6 @@ from foundation.errors import (
     MalformedJson,
     MethodNotAllowed,
 )
-from foundation.http import Answer, Body, Head
-from foundation.http.body import ClientGone
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import callers, failures, persisted, text

@@ -18,12 +18,12 @@ from typing import Protocol, TypedDict, cast
 import strawberry
 from strawberry.scalars import JSON
 
-from documents.live import Kinds, Subscriber
+from connections.open_subscription import OpenSubscription
+from connections.outgoing import Sent
+from connections.subscription_kinds import Kinds, Subscriber
 from foundation import bulk_budget
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.json_types import JsonObject, JsonValue
-from realtime.socket.held import Held
-from realtime.socket.outgoing import Sent
 from rillbase_server.graphql.context import Context, Info, value_of
 from rillbase_server.graphql.documents import (
     AnyDocument,
@@ -189,10 +189,10 @@ class Party(Protocol):
     @property
     def kinds(self) -> Kinds: ...
 
-    async def hold(self, feed: Feed) -> Held:
+    async def hold(self, feed: Feed) -> OpenSubscription:
         """Count a subscription in, or raise that there are too many."""
 
-    def release(self, held: Held) -> None:
+    def release(self, held: OpenSubscription) -> None:
         """Count it out again."""
 
     def subscriber(self) -> Subscriber: ...

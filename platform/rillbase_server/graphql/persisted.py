@@ -12,7 +12,7 @@ from hmac import compare_digest
 from redis.exceptions import RedisError
 
 from foundation.errors import FieldProblem, InvalidBody, PersistedQueryNotFound
-from realtime.valkey import wire
+from foundation.event_server import wire
 from rillbase_server.graphql.context import Context
 from rillbase_server.graphql.operations import Request
 

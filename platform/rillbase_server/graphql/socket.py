@@ -4,7 +4,7 @@
     OPEN      operations run, each under an id of the client's choice
     CLOSED    nothing more is read or sent
 
-A connection is a guest of the same crowd as those of the native protocol: its credentials are
+A connection is a guest of the same registry as those of the native protocol: its credentials are
 looked at several times a second, it counts against the same quotas, and its subscriptions are in
 the tenant's live list.
 """
@@ -19,26 +19,26 @@ from dataclasses import dataclass
 
 from graphql import GraphQLError, OperationType
 
-from documents.live import Kinds, Subscriber
+from connections import callers as socket_callers
+from connections import messages
+from connections.callers import Handshake, Party
+from connections.connection_registry import ConnectionRegistry, Verdict
+from connections.open_subscription import OpenSubscription
+from connections.outgoing import Outgoing
+from connections.subscription_kinds import Kinds, Subscriber
+from data_plane.calls import let_in
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send, text_of
 from foundation.errors import ApiError, InvalidBody, TooManySubscriptions, Unauthenticated
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
-from realtime.socket import callers as socket_callers
-from realtime.socket import messages
-from realtime.socket.callers import Handshake, Party
-from realtime.socket.crowd import Crowd, Verdict
-from realtime.socket.held import Held
-from realtime.socket.outgoing import Outgoing
 from rillbase_server.graphql import failures, persisted
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import PATH
 from rillbase_server.graphql.inner import Inner
 from rillbase_server.graphql.live import Feed, LiveContext, LiveMessage
 from rillbase_server.graphql.operations import Prepared, Refused, Request, answer, begun
-from tenants.data_plane import let_in
 
 SUBPROTOCOL = "graphql-transport-ws"
 GREETING_S = 5.0
@@ -63,7 +63,7 @@ class GraphqlSocket:
     app: App
     schemas: Schemas
     kinds: Kinds
-    crowd: Crowd
+    registry: ConnectionRegistry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket" or scope["path"] != PATH:
@@ -96,7 +96,7 @@ class Connection:
         self._send = send
         self._outgoing = Outgoing()
         self._operations: dict[str, asyncio.Task[None]] = {}
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, OpenSubscription] = {}
         self._closing: asyncio.Future[Closing | None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -106,7 +106,7 @@ class Connection:
         try:
             await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
             closing = self._closing.result() if self._closing.done() else _why(reader)
-            self._server.crowd.leave(self)
+            self._server.registry.leave(self)
             if closing is not None and not sender.done():
                 await self._say_last(sender, closing)
         finally:
@@ -114,7 +114,7 @@ class Connection:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._server.crowd.leave(self)
+            self._server.registry.leave(self)
 
     async def _say_last(self, sender: asyncio.Task[None], closing: Closing) -> None:
         self._outgoing.finish()
@@ -132,7 +132,7 @@ class Connection:
     async def _deliver(self, frame: bytes) -> None:
         await self._send({"type": "websocket.send", "text": frame.decode()})
 
-    # As a guest of the crowd
+    # As a guest of the registry
 
     @property
     def is_judged(self) -> bool:
@@ -143,7 +143,7 @@ class Connection:
         return len(self._outgoing) > 0
 
     @property
-    def subscriptions(self) -> list[Held]:
+    def subscriptions(self) -> list[OpenSubscription]:
         return list(self._held.values())
 
     def tell(self, frame: bytes) -> None:
@@ -172,21 +172,21 @@ class Connection:
 
     # As the party of operations
 
-    async def hold(self, name: str, feed: Feed) -> Held:
+    async def hold(self, name: str, feed: Feed) -> OpenSubscription:
         """Count a subscription in."""
         party, request_id = self._open_party(), self._handshake.request_id
-        held = self._held[name] = Held(name, feed, request_id, self._forget_held)
+        held = self._held[name] = OpenSubscription(name, feed, request_id, self._forget_held)
         try:
-            await self._server.crowd.count_in(held, party)
+            await self._server.registry.count_in(held, party)
         except BaseException:
             self._forget_held(held)
             raise
         return held
 
-    def _forget_held(self, held: Held) -> None:
+    def _forget_held(self, held: OpenSubscription) -> None:
         if self._held.get(held.name) is held:
             del self._held[held.name]
-            self._server.crowd.left(self._open_party())
+            self._server.registry.left(self._open_party())
 
     def _subscriber(self, name: str) -> Subscriber:
         party = self._open_party()
@@ -237,7 +237,7 @@ class Connection:
                 hello = messages.read(payload)
                 party = await socket_callers.by_message(self._handshake, hello)
                 self._scope = socket_callers.scope_of(self._handshake, hello)
-            await self._server.crowd.admit(self, party)
+            await self._server.registry.admit(self, party)
         except ApiError as refused:
             code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
             raise Closing(code, str(refused)) from None
@@ -346,10 +346,10 @@ class _OfOperation:
     def kinds(self) -> Kinds:
         return self.connection.kinds
 
-    async def hold(self, feed: Feed) -> Held:
+    async def hold(self, feed: Feed) -> OpenSubscription:
         return await self.connection.hold(self.name, feed)
 
-    def release(self, held: Held) -> None:
+    def release(self, held: OpenSubscription) -> None:
         held.close()
         self.connection._forget_held(held)
 

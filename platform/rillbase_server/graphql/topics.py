@@ -15,6 +15,7 @@ import strawberry
 from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
+from data_plane.internal_call import Handler, InternalCall
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject
@@ -24,7 +25,6 @@ from rillbase_server.graphql.live import LiveMessage, frames, told
 from storage_engine.topics import facts
 from storage_engine.topics.api import calls
 from storage_engine.topics.api.calls import MAX_LIMIT, USUAL_LIMIT
-from tenants.asked import Asked, Handler
 
 Position = NewType("Position", str)
 SCALARS: Mapping[object, ScalarDefinition] = {
@@ -103,7 +103,7 @@ async def _ask(
 ) -> JsonObject:
     """Answer a call about publications, whose answer is an object."""
     given = {name: value for name, value in (body or {}).items() if value is not None}
-    asked = Asked(
+    asked = InternalCall(
         handler,
         "GET" if body is None else "POST",
         f"/v1/topics/{quote(topic, safe='')}/publications",

@@ -7,6 +7,10 @@ import re
 
 from django.db import connections
 
+from data_plane import idempotency, times
+from data_plane.calls import Call
+from data_plane.http import Answer
+from data_plane.request_reader import as_object, canonical, parameters, read_body
 from foundation.api.cursors import open_sealed, seal
 from foundation.api.idempotency import HEADER, REPLAYED_HEADER, check_form, digest
 from foundation.api.rendering import to_json
@@ -18,7 +22,6 @@ from foundation.errors import (
     MalformedJson,
     NotFound,
 )
-from foundation.http import Answer
 from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
@@ -30,17 +33,13 @@ from storage_engine.topics import (
     delivering,
     facts,
     names,
-    once,
     places,
     positions,
     publish,
     shown,
     subscribe,
-    times,
 )
 from storage_engine.topics.facts import READ, WRITE, TopicFacts
-from tenants.data_plane import Call
-from tenants.reading import as_object, canonical, parameters, read_body
 
 USUAL_LIMIT, MAX_LIMIT = 100, 1_000
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
@@ -100,8 +99,8 @@ async def subscribe_one(call: Call) -> Answer:
     body = as_object(text, (*subscribe.MEMBERS, "webhook"))
     wanted = subscribe.read(body, topic)
     named_hook = publish.text(body, "webhook", 100)
-    claim = once.claim_of(call, text)
-    if (repeated := await once.before(claim)) is not None:
+    claim = idempotency.claim_of(call, text)
+    if (repeated := await idempotency.before(claim)) is not None:
         return repeated
     webhook = (
         None if named_hook is None else await delivering.webhook_of(topic.tenant_id, named_hook)
@@ -110,7 +109,7 @@ async def subscribe_one(call: Call) -> Answer:
     done = await subscribe.subscribe(topic, wanted, grace_ms=grace_ms)
     also = None if webhook is None else delivering.noting(topic, wanted, done, webhook)
     answer = Answer(201, _subscribed(topic, wanted, done, form=form))
-    return await once.settle(topic.tenant_id, claim, answer, also)
+    return await idempotency.settle(topic.tenant_id, claim, answer, also)
 
 
 def _subscribed(

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from documents.outbox.database import close_relay_pool
-from realtime import valkey as event_layer
+from foundation import event_server as event_layer
 from realtime.hub import process
 from realtime.hub.process import HubProcess
 from tests.own_valkey import OwnValkey

@@ -16,8 +16,8 @@ CALLS = 8
 
 def _made_at_once(call: Callable[[], requests.Response]) -> int:
     """Make some calls at the same time. Return how many made something."""
-    with ThreadPoolExecutor(CALLS) as crowd:
-        statuses = [c.result().status_code for c in [crowd.submit(call) for _ in range(CALLS)]]
+    with ThreadPoolExecutor(CALLS) as pool:
+        statuses = [c.result().status_code for c in [pool.submit(call) for _ in range(CALLS)]]
     assert set(statuses) == {201, 403}
     return statuses.count(201)
 

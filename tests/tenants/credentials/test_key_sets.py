@@ -115,8 +115,8 @@ def test_a_key_set_whose_server_hangs_delays_no_other_tenant(server: str) -> Non
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
         register(server, hanging, algorithms=["ES256"], jwks_url=url)
         user = end_user(server, hanging, _token())
-        with ThreadPoolExecutor(24) as crowd:
-            calls = [crowd.submit(user.get, "/v1/whoami") for _ in range(24)]
+        with ThreadPoolExecutor(24) as pool:
+            calls = [pool.submit(user.get, "/v1/whoami") for _ in range(24)]
             fetching, _ = silent.accept()
             begin = time.monotonic()
             mine = with_key(server, other.admin_key).get("/v1/whoami")
@@ -135,7 +135,7 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
     with (
         socket.create_server(("127.0.0.1", 0), backlog=64) as silent,
         receiver() as jwks,
-        ThreadPoolExecutor(24) as crowd,
+        ThreadPoolExecutor(24) as pool,
     ):
         silent.settimeout(5)
         jwks.answer(200, json.dumps({"keys": [_jwk(key, "one")]}).encode())
@@ -143,7 +143,8 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
         register(server, hanging, algorithms=["ES256"], jwks_url=url)
         calls = [
-            crowd.submit(end_user(server, hanging, _token()).get, "/v1/whoami") for _ in range(24)
+            pool.submit(end_user(server, hanging, _token()).get, "/v1/whoami")
+            for _ in range(24)
         ]
         fetching, _ = silent.accept()
         # Those who find no place are answered at once; the others wait for the silent server.

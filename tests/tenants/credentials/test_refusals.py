@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import requests
 
+from data_plane.calls import Call, DataPlane
+from data_plane.http import Answer, Operation, json_answer
 from foundation.asgi import Message, Receive, Scope, Send
-from foundation.http import Answer, Operation, json_answer
 from rillbase_server.edge import Edge, EdgeSettings
 from tenants.credentials import keys
-from tenants.data_plane import Call, DataPlane
 from tests.asgi_driver import Answer as Answered
 from tests.asgi_driver import ask, http_scope
 from tests.browser import from_own_address

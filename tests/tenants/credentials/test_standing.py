@@ -8,6 +8,7 @@ import time
 import pytest
 from django.utils import timezone
 
+from data_plane.http import Head
 from foundation.errors import (
     AddressNotAllowed,
     CredentialsExpired,
@@ -15,7 +16,6 @@ from foundation.errors import (
     NotFound,
     TenantSuspended,
 )
-from foundation.http import Head
 from foundation.request_context import client_address
 from foundation.scope import scoped
 from tenants.credentials.authenticate import authenticate_data_plane

@@ -1,0 +1,112 @@
+"""GET /v1/aggregates/{aggregate}/live: an aggregate's rows as Server-Sent Events.
+
+Aggregates and the real-time connections do not know each other; they meet here.
+"""
+
+from __future__ import annotations
+
+from aggregates.api.operations import AGGREGATE_PARAMETER, QUERY_PROPERTIES, TAG
+from aggregates.api.queries import LIVE_MEMBERS
+from aggregates.live.kind import AggregateSubscriptions
+from connections.callers import Party
+from connections.connection_registry import ConnectionRegistry
+from connections.event_stream import Stream
+from data_plane.calls import Call
+from data_plane.http import Answer, Operation
+from data_plane.request_reader import parameters
+from foundation.api.rendering import to_json
+from foundation.errors import FieldProblem, InvalidParameter
+from foundation.json_types import JsonObject, JsonValue
+from foundation.request_context import request_id
+from rillbase_native import JsonError, QueryError, Value
+from tenants.credentials.standing import standing_of
+
+ROUTE = "/v1/aggregates/{aggregate}/live"
+LAST_EVENT_ID = "Last-Event-ID"
+#: Members of a query that are JSON in an address; the others are text.
+_JSON = frozenset({"rollup", "filter", "group_by", "order", "limit", "measures"})
+
+
+class AggregateStreams:
+    """Answers with rows, and then with those that change."""
+
+    def __init__(self, kind: AggregateSubscriptions, registry: ConnectionRegistry) -> None:
+        self._kind = kind
+        self._registry = registry
+
+    async def live(self, call: Call) -> Answer:
+        """Answer a caller who has been let in."""
+        message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
+        await call.body.read(0)
+        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        stream = Stream(party, self._registry, request_id.get())
+        await stream.begin(self._kind, message)
+        return Answer(
+            200, stream.parts(call.body), {"Cache-Control": "no-store"}, "text/event-stream"
+        )
+
+
+def _message(call: Call, given: dict[str, str]) -> Value:
+    """Return the `subscribe` that an address stands for."""
+    parts = [b'"aggregate":' + to_json(call.parameters["aggregate"])]
+    resume = call.head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
+    given.pop("resume", None)
+    if resume:
+        parts.append(b'"resume":' + to_json(resume))
+    for name, text in given.items():
+        parts.append(to_json(name) + b":" + (_json(name, text) if name in _JSON else to_json(text)))
+    return Value.parse(b"{" + b",".join(parts) + b"}")
+
+
+def _json(name: str, text: str) -> bytes:
+    try:
+        return Value.parse(text.encode()).ejson(canonical=True)
+    except (JsonError, QueryError):
+        problem = FieldProblem(name, "invalid", "JSON is expected.")
+        raise InvalidParameter(errors=[problem]) from None
+
+
+def _parameter(name: str) -> JsonObject:
+    described = QUERY_PROPERTIES[name]
+    schema: JsonValue = {"type": "string"}
+    found: JsonObject = {"name": name, "in": "query", "schema": schema}
+    if name in _JSON:
+        found["description"] = "As JSON, as in a query's body."
+    elif isinstance(described, dict) and "description" in described:
+        found["description"] = described["description"]
+    return found
+
+
+_PARAMETERS: list[JsonValue] = [
+    AGGREGATE_PARAMETER,
+    *(_parameter(name) for name in LIVE_MEMBERS),
+    {"name": "resume", "in": "query", "schema": {"type": "string"}},
+    {"name": LAST_EVENT_ID, "in": "header", "schema": {"type": "string"}},
+]
+_LIVE: JsonObject = {
+    "operationId": "aggregates_live",
+    "tags": [TAG],
+    "summary": "Follow rows by Server-Sent Events",
+    "parameters": _PARAMETERS,
+    "responses": {
+        "200": {
+            "description": "Frames of the WebSocket protocol as events",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+}
+
+
+def operations(streams: AggregateStreams) -> tuple[Operation[Call], ...]:
+    """Return the calls of a process."""
+    return (Operation("GET", ROUTE, streams.live, _LIVE),)
+
+
+def add_to_openapi(
+    result: JsonObject, generator: object, request: object, public: object
+) -> JsonObject:
+    """Add these calls to the generated document. The signature is the generator's."""
+    paths = result.setdefault("paths", {})
+    if isinstance(paths, dict):
+        paths[ROUTE] = {"get": _LIVE}
+    return result

@@ -1,0 +1,17 @@
+"""The connection layer that all products share: WebSockets, server-sent events, tickets.
+
+endpoint             accepts WebSockets at `/v1/realtime`
+connection           the life of one WebSocket: greeting, open, expired, closed
+event_stream         one subscription as server-sent events
+callers, tickets     who is at the other end: by header, `hello`, `auth` or ticket
+messages, frames     what clients send, and what they receive
+message_calls        messages that stand for REST calls; products register them
+subscription_kinds   what can be subscribed to; products register it
+open_subscription    one subscription of a connection, from its reservation to its last frame
+starts               admits new subscriptions, several at a time
+outgoing             the queue of frames to one client
+connection_registry  all connections of the process: re-checks credentials, sends heartbeats
+quotas               counts a tenant's connections and subscriptions over all processes
+penalty_delay        reads clients that keep sending rejected requests more slowly
+write_order          runs writes of one document in the order in which they were sent
+"""

@@ -1,0 +1,147 @@
+"""Who is at the other end of a connection.
+
+A program sends its credentials as headers of the handshake, or in `hello`. A browser can send no
+headers and presents a ticket, or an end user's token with the publishable key. Cookies count for
+nothing here: a page of any site could make the browser send them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connections import tickets
+from connections.messages import Message
+from data_plane.calls import authenticated, looked_up
+from data_plane.http import Head
+from foundation import request_context
+from foundation.asgi import Scope
+from foundation.errors import Forbidden, InvalidCredentials
+from tenants import cors
+from tenants.credentials import act_as
+from tenants.credentials.authenticate import KEY_HEADER, TENANT_HEADER
+from tenants.credentials.cache import NotCached, cached_only
+from tenants.credentials.facts import TenantFacts
+from tenants.credentials.standing import Standing, stand, standing_of
+from tenants.principals import Principal
+
+MEMBERS = ("token", "key", "tenant")
+_CREDENTIALS = tuple(name.lower().encode() for name in ("Authorization", KEY_HEADER, TENANT_HEADER))
+_SCHEMES = {"ws": "http", "wss": "https"}
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Who is at the other end, and by what it can be looked up again."""
+
+    principal: Principal
+    tenant: TenantFacts
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What a connection began with."""
+
+    #: As of a GET, and without cookies.
+    scope: Scope
+    head: Head
+
+    @classmethod
+    def of(cls, scope: Scope) -> Handshake:
+        kept = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
+        scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
+        plain = {**scope, "method": "GET", "scheme": scheme, "headers": kept}
+        return cls(plain, Head(plain))
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Whose page it may be. Browsers name no origin when they read from a page's own."""
+        origin = self.head.headers.get("Origin")
+        if origin is not None:
+            return (origin,)
+        return "", f"{self.head.scheme}://{self.head.get_host()}"
+
+    @property
+    def request_id(self) -> str:
+        found: str = self.scope["state"]["request_id"]
+        return found
+
+    @property
+    def has_credentials(self) -> bool:
+        return "Authorization" in self.head.headers or KEY_HEADER in self.head.headers
+
+    def with_credentials(self, given: dict[str, str]) -> Scope:
+        """Return the handshake as if it had carried these headers, and no other credentials."""
+        kept = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
+        added = [(name.lower().encode(), text.encode("latin-1")) for name, text in given.items()]
+        return {**self.scope, "headers": kept + added}
+
+
+async def by_headers(handshake: Handshake) -> Party:
+    """Return whom the handshake's headers name."""
+    return await _party(handshake, handshake.head)
+
+
+async def by_message(handshake: Handshake, message: Message) -> Party:
+    """Return whom `hello` or `auth` names."""
+    message.allow(MEMBERS)
+    token = message.text("token")
+    if token is not None and token.startswith(tickets.PREFIX):
+        return await _by_ticket(handshake, await tickets.take(token, handshake.origins))
+    return await _party(handshake, Head(scope_of(handshake, message)))
+
+
+def scope_of(handshake: Handshake, message: Message) -> Scope:
+    """Return the handshake as if it had carried what a message has, and no other credentials."""
+    token, key, tenant = (message.text(member) for member in MEMBERS)
+    given = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    if key is not None:
+        given[KEY_HEADER] = key
+    if tenant is not None:
+        given[TENANT_HEADER] = tenant
+    try:
+        return handshake.with_credentials(given)
+    except UnicodeEncodeError:
+        raise InvalidCredentials("Credentials are plain text.") from None
+
+
+async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Ticket]:
+    """Return whom an EventSource's ticket names, and the ticket."""
+    ticket = await tickets.look_at(text, handshake.origins)
+    return await _by_ticket(handshake, ticket), ticket
+
+
+async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Party:
+    if act_as.is_asked(handshake.head):
+        raise Forbidden(
+            "A ticket stands for its caller: make it with the header, and connect without."
+        )
+
+    def look_up() -> tuple[Principal, TenantFacts]:
+        return stand(ticket.standing, ticket.claims)
+
+    try:
+        with cached_only():
+            principal, tenant = look_up()
+    except NotCached:
+        principal, tenant = await looked_up(look_up)
+    return _admitted(handshake, Party(principal, tenant, ticket.standing))
+
+
+async def _party(handshake: Handshake, head: Head) -> Party:
+    principal, tenant = await authenticated(head)
+    return _admitted(handshake, Party(principal, tenant, standing_of(principal, head)))
+
+
+def _admitted(handshake: Handshake, party: Party) -> Party:
+    """Refuse pages of origins that the tenant does not list."""
+    request_context.authenticated(party.principal.actor)
+    request_context.tenant_id.set(str(party.tenant.id))
+    cors.answer_headers(handshake.head, party.tenant)
+    return party
+
+
+def same_tenant(before: Party, after: Party) -> None:
+    """Refuse to turn a connection over to another tenant."""
+    if before.tenant.id != after.tenant.id:
+        raise Forbidden("A connection stays with the tenant that it was opened for.")

@@ -1,0 +1,418 @@
+"""The life of one connection.
+
+    GREETING  accepted; nobody knows who it is
+    OPEN      it subscribes, asks and writes
+    EXPIRED   its token has ended and its subscriptions with it; `auth` makes it OPEN again
+    CLOSED    nothing more is read or sent
+
+Messages are read one by one. What takes time (a write, a query, a subscription's first result)
+runs beside the reading, a bounded number at once; beyond that nothing is read, and the client's
+own connection makes it wait. Answers come as they are ready, except that writes to one document
+are done in the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Coroutine
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from connections import callers, frames, messages
+from connections.callers import Handshake, Party
+from connections.closing import Closing, code_for
+from connections.message_calls import MessageCall
+from connections.messages import Message
+from connections.open_subscription import OpenSubscription
+from connections.outgoing import Outgoing
+from connections.products import Products
+from connections.subscription_kinds import Subscriber
+from connections.write_order import InOrder
+from data_plane.calls import let_in
+from foundation import company
+from foundation.api.problems import translate
+from foundation.asgi import Claim, Receive, Send, text_of
+from foundation.errors import (
+    ApiError,
+    BodyTooLarge,
+    CredentialsExpired,
+    IdInUse,
+    InvalidBody,
+    NotFound,
+    TokenExpired,
+    TooManySubscriptions,
+    Unauthenticated,
+)
+from foundation.slices import Slices
+from tenants import error_log
+
+if TYPE_CHECKING:
+    from connections.connection_registry import ConnectionRegistry, Verdict
+
+GREETING_S = 5.0
+#: An expired connection is closed when no `auth` comes for so long.
+EXPIRED_S = 60.0
+MAX_SUBSCRIPTIONS = 1_000
+MAX_AT_ONCE = 64
+#: What is on its way to the client gets so long when the server closes.
+LAST_WORDS_S = 2.0
+
+
+class State(Enum):
+    """Where a connection stands."""
+
+    GREETING = "greeting"
+    OPEN = "open"
+    EXPIRED = "expired"
+    CLOSED = "closed"
+
+
+class Connection:
+    """One client. `run` returns when it is over."""
+
+    def __init__(
+        self,
+        handshake: Handshake,
+        receive: Receive,
+        send: Send,
+        products: Products,
+        registry: ConnectionRegistry,
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.state = State.GREETING
+        self.party: Party | None = None
+        self.handshake = handshake
+        self._request_id = handshake.request_id
+        self._receive = receive
+        self._send = send
+        self._kinds = products.kinds
+        self._calls = products.calls
+        self._registry = registry
+        self._outgoing = Outgoing()
+        self._held: dict[str, OpenSubscription] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(MAX_AT_ONCE)
+        self._order = InOrder()
+        self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
+        self._expiry: asyncio.TimerHandle | None = None
+        #: The memory of the message that was read last.
+        self._claim: Claim | None = None
+        #: For how long nothing is read before the next message.
+        self._rest_s = 0.0
+
+    async def run(self) -> None:
+        """Serve the client until it goes or has to go."""
+        sender = asyncio.create_task(self._outgoing.run(self._deliver))
+        reader = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
+            if reader.done() and not self._closing.done():
+                self._closing.set_result(_why(reader))
+            closing = self._closing.result() if self._closing.done() else Closing.GONE
+            await self._leave(sender, closing)
+        finally:
+            await self._let_go()
+            for task in (sender, reader, *self._tasks):
+                task.cancel()
+            await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
+
+    def close(self, closing: Closing) -> None:
+        """Let the connection end."""
+        if not self._closing.done():
+            self._closing.set_result(closing)
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame that belongs to no subscription."""
+        if self.state is not State.CLOSED:
+            self._outgoing.put(frame)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its credentials count at the moment."""
+        return self.state is State.OPEN
+
+    @property
+    def busy(self) -> bool:
+        """Whether frames wait, so that a sign of life is none too many."""
+        return len(self._outgoing) > 0
+
+    async def judge(self, verdict: Verdict) -> None:
+        """Go on as what the credentials stand for now."""
+        party, refused = verdict
+        if self.state is not State.OPEN or self.party is None:
+            return
+        if isinstance(refused, CredentialsExpired):
+            self._expire()
+        elif refused is not None:
+            self._end_all(refused)
+            self.close(Closing(code_for(refused), refused.code))
+        elif party is not None and party.principal != self.party.principal:
+            await self._become(party)
+
+    def end(self, name: str, error: ApiError) -> bool:
+        """End one subscription; tell whether there was one."""
+        held = self._held.pop(name, None)
+        if held is None:
+            return False
+        held.end(error)
+        self._one_less()
+        return True
+
+    @property
+    def subscriptions(self) -> list[OpenSubscription]:
+        return list(self._held.values())
+
+    async def _read(self) -> None:
+        """Greet, then take messages until the client goes."""
+        party = await self._greeted()
+        if party is None:
+            return
+        await self._registry.admit(self, party)
+        self.party, self.state = party, State.OPEN
+        self.tell(frames.welcome(self.id))
+        slices = Slices()
+        while (text := await self._next(messages.MAX_BYTES)) is not None:
+            await self._take(text)
+            # It may be large, and the client may take its time to send another one.
+            del text
+            await self._rest()
+            await self._outgoing.room()
+            await slices.breathe()
+
+    async def _greeted(self) -> Party | None:
+        """Return who it is; None: the client has gone before it said so."""
+        if self.handshake.has_credentials:
+            return await callers.by_headers(self.handshake)
+        try:
+            async with asyncio.timeout(GREETING_S):
+                text = await self._next(messages.MAX_FIRST_BYTES)
+                if text is None:
+                    return None
+                message = messages.read(text)
+                if message.type != "hello":
+                    raise Unauthenticated("The first message is `hello`, with a token.")
+                return await callers.by_message(self.handshake, message)
+        except TimeoutError:
+            raise Unauthenticated("Nobody said `hello` in time.") from None
+
+    async def _deliver(self, frame: bytes) -> None:
+        if self.party is not None:
+            company.tenants.seen(self.party.tenant.id)
+        await self._send({"type": "websocket.send", "text": frame.decode()})
+
+    async def _next(self, max_bytes: int) -> bytes | None:
+        """Return the next message; None: the client has gone."""
+        received = await self._receive()
+        if received["type"] == "websocket.disconnect":
+            return None
+        self._claim = received.get("claim")
+        text = text_of(received)
+        if text is None:
+            raise InvalidBody("Messages are text.")
+        if len(text) > max_bytes:
+            raise BodyTooLarge(f"A message may have at most {max_bytes} bytes here.")
+        return text
+
+    async def _take(self, text: bytes) -> None:
+        """Do what a message says. What is wrong with it is told, and the connection goes on."""
+        try:
+            message = messages.read(text)
+        except ApiError as refused:
+            self._refuse(None, refused)
+            return
+        try:
+            await self._do(message)
+        except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
+            self._refuse(message, translate(failed))
+
+    async def _do(self, message: Message) -> None:
+        match message.type:
+            case "ping":
+                message.allow(())
+                self.tell(frames.pong(message.id))
+            case "unsubscribe":
+                self._unsubscribe(message)
+            case "auth":
+                await self._auth(message)
+            case "subscribe":
+                # Not read meanwhile, a client that sends thousands costs nothing.
+                await self._registry.may_start(self.party)
+                work = self._subscribe(message, self._reserve(message))
+                await self._start(message, self._registry.metered(self.party, work))
+            case kind if kind in self._calls:
+                message.required_id()
+                await self._start(message, self._perform(message, self._calls[kind]))
+            case _:
+                raise messages.wrong("type", "This type of message is not known.")
+
+    async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
+        """Begin something that takes time; wait first while too much is under way."""
+        await self._room.acquire()
+        task = asyncio.create_task(self._guarded(message, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        if (claim := self._claim) is not None:
+            # The message is in memory for as long as somebody works on it.
+            claim.retain()
+            task.add_done_callback(lambda _: claim.release())
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _guarded(self, message: Message, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
+            self._refuse(message, translate(failed))
+
+    async def _rest(self) -> None:
+        """Read nothing for a while, if too much of what was read is refused."""
+        rest_s, self._rest_s = self._rest_s, 0.0
+        if rest_s > 0:
+            await asyncio.sleep(rest_s)
+
+    def _refuse(self, message: Message | None, error: ApiError) -> None:
+        if error.status == TooManySubscriptions.status and self.party is not None:
+            rest_s = self._registry.penalty_delay.refused(self.party.tenant.id)
+            self._rest_s = max(self._rest_s, rest_s)
+        what, name = ("", None) if message is None else (message.type, message.id)
+        error_log.note_refusal(error, f"WebSocket {what}".rstrip())
+        self.tell(frames.error(name, error, self._request_id))
+
+    async def _counted(self) -> Party:
+        """Return the caller, if it may ask for something now."""
+        party = self._present()
+        await let_in(party.principal, party.tenant, {})
+        return party
+
+    def _present(self) -> Party:
+        """Return the caller, unless its token has ended."""
+        if self.state is State.EXPIRED or self.party is None:
+            raise TokenExpired("Send `auth` with a new token.")
+        return self.party
+
+    async def _perform(self, message: Message, kind: MessageCall) -> None:
+        call = kind.read(message)
+        async with self._order.turn(kind.order_key(message)):
+            party = await self._counted()
+            body = await call.perform(party.principal, party.tenant)
+        self.tell(frames.ack(message.id, body))
+
+    def _reserve(self, message: Message) -> OpenSubscription:
+        name = message.required_id()
+        if name in self._held:
+            raise IdInUse(f"There is a subscription {name!r} already.")
+        if len(self._held) >= MAX_SUBSCRIPTIONS:
+            raise TooManySubscriptions(
+                f"A connection has at most {MAX_SUBSCRIPTIONS} subscriptions."
+            )
+        held = self._held[name] = OpenSubscription(
+            name, self._outgoing, self._request_id, self._forget
+        )
+        return held
+
+    async def _subscribe(self, message: Message, held: OpenSubscription) -> None:
+        try:
+            await self._registry.count_in(held, self._present(), calls=1)
+            kind = self._kinds.of(message.value)
+            subscriber = self._subscriber(self._present(), held.name)
+            held.begun(await kind.open(subscriber, message.value, held))
+        except BaseException:
+            self._forget(held)
+            raise
+
+    def _subscriber(self, party: Party, name: str) -> Subscriber:
+        return Subscriber(party.principal, party.tenant, self.id, name)
+
+    def _unsubscribe(self, message: Message) -> None:
+        message.allow(())
+        held = self._held.pop(message.required_id(), None)
+        if held is None:
+            raise NotFound(f"There is no subscription {message.id!r}.")
+        held.end(None)
+        self._one_less()
+
+    def _forget(self, held: OpenSubscription) -> None:
+        held.uncount()
+        if self._held.get(held.name) is held:
+            del self._held[held.name]
+            self._one_less()
+
+    def _one_less(self) -> None:
+        if self.party is not None:
+            self._registry.left(self.party)
+
+    async def _auth(self, message: Message) -> None:
+        """Go on with other credentials of the same tenant."""
+        party = await callers.by_message(self.handshake, message)
+        if self.party is not None:
+            callers.same_tenant(self.party, party)
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self.state = State.OPEN
+        await self._become(party)
+        self.tell(frames.ack(message.id))
+
+    async def _become(self, party: Party) -> None:
+        self.party = party
+        for held in self.subscriptions:
+            await held.judge(self._subscriber(party, held.name))
+
+    def _expire(self) -> None:
+        self.state = State.EXPIRED
+        self._end_all(TokenExpired())
+        closing = Closing(4401, TokenExpired.code)
+        self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
+
+    def _end_all(self, error: ApiError) -> None:
+        """End all subscriptions, and say why."""
+        held, self._held = self._held, {}
+        for each in held.values():
+            each.end(error)
+
+    async def _let_go(self) -> None:
+        """Close all subscriptions without a word, some at a time: there may be very many."""
+        held, self._held = list(self._held.values()), {}
+        slices = Slices()
+        try:
+            while held:
+                held.pop().close()
+                await slices.breathe()
+        finally:
+            for each in held:
+                each.close()
+
+    async def _leave(self, sender: asyncio.Task[None], closing: Closing) -> None:
+        """Say the last words, if there is somebody to hear them."""
+        if closing.error is not None:
+            self._refuse(None, closing.error)
+            # Its frames refer to the connection: cycles of garbage are looked for rarely.
+            closing.error.__traceback__ = closing.error.__context__ = None
+        self.state = State.CLOSED
+        self._registry.leave(self)
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if closing is Closing.GONE or sender.done():
+            return
+        self._outgoing.finish()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await sender
+                await self._send(
+                    {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
+                )
+
+
+def _why(reader: asyncio.Task[None]) -> Closing:
+    """Return why a connection whose reading is over has to end."""
+    failed = reader.exception()
+    if failed is None or isinstance(failed, OSError):
+        return Closing.GONE
+    if not isinstance(failed, Exception):
+        raise failed
+    error = translate(failed)
+    return Closing(code_for(error), error.code, error)

@@ -1,0 +1,279 @@
+"""All connections of this process.
+
+What has to be done for all of them is done here, by one task each: credentials are looked at
+again, several times a second; signs of life are sent; and before the server ends, clients are told
+to come back, each at a moment of its own, so that they do not all come at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter, defaultdict
+from collections.abc import Coroutine, Sequence
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from connections import frames
+from connections.callers import Party
+from connections.open_subscription import OpenSubscription
+from connections.penalty_delay import PenaltyDelay
+from connections.quotas import Counts, Quotas
+from connections.starts import Start, Starts
+from data_plane.calls import let_in, looked_up
+from foundation import bulk_budget, company
+from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
+from foundation.metrics import SOCKETS
+from tenants.credentials.cache import at_most
+from tenants.credentials.standing import Standing, read_together, stand
+
+log = logging.getLogger(__name__)
+
+#: How often credentials are looked at, and how old what is then believed may be: together with the
+#: look-up itself less than the second within which a revoked key has to end.
+JUDGE_S, BELIEVED_S = 0.4, 0.3
+#: Whoever was told to come back does so within this time.
+RECONNECT_WITHIN_MS = 5_000
+#: While a server drains, nobody is told before those who send people here know that it ends.
+UNTOLD_SHARE = 0.2
+
+T = TypeVar("T")
+Verdict = tuple[Party, None] | tuple[None, ApiError]
+
+
+class Guest(Protocol):
+    """A connection, whatever it speaks."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def party(self) -> Party | None:
+        """Who it is, once it has said so."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its credentials count at the moment."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether frames wait, so that a sign of life is none too many."""
+
+    @property
+    def subscriptions(self) -> list[OpenSubscription]: ...
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame that belongs to no subscription."""
+
+    def end(self, name: str, error: ApiError) -> bool:
+        """End one subscription; tell whether there was one."""
+
+    async def judge(self, verdict: Verdict) -> None:
+        """Go on as what the credentials stand for now."""
+
+
+class ConnectionRegistry:
+    """The connections of one event loop."""
+
+    def __init__(self, process: str) -> None:
+        self.connections: dict[str, Guest] = {}
+        self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
+        #: How many subscriptions count against each tenant's quota.
+        self._subscriptions = Counter[UUID]()
+        self.penalty_delay = PenaltyDelay(company.tenants)
+        self._starts = Starts(bulk_budget.tenants, (_let_in, self._count_in))
+        self._tasks: list[asyncio.Task[None]] = []
+        self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
+        self._told: set[str] = set()
+
+    async def start(self) -> None:
+        """Begin to look after the connections."""
+        await self._quotas.start()
+        self._tasks = [
+            asyncio.create_task(self._keep_judging()),
+            asyncio.create_task(self._keep_beating()),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self._quotas.stop()
+
+    async def admit(self, connection: Guest, party: Party) -> None:
+        """Count a connection in, or raise that its tenant has too many."""
+        tenant, allowed = party.tenant.id, _allowed(party)
+        self._by_tenant[tenant].add(connection)
+        self.connections[connection.id] = connection
+        SOCKETS.set(len(self.connections))
+        try:
+            found = await self._open(tenant, allowed)
+        except BaseException:
+            self._discard(connection, tenant)
+            raise
+        if found.connections > allowed.connections:
+            self._discard(connection, tenant)
+            raise TooManyConnections(f"The tenant may have {allowed.connections} connections.")
+
+    def leave(self, connection: Guest) -> None:
+        """Count a connection out."""
+        if connection.party is not None:
+            self._discard(connection, connection.party.tenant.id)
+
+    def left(self, party: Party) -> None:
+        """Learn that a subscription has ended."""
+        self._quotas.gone(party.tenant.id)
+
+    async def count_in(self, held: OpenSubscription, party: Party, *, calls: int = 0) -> None:
+        """Count a subscription in when it may start, or raise that its tenant has too many.
+
+        `calls`: what it counts as against the rate of calls, if it came without a counted request.
+        """
+        await self._starts.admit(held, party, calls)
+
+    async def may_start(self, party: Party | None) -> None:
+        """Wait until the budget of bulk work lets a tenant start another subscription."""
+        if party is not None:
+            await bulk_budget.tenants.wait(party.tenant.id)
+
+    async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
+        """Start a subscription at the expense of its tenant."""
+        return await bulk_budget.tenants.metered(party and party.tenant.id, work)
+
+    async def _count_in(self, starts: Sequence[Start]) -> None:
+        """Count subscriptions of one tenant in, or raise that it would have too many."""
+        party = starts[0].party
+        tenant, allowed = party.tenant.id, _allowed(party)
+        for start in starts:
+            self._subscriptions[tenant] += 1
+            start.held.counted(lambda: self._uncount(tenant))
+        try:
+            found = await self._open(tenant, allowed)
+        except BaseException:
+            _uncount_all(starts)
+            raise
+        if found.subscriptions > allowed.subscriptions:
+            _uncount_all(starts)
+            raise TooManySubscriptions(
+                f"The tenant may have {allowed.subscriptions} subscriptions."
+            )
+
+    def _uncount(self, tenant: UUID) -> None:
+        self._subscriptions[tenant] -= 1
+        if not self._subscriptions[tenant]:
+            del self._subscriptions[tenant]
+
+    async def _open(self, tenant: UUID, allowed: Counts) -> Counts:
+        """Return what a tenant has everywhere; others are not asked when it is too much here."""
+        own = self._count(tenant)
+        if own.connections > allowed.connections or own.subscriptions > allowed.subscriptions:
+            return own
+        return await self._quotas.with_others(tenant, allowed)
+
+    def _count(self, tenant: UUID) -> Counts:
+        return Counts(len(self._by_tenant.get(tenant, ())), self._subscriptions.get(tenant, 0))
+
+    def _discard(self, connection: Guest, tenant: UUID) -> None:
+        if self.connections.pop(connection.id, None) is None:
+            return
+        self._told.discard(connection.id)
+        for held in connection.subscriptions:
+            held.uncount()
+        others = self._by_tenant[tenant]
+        others.discard(connection)
+        if not others:
+            del self._by_tenant[tenant]
+        self._quotas.gone(tenant)
+        SOCKETS.set(len(self.connections))
+
+    def see_off(self, within_s: float) -> None:
+        """Tell each client when to come back, spread over this time, beginning a little later."""
+        loop = asyncio.get_running_loop()
+        first_s = UNTOLD_SHARE * within_s
+        for connection in self.connections.values():
+            moment_s = random.uniform(first_s, within_s)  # noqa: S311 -- no secret
+            loop.call_later(moment_s, self._dismiss, connection)
+
+    def say_goodbye(self) -> None:
+        """Tell every client when to come back. The server closes the connections."""
+        for connection in list(self.connections.values()):
+            self._dismiss(connection)
+
+    def _dismiss(self, connection: Guest) -> None:
+        if connection.id in self.connections and connection.id not in self._told:
+            self._told.add(connection.id)
+            connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
+
+    async def judge(self) -> None:
+        """Look at the credentials of all connections once."""
+        judged = [
+            (connection, connection.party)
+            for connection in self.connections.values()
+            if connection.is_judged and connection.party is not None
+        ]
+        if not judged:
+            return
+        verdicts = await looked_up(lambda: _verdicts([party for _, party in judged]))
+        for (connection, party), verdict in zip(judged, verdicts, strict=True):
+            if connection.party is party:
+                await connection.judge(verdict)
+
+    async def _keep_judging(self) -> None:
+        while True:
+            await asyncio.sleep(JUDGE_S)
+            try:
+                await self.judge()
+            except Exception:
+                # The database is away: nobody can have been revoked by it, and nothing is written.
+                log.warning("credentials could not be looked at", exc_info=True)
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(frames.HEARTBEAT_S)
+            beat = frames.heartbeat()
+            for connection in self.connections.values():
+                if not connection.busy:
+                    connection.tell(beat)
+
+
+def _uncount_all(starts: Sequence[Start]) -> None:
+    for start in starts:
+        start.held.uncount()
+
+
+async def _let_in(starts: Sequence[Start]) -> None:
+    """Count starts as calls, or raise that there are too many."""
+    calls, party = sum(start.calls for start in starts), starts[0].party
+    if calls:
+        await let_in(party.principal, party.tenant, {}, calls=calls)
+
+
+def _allowed(party: Party) -> Counts:
+    limits = party.tenant.limits
+    return Counts(limits["connections"], limits["subscriptions"])
+
+
+def _verdicts(parties: list[Party]) -> list[Verdict]:
+    """Say for each caller who it is now, or why it is nobody."""
+    with at_most(BELIEVED_S):
+        read_together({party.standing for party in parties})
+        return [_verdict(party) for party in parties]
+
+
+def _verdict(party: Party) -> Verdict:
+    standing: Standing = party.standing
+    try:
+        principal, tenant = stand(standing, party.principal.claims)
+    except ApiError as refused:
+        return None, refused
+    except DatabaseError:
+        raise
+    except Exception:
+        # One caller's credentials must not keep everybody else's from being looked at.
+        log.exception("the credentials of a connection could not be judged")
+        return None, Internal()
+    return Party(principal, tenant, standing), None

@@ -1,0 +1,146 @@
+"""A live query as Server-Sent Events: one HTTP answer that goes on.
+
+Events are the frames of the WebSocket protocol; an event's name is the frame's type, its id the
+resume token. A client that comes back sends the last one as `Last-Event-ID`, as every EventSource
+does by itself. `reset` has an empty id, by which an EventSource forgets the one it had: it could go
+on from there with what it held before, but counts events from 1 again already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+
+from connections.callers import Party
+from connections.connection_registry import ConnectionRegistry, Verdict
+from connections.open_subscription import OpenSubscription
+from connections.outgoing import Sent
+from connections.subscription_kinds import Kind, Subscriber
+from data_plane.http import Body
+from foundation.errors import ApiError, CredentialsExpired, TokenExpired
+from rillbase_native import Value
+
+NAME = "live"
+RETRY_MS = 1_000
+#: The last member of a frame that has one; nothing that a document contains can end a frame so.
+_RESUME = re.compile(rb',"resume":"([A-Za-z0-9_=.-]+)"\}\Z')
+_TYPE = re.compile(rb'\{"type":"([a-zA-Z]+)"')
+_RESET = b"reset"
+
+
+class Stream:
+    """One live query on its way to one client. A guest of the registry, as connections are."""
+
+    def __init__(
+        self,
+        party: Party,
+        registry: ConnectionRegistry,
+        request_id: str,
+        event_id: re.Pattern[bytes] = _RESUME,
+    ) -> None:
+        self.id = secrets.token_hex(8)
+        self.party: Party = party
+        self._registry = registry
+        self._waiting: deque[tuple[bytes, Sent | None]] = deque()
+        self._wake = asyncio.Event()
+        self._over = False
+        self._event_id = event_id
+        self._held = OpenSubscription(NAME, self, request_id, self._finish)
+        self._subscriber = Subscriber(party.principal, party.tenant, self.id, NAME)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its credentials count at the moment."""
+        return not self._over
+
+    @property
+    def busy(self) -> bool:
+        """Whether frames wait, so that a sign of life is none too many."""
+        return len(self._waiting) > 0
+
+    @property
+    def subscriptions(self) -> list[OpenSubscription]:
+        return [self._held]
+
+    async def begin(self, kind: Kind, message: Value) -> None:
+        """Begin the query, or raise why not."""
+        await self._registry.admit(self, self.party)
+        try:
+            await self._registry.count_in(self._held, self.party)
+            opened = kind.open(self._subscriber, message, self._held)
+            self._held.begun(await self._registry.metered(self.party, opened))
+        except BaseException:
+            self.leave()
+            raise
+
+    def put(self, frame: bytes, sent: Sent | None = None) -> None:
+        """Send a frame behind those that wait."""
+        self._waiting.append((frame, sent))
+        self._wake.set()
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame that belongs to no subscription."""
+        self.put(frame)
+        if b'"goodbye"' in frame[:20]:
+            self._finish(self._held)
+
+    def end(self, name: str, error: ApiError) -> bool:
+        """End the query, and with it the answer."""
+        if name != NAME or self._over:
+            return False
+        self._held.end(error)
+        self._finish(self._held)
+        return True
+
+    async def judge(self, verdict: Verdict) -> None:
+        """Go on as what the credentials stand for now."""
+        party, refused = verdict
+        if refused is not None:
+            expired = isinstance(refused, CredentialsExpired)
+            self.end(NAME, TokenExpired() if expired else refused)
+        elif party is not None and self.party != party:
+            self.party = party
+            self._subscriber = Subscriber(party.principal, party.tenant, self.id, NAME)
+            await self._held.judge(self._subscriber)
+
+    async def parts(self, body: Body) -> AsyncIterator[bytes]:
+        """Yield the answer's body until it is over or the client has gone."""
+        watch = asyncio.create_task(body.closed())
+        watch.add_done_callback(lambda _: self._finish(self._held))
+        try:
+            yield b"retry: %d\n\n" % RETRY_MS
+            while True:
+                while self._waiting and not watch.done():
+                    frame, sent = self._waiting.popleft()
+                    yield as_event(frame, self._event_id)
+                    if sent is not None:
+                        sent(len(frame))
+                if self._over:
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            watch.cancel()
+            self.leave()
+
+    def leave(self) -> None:
+        """Give everything back."""
+        self._over = True
+        self._held.close()
+        self._registry.leave(self)
+
+    def _finish(self, _: OpenSubscription) -> None:
+        self._over = True
+        self._wake.set()
+
+
+def as_event(frame: bytes, event_id: re.Pattern[bytes] = _RESUME) -> bytes:
+    """Return a frame as an event. It is JSON on one line, so nothing in it ends the event."""
+    kind, resume = _TYPE.match(frame), event_id.search(frame)
+    name = kind[1] if kind is not None else b"message"
+    token = b"" if name == _RESET else resume[1] if resume is not None else None
+    line = b"id: %b\n" % token if token is not None else b""
+    return b"event: %b\n%bdata: %b\n\n" % (name, line, frame)

@@ -1,0 +1,76 @@
+"""What clients say: one JSON object a message, with a `type` and an `id` of the client's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from data_plane.request_reader import (
+    refusing,
+)
+from foundation.errors import FieldProblem, InvalidBody
+from rillbase_native import Value
+
+MAX_FIRST_BYTES = 8 * 1024
+MAX_BYTES = 32 * 1024 * 1024
+MAX_ID_CHARS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, its members not looked at yet."""
+
+    type: str
+    id: str | None
+    value: Value
+
+    def allow(self, members: Collection[str]) -> None:
+        """Raise `InvalidBody` for members that are not known."""
+        problems = [
+            FieldProblem(f"/{name}", "unknown_field", "This field is not known.")
+            for name in self.value.names()
+            if name not in members and name not in ("type", "id")
+        ]
+        if problems:
+            raise InvalidBody(errors=problems)
+
+    def text(self, member: str) -> str | None:
+        """Return a member that is a string, None where there is none."""
+        found = self.value.get(member)
+        if found is None or found.is_null:
+            return None
+        if found.kind != "string":
+            raise wrong(member, "A string is expected.")
+        return found.text()
+
+    def required_text(self, member: str) -> str:
+        found = self.text(member)
+        if found is None:
+            raise wrong(member, "This field is required.", code="required")
+        return found
+
+    def required_id(self) -> str:
+        if self.id is None:
+            raise wrong("id", "This field is required.", code="required")
+        return self.id
+
+
+def wrong(member: str, detail: str, *, code: str = "invalid") -> InvalidBody:
+    """Return the error for a member of a message."""
+    return InvalidBody(errors=[FieldProblem(f"/{member}", code, detail)])
+
+
+def read(text: bytes) -> Message:
+    """Read a message, or raise `InvalidBody`."""
+    with refusing():
+        value = Value.parse(text)
+    if value.kind != "object":
+        raise InvalidBody("A message is a JSON object.")
+    kind, name = value.get("type"), value.get("id")
+    if kind is None or kind.kind != "string":
+        raise wrong("type", "A message has a type, a string.")
+    if name is None or name.is_null:
+        return Message(kind.text(), None, value)
+    if name.kind != "string" or not 0 < len(name.text()) <= MAX_ID_CHARS:
+        raise wrong("id", f"A string of 1 to {MAX_ID_CHARS} characters.")
+    return Message(kind.text(), name.text(), value)

@@ -1,0 +1,109 @@
+"""A subscription as its connection holds it, from its name's reservation to its last frame."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from connections import frames
+from connections.outgoing import Sent
+from connections.subscription_kinds import Subscriber, Subscription
+from foundation.errors import ApiError
+
+
+class Way(Protocol):
+    """How frames get to the client."""
+
+    def put(self, frame: bytes, sent: Sent | None = None) -> None:
+        """Send a frame behind those that wait; `sent` is told its size once it has left."""
+
+
+class OpenSubscription:
+    """The outlet of one subscription. It may be ended before it has begun."""
+
+    def __init__(
+        self,
+        name: str,
+        way: Way,
+        request_id: str,
+        forget: Callable[[OpenSubscription], None],
+    ) -> None:
+        self.name = name
+        self.id = secrets.token_hex(8)
+        self.begun_at = time.time()
+        #: What is called when it no longer counts against its tenant's quota; None: it does not.
+        self._uncount: Callable[[], None] | None = None
+        self._way = way
+        self._request_id = request_id
+        self._forget = forget
+        self._subscription: Subscription | None = None
+        self._over = False
+        #: Frames and bytes that left before the subscription was there to be told.
+        self._early = (0, 0)
+
+    def counted(self, uncount: Callable[[], None]) -> None:
+        """Learn that it counts against its tenant's quota, until `uncount` is called: once."""
+        self._uncount = uncount
+        if self._over:
+            self.uncount()
+
+    def uncount(self) -> None:
+        """Count no more. A second time does nothing."""
+        uncount, self._uncount = self._uncount, None
+        if uncount is not None:
+            uncount()
+
+    def send(self, frame: bytes) -> None:
+        """Pass a frame of the subscription on."""
+        if not self._over:
+            self._way.put(frame, self._sent)
+
+    def ended(self) -> None:
+        """Give the name free: the subscription has said its last word."""
+        self._over = True
+        self.uncount()
+        self._forget(self)
+
+    def begun(self, subscription: Subscription) -> None:
+        """Learn what stands behind the name."""
+        if self._over:
+            subscription.close()
+            return
+        self._subscription = subscription
+        if self._early[0]:
+            subscription.drained(*self._early)
+
+    def end(self, error: ApiError | None) -> None:
+        """End the subscription and tell the client why; None: because it wished so."""
+        if self._over:
+            return
+        if error is None and self._subscription is not None:
+            self._subscription.unsubscribed()
+        self.close()
+        self._way.put(frames.end(self.name, error, self._request_id))
+
+    def close(self) -> None:
+        """End the subscription without a word."""
+        self._over = True
+        self.uncount()
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Go on as what the caller has become."""
+        if self._subscription is not None:
+            await self._subscription.judge(subscriber)
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """What stands behind the name, if it has begun and not ended."""
+        return self._subscription
+
+    def _sent(self, size_bytes: int) -> None:
+        if self._subscription is not None:
+            self._subscription.drained(1, size_bytes)
+        elif not self._over:
+            self._early = (self._early[0] + 1, self._early[1] + size_bytes)

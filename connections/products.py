@@ -1,0 +1,14 @@
+"""What the products of an installation register with its connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connections.message_calls import MessageCalls
+from connections.subscription_kinds import Kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    kinds: Kinds
+    calls: MessageCalls

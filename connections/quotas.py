@@ -1,0 +1,104 @@
+"""What a tenant has open over all server processes, counted in Valkey.
+
+Each process says how many connections and subscriptions of a tenant it has: when one more is wanted
+(one call, which is refused when there would be too many), soon after some have gone, and every few
+seconds, so that the counts of a process that died run out. Counts are absolute and come over one
+connection in order, so nothing drifts. While Valkey is away each process counts for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from redis.exceptions import RedisError
+
+from foundation import event_server
+from foundation.valkey_functions import ValkeyFunctions, integer, items
+
+log = logging.getLogger(__name__)
+
+LIBRARY = "rillbase_sockets_1"
+SOURCE = Path(__file__).with_name("quota.lua")
+COUNTS_MS = 15_000
+TELL_S = 4.0
+#: Many that go together are told of together.
+SOON_S = 0.02
+
+
+class Counts(NamedTuple):
+    """How many a tenant has."""
+
+    connections: int
+    subscriptions: int
+
+
+class Quotas:
+    """The counts of one process among those of all."""
+
+    def __init__(
+        self, process: str, count: Callable[[UUID], Counts], tenants: Callable[[], Iterable[UUID]]
+    ) -> None:
+        self._process = process
+        self._count = count
+        self._tenants = tenants
+        self._gone: set[UUID] = set()
+        self._telling: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._keeping = asyncio.create_task(self._keep_telling())
+
+    async def stop(self) -> None:
+        """Count no more."""
+        tasks = [task for task in (self._telling, self._keeping) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def with_others(self, tenant: UUID, allowed: Counts) -> Counts:
+        """Return what a tenant has everywhere, with what this process has counted in already."""
+        own = self._count(tenant)
+        try:
+            found = await _functions(tenant).call(
+                "take", self._process, own.connections, own.subscriptions, COUNTS_MS, *allowed
+            )
+            connections, subscriptions = items(found, 2)
+        except RedisError as away:
+            log.debug("others' connections cannot be counted: %s", away)
+            return own
+        return Counts(integer(connections), integer(subscriptions))
+
+    def gone(self, tenant: UUID) -> None:
+        """Learn that a tenant has fewer here."""
+        self._gone.add(tenant)
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell_soon())
+
+    async def _tell_soon(self) -> None:
+        while self._gone:
+            await asyncio.sleep(SOON_S)
+            gone, self._gone = self._gone, set()
+            await self._tell(gone)
+
+    async def _keep_telling(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_S)
+            await self._tell(list(self._tenants()))
+
+    async def _tell(self, tenants: Iterable[UUID]) -> None:
+        try:
+            await asyncio.gather(*(self._tell_of(tenant) for tenant in tenants))
+        except RedisError as away:
+            log.debug("connections are not told: %s", away)
+
+    async def _tell_of(self, tenant: UUID) -> None:
+        await _functions(tenant).call("tell", self._process, *self._count(tenant), COUNTS_MS)
+
+
+def _functions(tenant: UUID) -> ValkeyFunctions:
+    return ValkeyFunctions(event_server.wire(), LIBRARY, SOURCE, f"{{rillbase}}:live:open:{tenant}")

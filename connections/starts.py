@@ -1,0 +1,109 @@
+"""Subscriptions that are about to start, admitted together.
+
+A start counts against its tenant's rate of calls and its quota of subscriptions, which are kept in
+Valkey. Starts of one credential that wait at the same time share these two calls; one that comes
+alone makes them at once. Starts are bulk work: while other tenants are active they wait for the
+budget (foundation/bulk_budget.py), and whatever waits meanwhile is admitted with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from connections.callers import Party
+from connections.open_subscription import OpenSubscription
+from foundation.bulk_budget import BulkBudget
+from foundation.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+#: A client may send thousands at once; those of one batch are opened in the same moment.
+MAX_BATCH = 16
+#: Starts that go on in the same round of the event loop: all connections wait for its end.
+OPENED_AT_ONCE = 2
+
+
+@dataclass(slots=True, eq=False)
+class Start:
+    """A subscription that waits to be admitted."""
+
+    held: OpenSubscription
+    party: Party
+    #: Calls that it counts as: none, if the request that it came with was counted.
+    calls: int
+    verdict: asyncio.Future[None]
+
+
+#: Admits several starts of one credential, or raises why not all of them can be.
+Step = Callable[[Sequence[Start]], Awaitable[None]]
+
+
+class Starts:
+    """The starts of one event loop."""
+
+    def __init__(self, budget: BulkBudget, steps: Sequence[Step]) -> None:
+        self._budget = budget
+        self._steps = steps
+        self._waiting: dict[Hashable, list[Start]] = {}
+        self._pumps: set[asyncio.Task[None]] = set()
+
+    async def admit(self, held: OpenSubscription, party: Party, calls: int) -> None:
+        """Wait until a subscription is admitted, or raise why it is not."""
+        verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        start = Start(held, party, calls, verdict)
+        credential = (party.tenant.id, party.principal.credential_id)
+        if (waiting := self._waiting.get(credential)) is not None:
+            waiting.append(start)
+        else:
+            self._waiting[credential] = [start]
+            pump = asyncio.create_task(self._pump(credential, party.tenant.id))
+            self._pumps.add(pump)
+            pump.add_done_callback(self._pumps.discard)
+        await verdict
+
+    async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
+        """Admit what waits for one credential, until nothing does."""
+        waiting = self._waiting[credential]
+        while waiting:
+            await self._budget.wait(tenant)
+            batch, waiting[:MAX_BATCH] = waiting[:MAX_BATCH], []
+            await self._budget.metered(tenant, self._serve(batch))
+        del self._waiting[credential]
+
+    async def _serve(self, batch: list[Start]) -> None:
+        for step in self._steps:
+            batch = await _passed(batch, step)
+        for number, start in enumerate(batch, 1):
+            if not start.verdict.done():
+                start.verdict.set_result(None)
+            if number % OPENED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+
+async def _passed(batch: list[Start], step: Step) -> list[Start]:
+    """Take starts through a step; return those that passed. If not all can, each goes alone."""
+    batch = [start for start in batch if not start.verdict.done()]
+    if not batch:
+        return []
+    try:
+        await step(batch)
+    except ApiError as refused:
+        if len(batch) > 1:
+            return [passed for start in batch for passed in await _passed([start], step)]
+        _refuse(batch, refused)
+    except Exception as failed:
+        log.exception("subscriptions could not be admitted")
+        _refuse(batch, failed)
+    else:
+        return batch
+    return []
+
+
+def _refuse(batch: Sequence[Start], error: Exception) -> None:
+    """Tell those that still wait: a client may have left while the step ran."""
+    for start in batch:
+        if not start.verdict.done():
+            start.verdict.set_exception(error)

@@ -1,0 +1,97 @@
+"""Tickets: what a browser presents where it can send no header.
+
+A ticket stands for the caller who asked for it, from one origin. For a WebSocket it is good once
+and for half a minute. An EventSource opens its address again whenever the connection breaks, so
+its ticket is good for an hour, and for the one query that it was made for.
+
+Tickets live in Valkey under their hash, sealed, and die with it: the page asks for a new one. What
+is sealed names the caller's credential and does not contain it, so a revoked key's tickets open
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+
+from redis.exceptions import RedisError
+
+from foundation.errors import Forbidden, InvalidCredentials, Unavailable
+from foundation.event_server import wire
+from foundation.json_types import JsonObject
+from foundation.sealing import seal, unseal
+from tenants.credentials.standing import Standing
+from tenants.principals import Kind
+
+PREFIX = "rbl_"
+SOCKET_LIFETIME_S = 30
+STREAM_LIFETIME_S = 3600
+_PURPOSE = "ticket"
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Whom a ticket stands for."""
+
+    standing: Standing
+    #: An end user's claims.
+    claims: JsonObject
+    #: The origin whose pages may present it; empty: programs, which send none.
+    origin: str
+    #: The query that it is good for, as the parameters of its address; None: a WebSocket.
+    query: JsonObject | None = None
+
+    @property
+    def lifetime_s(self) -> int:
+        return SOCKET_LIFETIME_S if self.query is None else STREAM_LIFETIME_S
+
+
+async def issue(ticket: Ticket) -> str:
+    """Keep a ticket and return its text."""
+    text = PREFIX + secrets.token_urlsafe(32)
+    plain = json.dumps(asdict(ticket)).encode()
+    sealed = seal(plain, purpose=_PURPOSE, owner=_name(text))
+    try:
+        await wire().call("SET", _name(text), sealed, "EX", ticket.lifetime_s)
+    except RedisError:
+        raise Unavailable("Tickets cannot be kept now.", headers={"Retry-After": "1"}) from None
+    return text
+
+
+async def take(text: str, origins: Collection[str]) -> Ticket:
+    """Return a WebSocket's ticket, which is then used up, or raise why it opens nothing."""
+    return await _read("GETDEL", text, origins, for_socket=True)
+
+
+async def look_at(text: str, origins: Collection[str]) -> Ticket:
+    """Return an EventSource's ticket, or raise why it opens nothing."""
+    return await _read("GET", text, origins, for_socket=False)
+
+
+async def _read(command: str, text: str, origins: Collection[str], *, for_socket: bool) -> Ticket:
+    try:
+        sealed = await wire().call(command, _name(text))
+    except RedisError:
+        raise Unavailable("Tickets cannot be read now.", headers={"Retry-After": "1"}) from None
+    if not isinstance(sealed, bytes):
+        raise InvalidCredentials("The ticket has been used or has expired.")
+    kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
+    standing = kept["standing"]
+    ticket = Ticket(
+        Standing(**{**standing, "kind": Kind(standing["kind"])}),
+        kept["claims"],
+        kept["origin"],
+        kept["query"],
+    )
+    if (ticket.query is None) is not for_socket:
+        raise InvalidCredentials("The ticket is for another kind of connection.")
+    if ticket.origin not in origins:
+        raise Forbidden("The ticket was made for another origin.")
+    return ticket
+
+
+def _name(text: str) -> str:
+    return "{rillbase}:ticket:" + sha256(text.encode()).hexdigest()

@@ -1,0 +1,180 @@
+"""How a call of the data plane is let in, on the event loop.
+
+The same steps as `tenants.api.base.DataView`: who is it, may its page read the answer, within
+which limits. Credentials that were looked up within the last second decide at once; otherwise a
+thread asks PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar
+
+from django.db import connections
+
+from data_plane.http import Answer, Body, Head, Operation, Router, problem_answer
+from data_plane.http.body import ClientGone
+from data_plane.http.router import Match
+from foundation import company, request_context
+from foundation.api.problems import translate
+from foundation.asgi import App, Receive, Scope, Send
+from foundation.errors import ApiError, Unauthenticated
+from foundation.limits import limiter
+from tenants import cors, error_log, usage
+from tenants.credentials import act_as
+from tenants.credentials.authenticate import authenticate_data_plane
+from tenants.credentials.cache import NotCached, cached_only
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Principal
+from tenants.quotas import refusal_limits, request_limits
+
+T = TypeVar("T")
+
+LOOK_UPS_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class Call:
+    """One call that was let in: who makes it, in which tenant, and what it says."""
+
+    head: Head
+    body: Body
+    principal: Principal
+    tenant: TenantFacts
+    parameters: dict[str, str]
+    #: Headers for the answer that were decided on the way in.
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def require_collection_scope(self, scope: str, collection: str) -> None:
+        """Raise unless the credentials carry `scope` and are not kept from this collection."""
+        self.principal.require_scope(scope)
+        self.principal.require_collection(collection)
+
+
+class DataPlane:
+    """Answers its operations' addresses and passes everything else on."""
+
+    def __init__(self, app: App, operations: Iterable[Operation[Call]]) -> None:
+        self._app = app
+        self.router = Router(operations)
+        self._roots = frozenset(operation.segments[:2] for operation in self.router.operations)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._is_ours(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        head = Head(scope)
+        headers: dict[str, str] = {}
+        try:
+            answer = await self._answer(scope, head, receive, headers)
+        except ClientGone:
+            return
+        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
+            answer = problem_answer(self._noted(translate(raised), scope, head))
+        await answer.send(send, headers, with_body=head.method != "HEAD")
+
+    def _is_ours(self, path: str) -> bool:
+        parts = path.split("/", 3)
+        return tuple(parts[1:3]) in self._roots
+
+    async def _answer(
+        self, scope: Scope, head: Head, receive: Receive, headers: dict[str, str]
+    ) -> Answer:
+        if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
+            return Answer(204, headers=cors.preflight_headers(head))
+        match = self._match(scope, head)
+        principal, tenant = await authenticated(head)
+        headers.update(cors.answer_headers(head, tenant))
+        await let_in(principal, tenant, headers)
+        call = Call(head, Body(head, receive), principal, tenant, match.parameters, headers)
+        return await match.operation.handler(call)
+
+    def _match(self, scope: Scope, head: Head) -> Match[Call]:
+        match = self.router.find(head.method, head.segments)
+        scope["state"]["route"] = match.operation.path
+        scope["state"]["parameters"] = match.parameters
+        return match
+
+    def _noted(self, error: ApiError, scope: Scope, head: Head) -> ApiError:
+        """Have an error kept in the log of the tenant whose call it was, if that is known."""
+        state = scope["state"]
+        place = f"{head.method} {state.get('route', '')}"
+        return error_log.note_refusal(error, place, state.get("parameters"))
+
+
+async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
+    """Return who calls."""
+    principal, tenant = await counted(lambda: authenticate_data_plane(head))
+    if act_as.is_asked(head):
+        principal = await acting(principal, head)
+    request_context.authenticated(principal.actor)
+    request_context.tenant_id.set(str(tenant.id))
+    return principal, tenant
+
+
+async def acting(principal: Principal, head: Head) -> Principal:
+    """Return the end user that an admin's call is made as."""
+    return await looked_up(lambda: act_as.as_end_user(principal, head))
+
+
+async def counted(look_up: Callable[[], T]) -> T:
+    """Look credentials up. Refused ones count against the address that they came from."""
+    try:
+        return await _look_up(look_up)
+    except ApiError as refused:
+        if refused.status == Unauthenticated.status:
+            decision = await limiter().acheck(refusal_limits())
+            if not decision.allowed:
+                raise decision.refusal() from None
+        raise
+
+
+async def _look_up(look_up: Callable[[], T]) -> T:
+    try:
+        with cached_only():
+            return look_up()
+    except NotCached:
+        return await looked_up(look_up)
+
+
+async def looked_up(look_up: Callable[[], T]) -> T:
+    """Look credentials up in a thread, in the caller's context.
+
+    Not one of asyncio's own threads, which are few: some look-ups wait for tenants' servers.
+    """
+    within = copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(
+        _threads(), within, _with_connection, look_up
+    )
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(LOOK_UPS_AT_ONCE, thread_name_prefix="authenticate")
+
+
+def _with_connection(look_up: Callable[[], T]) -> T:
+    try:
+        return look_up()
+    finally:
+        for alias in ("auth", "default"):
+            connections[alias].close()
+
+
+async def let_in(
+    principal: Principal, tenant: TenantFacts, headers: dict[str, str], *, calls: int = 1
+) -> None:
+    """Count calls, or raise that a limit is used up. `headers` get what the caller is told."""
+    company.tenants.seen(tenant.id)
+    decision = await limiter().acheck(
+        request_limits(str(tenant.id), str(principal.credential_id), tenant.limits, calls)
+    )
+    headers.update(decision.headers())
+    if not decision.allowed:
+        raise decision.refusal()
+    usage.count(tenant.id, "requests", calls)

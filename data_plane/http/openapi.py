@@ -1,0 +1,93 @@
+"""Words for the OpenAPI objects of the data plane's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from data_plane.http.operation import Operation
+from foundation.json_types import JsonObject, JsonValue
+from foundation.names import NAME_PATTERN
+
+C = TypeVar("C")
+Hook = Callable[[JsonObject, object, object, object], JsonObject]
+
+EJSON_PARAMETER: JsonObject = {
+    "name": "Rillbase-EJSON",
+    "in": "header",
+    "schema": {"type": "string", "enum": ["relaxed", "canonical"]},
+}
+
+
+#: An array of names of fields.
+FIELD_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
+
+
+def members(properties: JsonObject, *required: str, closed: bool = False) -> JsonObject:
+    """Describe an object. `closed`: other members than these are refused."""
+    found: JsonObject = {"type": "object", "properties": properties}
+    if closed:
+        found["additionalProperties"] = False
+    if required:
+        found["required"] = list(required)
+    return found
+
+
+def parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> JsonObject:
+    return {"name": name, "in": where, "schema": schema, **more}
+
+
+def place_of(kind: str, example: str) -> JsonObject:
+    """Describe the part of a path that says which one of a kind is meant, by its name."""
+    schema: JsonObject = {"type": "string", "pattern": f"^{NAME_PATTERN}$"}
+    return parameter(kind, "path", schema, required=True, example=example)
+
+
+def answers(status: str, schema: JsonObject | None) -> JsonObject:
+    """Describe what a call that succeeds is answered."""
+    answer: JsonObject = {"description": "Done"}
+    if schema is not None:
+        answer["content"] = {"application/json": {"schema": schema}}
+    return {status: answer}
+
+
+def described(
+    name: str,
+    tag: str,
+    summary: str,
+    responses: JsonObject,
+    *,
+    body: Mapping[str, JsonObject] | None = None,
+    parameters: Iterable[JsonObject] = (),
+) -> JsonObject:
+    """Describe a call. `body` has a schema for each media type."""
+    taken: list[JsonValue] = [*parameters, EJSON_PARAMETER]
+    found: JsonObject = {
+        "operationId": name,
+        "tags": [tag],
+        "summary": summary,
+        "parameters": taken,
+        "responses": responses,
+    }
+    if body is not None:
+        content: JsonObject = {kind: {"schema": schema} for kind, schema in body.items()}
+        found["requestBody"] = {"required": True, "content": content}
+    return found
+
+
+def adds(operations: Iterable[Operation[C]]) -> Hook:
+    """Return what adds calls to the generated document. Its signature is the generator's."""
+    calls = tuple(operations)
+
+    def add_to_openapi(
+        result: JsonObject, generator: object, request: object, public: object
+    ) -> JsonObject:
+        paths = result.setdefault("paths", {})
+        if isinstance(paths, dict):
+            for call in calls:
+                place = paths.setdefault(call.path, {})
+                if isinstance(place, dict):
+                    place[call.method.lower()] = call.describes
+        return result
+
+    return add_to_openapi

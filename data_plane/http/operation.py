@@ -1,0 +1,26 @@
+"""One call of the data plane, declared: its address, its handler, its OpenAPI object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from data_plane.http.answer import Answer
+from foundation.json_types import JsonObject
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[C]):
+    """`path` has parameters in braces. `describes` is the operation's OpenAPI object."""
+
+    method: str
+    path: str
+    handler: Callable[[C], Awaitable[Answer]]
+    describes: JsonObject = field(hash=False, compare=False)
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/")[1:])

@@ -1,0 +1,78 @@
+"""Finds the operation at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from data_plane.http.operation import Operation
+from foundation.errors import MethodNotAllowed, NotFound
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Generic[C]):
+    """An operation and the values of its path's parameters."""
+
+    operation: Operation[C]
+    parameters: dict[str, str]
+
+
+class _Place(Generic[C]):
+    """All operations of one path."""
+
+    def __init__(self, pattern: tuple[str, ...]) -> None:
+        self.pattern = pattern
+        self.by_method: dict[str, Operation[C]] = {}
+
+    def parameters(self, segments: Sequence[str]) -> dict[str, str] | None:
+        found = {}
+        for wanted, given in zip(self.pattern, segments, strict=True):
+            if wanted.startswith("{"):
+                name, _, verb = wanted[1:].partition("}")
+                if not given.endswith(verb) or len(given) == len(verb):
+                    return None
+                found[name] = given.removesuffix(verb)
+            elif wanted != given:
+                return None
+        return found
+
+
+class Router(Generic[C]):
+    """Looks an address up segment by segment.
+
+    Fixed segments win over parameters, and parameters with a verb behind them, as in
+    `{upload}:commit`, over those without.
+    """
+
+    def __init__(self, operations: Iterable[Operation[C]]) -> None:
+        self.operations = tuple(operations)
+        places: dict[tuple[str, ...], _Place[C]] = {}
+        for operation in self.operations:
+            pattern = operation.segments
+            place = places.setdefault(pattern, _Place(pattern))
+            place.by_method[operation.method] = operation
+        self._by_length: dict[int, list[_Place[C]]] = {}
+        for pattern, place in sorted(places.items(), key=lambda item: _openness(item[0])):
+            self._by_length.setdefault(len(pattern), []).append(place)
+
+    def find(self, method: str, segments: Sequence[str]) -> Match[C]:
+        """Return the operation, or raise `NotFound` or `MethodNotAllowed`."""
+        for place in self._by_length.get(len(segments), ()):
+            parameters = place.parameters(segments)
+            if parameters is None:
+                continue
+            operation = place.by_method.get("GET" if method == "HEAD" else method)
+            if operation is None:
+                allowed = ", ".join(sorted(place.by_method))
+                raise MethodNotAllowed(
+                    f"{method[:20]} is not allowed here.", headers={"Allow": allowed}
+                )
+            return Match(operation, parameters)
+        raise NotFound("There is nothing at this address.")
+
+
+def _openness(pattern: tuple[str, ...]) -> list[int]:
+    return [segment.startswith("{") + segment.endswith("}") for segment in pattern]

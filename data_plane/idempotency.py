@@ -1,0 +1,105 @@
+"""`Idempotency-Key` on subscribing: the first answer is given again.
+
+The node subscribes first; then the answer is recorded, in one transaction with whatever else the
+subscription leaves in the database. Whoever comes second with a key gets the first one's answer,
+and the subscription that it made itself is read by nobody and ends by its own time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import IntegrityError, connections
+
+from data_plane.calls import Call
+from data_plane.http import Answer
+from foundation.api.idempotency import HEADER, REPLAYED_HEADER, check_form, digest
+from foundation.errors import IdempotencyMismatch
+from foundation.models import IdempotencyRecord
+from foundation.scope import scoped
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A key that a call carries, and the hash of what it asks."""
+
+    key_hash: bytes
+    request_hash: bytes
+    tenant_id: UUID
+    user_id: UUID | None
+
+
+def claim_of(call: Call, body: bytes) -> Claim | None:
+    """Return the key that a call carries."""
+    key = call.head.headers.get(HEADER)
+    if key is None:
+        return None
+    check_form(key)
+    tenant, head = call.tenant.id, call.head
+    return Claim(
+        key_hash=digest(str(tenant), call.principal.actor, head.method, head.path, key),
+        request_hash=digest(head.query_string, body),
+        tenant_id=tenant,
+        user_id=call.principal.user_id,
+    )
+
+
+async def before(claim: Claim | None) -> Answer | None:
+    """Return the answer that was given to the key before."""
+    return None if claim is None else await asyncio.to_thread(_before, claim)
+
+
+async def settle(
+    tenant_id: UUID, claim: Claim | None, answer: Answer, also: Callable[[], None] | None
+) -> Answer:
+    """Record an answer, and do what belongs to it, in one transaction."""
+    if claim is None and also is None:
+        return answer
+    return await asyncio.to_thread(_settle, tenant_id, claim, answer, also)
+
+
+def _before(claim: Claim) -> Answer | None:
+    try:
+        with scoped(tenant_id=claim.tenant_id, user_id=claim.user_id):
+            record = IdempotencyRecord.objects.filter(key_hash=claim.key_hash).first()
+    finally:
+        connections["default"].close()
+    if record is None:
+        return None
+    if bytes(record.request_hash) != claim.request_hash:
+        raise IdempotencyMismatch("The key was used before with another body or other parameters.")
+    return Answer(record.status, bytes(record.body), {REPLAYED_HEADER: "true"})
+
+
+def _settle(
+    tenant_id: UUID, claim: Claim | None, answer: Answer, also: Callable[[], None] | None
+) -> Answer:
+    try:
+        with scoped(tenant_id=tenant_id, user_id=None if claim is None else claim.user_id):
+            if also is not None:
+                also()
+            if claim is not None:
+                _record(claim, answer)
+    except IntegrityError:
+        first = None if claim is None else _before(claim)
+        if first is None:
+            raise
+        return first
+    finally:
+        connections["default"].close()
+    return answer
+
+
+def _record(claim: Claim, answer: Answer) -> None:
+    IdempotencyRecord.objects.create(
+        tenant_id=claim.tenant_id,
+        user_id=claim.user_id,
+        key_hash=claim.key_hash,
+        request_hash=claim.request_hash,
+        status=answer.status,
+        headers={},
+        body=answer.body if isinstance(answer.body, bytes) else b"",
+    )

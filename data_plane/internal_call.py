@@ -1,0 +1,54 @@
+"""A call of the data plane that did not come as HTTP.
+
+A message over a connection or a field of a GraphQL operation stands for a REST call: the same
+handler answers it, with the same scopes, rules, preconditions and idempotency keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from data_plane.calls import Call
+from data_plane.http import Answer, Body, Head
+from foundation.asgi import Message
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Principal
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class InternalCall:
+    """What is asked for, as a REST call."""
+
+    handler: Handler
+    method: str
+    path: str
+    parameters: dict[str, str]
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+
+    async def perform(self, principal: Principal, tenant: TenantFacts) -> bytes:
+        """Do it for a caller who has been let in, and return the answer's body."""
+        answer = await self.handler(self._call(principal, tenant))
+        if not isinstance(answer.body, bytes):
+            raise TypeError("an answer to a message is complete")
+        return answer.body
+
+    def _call(self, principal: Principal, tenant: TenantFacts) -> Call:
+        raw = [(name.lower().encode(), text.encode()) for name, text in self.headers.items()]
+        head = Head(
+            {
+                "method": self.method,
+                "path": self.path,
+                "headers": raw,
+                "query_string": urlencode(self.query).encode(),
+            }
+        )
+        return Call(head, Body(head, self._receive), principal, tenant, self.parameters)
+
+    async def _receive(self) -> Message:
+        return {"type": "http.request", "body": self.body, "more_body": False}

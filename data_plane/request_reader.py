@@ -1,0 +1,97 @@
+"""What calls of the data plane read of a request: strict objects, parameters, forms of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from data_plane.calls import Call
+from foundation.environment import environment
+from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
+from foundation.refusals import as_api_error
+from rillbase_native import JsonError, QueryError, Value
+
+EJSON_HEADER = "Rillbase-EJSON"
+
+
+@contextmanager
+def refusing(prefix: str = "") -> Iterator[None]:
+    """Raise what the native code refuses as an error of the API."""
+    try:
+        yield
+    except QueryError as refused:
+        raise as_api_error(refused, prefix) from None
+    except JsonError as malformed:
+        problem = FieldProblem(malformed.pointer, malformed.code, str(malformed))
+        raise InvalidBody(str(malformed), errors=[problem]) from None
+
+
+async def read_body(call: Call, *media_types: str) -> bytes:
+    call.body.require(*(media_types or ("application/json",)))
+    return await call.body.read(environment().rillbase_body_max_bytes)
+
+
+async def read_object(call: Call, allowed: Collection[str], *media_types: str) -> Value:
+    """Return the body as an object that has no members but these."""
+    return as_object(await read_body(call, *media_types), allowed)
+
+
+def as_object(text: bytes, allowed: Collection[str]) -> Value:
+    with refusing():
+        value = Value.parse(text if text.strip() else b"{}")
+    if value.kind != "object":
+        raise InvalidBody("The body must be a JSON object.")
+    unknown = [name for name in value.names() if name not in allowed]
+    if unknown:
+        raise InvalidBody(
+            errors=[
+                FieldProblem(f"/{name}", "unknown_field", "This field is not known.")
+                for name in unknown
+            ]
+        )
+    return value
+
+
+def required(value: Value, name: str) -> Value:
+    found = value.get(name)
+    if found is None:
+        raise InvalidBody(errors=[FieldProblem(f"/{name}", "required", "This field is required.")])
+    return found
+
+
+def integer(value: Value | None, name: str, *, least: int, most: int, otherwise: int) -> int:
+    """Return a whole number within bounds."""
+    if value is None or value.is_null:
+        return otherwise
+    try:
+        number = value.integer()
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most:
+        detail = f"A whole number from {least} to {most}."
+        raise InvalidBody(errors=[FieldProblem(f"/{name}", "invalid", detail)])
+    return number
+
+
+def parameters(call: Call, *allowed: str) -> dict[str, str]:
+    """Return the query's parameters, if there are no others than these."""
+    for name in call.head.query:
+        if name not in allowed:
+            raise InvalidParameter(
+                errors=[FieldProblem(name, "unknown_parameter", "This parameter is not known.")]
+            )
+    return call.head.query
+
+
+def flag(text: str | None, name: str) -> bool:
+    if text not in (None, "true", "false"):
+        raise InvalidParameter(errors=[FieldProblem(name, "invalid", "true or false.")])
+    return text == "true"
+
+
+def canonical(call: Call) -> bool:
+    """Tell whether the caller wants canonical Extended JSON."""
+    wanted = call.head.headers.get(EJSON_HEADER)
+    if wanted not in (None, "relaxed", "canonical"):
+        raise InvalidParameter(f"{EJSON_HEADER} is relaxed or canonical.")
+    return wanted == "canonical"

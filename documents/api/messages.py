@@ -1,0 +1,123 @@
+"""Writes and queries over a connection: their REST calls' handlers, called without HTTP.
+
+`key` is the document's `_id`, since `id` names the message.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from connections.message_calls import MessageCall, MessageCalls, object_of, with_idempotency_key
+from connections.messages import Message, wrong
+from data_plane.internal_call import Handler, InternalCall
+from data_plane.request_reader import refusing
+from documents.api import documents, queries
+from foundation.api.preconditions import etag
+from rillbase_native import Value, format_id
+
+_WRITE = ("collection", "idempotency_key")
+_CHANGE = (*_WRITE, "key", "if_version")
+
+
+def _insert(message: Message) -> InternalCall:
+    message.allow((*_WRITE, "document"))
+    return _write(message, documents.insert, "POST", body=_member(message, "document"))
+
+
+def _replace(message: Message) -> InternalCall:
+    message.allow((*_CHANGE, "document"))
+    return _write(message, documents.replace, "PUT", body=_member(message, "document"), by_key=True)
+
+
+def _update(message: Message) -> InternalCall:
+    message.allow((*_CHANGE, "update", "patch", "array_filters", "upsert"))
+    merges = message.value.get("patch") is not None
+    found = _write(
+        message,
+        documents.update,
+        "PATCH",
+        body=_member(message, "patch" if merges else "update"),
+        by_key=True,
+    )
+    if merges:
+        found.headers["Content-Type"] = documents.MERGE_PATCH
+    filters, upsert = message.value.get("array_filters"), message.value.get("upsert")
+    if filters is not None:
+        found.query["array_filters"] = filters.ejson(canonical=True).decode()
+    if upsert is not None:
+        found.query["upsert"] = upsert.ejson().decode()
+    return found
+
+
+def _delete(message: Message) -> InternalCall:
+    message.allow(_CHANGE)
+    return _write(message, documents.delete, "DELETE", by_key=True)
+
+
+def _query(message: Message) -> InternalCall:
+    message.allow(("collection", *queries.MEMBERS))
+    collection = message.required_text("collection")
+    body = object_of(message.value, queries.MEMBERS)
+    return InternalCall(
+        queries.query,
+        "POST",
+        f"/v1/collections/{collection}/query",
+        {"collection": collection},
+        body,
+    )
+
+
+def _write(
+    message: Message, handler: Handler, method: str, *, body: bytes = b"", by_key: bool = False
+) -> InternalCall:
+    collection = message.required_text("collection")
+    path, parameters = f"/v1/collections/{collection}/documents", {"collection": collection}
+    if by_key:
+        segment = _segment(message)
+        path, parameters = f"{path}/{segment}", {**parameters, "id": unquote(segment)}
+    call = with_idempotency_key(message, InternalCall(handler, method, path, parameters, body))
+    version = message.value.get("if_version")
+    if version is not None:
+        call.headers["If-Match"] = etag(_integer(version))
+    return call
+
+
+def _segment(message: Message) -> str:
+    key = message.value.get("key")
+    if key is None:
+        raise wrong("key", "This field is required.", code="required")
+    with refusing("/key"):
+        return format_id(key)
+
+
+def _member(message: Message, name: str) -> bytes:
+    found = message.value.get(name)
+    if found is None:
+        raise wrong(name, "This field is required.", code="required")
+    if found.kind != "object":
+        raise wrong(name, "An object is expected.")
+    return found.ejson(canonical=True)
+
+
+def _integer(value: Value) -> int:
+    try:
+        return value.integer()
+    except TypeError:
+        raise wrong("if_version", "A whole number is expected.") from None
+
+
+def _document_key(message: Message) -> bytes | None:
+    """Changes of one document run one after the other."""
+    key = message.value.get("key")
+    if key is None:
+        return None
+    return (message.text("collection") or "").encode() + b"\0" + key.ejson(canonical=True)
+
+
+CALLS: MessageCalls = {
+    "insert": MessageCall(_insert),
+    "replace": MessageCall(_replace, _document_key),
+    "update": MessageCall(_update, _document_key),
+    "delete": MessageCall(_delete, _document_key),
+    "query": MessageCall(_query),
+}

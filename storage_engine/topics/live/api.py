@@ -1,0 +1,117 @@
+"""GET /v1/topics/{topic}/subscriptions/{subscription}/live: what a subscription meets, as it does.
+
+The id of an event is its position, so an EventSource that comes back goes on without a gap.
+"""
+
+from __future__ import annotations
+
+import re
+
+from connections.callers import Party
+from connections.connection_registry import ConnectionRegistry
+from connections.event_stream import Stream
+from data_plane.calls import Call
+from data_plane.http import Answer, Operation
+from data_plane.request_reader import parameters
+from foundation.api.rendering import to_json
+from foundation.errors import FieldProblem, InvalidParameter
+from foundation.json_types import JsonObject, JsonValue
+from foundation.request_context import request_id
+from rillbase_native import Value
+from storage_engine.topics import facts
+from storage_engine.topics.api.operations import SUBSCRIPTION_PARAMETER, TAG, TOPIC_PARAMETER
+from storage_engine.topics.facts import READ
+from storage_engine.topics.live.kind import TopicSubscriptions
+from tenants.credentials.standing import standing_of
+
+ROUTE = "/v1/topics/{topic}/subscriptions/{subscription}/live"
+LAST_EVENT_ID = "Last-Event-ID"
+_POSITION = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
+#: An event's position stands before everything that a publisher has written.
+_EVENT_ID = re.compile(
+    rb'\A\{"type":"event","id":"[^"]*","seq":\d+,"match":"add","position":"([^"]*)"'
+)
+
+
+class TopicStreams:
+    """Answers with what subscriptions meet."""
+
+    def __init__(self, kind: TopicSubscriptions, registry: ConnectionRegistry) -> None:
+        self._kind = kind
+        self._registry = registry
+
+    async def live(self, call: Call) -> Answer:
+        """Answer a caller who has been let in."""
+        given = parameters(call, "after")
+        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        return await self._answer(party, call, given.get("after"))
+
+    async def by_ticket(self, party: Party, call: Call) -> Answer:
+        """Answer who has a ticket, whose query stands in place of the path's parameters."""
+        return await self._answer(party, call, call.parameters.get("after"))
+
+    async def _answer(self, party: Party, call: Call, after: str | None) -> Answer:
+        facts.allow(call.principal, READ)
+        await call.body.read(0)
+        stream = Stream(party, self._registry, request_id.get(), _EVENT_ID)
+        await stream.begin(self._kind, _message(call, after))
+        return Answer(
+            200, stream.parts(call.body), {"Cache-Control": "no-store"}, "text/event-stream"
+        )
+
+
+def _message(call: Call, after: str | None) -> Value:
+    """Return the `subscribe` that an address stands for."""
+    message: JsonObject = {
+        "topic": call.parameters["topic"],
+        "subscription_id": call.parameters["subscription"],
+    }
+    position = call.head.headers.get(LAST_EVENT_ID, after)
+    if position is not None:
+        if not _POSITION.match(position):
+            problem = FieldProblem("after", "invalid", "A position, as events have it.")
+            raise InvalidParameter(errors=[problem])
+        message["after"] = position
+    return Value.parse(to_json(message))
+
+
+_PARAMETERS: list[JsonValue] = [
+    TOPIC_PARAMETER,
+    SUBSCRIPTION_PARAMETER,
+    {
+        "name": "after",
+        "in": "query",
+        "description": "The position behind which to begin; without it, where the subscription "
+        "began. `Last-Event-ID` wins over it.",
+        "schema": {"type": "string"},
+    },
+    {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+]
+_LIVE: JsonObject = {
+    "operationId": "topics_live",
+    "tags": [TAG],
+    "summary": "Follow a subscription by Server-Sent Events",
+    "parameters": _PARAMETERS,
+    "responses": {
+        "200": {
+            "description": "Frames of the WebSocket protocol as events, until the subscription "
+            "ends",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+}
+
+
+def operations(streams: TopicStreams) -> tuple[Operation[Call], ...]:
+    """Return the calls of a process."""
+    return (Operation("GET", ROUTE, streams.live, _LIVE),)
+
+
+def add_to_openapi(
+    result: JsonObject, generator: object, request: object, public: object
+) -> JsonObject:
+    """Add these calls to the generated document. The signature is the generator's."""
+    paths = result.setdefault("paths", {})
+    if isinstance(paths, dict):
+        paths[ROUTE] = {"get": _LIVE}
+    return result

@@ -1,0 +1,84 @@
+"""What subscribers to a topic are told, as JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from data_plane.times import rfc3339
+from foundation.api.rendering import to_json
+from foundation.errors import ApiError
+from storage_engine.node.publication import Publication
+from storage_engine.topics import places, positions, shown
+from storage_engine.topics.facts import TopicFacts
+
+#: Publications in one part of a result.
+PART = 200
+
+
+def results(name: str, topic: TopicFacts, found: Sequence[Publication], resume: str) -> list[bytes]:
+    """Return the frames of what has been published, the last with the token."""
+    parts = [found[start : start + PART] for start in range(0, len(found), PART)] or [found]
+    frames = []
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        items = b",".join(_envelope(topic, publication) for publication in part)
+        tail = {"part": number, "last": last, **({"resume": resume} if last else {})}
+        frames.append(
+            b'{"type":"result","id":%b,"items":[%b],%b' % (to_json(name), items, to_json(tail)[1:])
+        )
+    return frames
+
+
+def ready(name: str, resume: str) -> bytes:
+    return to_json({"type": "ready", "id": name, "resume": resume})
+
+
+def event(name: str, topic: TopicFacts, publication: Publication, seq: int, resume: str) -> bytes:
+    """Return the frame of one publication. Its position stands before what others have written."""
+    head = to_json(
+        {
+            "type": "event",
+            "id": name,
+            "seq": seq,
+            "match": "add",
+            "position": positions.token_of(topic.node_name, publication.position),
+            "key": publication.name,
+            "version": None,
+            **_circumstances(topic, publication),
+        }
+    )
+    document = shown.data(publication, canonical=False)
+    return head[:-1] + b',"document":' + document + b',"resume":' + to_json(resume) + b"}"
+
+
+def reset(name: str, reason: str) -> bytes:
+    return to_json({"type": "reset", "id": name, "reason": reason})
+
+
+def status(name: str, state: str, reason: str) -> bytes:
+    return to_json({"type": "status", "id": name, "state": state, "reason": reason})
+
+
+def end(name: str, error: ApiError | None) -> bytes:
+    problem = None if error is None else error.problem()
+    return to_json({"type": "end", "id": name, "error": problem})
+
+
+def _envelope(topic: TopicFacts, publication: Publication) -> bytes:
+    head = to_json(
+        {
+            "id": publication.name,
+            "version": None,
+            "position": positions.token_of(topic.node_name, publication.position),
+            **_circumstances(topic, publication),
+        }
+    )
+    return head[:-1] + b',"document":' + shown.data(publication, canonical=False) + b"}"
+
+
+def _circumstances(topic: TopicFacts, publication: Publication) -> dict[str, object]:
+    return {
+        "at": rfc3339(publication.at_ms),
+        "expires_at": rfc3339(publication.until_ms),
+        **places.shown(publication.place, topic.kind, id_member="topic_id"),
+    }

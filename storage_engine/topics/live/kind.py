@@ -1,0 +1,265 @@
+"""Subscriptions to topics, as the sockets know them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from dataclasses import dataclass, field
+
+from connections.subscription_kinds import Outlet, Subscriber
+from foundation.api.problems import translate
+from foundation.errors import (
+    ApiError,
+    FieldProblem,
+    InvalidBody,
+    NotFound,
+    SubscriptionEnded,
+)
+from foundation.json_types import JsonObject
+from foundation.names import NAME_PATTERN
+from rillbase_native import Value
+from storage_engine.node.client import PATIENCE_S, client
+from storage_engine.node.feeds import GONE, Following, feeds
+from storage_engine.node.publication import Publication
+from storage_engine.node.refusals import away
+from storage_engine.topics import facts, names, positions, subscribe
+from storage_engine.topics.facts import READ, TopicFacts
+from storage_engine.topics.live import frames
+from storage_engine.topics.live import wanted as wanting
+from storage_engine.topics.live.tokens import Tokens, Told
+from storage_engine.topics.live.wanted import Wanted
+from storage_engine.topics.names import SubscriptionName
+
+#: What may be on its way to a client; the rest waits in the node.
+OUTBOX_FRAMES = 1_000
+OUTBOX_BYTES = 8 * 1024 * 1024
+_NAME = re.compile(rf"{NAME_PATTERN}\Z")
+_SHOWN = ("topic_id", "geo", "from", "to", "filter", "unseen_only", "subscription_id")
+
+
+class TopicSubscriptions:
+    """The kind of subscription that `topic` names."""
+
+    member = "topic"
+
+    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
+        """Begin a subscription, or raise why not."""
+        facts.allow(subscriber.principal, READ)
+        wanted = wanting.read(message)
+        if not _NAME.match(wanted.topic):
+            raise NotFound(f"There is no topic {wanted.topic!r}.")
+        topic = await facts.find(subscriber.tenant.id, wanted.topic)
+        tokens = Tokens(subscriber.tenant.id, subscriber.principal.actor, topic)
+        watched = Watched(topic, message, wanted, outlet, subscriber, tokens)
+        await watched.begin()
+        return watched
+
+
+_ending: set[asyncio.Task[None]] = set()
+
+
+async def _unsubscribe(topic: TopicFacts, name: SubscriptionName) -> None:
+    # If the node is away it ends by its own time.
+    with contextlib.suppress(ApiError):
+        await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
+
+
+@dataclass(slots=True, eq=False)
+class Watched:
+    """One subscription to a topic. It follows the node's own."""
+
+    topic: TopicFacts
+    message: Value
+    wanted: Wanted
+    outlet: Outlet
+    subscriber: Subscriber
+    tokens: Tokens
+    state: str = "starting"
+    #: Events that were sent, those before a resumption included.
+    events: int = 0
+    #: Whether the client has been told `ready`.
+    told_ready: bool = False
+    #: Frames and bytes that have not left for the client.
+    on_the_way: list[int] = field(default_factory=lambda: [0, 0])
+    over: bool = False
+    name: SubscriptionName | None = None
+    following: Following | None = None
+    #: Whether there is such a subscription, while that is not known.
+    found: asyncio.Future[None] | None = None
+    #: Subscribing anew, where the node's subscription had ended.
+    again: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Make the subscription, or go on with one."""
+        if self.wanted.resume is not None:
+            told = self.tokens.read(self.wanted.resume)
+            self.events = told.events
+            self._follow(told.name, told.position)
+        elif self.wanted.existing is not None:
+            name = names.read(self.wanted.existing, self.topic)
+            self._follow(name, self._beginning(name))
+            await self._found()
+        else:
+            await self._subscribe()
+
+    def _beginning(self, name: SubscriptionName) -> int:
+        if self.wanted.after is None:
+            return name.position
+        try:
+            return positions.position_of(self.topic.node_name, self.wanted.after)
+        except positions.UnknownToken:
+            detail = "A position, as the publications of this topic have it."
+            raise InvalidBody(errors=[FieldProblem("/after", "invalid", detail)]) from None
+
+    async def _subscribe(self) -> None:
+        asked = subscribe.read(self.message, self.topic, id_member="topic_id")
+        done = await subscribe.subscribe(self.topic, asked)
+        token = self.tokens.write(Told(done.name, done.name.position, self.events))
+        for frame in frames.results(self._id, self.topic, done.publications, token):
+            self._send(frame)
+        self._follow(done.name, done.name.position)
+
+    async def _found(self) -> None:
+        """Wait until the node has said that there is such a subscription."""
+        self.found = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self.found
+        except BaseException as failed:
+            self.close()
+            if isinstance(failed, TimeoutError):
+                raise away() from None
+            raise
+
+    def _follow(self, name: SubscriptionName, position: int) -> None:
+        self.name = name
+        feed = feeds.of(self.topic.tenant_id)
+        self.following = feed.follow(name.node_name, position, self)
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Go on as what the caller has become."""
+        self.subscriber = subscriber
+        try:
+            facts.allow(subscriber.principal, READ)
+        except ApiError as refused:
+            self._end(refused)
+
+    def close(self) -> None:
+        """Send nothing more. The node's subscription stays, for a client that comes back."""
+        self.over = True
+        if self.following is not None:
+            self.following.close()
+            self.following = None
+
+    def unsubscribed(self) -> None:
+        """End the node's subscription, if this connection has made it."""
+        if self.name is not None and self.wanted.existing is None:
+            ending = asyncio.create_task(_unsubscribe(self.topic, self.name))
+            _ending.add(ending)
+            ending.add_done_callback(_ending.discard)
+
+    def drained(self, frames: int, size_bytes: int) -> None:
+        """Learn how much has left for the client."""
+        self.on_the_way[0] -= frames
+        self.on_the_way[1] -= size_bytes
+        if self.following is not None and self.following.lags and self._has_room(half=True):
+            self.following.go_on()
+
+    def figures(self) -> JsonObject:
+        """Describe the subscription to the tenant's members."""
+        shown: JsonObject = {}
+        for name in _SHOWN:
+            value = self.message.get(name)
+            if value is not None:
+                shown[name] = json.loads(value.ejson())
+        return {
+            "topic": self.topic.name,
+            "query": shown,
+            "query_hash": "" if self.name is None else self.name.public,
+            "state": self.state,
+            "events": self.events,
+            "waiting": max(0, self.on_the_way[0]),
+            "lag_ms": None,
+        }
+
+    def take(self, publication: Publication) -> bool:
+        """Send a publication, unless too much is on its way already."""
+        if self.name is None or not self._has_room():
+            return False
+        self.events += 1
+        token = self.tokens.write(Told(self.name, publication.position, self.events))
+        self._send(frames.event(self._id, self.topic, publication, self.events, token))
+        return True
+
+    def live(self) -> None:
+        """Tell the client that it is told everything from now on."""
+        if self.found is not None and not self.found.done():
+            self.found.set_result(None)
+        if not self.told_ready and self.following is not None and self.name is not None:
+            token = self.tokens.write(Told(self.name, self.following.position, self.events))
+            self._send(frames.ready(self._id, token))
+            self.told_ready = True
+        elif self.state == "stale":
+            self._send(frames.status(self._id, "live", "the storage node is back"))
+        self.state = "live"
+
+    def stale(self) -> None:
+        """Tell the client that something may be late."""
+        self.state = "stale"
+        self._send(frames.status(self._id, "stale", "the storage node is away"))
+
+    def ended(self, reason: str) -> None:
+        """End as the node's subscription has."""
+        match reason:
+            case "expired":
+                self._end(None)
+            case "unsubscribed":
+                self._end(SubscriptionEnded("The subscription has been deleted."))
+            case "topic dropped":
+                self._end(NotFound("The topic has been deleted."))
+            case _ if reason == GONE and self._may_begin_again:
+                self.again = asyncio.create_task(self._begin_again())
+            case _:
+                self._end(NotFound("There is no such subscription, or it has ended."))
+
+    @property
+    def _may_begin_again(self) -> bool:
+        place = self.message.get("topic_id") or self.message.get("geo")
+        return self.wanted.resume is not None and place is not None and self.again is None
+
+    async def _begin_again(self) -> None:
+        """Subscribe anew for a client that comes back too late. It has to be told so."""
+        self._send(frames.reset(self._id, "expired"))
+        self.events, self.told_ready = 0, False
+        try:
+            await self._subscribe()
+        except Exception as failed:  # noqa: BLE001 -- whatever it is, the client is told
+            self._end(translate(failed))
+        if self.over:
+            self.close()
+
+    @property
+    def _id(self) -> str:
+        return self.subscriber.name
+
+    def _has_room(self, *, half: bool = False) -> bool:
+        share = 2 if half else 1
+        frames_waiting, bytes_waiting = self.on_the_way
+        return frames_waiting < OUTBOX_FRAMES // share and bytes_waiting < OUTBOX_BYTES // share
+
+    def _send(self, frame: bytes) -> None:
+        self.on_the_way[0] += 1
+        self.on_the_way[1] += len(frame)
+        self.outlet.send(frame)
+
+    def _end(self, error: ApiError | None) -> None:
+        if self.over:
+            return
+        if self.found is not None and not self.found.done() and error is not None:
+            self.found.set_exception(error)
+            return
+        self.close()
+        self.outlet.send(frames.end(self._id, error))
+        self.outlet.ended()

@@ -1,0 +1,112 @@
+"""Subscriptions that start at the same time are admitted together, and each gets its own answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+from uuid import UUID, uuid4
+
+from connections.callers import Party
+from connections.open_subscription import OpenSubscription
+from connections.starts import MAX_BATCH, Start, Starts
+from foundation.bulk_budget import BulkBudget
+from foundation.company import Company
+from foundation.errors import TooManySubscriptions
+
+
+@dataclass
+class Tenant:
+    id: UUID = field(default_factory=uuid4)
+
+
+@dataclass
+class Principal:
+    credential_id: UUID = field(default_factory=uuid4)
+
+
+@dataclass
+class Caller:
+    """As much of a party as starts look at."""
+
+    tenant: Tenant = field(default_factory=Tenant)
+    principal: Principal = field(default_factory=Principal)
+
+
+class Outbox:
+    """Where frames would go."""
+
+    def put(self, frame: bytes, sent: object = None) -> None:
+        raise AssertionError("nothing is sent before a subscription has started")
+
+
+class Quota:
+    """Admits so many and refuses a batch that would be one too many."""
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self.calls: list[int] = []
+
+    async def take(self, starts: Sequence[Start]) -> None:
+        self.calls.append(len(starts))
+        await asyncio.sleep(0)
+        if len(starts) > self.allowed:
+            raise TooManySubscriptions
+        self.allowed -= len(starts)
+
+
+def held(name: int) -> OpenSubscription:
+    return OpenSubscription(str(name), Outbox(), "request", lambda _: None)
+
+
+async def start_all(starts: Starts, number: int) -> list[BaseException | None]:
+    party = cast("Party", Caller())
+    return await asyncio.gather(
+        *(starts.admit(held(n), party, calls=1) for n in range(number)), return_exceptions=True
+    )
+
+
+async def test_starts_that_wait_at_the_same_time_share_a_call() -> None:
+    quota = Quota(allowed=1_000)
+    assert await start_all(Starts(BulkBudget(Company()), [quota.take]), 100) == [None] * 100
+    assert len(quota.calls) <= 1 + 100 / MAX_BATCH
+
+
+async def test_of_a_batch_that_is_too_much_as_many_start_as_may() -> None:
+    quota = Quota(allowed=37)
+    outcomes = await start_all(Starts(BulkBudget(Company()), [quota.take]), 100)
+    assert outcomes[:37] == [None] * 37
+    assert all(isinstance(outcome, TooManySubscriptions) for outcome in outcomes[37:])
+
+
+async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
+    quota, party = Quota(allowed=1_000), cast("Party", Caller())
+    starts = Starts(BulkBudget(Company()), [quota.take])
+    tasks = [asyncio.create_task(starts.admit(held(n), party, calls=1)) for n in range(40)]
+    await asyncio.sleep(0)
+    for task in tasks[:20]:
+        task.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert outcomes[20:] == [None] * 20
+    assert sum(quota.calls) == 20
+
+
+async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_starting() -> None:
+    asked, party = asyncio.Event(), cast("Party", Caller())
+    answer = asyncio.Event()
+
+    async def refuse_the_first(batch: Sequence[Start]) -> None:
+        if not asked.is_set():
+            asked.set()
+            await answer.wait()
+            raise TooManySubscriptions
+
+    starts = Starts(BulkBudget(Company()), [refuse_the_first])
+    left = asyncio.create_task(starts.admit(held(0), party, calls=1))
+    await asked.wait()
+    left.cancel()
+    await asyncio.gather(left, return_exceptions=True)
+    answer.set()
+    async with asyncio.timeout(5):
+        await starts.admit(held(1), party, calls=1)

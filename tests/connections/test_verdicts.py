@@ -1,0 +1,39 @@
+"""Credentials that cannot be judged end their own connection, and no other is passed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+from django.db import DatabaseError
+
+from connections.callers import Party
+from connections.connection_registry import _verdict
+from foundation.errors import Internal
+
+
+@dataclass
+class Broken:
+    """A caller whose credentials raise when they are looked at."""
+
+    error: Exception
+
+    @property
+    def standing(self) -> object:
+        return object()
+
+    @property
+    def principal(self) -> object:
+        raise self.error
+
+
+def test_an_error_in_one_callers_credentials_is_that_callers_verdict() -> None:
+    party, refused = _verdict(cast("Party", Broken(RuntimeError("a bug"))))
+    assert party is None
+    assert isinstance(refused, Internal)
+
+
+def test_a_database_that_is_away_is_no_verdict() -> None:
+    with pytest.raises(DatabaseError):
+        _verdict(cast("Party", Broken(DatabaseError("away"))))
