@@ -37,6 +37,7 @@ from foundation.asgi import CONNECTION, Message, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
 from rillbase_server.transport.connection_table import Entry
+from rillbase_server.transport.lazy_deflate import LazyDeflate
 from rillbase_server.transport.lingering import Lingering
 from rillbase_server.transport.outlet import Outlet
 from rillbase_server.transport.rates import Progress
@@ -123,6 +124,10 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         transport.set_protocol(self)
         self._has_credentials = any(name.lower() in CREDENTIALS for name in request.headers)
         self._response = self._conn.accept(request)
+        self._conn.extensions = [
+            LazyDeflate(each) if isinstance(each, PerMessageDeflate) else each
+            for each in self._conn.extensions
+        ]
         if self._response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             self._reject(self._response)
             return

@@ -143,8 +143,7 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
         register(server, hanging, algorithms=["ES256"], jwks_url=url)
         calls = [
-            pool.submit(end_user(server, hanging, _token()).get, "/v1/whoami")
-            for _ in range(24)
+            pool.submit(end_user(server, hanging, _token()).get, "/v1/whoami") for _ in range(24)
         ]
         fetching, _ = silent.accept()
         # Those who find no place are answered at once; the others wait for the silent server.
