@@ -12,11 +12,11 @@ from django.db import connections
 from aggregates.definitions.describe import definition_of, for_node
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
-from foundation.believed import Believed
 from foundation.errors import Conflict, Forbidden, NotFound
 from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
+from foundation.ttl_cache import TtlCache
 from storage_engine.node.client import client
 from storage_engine.node.wire import Refused, Reply
 from tenants.principals import Principal
@@ -83,14 +83,14 @@ async def find(tenant_id: UUID, name: str) -> AggregateFacts:
     """Return a tenant's aggregate, or raise `NotFound`."""
     if not _NAME.match(name):
         raise _not_found(name)
-    return await _believed.get((tenant_id, name))
+    return await _cache.get((tenant_id, name))
 
 
 async def _read(key: tuple[UUID, str], _: AggregateFacts | None) -> AggregateFacts:
     return await asyncio.to_thread(_load, *key)
 
 
-_believed = Believed(_read, MAX_AGGREGATES)
+_cache = TtlCache(_read, MAX_AGGREGATES)
 
 
 def _load(tenant_id: UUID, name: str) -> AggregateFacts:

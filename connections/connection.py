@@ -31,7 +31,7 @@ from connections.products import Products
 from connections.subscription_kinds import Subscriber
 from connections.write_order import InOrder
 from data_plane.calls import let_in
-from foundation import company
+from foundation import contention
 from foundation.api.problems import translate
 from foundation.asgi import Claim, Receive, Send, text_of
 from foundation.errors import (
@@ -45,7 +45,7 @@ from foundation.errors import (
     TooManySubscriptions,
     Unauthenticated,
 )
-from foundation.slices import Slices
+from foundation.event_loop_budget import EventLoopBudget
 from tenants import error_log
 
 if TYPE_CHECKING:
@@ -172,14 +172,14 @@ class Connection:
         await self._registry.admit(self, party)
         self.party, self.state = party, State.OPEN
         self.tell(frames.welcome(self.id))
-        slices = Slices()
+        budget = EventLoopBudget()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
             await self._take(text)
             # It may be large, and the client may take its time to send another one.
             del text
             await self._rest()
             await self._outgoing.room()
-            await slices.breathe()
+            await budget.yield_if_spent()
 
     async def _greeted(self) -> Party | None:
         """Return who it is; None: the client has gone before it said so."""
@@ -199,7 +199,7 @@ class Connection:
 
     async def _deliver(self, frame: bytes) -> None:
         if self.party is not None:
-            company.tenants.seen(self.party.tenant.id)
+            contention.tenants.record(self.party.tenant.id)
         await self._send({"type": "websocket.send", "text": frame.decode()})
 
     async def _next(self, max_bytes: int) -> bytes | None:
@@ -377,11 +377,11 @@ class Connection:
     async def _let_go(self) -> None:
         """Close all subscriptions without a word, some at a time: there may be very many."""
         held, self._held = list(self._held.values()), {}
-        slices = Slices()
+        budget = EventLoopBudget()
         try:
             while held:
                 held.pop().close()
-                await slices.breathe()
+                await budget.yield_if_spent()
         finally:
             for each in held:
                 each.close()

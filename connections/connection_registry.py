@@ -24,7 +24,7 @@ from connections.penalty_delay import PenaltyDelay
 from connections.quotas import Counts, Quotas
 from connections.starts import Start, Starts
 from data_plane.calls import let_in, looked_up
-from foundation import bulk_budget, company
+from foundation import bulk_budget, contention
 from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
 from tenants.credentials.cache import at_most
@@ -83,7 +83,7 @@ class ConnectionRegistry:
         self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
-        self.penalty_delay = PenaltyDelay(company.tenants)
+        self.penalty_delay = PenaltyDelay(contention.tenants)
         self._starts = Starts(bulk_budget.tenants, (_let_in, self._count_in))
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))

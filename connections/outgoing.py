@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from foundation.slices import Slices
+from foundation.event_loop_budget import EventLoopBudget
 
 #: Beyond this a client is asked for nothing more until it has taken some.
 MAX_WAITING_BYTES = 4 * 1024 * 1024
@@ -62,7 +62,7 @@ class Outgoing:
                 await self._wake.wait()
 
     async def _empty(self, deliver: Deliver) -> None:
-        slices = Slices()
+        budget = EventLoopBudget()
         while self._queue:
             frame, sent = self._queue.popleft()
             await deliver(frame)
@@ -70,4 +70,4 @@ class Outgoing:
             self._taken.set()
             if sent is not None:
                 sent(len(frame))
-            await slices.breathe()
+            await budget.yield_if_spent()

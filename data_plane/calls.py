@@ -20,7 +20,7 @@ from django.db import connections
 from data_plane.http import Answer, Body, Head, Operation, Router, problem_answer
 from data_plane.http.body import ClientGone
 from data_plane.http.router import Match
-from foundation import company, request_context
+from foundation import contention, request_context
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import ApiError, Unauthenticated
@@ -170,7 +170,7 @@ async def let_in(
     principal: Principal, tenant: TenantFacts, headers: dict[str, str], *, calls: int = 1
 ) -> None:
     """Count calls, or raise that a limit is used up. `headers` get what the caller is told."""
-    company.tenants.seen(tenant.id)
+    contention.tenants.record(tenant.id)
     decision = await limiter().acheck(
         request_limits(str(tenant.id), str(principal.credential_id), tenant.limits, calls)
     )

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 from foundation.errors import BodyTooLarge, InvalidBody, UnsupportedMediaType
-from foundation.slices import Slices
+from foundation.event_loop_budget import EventLoopBudget
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
@@ -23,14 +23,14 @@ async def decoded(
     A few compressed bytes can keep a decoder busy for long, so other requests get the event loop
     between the steps.
     """
-    total, slices = 0, Slices()
+    total, budget = 0, EventLoopBudget()
     async for part in _plain(parts, encoding):
         total += len(part)
         if total > max_bytes:
             raise BodyTooLarge(f"At most {max_bytes} bytes are accepted, decompressed.")
         if part:
             yield part
-        await slices.breathe()
+        await budget.yield_if_spent()
 
 
 async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
@@ -80,15 +80,15 @@ class _Gunzip:
 
 async def lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Yield lines without their ends. The last one may lack its end."""
-    kept, slices = bytearray(), Slices()
+    kept, budget = bytearray(), EventLoopBudget()
     async for part in parts:
         kept += part
         if b"\n" in part:
             *complete, rest = kept.split(b"\n")
             for line in complete:
                 yield bytes(_checked(line))
-                if slices.is_over:
-                    await slices.breathe()
+                if budget.is_spent:
+                    await budget.yield_if_spent()
             kept = bytearray(rest)
         _checked(kept)
     if kept:

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Generic, TypeVar
 
-from foundation import company
-from foundation.company import Company
+from foundation import contention
+from foundation.contention import Contention
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class BulkBudget:
 
     def __init__(
         self,
-        contention: Company,
+        contention: Contention,
         monotonic_s: Callable[[], float] = time.monotonic,
         cpu_s: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -60,7 +60,7 @@ class BulkBudget:
 
     def wait_s(self, tenant: Hashable) -> float:
         """Return for how long a tenant's bulk work has to wait now."""
-        if not self.contention.is_shared:
+        if not self.contention.is_contended:
             return 0.0
         left_s = self._paid_s.get(tenant, 0.0) - self._monotonic_s()
         return left_s if left_s > TOLERANCE_S else 0.0
@@ -117,4 +117,4 @@ def _throwing(work: Coroutine[object, None, T], thrown: BaseException) -> Callab
 
 
 #: Of all tenants, on this process's event loop.
-tenants = BulkBudget(company.tenants)
+tenants = BulkBudget(contention.tenants)

@@ -45,21 +45,21 @@ class Turns:
             taken.append(self._room)
             loop = asyncio.get_running_loop()
             began_s = loop.time()
-            self._budget.contention.seen(whose)
+            self._budget.contention.record(whose)
             try:
                 yield
             finally:
                 took_s = loop.time() - began_s
                 # Whoever worked for long was not seen meanwhile.
-                self._budget.contention.seen(whose)
+                self._budget.contention.record(whose)
         finally:
             self._free(taken, took_s)
 
     def _limit(self, alone: int, shared: int) -> Callable[[], int]:
-        return lambda: shared if self._budget.contention.is_shared else alone
+        return lambda: shared if self._budget.contention.is_contended else alone
 
     def _free(self, taken: list[_Places], took_s: float) -> None:
-        rest_s = self._rests * took_s if self._budget.contention.is_shared else 0.0
+        rest_s = self._rests * took_s if self._budget.contention.is_contended else 0.0
         for places in taken:
             if rest_s > 0:
                 asyncio.get_running_loop().call_later(rest_s, places.free)

@@ -10,10 +10,10 @@ from analytics.api.reading import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
 from analytics.media_types import ARROW
 from analytics.query.asked import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
-from analytics.query.elsewhere import Elsewhere
 from analytics.query.files import Plan
 from analytics.query.literals import plain
 from analytics.query.plan import plan
+from analytics.query.remote_scan import RemoteScan
 from analytics.query.run import Answered, prepare, run
 from data_plane.calls import Call
 from data_plane.http import Answer, json_answer
@@ -37,7 +37,7 @@ async def query(call: Call) -> Answer:
     if as_arrow:
         return Answer(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
     rows = await in_thread(lambda: _rows(answered.rows))
-    return json_answer({"rows": rows, **_told(answered)})
+    return json_answer({"rows": rows, **_describe(answered)})
 
 
 async def _answered(call: Call, dataset: DatasetFacts, body: JsonObject, asked: Query) -> Answered:
@@ -58,18 +58,18 @@ async def _answered(call: Call, dataset: DatasetFacts, body: JsonObject, asked: 
 
 def _begun(
     dataset: DatasetFacts, body: JsonObject, asked: Query, files: Plan
-) -> Callable[[], Answered | Elsewhere]:
-    """Return what answers a query, or finds that it is to be answered elsewhere."""
+) -> Callable[[], Answered | RemoteScan]:
+    """Return a function that answers the query, or returns a scan for workers if it is large."""
 
-    def begin() -> Answered | Elsewhere:
+    def begin() -> Answered | RemoteScan:
         prepared = prepare(asked, files)
-        elsewhere = Elsewhere(dataset, body, asked, files, prepared)
-        return elsewhere if elsewhere.is_large else run(asked, files, prepared)
+        scan = RemoteScan(dataset, body, asked, files, prepared)
+        return scan if scan.is_large else run(asked, files, prepared)
 
     return begin
 
 
-def _told(answered: Answered) -> JsonObject:
+def _describe(answered: Answered) -> JsonObject:
     return {
         "state": answered.state,
         "freshness_s": answered.freshness_s,
@@ -88,8 +88,10 @@ def _rows(rows: pa.Table) -> list[JsonObject]:
 
 def _stream(answered: Answered) -> bytes:
     """Return rows as an Arrow stream, with what goes beside them in its schema's metadata."""
-    told = {f"rillbase.{name}".encode(): to_json(value) for name, value in _told(answered).items()}
-    rows = answered.rows.replace_schema_metadata(told)
+    metadata = {
+        f"rillbase.{name}".encode(): to_json(value) for name, value in _describe(answered).items()
+    }
+    rows = answered.rows.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

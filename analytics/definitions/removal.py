@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connections
 
-from analytics.alone import alone
+from analytics.catalogue_lock import catalogue_lock
 from analytics.models import Dataset
 from analytics.places import folder_of, namespace_of, root
 from foundation.tasks import task
@@ -32,7 +32,7 @@ def remove(*, dataset: str) -> None:
 
 def remove_files(dataset_id: UUID) -> None:
     """Remove a dataset's tables from the catalogue, and its folder."""
-    with alone(dataset_id), connections[ALIAS].cursor() as cursor:
+    with catalogue_lock(dataset_id), connections[ALIAS].cursor() as cursor:
         for table, column in (
             ("iceberg_tables", "table_namespace"),
             ("iceberg_namespace_properties", "namespace"),

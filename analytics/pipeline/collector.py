@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from analytics.alone import alone
+from analytics.catalogue_lock import catalogue_lock
 from analytics.models import Dataset, Run, StoredFile, Upload
 from analytics.pipeline.catalogue import Authority
 from analytics.pipeline.ledger import ALIAS
@@ -90,7 +90,7 @@ def _forget_states(authority: Authority, row: Dataset, before: datetime.datetime
     """Let runs go that were replaced long ago, those of the authority with their tags."""
     runs = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
     for run in runs.filter(stage=Run.Stage.AUTHORITY):
-        with alone(row.pk):
+        with catalogue_lock(row.pk):
             authority.forget(run.last, run.snapshots)
             run.delete(using=ALIAS)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from uuid import UUID
 
-from analytics.alone import alone
+from analytics.catalogue_lock import catalogue_lock
 from analytics.models import Run, StoredFile
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, Change
@@ -117,7 +117,7 @@ def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: W
             added += made
             replaced += gone
     before = standing.authority.snapshots if standing.authority is not None else {}
-    with alone(standing.id):
+    with catalogue_lock(standing.id):
         ledger.check(standing)
         snapshots = authority.change(changes, before)
         ended = Ended(wanted, added, [file.pk for file in replaced], snapshots)
@@ -128,7 +128,7 @@ def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: W
 
 def tag(authority: Authority, run: Run) -> None:
     """Let the snapshots of a state that was committed carry its tag."""
-    with alone(run.dataset_id):
+    with catalogue_lock(run.dataset_id):
         authority.tag(run.last, run.snapshots)
         ledger.note_tagged(run.pk)
 

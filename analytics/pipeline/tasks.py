@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from analytics.declared import ID, KEY
 from analytics.pipeline.blocks import blocks
 from analytics.pipeline.changes import Changes
-from analytics.query import told
+from analytics.query import scan_task
 from analytics.rows.durable import written
 from analytics.rows.ids import Known, assign, read_ids, read_keys, translated, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
@@ -92,8 +92,8 @@ class Done:
 def run_task(text: str) -> str:
     """Do a task. For workers."""
     given = json.loads(text)
-    if given["kind"] == told.KIND:
-        return json.dumps(told.do(given))
+    if given["kind"] == scan_task.KIND:
+        return json.dumps(scan_task.run_task(given))
     task = Task(**given)
     return json.dumps(asdict(_KINDS[task.kind](task)))
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from documents.store.database import pool, scope
-from foundation.believed import Believed
 from foundation.environment import environment
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
+from foundation.ttl_cache import TtlCache
 from rillbase_native import Definition, Rule, Value
 
 MAX_COLLECTIONS = 10_000
@@ -67,7 +67,7 @@ class CollectionFacts:
 
 async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
     """Return a tenant's collection, or raise `NotFound`. `fresh`: whatever is known already."""
-    return await _believed.get((tenant_id, name), fresh=fresh)
+    return await _cache.get((tenant_id, name), fresh=fresh)
 
 
 async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> CollectionFacts:
@@ -103,7 +103,7 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
     )
 
 
-_believed = Believed(_load, MAX_COLLECTIONS)
+_cache = TtlCache(_load, MAX_COLLECTIONS)
 
 
 def _index(rows: Result, number: int) -> IndexFacts:

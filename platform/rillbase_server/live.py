@@ -21,14 +21,14 @@ from foundation.environment import environment
 from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
 from realtime.clusters import grids
+from realtime.delivery_trace import exchange
+from realtime.delivery_trace.answering import Answers
 from realtime.hub.documents import DocumentQueries
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
 from realtime.hub.wishes import Wishes
 from realtime.subscriptions import reading
 from realtime.subscriptions.records import Records
-from realtime.why import exchange
-from realtime.why.answering import Answers
 from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
 from storage_engine.topics.api import messages as topic_messages

@@ -9,8 +9,8 @@ from aggregates.urls import control_plane as aggregates_control_plane
 from analytics.urls import control_plane as analytics_control_plane
 from documents.urls import control_plane as documents_control_plane
 from realtime.clusters.views import urlpatterns as cluster
+from realtime.delivery_trace.views import urlpatterns as why
 from realtime.subscriptions.views import urlpatterns as subscriptions
-from realtime.why.views import urlpatterns as why
 from rillbase_server import console, pages
 from rillbase_server.staff.site import site
 from sources.urls import control_plane as sources_control_plane

@@ -18,7 +18,7 @@ from connections.subscription_kinds import Outlet
 from documents.outbox.clock import ValkeyClock
 from foundation import event_server
 from foundation.environment import environment
-from foundation.slices import Slices
+from foundation.event_loop_budget import EventLoopBudget
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
 from realtime.grid.layout import Grid
@@ -171,8 +171,8 @@ class Running:
             self.spawn(self._served(self._wishes.popleft()))
 
     def _hand_out(self) -> None:
-        slices = Slices()
-        while not slices.is_over and (frames := self.hub.poll(FRAMES_AT_ONCE)):
+        budget = EventLoopBudget()
+        while not budget.is_spent and (frames := self.hub.poll(FRAMES_AT_ONCE)):
             for subscription, frame, is_last in frames:
                 attached = self.attached.get(subscription)
                 if attached is None:

@@ -15,7 +15,7 @@ from documents.store import facts
 from documents.store.facts import CollectionFacts
 from documents.store.lookups import Side
 from documents.store.queries import native
-from foundation.slices import Slices
+from foundation.event_loop_budget import EventLoopBudget
 from realtime.events.layer import Ends, GridLayer, query_partition
 from realtime.grid.layout import Grid
 from realtime.registration.reading import Extent, Row, Rows, read_all
@@ -81,11 +81,11 @@ async def register_all(
     partition = query_partition(queries[0].hash, grid.query_partitions)
     ends = await layer.ends(grid.write_partitions, partition)
     read = await _rows(queries, source)
-    slices, requests = Slices(), []
+    budget, requests = EventLoopBudget(), []
     for query, rows in zip(queries, read, strict=False):
         request = _request(query, ends, rows, renewal=renewal)
         requests.append((query.hash, query.definition(), request))
-        await slices.breathe()
+        await budget.yield_if_spent()
     registered = await layer.register_all(partition, hub, ends.life, requests)
     return [
         Registration(
@@ -109,10 +109,10 @@ def _shown(query: LiveQuery, read: Rows) -> list[Row]:
 
 async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
     # The rule is part of a query's filter already.
-    slices, wanted = Slices(), []
+    budget, wanted = EventLoopBudget(), []
     for query in queries:
         wanted.append((query.filter(), await _extent(query, source)))
-        await slices.breathe()
+        await budget.yield_if_spent()
     read = await read_all(source.tenant_id, source.collection, wanted)
     for query, rows in zip(queries, read, strict=False):
         compare(rows.collection, query.collection, query.rules_version)

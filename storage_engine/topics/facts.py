@@ -8,10 +8,10 @@ from uuid import UUID
 
 from django.db import connections
 
-from foundation.believed import Believed
 from foundation.errors import Forbidden, NotFound
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
+from foundation.ttl_cache import TtlCache
 from storage_engine.models import Topic
 from storage_engine.node.client import client
 from storage_engine.node.refusals import as_api_error
@@ -70,14 +70,14 @@ def allow(principal: Principal, scope: str) -> None:
 
 async def find(tenant_id: UUID, name: str) -> TopicFacts:
     """Return a tenant's topic, or raise `NotFound`."""
-    return await _believed.get((tenant_id, name))
+    return await _cache.get((tenant_id, name))
 
 
 async def _read(key: tuple[UUID, str], _: TopicFacts | None) -> TopicFacts:
     return await asyncio.to_thread(_load, *key)
 
 
-_believed = Believed(_read, MAX_TOPICS)
+_cache = TtlCache(_read, MAX_TOPICS)
 
 
 def _load(tenant_id: UUID, name: str) -> TopicFacts:

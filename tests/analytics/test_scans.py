@@ -209,7 +209,7 @@ def test_a_sum_that_does_not_fit_is_refused_in_pieces_too(
 def test_nobody_waits_for_ever_for_a_pipeline_that_is_not_there(
     shop: Made, in_pieces: pytest.MonkeyPatch
 ) -> None:
-    in_pieces.setattr("analytics.query.elsewhere.DEADLINE_S", 0.2)
+    in_pieces.setattr("analytics.query.remote_scan.DEADLINE_S", 0.2)
     shop.insert("orders", {"id": 1})
     with nobody_leading():
         answer = shop.caller.post(f"{shop.path}/query", {"table": "orders"})

@@ -12,7 +12,7 @@ from connections.callers import Party
 from connections.open_subscription import OpenSubscription
 from connections.starts import MAX_BATCH, Start, Starts
 from foundation.bulk_budget import BulkBudget
-from foundation.company import Company
+from foundation.contention import Contention
 from foundation.errors import TooManySubscriptions
 
 
@@ -69,20 +69,20 @@ async def start_all(starts: Starts, number: int) -> list[BaseException | None]:
 
 async def test_starts_that_wait_at_the_same_time_share_a_call() -> None:
     quota = Quota(allowed=1_000)
-    assert await start_all(Starts(BulkBudget(Company()), [quota.take]), 100) == [None] * 100
+    assert await start_all(Starts(BulkBudget(Contention()), [quota.take]), 100) == [None] * 100
     assert len(quota.calls) <= 1 + 100 / MAX_BATCH
 
 
 async def test_of_a_batch_that_is_too_much_as_many_start_as_may() -> None:
     quota = Quota(allowed=37)
-    outcomes = await start_all(Starts(BulkBudget(Company()), [quota.take]), 100)
+    outcomes = await start_all(Starts(BulkBudget(Contention()), [quota.take]), 100)
     assert outcomes[:37] == [None] * 37
     assert all(isinstance(outcome, TooManySubscriptions) for outcome in outcomes[37:])
 
 
 async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
     quota, party = Quota(allowed=1_000), cast("Party", Caller())
-    starts = Starts(BulkBudget(Company()), [quota.take])
+    starts = Starts(BulkBudget(Contention()), [quota.take])
     tasks = [asyncio.create_task(starts.admit(held(n), party, calls=1)) for n in range(40)]
     await asyncio.sleep(0)
     for task in tasks[:20]:
@@ -102,7 +102,7 @@ async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_
             await answer.wait()
             raise TooManySubscriptions
 
-    starts = Starts(BulkBudget(Company()), [refuse_the_first])
+    starts = Starts(BulkBudget(Contention()), [refuse_the_first])
     left = asyncio.create_task(starts.admit(held(0), party, calls=1))
     await asked.wait()
     left.cancel()

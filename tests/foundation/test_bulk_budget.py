@@ -14,7 +14,7 @@ from foundation.bulk_budget import (
     TOLERANCE_S,
     BulkBudget,
 )
-from foundation.company import Company
+from foundation.contention import Contention
 
 
 @dataclass
@@ -25,16 +25,16 @@ class Clock:
         return self.now_s
 
 
-class Shared(Company):
+class Shared(Contention):
     """Somebody else is always there."""
 
     @property
-    def is_shared(self) -> bool:
+    def is_contended(self) -> bool:
         return True
 
 
 def test_a_tenant_that_is_alone_never_waits() -> None:
-    budget = BulkBudget(Company())
+    budget = BulkBudget(Contention())
     budget.charge("a", 1.0)
     assert budget.wait_s("a") == 0
 
@@ -102,7 +102,7 @@ async def test_work_is_charged_with_its_own_steps_and_not_with_what_it_waits_for
 
 
 async def test_metered_work_raises_what_it_raises_and_can_be_cancelled() -> None:
-    budget, cleaned = BulkBudget(Company()), list[str]()
+    budget, cleaned = BulkBudget(Contention()), list[str]()
 
     async def fails() -> None:
         await asyncio.sleep(0)

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass
 
 from foundation.bulk_budget import BulkBudget
-from foundation.company import LATELY_S, Company
-from foundation.slices import SLICE_S, Slices
+from foundation.contention import WINDOW_S, Contention
+from foundation.event_loop_budget import BUDGET_S, EventLoopBudget
 from foundation.turns import Turns
 from tests.waiting import until
 
@@ -20,41 +20,41 @@ class Clock:
         return self.now_s
 
 
-class Shared(Company):
+class Shared(Contention):
     """Somebody else is always there."""
 
     @property
-    def is_shared(self) -> bool:
+    def is_contended(self) -> bool:
         return True
 
 
-def test_whoever_is_served_alone_has_no_company() -> None:
-    company = Company(Clock())
+def test_one_active_tenant_is_no_contention() -> None:
+    contention = Contention(Clock())
     for _ in range(3):
-        company.seen("a")
-    assert not company.is_shared
+        contention.record("a")
+    assert not contention.is_contended
 
 
-def test_two_who_are_served_in_turns_are_in_company_until_one_has_gone() -> None:
+def test_two_active_tenants_contend_until_one_is_idle_for_the_window() -> None:
     clock = Clock()
-    company = Company(clock)
-    company.seen("a")
-    company.seen("b")
-    assert company.is_shared
-    clock.now_s += LATELY_S
-    company.seen("b")
-    assert not company.is_shared
+    contention = Contention(clock)
+    contention.record("a")
+    contention.record("b")
+    assert contention.is_contended
+    clock.now_s += WINDOW_S
+    contention.record("b")
+    assert not contention.is_contended
 
 
-async def test_long_work_lets_others_have_their_turn_between_its_slices() -> None:
+async def test_long_work_yields_whenever_its_budget_is_spent() -> None:
     clock = Clock()
-    slices, order = Slices(clock), list[str]()
+    budget, order = EventLoopBudget(clock), list[str]()
 
     async def work() -> None:
         for number in range(4):
             order.append(f"work {number}")
-            clock.now_s += 0.6 * SLICE_S
-            await slices.breathe()
+            clock.now_s += 0.6 * BUDGET_S
+            await budget.yield_if_spent()
 
     async def other() -> None:
         order.append("other")
@@ -64,7 +64,7 @@ async def test_long_work_lets_others_have_their_turn_between_its_slices() -> Non
 
 
 async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
-    turns, on = Turns(4, 2, BulkBudget(Company())), asyncio.Event()
+    turns, on = Turns(4, 2, BulkBudget(Contention())), asyncio.Event()
     having: list[str] = []
 
     async def have(whose: str) -> None:
@@ -82,7 +82,7 @@ async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
     assert having.count("greedy") == 100
 
 
-async def test_in_company_a_place_rests_after_a_turn_and_others_have_theirs() -> None:
+async def test_under_contention_a_place_rests_after_a_turn_and_others_have_theirs() -> None:
     turns = Turns(1, 1, BulkBudget(Shared()), rests=3.0)
     order: list[str] = []
 
@@ -95,7 +95,7 @@ async def test_in_company_a_place_rests_after_a_turn_and_others_have_theirs() ->
     assert order == ["greedy", "modest", "greedy"]
 
 
-async def test_in_company_a_long_turn_leaves_room_for_somebody_else() -> None:
+async def test_under_contention_a_long_turn_leaves_room_for_somebody_else() -> None:
     turns, on = Turns(2, 1, BulkBudget(Shared())), asyncio.Event()
     having: list[str] = []
 
@@ -112,7 +112,7 @@ async def test_in_company_a_long_turn_leaves_room_for_somebody_else() -> None:
 
 
 async def test_a_turn_that_is_given_up_while_waiting_is_lost_to_nobody() -> None:
-    turns, on = Turns(1, 1, BulkBudget(Company())), asyncio.Event()
+    turns, on = Turns(1, 1, BulkBudget(Contention())), asyncio.Event()
 
     async def have() -> None:
         async with turns.turn("a"):

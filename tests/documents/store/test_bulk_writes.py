@@ -10,7 +10,7 @@ from documents.models import Collection
 from documents.store import database
 from documents.store.write import Write
 from documents.store.writer import BULK_OPERATIONS, Writer
-from foundation import company
+from foundation import contention
 from foundation.postgres.session import Step
 from foundation.scope import scoped
 from rillbase_native import Operation, Operations, Outcomes, Value
@@ -40,8 +40,8 @@ def most_at_once(made: MadeTenant, operations: int) -> int:
         return []
 
     def serve_two_tenants() -> None:
-        company.tenants.seen("another tenant")
-        company.tenants.seen(made.tenant.id)
+        contention.tenants.record("another tenant")
+        contention.tenants.record(made.tenant.id)
 
     async def write(writer: Writer) -> None:
         nonlocal under_way

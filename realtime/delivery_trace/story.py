@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Literal, cast
 
 from foundation.json_types import JsonObject, JsonValue
-from realtime.why import wording
-from realtime.why.evidence import Clause, Evidence
+from realtime.delivery_trace import wording
+from realtime.delivery_trace.evidence import Clause, Evidence
 
 State = Literal["passed", "stopped", "waiting", "unknown"]
 

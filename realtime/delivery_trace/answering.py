@@ -17,12 +17,12 @@ from foundation.environment import environment
 from foundation.errors import ApiError, NotFound, NotTraceable, Unavailable
 from foundation.json_types import JsonObject
 from foundation.valkey_wire import ValkeyWire
+from realtime.delivery_trace import evidence, story, subjects
+from realtime.delivery_trace.evidence import Subject
+from realtime.delivery_trace.exchange import LIFETIME_S, answers, answers_here, questions
+from realtime.delivery_trace.question import Hypothesis, Question
 from realtime.hub.documents import Watched
 from realtime.registration import wanted as wanting
-from realtime.why import evidence, story, subjects
-from realtime.why.evidence import Subject
-from realtime.why.exchange import LIFETIME_S, answers, answers_here, questions
-from realtime.why.question import Hypothesis, Question
 from rillbase_native import Value
 
 log = logging.getLogger(__name__)

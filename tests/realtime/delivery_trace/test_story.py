@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from foundation.json_types import JsonObject
-from realtime.why import story, wording
-from realtime.why.evidence import Clause, Evidence, Row, Stored
+from realtime.delivery_trace import story, wording
+from realtime.delivery_trace.evidence import Clause, Evidence, Row, Stored
 from rillbase_native import Filter, Value
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,8 +1,9 @@
-"""One at a time may change what Iceberg's catalogue says of a dataset.
+"""The lock under which Iceberg's catalogue of a dataset may be changed.
 
-The catalogue knows nothing of tokens: whoever was replaced could take back a snapshot that somebody
-else has just committed. So a change, the row that commits it, tags and expiry each hold this lock,
-and look under it whether they still count. PostgreSQL lets go of it when its holder is gone.
+The catalogue does not know fencing tokens: a process that was replaced could revert a snapshot that
+its successor has just committed. So a commit, the row that records it, tagging and expiry each take
+this advisory lock, and check under it that they still own the dataset. PostgreSQL releases the lock
+when the holder's connection ends.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from django.db import connections, transaction
 ALIAS = "relay"
 #: The first of the two numbers that name an advisory lock: "RBic" in ASCII.
 LOCK_CLASS = 0x52426963
-#: A snapshot of many files takes its time, while this transaction has nothing to do. Whoever waits
-#: longer for somebody else's tries again later.
+#: This transaction is idle while a snapshot of many files is written. A caller that does not get
+#: the lock in time retries later.
 _SETTINGS = (
     "SELECT set_config('idle_in_transaction_session_timeout', '600s', true), "
     "set_config('lock_timeout', '20s', true)"
@@ -25,7 +26,7 @@ _SETTINGS = (
 
 
 @contextmanager
-def alone(dataset_id: UUID) -> Iterator[None]:
+def catalogue_lock(dataset_id: UUID) -> Iterator[None]:
     """Hold the dataset's lock, and a transaction, until the block ends."""
     with transaction.atomic(using=ALIAS):
         with connections[ALIAS].cursor() as cursor:

@@ -1,4 +1,4 @@
-"""A piece of a query as JSON, for workers that know neither Django nor PostgreSQL."""
+"""Scan tasks: pieces of a query as JSON, for workers that use neither Django nor PostgreSQL."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from foundation.errors import ApiError
 from foundation.json_types import JsonObject
 
 KIND = "scan"
-#: Between a key that a query names and its ids, in JSON.
+#: For each ID-key of a query, the ids of the keys that the query names.
 Ids = Mapping[str, Mapping[int | str, int]]
 
 
-def tell(
+def plan_tasks(
     definition: str,
     body: JsonObject,
     plan: Plan,
@@ -34,15 +34,15 @@ def tell(
     pieces: Sequence[Piece],
     folder: StoredPath,
 ) -> list[str]:
-    """Return a task for each piece. Answers are written to `folder`."""
+    """Return a task for each piece. Workers write their tables to `folder`."""
     files: JsonObject = {
-        "authority": [_told(file) for file in plan.authority if file.view == ""],
-        "later": [_told(file) for file in plan.later],
+        "authority": [_file_json(file) for file in plan.authority if file.view == ""],
+        "later": [_file_json(file) for file in plan.later],
         "id_keys": {
             name: {
-                "authority": [_told(file) for file in one.authority],
-                "later": [_told(file) for file in one.later],
-                "lists": [_told(file) for file in one.lists],
+                "authority": [_file_json(file) for file in one.authority],
+                "later": [_file_json(file) for file in one.later],
+                "lists": [_file_json(file) for file in one.lists],
             }
             for name, one in plan.id_keys.items()
         },
@@ -53,24 +53,26 @@ def tell(
         "body": body,
         "state": plan.state,
         "files": files,
-        "ids": {name: [[key, id_] for key, id_ in found.items()] for name, found in ids.items()},
+        "ids": {name: [[key, id_] for key, id_ in by_key.items()] for name, by_key in ids.items()},
         "folder": str(folder),
     }
-    return [json.dumps({**shared, "low": _plain(p.low), "high": _plain(p.high)}) for p in pieces]
+    return [
+        json.dumps({**shared, "low": _key_json(p.low), "high": _key_json(p.high)}) for p in pieces
+    ]
 
 
-def do(told: Mapping[str, Any]) -> JsonObject:
-    """Answer a piece. What the query does wrong is part of the answer."""
+def run_task(task: Mapping[str, Any]) -> JsonObject:
+    """Run a task. An error of the query is part of the answer."""
     try:
-        return _done(told)
-    except ApiError as refused:
-        return {"refused": refused.code, "detail": refused.detail}
+        return _scan(task)
+    except ApiError as error:
+        return {"refused": error.code, "detail": error.detail}
     except FileNotFoundError:
         return {"gone": True}
 
 
-def read(answer: Mapping[str, Any]) -> list[pa.Table]:
-    """Return the tables of a piece's answer, and remove their files."""
+def read_answer(answer: Mapping[str, Any]) -> list[pa.Table]:
+    """Return the tables of a task's answer, and remove their files."""
     tables = []
     for name in answer["tables"]:
         path = stored_path(name)
@@ -80,37 +82,37 @@ def read(answer: Mapping[str, Any]) -> list[pa.Table]:
     return tables
 
 
-def _done(told: Mapping[str, Any]) -> JsonObject:
-    tables = tables_of(told["definition"])
-    query: Query = read_query(told["body"], tables, max_limit=2**31)
-    ids = {name: dict(map(tuple, found)) for name, found in told["ids"].items()}
+def _scan(task: Mapping[str, Any]) -> JsonObject:
+    tables = tables_of(task["definition"])
+    query: Query = read_query(task["body"], tables, max_limit=2**31)
+    ids = {name: dict(map(tuple, pairs)) for name, pairs in task["ids"].items()}
     where, _ = query.filters.resolved(ids)
     reading = Reading()
-    plan = _plan(told)
+    plan = _plan(task)
     id_keys = {
         name: IdKey(query.id_tables[name], one, reading) for name, one in plan.id_keys.items()
     }
-    piece = Piece(_key(told["low"]), _key(told["high"]))
+    piece = Piece(_key(task["low"]), _key(task["high"]))
     paths = []
     for table in answer_piece(query, plan, where, piece, reading, id_keys):
-        path = stored_path(told["folder"]) / f"{uuid4().hex}.arrow"
+        path = stored_path(task["folder"]) / f"{uuid4().hex}.arrow"
         with written(path) as here, pa.ipc.new_file(str(here), table.schema) as writer:
             writer.write_table(table)
         paths.append(str(path))
     return {"tables": list(paths), "read": reading.describe()}
 
 
-def _plan(told: Mapping[str, Any]) -> Plan:
-    files = told["files"]
+def _plan(task: Mapping[str, Any]) -> Plan:
+    files = task["files"]
     id_keys = {
         name: IdPlan(*([_file(f) for f in one[part]] for part in ("authority", "later", "lists")))
         for name, one in files["id_keys"].items()
     }
     authority, later = ([_file(f) for f in files[part]] for part in ("authority", "later"))
-    return Plan(told["state"], 0.0, authority, later, id_keys)
+    return Plan(task["state"], 0.0, authority, later, id_keys)
 
 
-def _told(file: File) -> JsonObject:
+def _file_json(file: File) -> JsonObject:
     return {
         "path": str(file.path),
         "stage": file.stage,
@@ -122,21 +124,21 @@ def _told(file: File) -> JsonObject:
     }
 
 
-def _file(told: Mapping[str, Any]) -> File:
+def _file(field: Mapping[str, Any]) -> File:
     return File(
-        stored_path(told["path"]),
-        told["stage"],
-        told["view"],
-        told["rows"],
-        from_plain(told["lowest"]),
-        from_plain(told["highest"]),
-        None if told["part"] is None else (told["part"][0], told["part"][1]),
+        stored_path(field["path"]),
+        field["stage"],
+        field["view"],
+        field["rows"],
+        from_plain(field["lowest"]),
+        from_plain(field["highest"]),
+        None if field["part"] is None else (field["part"][0], field["part"][1]),
     )
 
 
-def _plain(key: Key | None) -> list[int | str | None] | None:
+def _key_json(key: Key | None) -> list[int | str | None] | None:
     return None if key is None else to_plain(key)
 
 
-def _key(told: list[int | str | None] | None) -> Key | None:
-    return None if told is None else from_plain(told)
+def _key(plain: list[int | str | None] | None) -> Key | None:
+    return None if plain is None else from_plain(plain)

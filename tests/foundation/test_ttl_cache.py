@@ -1,4 +1,4 @@
-"""What was read a moment ago is believed for a while, and read once for all who ask meanwhile."""
+"""TtlCache: values live for a second, and concurrent callers share one read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from foundation.believed import TTL_S, Believed
+from foundation.ttl_cache import TTL_S, TtlCache
 from tests.waiting import until
 
 
@@ -17,7 +17,7 @@ class Source:
         self.now_s = 100.0
         self.value = "first"
         self.readings: list[tuple[str, asyncio.Future[None]]] = []
-        self.believed = Believed(self._read, most=2, monotonic_s=lambda: self.now_s)
+        self.cache = TtlCache(self._read, capacity=2, monotonic_s=lambda: self.now_s)
 
     async def _read(self, key: str, known: str | None) -> str:
         found = f"{key}: {self.value}, after {known}" if known else f"{key}: {self.value}"
@@ -27,7 +27,7 @@ class Source:
         return found
 
     def ask(self, key: str, *, fresh: bool = False) -> asyncio.Task[str]:
-        return asyncio.create_task(self.believed.get(key, fresh=fresh))
+        return asyncio.create_task(self.cache.get(key, fresh=fresh))
 
     async def begun(self, number: int) -> None:
         """Wait until a reading has begun."""
@@ -51,7 +51,7 @@ async def test_all_who_ask_meanwhile_share_one_reading() -> None:
     assert len(source.readings) == 1
 
 
-async def test_a_value_is_believed_for_its_time_and_no_longer() -> None:
+async def test_a_value_is_cached_for_its_lifetime_and_no_longer() -> None:
     source = Source()
     first = source.ask("a")
     await source.end(0)

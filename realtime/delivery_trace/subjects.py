@@ -15,10 +15,10 @@ from documents.store.queries import Query
 from foundation.errors import Forbidden, NotFound, Unavailable
 from foundation.json_types import JsonObject, JsonValue
 from foundation.names import NAME_PATTERN
+from realtime.delivery_trace.evidence import Known, Subject
 from realtime.grid.layout import read_served
 from realtime.hub.documents import Watched
 from realtime.registration.wanted import Wanted
-from realtime.why.evidence import Known, Subject
 from rillbase_native import Filter, Value, id_key
 
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")

@@ -9,7 +9,7 @@ import pytest
 
 from documents.outbox.entries import Image, Kind, encode_image
 from documents.store.facts import CollectionFacts
-from realtime.why.evidence import Named
+from realtime.delivery_trace.evidence import Named
 from rillbase_native import Definition, Value, id_key
 
 KEY = id_key(Value.parse(b'"a"'))

@@ -17,8 +17,8 @@ from foundation.environment import environment
 from foundation.errors import CATALOGUE, Internal, NotFound, NotTraceable, Unavailable
 from foundation.json_types import JsonObject
 from foundation.valkey_sockets import ValkeySockets
+from realtime.delivery_trace.question import Hypothesis, Question
 from realtime.subscriptions import names, reading
-from realtime.why.question import Hypothesis, Question
 
 ANSWER_TIMEOUT_S = 6
 #: A question is worth an answer for so long.

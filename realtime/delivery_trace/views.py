@@ -18,10 +18,10 @@ from data_plane.request_reader import refusing
 from foundation.api.bodies import Body
 from foundation.errors import Forbidden, InvalidParameter
 from foundation.json_types import JsonObject
+from realtime.delivery_trace import exchange
+from realtime.delivery_trace.question import Hypothesis
 from realtime.registration import wanted as wanting
 from realtime.subscriptions.views import TAG
-from realtime.why import exchange
-from realtime.why.question import Hypothesis
 from rillbase_native import Value, id_key, parse_id
 from tenants.api.base import TenantView
 from tenants.principals import Principal

@@ -1,7 +1,7 @@
-"""Queries that have much to look at are answered by the pipeline's workers, many at once.
+"""Large queries are scanned by the pipeline's workers in parallel.
 
-The state, the ids of keys that are named, and the order of the answer are settled here; workers
-answer pieces. Nobody waits for ever, and a query whose caller has gone is cancelled.
+This process chooses the state, looks up the ids of the keys that the query names and sorts the
+answer; workers scan pieces. A query has a deadline, and is cancelled when its caller disconnects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from analytics import requests
 from analytics.facts import DatasetFacts
 from analytics.places import root
-from analytics.query import told
+from analytics.query import scan_task
 from analytics.query.asked import Query
 from analytics.query.files import Plan
 from analytics.query.filters import Filter
@@ -29,13 +29,13 @@ from foundation.errors import ApiError, QueryTooExpensive, SumOverflow, Unavaila
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject
 
-#: How long a caller waits, and how often an answer is looked for.
-DEADLINE_S, LOOK_S = 120.0, 0.05
-_REFUSALS: tuple[type[ApiError], ...] = (QueryTooExpensive, SumOverflow)
+#: How long a caller waits, and how often the answer is polled.
+DEADLINE_S, POLL_S = 120.0, 0.05
+_QUERY_ERRORS: tuple[type[ApiError], ...] = (QueryTooExpensive, SumOverflow)
 
 
-class Elsewhere:
-    """One query, planned, whose pieces are answered elsewhere."""
+class RemoteScan:
+    """One planned query whose pieces are scanned by workers."""
 
     def __init__(
         self,
@@ -51,32 +51,32 @@ class Elsewhere:
 
     @property
     def is_large(self) -> bool:
-        """Whether the query is to be answered so."""
+        """Whether the query is large enough for workers."""
         return bool(self._pieces)
 
     async def answered(self, closed: Callable[[], Coroutine[None, None, None]]) -> Answered:
-        """Ask, wait, and put the answer together. `closed` returns when the caller has gone."""
-        request = await asyncio.to_thread(self._ask)
-        gone = asyncio.create_task(closed())
+        """Submit tasks, wait and merge answers. `closed` returns when the caller disconnects."""
+        request = await asyncio.to_thread(self._submit)
+        disconnect = asyncio.create_task(closed())
         try:
             async with asyncio.timeout(DEADLINE_S):
                 while (lines := await asyncio.to_thread(requests.answered, request)) is None:
-                    await asyncio.wait([gone], timeout=LOOK_S)
-                    if gone.done():
+                    await asyncio.wait([disconnect], timeout=POLL_S)
+                    if disconnect.done():
                         raise ClientGone
         except TimeoutError:
             raise Unavailable(
                 f"The pipeline has not answered within {DEADLINE_S:.0f} seconds."
             ) from None
         finally:
-            gone.cancel()
-            # A request that is taken away is cancelled.
+            disconnect.cancel()
+            # Removing the request cancels it.
             await asyncio.shield(asyncio.to_thread(request.take_away))
-        return await asyncio.to_thread(self._put_together, lines)
+        return await asyncio.to_thread(self._merge, lines)
 
-    def _ask(self) -> Request:
+    def _submit(self) -> Request:
         scans = requests.folder_for(root(), self._dataset.id)
-        tasks = told.tell(
+        tasks = scan_task.plan_tasks(
             self._dataset.definition,
             self._body,
             self._plan,
@@ -86,12 +86,12 @@ class Elsewhere:
         )
         return requests.ask(scans, str(uuid7()), tasks)
 
-    def _put_together(self, lines: Sequence[str]) -> Answered:
+    def _merge(self, lines: Sequence[str]) -> Answered:
         answers = [json.loads(line) for line in lines]
         for answer in answers:
-            _raise_refused(answer)
-        tables = [told.read(answer) for answer in answers]
-        if sum(table.nbytes for found in tables for table in found) > MAX_BYTES:
+            _raise_error(answer)
+        tables = [scan_task.read_answer(answer) for answer in answers]
+        if sum(table.nbytes for scanned in tables for table in scanned) > MAX_BYTES:
             raise QueryTooExpensive(f"The groups of the answer take more than {MAX_BYTES} bytes.")
         rows = together(self._query, self._prepared.having, tables)
         if self._query.group_by is None:
@@ -107,22 +107,22 @@ def _pieces(query: Query, plan: Plan, where: Filter) -> Sequence[Piece]:
     return in_pieces(query, plan, where)
 
 
-def _raise_refused(answer: dict[str, Any]) -> None:
+def _raise_error(answer: dict[str, Any]) -> None:
     if answer.get("gone"):
         raise FileNotFoundError
-    for refusal in _REFUSALS:
-        if answer.get("refused") == refusal.code:
-            raise refusal(answer["detail"])
+    for error in _QUERY_ERRORS:
+        if answer.get("refused") == error.code:
+            raise error(answer["detail"])
     if "tables" not in answer:
         raise Unavailable("The pipeline could not answer: its log says why.")
 
 
 def _read(answers: Sequence[dict[str, Any]]) -> JsonObject:
-    """Return what all pieces have read."""
+    """Sum what the pieces have read."""
     whole: dict[str, dict[str, int]] = {}
     for answer in answers:
         for stage, counted in answer["read"].items():
-            found = whole.setdefault(stage, {})
+            total = whole.setdefault(stage, {})
             for name, number in counted.items():
-                found[name] = found.get(name, 0) + number
-    return {stage: dict(found) for stage, found in whole.items()}
+                total[name] = total.get(name, 0) + number
+    return {stage: dict(total) for stage, total in whole.items()}
