@@ -179,7 +179,7 @@ def test_somebody_is_invited_makes_an_account_and_is_a_member(
     guest.page.open(f"{server}/{mail.page}#token={mail.token}")
     guest.type("input[autocomplete=name]", "Ada Guest")
     guest.type("input[type=password]", "a long password")
-    guest.click("button", "Make an account and join")
+    guest.click("button", "Create an account and join")
     guest.wait(f"location.pathname.startsWith('/t/{notes.made.slug}')")
     guest.open(f"/collections/{notes.name}")
     guest.sees("Note 1", "[role=row]")

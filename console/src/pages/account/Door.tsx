@@ -33,11 +33,13 @@ export function Door({ title, lead, children }: DoorProps) {
 
 interface DoorFormProps {
   readonly action: string;
+  /** Whether the action is the main one of the page. */
+  readonly isMain?: boolean;
   readonly onSubmit: () => Promise<unknown>;
   readonly children: ReactNode;
 }
 
-export function DoorForm({ action, onSubmit, children }: DoorFormProps) {
+export function DoorForm({ action, isMain = true, onSubmit, children }: DoorFormProps) {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   async function submit(event: FormEvent) {
@@ -56,7 +58,7 @@ export function DoorForm({ action, onSubmit, children }: DoorFormProps) {
     <form onSubmit={submit}>
       {children}
       {error !== null && <ErrorNotice error={error} />}
-      <button type="submit" className="button main" disabled={isBusy}>
+      <button type="submit" className={isMain ? "button main" : "button"} disabled={isBusy}>
         {action}
       </button>
     </form>

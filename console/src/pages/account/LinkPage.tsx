@@ -6,53 +6,71 @@
  */
 
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { call } from "../../api/control";
 import { type SignedIn, useSession, useSigning } from "../../api/session";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Door, DoorForm } from "./Door";
+import { ExpiredLink } from "./ExpiredLink";
 import { NameInput, NewPasswordInput } from "./fields";
+import { isExpired, type LinkPurpose, purposeOf, tokenOf } from "./links";
+
+const PAGES: Record<LinkPurpose, (props: LinkProps) => ReactNode> = {
+  "sign-in": SignInByLink,
+  "verify-email": VerifyEmail,
+  "reset-password": ResetPassword,
+  invitation: Invitation,
+};
 
 export default function LinkPage() {
   const [path] = useLocation();
-  const [token] = useState(tokenOfAddress);
+  const [token] = useState(() => tokenOf(location.hash));
+  const [hasExpired, setExpired] = useState(false);
   useEffect(() => history.replaceState(null, "", location.pathname), []);
-  if (token === "") return <Door title="This link is not complete" lead="Copy all of it." />;
-  if (path === "/sign-in") return <SignInByLink token={token} />;
-  if (path === "/verify-email") return <VerifyEmail token={token} />;
-  if (path === "/reset-password") return <ResetPassword token={token} />;
-  return <Invitation token={token} />;
+  const purpose = purposeOf(path);
+  if (token === null || hasExpired) return <ExpiredLink purpose={purpose} />;
+  const Page = PAGES[purpose];
+  return <Page token={token} onExpired={() => setExpired(true)} />;
 }
 
 interface Token {
   readonly token: string;
 }
 
-function tokenOfAddress(): string {
-  return new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
+interface LinkProps extends Token {
+  readonly onExpired: () => void;
+}
+
+/** Calls the server with the link's token, and reports a link that no longer works. */
+async function callWithLink<T>(path: string, body: object, onExpired: () => void): Promise<T> {
+  try {
+    return await call<T>(path, { method: "POST", body });
+  } catch (error) {
+    if (isExpired(error)) onExpired();
+    throw error;
+  }
 }
 
 /** A link is used up by its first use, and effects run twice while developing. */
 const used = new Map<string, Promise<SignedIn>>();
 
-function SignInByLink({ token }: Token) {
+function SignInByLink({ token, onExpired }: LinkProps) {
   const { enter } = useSigning();
   const [, go] = useLocation();
   const [error, setError] = useState<unknown>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each token.
   useEffect(() => {
-    const body = { token };
-    const asked =
-      used.get(token) ?? call<SignedIn>("/api/v1/auth/login-link", { method: "POST", body });
-    used.set(token, asked);
-    asked.then((session) => {
+    const signingIn =
+      used.get(token) ?? callWithLink<SignedIn>("/api/v1/auth/login-link", { token }, onExpired);
+    used.set(token, signingIn);
+    signingIn.then((session) => {
       enter(session);
       go("/", { replace: true });
     }, setError);
   }, [token]);
   return (
-    <Door title={error === null ? "Signing in …" : "The link does not work"}>
+    <Door title={error === null ? "Signing in …" : "You could not be signed in"}>
       {error !== null && (
         <>
           <ErrorNotice error={error} />
@@ -63,41 +81,35 @@ function SignInByLink({ token }: Token) {
   );
 }
 
-function VerifyEmail({ token }: Token) {
+function VerifyEmail({ token, onExpired }: LinkProps) {
   const [email, setEmail] = useState<string | null>(null);
   async function verify() {
-    const answer = await call<{ email: string }>("/api/v1/auth/verify-email", {
-      method: "POST",
-      body: { token },
-    });
-    setEmail(answer.email);
+    const path = "/api/v1/auth/verify-email";
+    setEmail((await callWithLink<{ email: string }>(path, { token }, onExpired)).email);
   }
   if (email !== null) {
     return (
-      <Door title="Verified" lead={`${email} is yours.`}>
+      <Door title="Address verified" lead={`${email} is verified.`}>
         <Link className="button main" href="/">
-          Go on
+          Continue
         </Link>
       </Door>
     );
   }
   return (
     <Door title="Verify your address">
-      <DoorForm action="This is my address" onSubmit={verify}>
-        <p className="soft">One click, and the address is yours.</p>
+      <DoorForm action="Verify the address" onSubmit={verify}>
+        <p className="soft">Confirm that this e-mail address is yours.</p>
       </DoorForm>
     </Door>
   );
 }
 
-function ResetPassword({ token }: Token) {
+function ResetPassword({ token, onExpired }: LinkProps) {
   const [password, setPassword] = useState("");
   const [isDone, setDone] = useState(false);
   async function reset() {
-    await call("/api/v1/auth/password-reset:confirm", {
-      method: "POST",
-      body: { token, password },
-    });
+    await callWithLink("/api/v1/auth/password-reset:confirm", { token, password }, onExpired);
     setDone(true);
   }
   if (isDone) {
@@ -126,21 +138,22 @@ interface Invited {
   readonly has_account: boolean;
 }
 
-function Invitation({ token }: Token) {
+function Invitation({ token }: LinkProps) {
   const { session } = useSession();
   const { data, error } = useQuery({
     queryKey: ["invitation", token],
     queryFn: () =>
       call<Invited>("/api/v1/invitations:look-up", { method: "POST", body: { token } }),
   });
+  if (isExpired(error)) return <ExpiredLink purpose="invitation" />;
   if (error !== null)
     return (
-      <Door title="The invitation does not work">
+      <Door title="The invitation could not be read">
         <ErrorNotice error={error} />
       </Door>
     );
   if (data === undefined || session === undefined) return null;
-  const lead = `${data.invited_by ?? "Somebody"} invites ${data.email} as ${data.role}.`;
+  const lead = `${data.invited_by ?? "A member"} invites ${data.email} as ${data.role}.`;
   return (
     <Door title={`Join ${data.tenant.name || data.tenant.slug}`} lead={lead}>
       {session !== null && <Accept token={token} slug={data.tenant.slug} />}
@@ -176,7 +189,7 @@ function JoinAnew({ token, invited }: Token & { readonly invited: Invited }) {
     go(`/t/${invited.tenant.slug}`);
   }
   return (
-    <DoorForm action="Make an account and join" onSubmit={join}>
+    <DoorForm action="Create an account and join" onSubmit={join}>
       <NameInput value={values.name} onChange={(name) => setValues({ ...values, name })} />
       <NewPasswordInput
         value={values.password}
