@@ -1,7 +1,7 @@
 """Commands and replies over one connection, whatever version of RESP it speaks.
 
 Commands of all tasks are pipelined: what is sent in the same turn of the loop leaves in one write,
-and replies come in the order of the commands. How replies are read is a subclass's affair.
+and replies come in the order of the commands.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
+
+from foundation.resp_reader import ProtocolError, Push, RespReader
 
 R = TypeVar("R")
 
@@ -31,8 +33,11 @@ Argument = bytes | str | int | Packed
 class RespPipeline(asyncio.Protocol, Generic[R]):
     """The connection. Once closed it stays closed."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float, reader: RespReader
+    ) -> None:
         self._loop = loop
+        self._reader = reader
         self._answer_timeout_s = answer_timeout_s
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
@@ -67,6 +72,19 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         if self._watch is None:
             self._watch = self._loop.call_at(deadline, self._check_deadline)
         return future
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for reply in self._reader.read(data):
+                if isinstance(reply, Push):
+                    self.pushed(reply)
+                else:
+                    self.answered(cast("R | Exception", reply))
+        except (ProtocolError, IndexError):
+            self.close("the server does not speak the protocol")
+
+    def pushed(self, message: Push) -> None:
+        """Take what the server sends without a command."""
 
     def answered(self, reply: R | Exception) -> None:
         """Give a reply, or the error that the server answered, to whoever waits for it."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import cast
 from urllib.parse import urlsplit
 
 from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import ResponseError
 
 from foundation.resp_pipeline import Argument, encoded
-from foundation.valkey_wire import Reply, greeting, parse_reply, tls_context
+from foundation.valkey_wire import Reply, greeting, reply_reader, tls_context
 
 CHUNK_BYTES = 64 * 1024
 
@@ -108,12 +109,10 @@ class _ClosedByPeer(ValkeyAway):
 
 
 def _receive(connection: socket.socket) -> Reply | ResponseError:
-    received = b""
+    reader = reply_reader()
     while True:
         data = connection.recv(CHUNK_BYTES)
         if not data:
             raise ConnectionResetError("closed by the server")
-        received = received + data if received else data
-        parsed = parse_reply(received, 0)
-        if parsed is not None:
-            return parsed[0]
+        for reply in reader.read(data):
+            return cast("Reply | ResponseError", reply)

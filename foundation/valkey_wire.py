@@ -15,8 +15,11 @@ from redis.exceptions import ConnectionError as ValkeyAway
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from foundation.resp_pipeline import Argument, RespPipeline
+from foundation.resp_reader import RespReader
 
 Reply = int | bytes | None | list["Reply"]
+#: Valkey's own bound of a string.
+MAX_REPLY_BYTES = 512 * 1024 * 1024
 
 
 class ValkeyWire:
@@ -103,68 +106,16 @@ class _Protocol(RespPipeline[Reply]):
     """RESP2."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float) -> None:
-        super().__init__(loop, answer_timeout_s)
-        self._buffer = b""
+        super().__init__(loop, answer_timeout_s, reply_reader())
 
     def away(self, why: str) -> RedisError:
         return ValkeyAway(why)
 
-    def data_received(self, data: bytes) -> None:
-        buffer = self._buffer + data if self._buffer else data
-        position = 0
-        try:
-            while position < len(buffer):
-                parsed = parse_reply(buffer, position)
-                if parsed is None:
-                    break
-                reply, position = parsed
-                self.answered(reply)
-        except (ValueError, IndexError):
-            self.close("the server does not speak the protocol")
-            return
-        self._buffer = buffer[position:]
+
+def reply_reader() -> RespReader:
+    """Return a reader of one connection's replies."""
+    return RespReader(_error, max_reply_bytes=MAX_REPLY_BYTES)
 
 
-def parse_reply(buffer: bytes, start: int) -> tuple[Reply | ResponseError, int] | None:
-    """Return a reply and where it ends, or None when it is not complete yet."""
-    end = buffer.find(b"\r\n", start)
-    if end < 0:
-        return None
-    kind, line, after = buffer[start : start + 1], buffer[start + 1 : end], end + 2
-    match kind:
-        case b":":
-            return int(line), after
-        case b"+":
-            return line, after
-        case b"-":
-            text = line.decode(errors="replace")
-            error = NoScriptError if text.startswith("NOSCRIPT") else ResponseError
-            return error(text), after
-        case b"$":
-            length = int(line)
-            if length < 0:
-                return None, after
-            if len(buffer) < after + length + 2:
-                return None
-            return buffer[after : after + length], after + length + 2
-        case b"*":
-            return _parse_array(buffer, int(line), after)
-        case _:
-            raise ValueError(kind)
-
-
-def _parse_array(
-    buffer: bytes, length: int, position: int
-) -> tuple[Reply | ResponseError, int] | None:
-    if length < 0:
-        return None, position
-    items: list[Reply] = []
-    for _ in range(length):
-        parsed = parse_reply(buffer, position)
-        if parsed is None:
-            return None
-        item, position = parsed
-        if isinstance(item, ResponseError):
-            return item, position
-        items.append(item)
-    return items, position
+def _error(text: str) -> ResponseError:
+    return NoScriptError(text) if text.startswith("NOSCRIPT") else ResponseError(text)
