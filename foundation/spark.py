@@ -145,6 +145,8 @@ class SparkApplication:
         if process is not None:
             process.kill()
             process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
         # The next application needs a JVM of its own.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         shutil.rmtree(self._sockets, ignore_errors=True)

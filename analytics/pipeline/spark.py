@@ -7,17 +7,27 @@ pools of their own with equal shares, so that merging never keeps new uploads fr
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from tempfile import gettempdir
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, StatusTracker
 
 from analytics.pipeline.tasks import run_task
 from analytics.pipeline.workers import AT_ONCE, WorkersLost
 from foundation.environment import environment
 from foundation.spark import SparkApplication
+
+logger = logging.getLogger(__name__)
+
+#: A job of which no task has ended for so long hangs. Tasks take seconds to minutes.
+TASK_TIMEOUT_S = 1800.0
+WATCH_S = 15.0
 
 
 class SparkWorkers:
@@ -32,11 +42,13 @@ class SparkWorkers:
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
         application = self._begun()
         context: SparkContext = application.context
+        group = group or uuid4().hex
         try:
-            # Properties are of the thread, and each step has one of its own.
-            context.setLocalProperty("spark.scheduler.pool", pool)
-            context.setLocalProperty("spark.jobGroup.id", group)
-            found: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
+            with _watched(application, group):
+                # Properties are of the thread, and each step has one of its own.
+                context.setLocalProperty("spark.scheduler.pool", pool)
+                context.setLocalProperty("spark.jobGroup.id", group)
+                found: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
         except (Py4JError, OSError) as failed:
             if _is_lost(application):
                 raise WorkersLost("Spark's driver is gone") from failed
@@ -69,6 +81,44 @@ class SparkWorkers:
                 self._application = _start()
             self._jobs += 1
             return self._application
+
+
+@contextmanager
+def _watched(application: SparkApplication, group: str) -> Iterator[None]:
+    """Kill the application if a job makes no progress, so that the block raises.
+
+    Spark replaces executors that hang, not the Python processes that they wait for.
+    """
+    ended = threading.Event()
+    watching = threading.Thread(target=_watch, args=(application, group, ended), daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _watch(application: SparkApplication, group: str, ended: threading.Event) -> None:
+    tracker = application.context.statusTracker()
+    completed, since_s = 0, time.monotonic()
+    while not ended.wait(min(WATCH_S, TASK_TIMEOUT_S)):
+        try:
+            found = _completed(tracker, group)
+        except (Py4JError, OSError):
+            return  # The driver is gone, which the job learns, too.
+        if found != completed:
+            completed, since_s = found, time.monotonic()
+        elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():
+            logger.error("a job hangs: no task ended within %.0f s", TASK_TIMEOUT_S)
+            application.kill()
+            return
+
+
+def _completed(tracker: StatusTracker, group: str) -> int:
+    """Return how many tasks of a job have ended."""
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
 def _is_lost(application: SparkApplication) -> bool:

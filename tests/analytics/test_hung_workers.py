@@ -1,0 +1,43 @@
+"""A worker of the pipeline that hangs is lost, and the next application does its task."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from analytics.pipeline.workers import WorkersLost
+
+
+def hang(task: str) -> str:
+    """Stand in for a task."""
+    if task == "hangs":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return task
+
+
+@pytest.mark.long
+# PySpark leaves its sockets open where the JVM was killed; a pipeline's process ends then.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_job_whose_worker_hangs_is_lost_and_can_be_done_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from analytics.pipeline import spark
+
+    monkeypatch.setattr(spark, "run_task", hang)
+    workers = spark.SparkWorkers()
+    try:
+        assert workers.run("sorted", ["is done"] * 3) == ["is done"] * 3
+        # Now that workers run, tasks take no time.
+        monkeypatch.setattr(spark, "TASK_TIMEOUT_S", 5.0)
+        with pytest.raises(WorkersLost):
+            workers.run("sorted", ["is done", "hangs"])
+    finally:
+        workers.close()
+    monkeypatch.setattr(spark, "TASK_TIMEOUT_S", 600.0)
+    workers = spark.SparkWorkers()
+    try:
+        assert workers.run("sorted", ["is done"]) == ["is done"]
+    finally:
+        workers.close()
