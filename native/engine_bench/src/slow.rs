@@ -111,6 +111,10 @@ impl Vfs for SlowVfs {
         RealVfs.exists(path)
     }
 
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        RealVfs.free_bytes(dir)
+    }
+
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
         RealVfs.create_dir_all(dir)
     }
