@@ -30,7 +30,7 @@ from pathlib import Path
 from benchmarks.peers import postgres_aggregates
 from benchmarks.support import beside
 from benchmarks.support.durable_servers import running_node, running_valkey
-from benchmarks.support.native import built
+from benchmarks.support.native import STORAGE_NODE, built
 from benchmarks.support.own_server import TOKEN, ask
 from benchmarks.support.plot import Line, Plot
 from benchmarks.support.report import RESULTS, Report, median
@@ -102,8 +102,8 @@ def main() -> None:
     params = {name: value for name, value in vars(arguments).items() if name != "plots"}
     report = Report("aggregates", beside.without_options(params))
     optimised = arguments.optimised
-    node = built("rillbase-node", optimised=optimised)
-    program = built("rillbase-node", example="aggregate_load", optimised=optimised)
+    node = built(STORAGE_NODE, optimised=optimised)
+    program = built(STORAGE_NODE, example="aggregate_load", optimised=optimised)
     load = _Load(program, arguments.connections, arguments.pipeline, arguments.seconds)
     with postgres_aggregates.running() as postgres:
         for batch in arguments.batch:

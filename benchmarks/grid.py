@@ -76,7 +76,7 @@ def main() -> None:
         _decode(report, arguments.writes[0], arguments.seconds)
         report.finish()
         return
-    program = built("rillbase-nodes", example="grid_load", optimised=not arguments.unoptimised)
+    program = built("rillbase-grid-nodes", example="grid_load", optimised=not arguments.unoptimised)
     found: dict[Run, Measured] = {}
     for run in _runs(arguments):
         print(f"{_name(run)} …", file=sys.stderr)

@@ -32,7 +32,7 @@ def main() -> None:
     """Measure each number of queries by itself."""
     arguments = _arguments()
     report = Report("groups", vars(arguments))
-    program = built("rillbase-nodes", example="grid_load", optimised=not arguments.unoptimised)
+    program = built("rillbase-grid-nodes", example="grid_load", optimised=not arguments.unoptimised)
     for queries in arguments.queries:
         run = Run(
             "range",

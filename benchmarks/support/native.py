@@ -8,9 +8,13 @@ from pathlib import Path
 
 _NATIVE = Path(__file__).resolve().parents[2] / "native"
 
+STORAGE_NODE = "rillbase-storage-node"
+#: Programs whose names differ from those of their crates.
+_PROGRAMS = {STORAGE_NODE: "rillbase-node"}
+
 
 def built(package: str, *, example: str | None = None, optimised: bool = True) -> Path:
-    """Build a crate's program, or an example of it, and return where it is."""
+    """Build a crate's program, or an example of it, and return its path."""
     cache = os.environ.get("RILLBASE_CACHE_DIR") or str(
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rillbase"
     )
@@ -23,4 +27,4 @@ def built(package: str, *, example: str | None = None, optimised: bool = True) -
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
     subprocess.run(command, cwd=_NATIVE, env=environment, check=True)
     place = target / ("release" if optimised else "debug")
-    return place / "examples" / example if example else place / package
+    return place / "examples" / example if example else place / _PROGRAMS.get(package, package)

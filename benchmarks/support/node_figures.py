@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.peers import postgres_topics
-from benchmarks.support.native import built
+from benchmarks.support.native import STORAGE_NODE, built
 from benchmarks.support.node_enemies import DEAF, HALF, IDLE, Enemy, harming
 from benchmarks.support.own_server import TOKEN
 from benchmarks.support.report import Report, median
@@ -18,8 +18,8 @@ _AMONG_ENEMIES = 4
 
 def add_node(report: Report, *, seconds: int, rounds: int, optimised: bool, postgres: bool) -> None:
     """Load the storage node, and the others beside it."""
-    program = built("rillbase-node", optimised=optimised)
-    load = built("rillbase-node", example="node_load", optimised=optimised)
+    program = built(STORAGE_NODE, optimised=optimised)
+    load = built(STORAGE_NODE, example="node_load", optimised=optimised)
     loader = Loader(load, seconds)
     for durability, goal in (("buffered", ">= 0.5"), ("sync", ">= 0.5")):
         rates = []
@@ -39,8 +39,8 @@ def add_node(report: Report, *, seconds: int, rounds: int, optimised: bool, post
 
 def add_enemies(report: Report, *, seconds: int, rounds: int, optimised: bool) -> None:
     """Measure how long others wait while hostile clients do what they can, and without."""
-    program = built("rillbase-node", optimised=optimised)
-    load = built("rillbase-node", example="node_load", optimised=optimised)
+    program = built(STORAGE_NODE, optimised=optimised)
+    load = built(STORAGE_NODE, example="node_load", optimised=optimised)
     loader = Loader(load, seconds)
     clients = str(IDLE + HALF + DEAF + 100)
     pairs = []

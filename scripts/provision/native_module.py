@@ -16,6 +16,7 @@ from scripts.provision.tools import NETWORK_ADVICE, Tools
 
 MANIFEST = NATIVE / "Cargo.toml"
 BINDING = NATIVE / "python" / "Cargo.toml"
+NODE_PACKAGE = "rillbase-storage-node"
 NODE = "rillbase-node"
 INSTALLED_NODE = ENVIRONMENT / "bin" / NODE
 SOURCE_SUFFIXES = frozenset({".rs", ".toml", ".lock", ".pyi"})
@@ -81,7 +82,7 @@ def _build(steps: Steps, tools: Tools, folder: Path) -> None:
     ]
     variables = {"CARGO_TARGET_DIR": str(cargo_target()), "CARGO_NET_OFFLINE": "true"}
     steps.run([*build, "--interpreter", ENVIRONMENT_PYTHON, "--out", partial], **variables)
-    node: list[Word] = ["cargo", "build", "--release", "--locked", "--package", NODE]
+    node: list[Word] = ["cargo", "build", "--release", "--locked", "--package", NODE_PACKAGE]
     steps.run([*node, "--manifest-path", MANIFEST], **variables)
     shutil.copy2(cargo_target() / "release" / NODE, partial)
     shutil.rmtree(folder, ignore_errors=True)

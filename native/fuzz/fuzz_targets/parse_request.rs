@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rillbase_node::resp::{Limits, Parser, ProtocolError};
+use rillbase_storage_node::resp::{Limits, Parser, ProtocolError};
 
 const LIMITS: Limits = Limits { words: 16, word_bytes: 256, request_bytes: 1024 };
 

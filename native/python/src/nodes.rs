@@ -5,12 +5,12 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
+use rillbase_grid_nodes::layer::Place;
+use rillbase_grid_nodes::rows::{Documents, Opened, Unread, Wanted, parse_opened};
+use rillbase_grid_nodes::runner::{Control, Identity, run};
+use rillbase_grid_nodes::server::Server;
 use rillbase_live::filter_node::FilterNode;
 use rillbase_live::sort_node::SortNode;
-use rillbase_nodes::layer::Place;
-use rillbase_nodes::rows::{Documents, Opened, Unread, Wanted, parse_opened};
-use rillbase_nodes::runner::{Control, Identity, run};
-use rillbase_nodes::server::Server;
 
 /// A filter node, or, without a write partition, a sort node.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use rillbase_node::{Embedded, Options, Speaker};
+use rillbase_storage_node::{Embedded, Options, Speaker};
 
 use crate::errors::node_error;
 
@@ -105,7 +105,9 @@ impl Node {
             let own = NodeSpeaker::of(&node);
             Ok(Self { node, own })
         });
-        opened.map_err(|error: rillbase_node::Failure| node_error(py, &format!("FAILED {error}")))
+        opened.map_err(|error: rillbase_storage_node::Failure| {
+            node_error(py, &format!("FAILED {error}"))
+        })
     }
 
     /// Do a command in the name of the node's own speaker, and return the reply.

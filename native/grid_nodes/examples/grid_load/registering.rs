@@ -1,10 +1,10 @@
 //! Queries are registered in bulk by the grid's function, without a database.
 
+use rillbase_grid_nodes::resp::{Connection, Reply};
+use rillbase_grid_nodes::server::Server;
 use rillbase_live::message::{Request, StreamId};
 use rillbase_live::snapshot::Snapshot;
 use rillbase_live::wire::request;
-use rillbase_nodes::resp::{Connection, Reply};
-use rillbase_nodes::server::Server;
 
 use crate::Fallible;
 use crate::options::Options;

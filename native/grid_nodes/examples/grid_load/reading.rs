@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rillbase_grid_nodes::resp::{Connection, Failure, Reply};
+use rillbase_grid_nodes::server::Server;
 use rillbase_live::message::{News, Notification, WindowChange};
 use rillbase_live::wire::notification;
-use rillbase_nodes::resp::{Connection, Failure, Reply};
-use rillbase_nodes::server::Server;
 
 use crate::Fallible;
 use crate::clock::now_us;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use rillbase_grid_nodes::resp::{Connection, Reply};
+use rillbase_grid_nodes::server::Server;
 use rillbase_live::message::{
     AfterImage, Content, News, Notification, QueryHash, Source, Token, WriteEntry,
 };
 use rillbase_live::wire::{notification, write_entry};
-use rillbase_nodes::resp::{Connection, Reply};
-use rillbase_nodes::server::Server;
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 

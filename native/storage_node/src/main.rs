@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use rillbase_engine::Durability;
-use rillbase_node::{Node, Options, Server, say};
+use rillbase_storage_node::{Node, Options, Server, say};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

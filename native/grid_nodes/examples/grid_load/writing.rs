@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rillbase_grid_nodes::resp::{Connection, Reply};
+use rillbase_grid_nodes::server::Server;
 use rillbase_live::message::{AfterImage, Content, WriteEntry};
 use rillbase_live::wire::write_entry;
-use rillbase_nodes::resp::{Connection, Reply};
-use rillbase_nodes::server::Server;
 
 use crate::Fallible;
 use crate::clock::now_us;

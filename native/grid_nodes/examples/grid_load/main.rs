@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rillbase_nodes::server::Server;
+use rillbase_grid_nodes::server::Server;
 
 use crate::options::Options;
 use crate::reading::Reader;
