@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connections
 
-from aggregates.definitions.describe import definition_of, for_node
+from aggregates.definitions.describe import definition_of, for_node, notices_of
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
 from foundation.errors import Conflict, Forbidden, NotFound
+from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
@@ -43,6 +45,8 @@ class AggregateFacts:
     generation: int
     #: Why a view does not go on, or nothing.
     error: str
+    #: What the rows of a view lack.
+    notices: Sequence[JsonObject]
 
     @property
     def node_name(self) -> str:
@@ -113,6 +117,7 @@ def _load(tenant_id: UUID, name: str) -> AggregateFacts:
         is_view=row.is_view,
         generation=row.generation,
         error=row.error,
+        notices=notices_of(row),
     )
 
 

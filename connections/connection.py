@@ -228,6 +228,7 @@ class Connection:
             self._refuse(message, translate(failed))
 
     async def _do(self, message: Message) -> None:
+        message.check()
         match message.type:
             case "ping":
                 message.allow(())

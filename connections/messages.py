@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from data_plane.request_reader import (
-    refusing,
-)
+from data_plane.request_reader import refuse_unknown, refusing
 from foundation.errors import FieldProblem, InvalidBody
-from rillbase_native import Value
+from foundation.refusals import as_api_error
+from rillbase_native import QueryError, Value
 
 MAX_FIRST_BYTES = 8 * 1024
 MAX_BYTES = 32 * 1024 * 1024
@@ -23,16 +22,18 @@ class Message:
     type: str
     id: str | None
     value: Value
+    #: Why a member was passed over, which exceeds its bound.
+    refused: QueryError | None = None
+
+    def check(self) -> None:
+        """Raise what is wrong with the message as a whole."""
+        if self.refused is not None:
+            # Another error than the one that is kept: its traceback leads to this message.
+            raise as_api_error(self.refused)
 
     def allow(self, members: Collection[str]) -> None:
         """Raise `InvalidBody` for members that are not known."""
-        problems = [
-            FieldProblem(f"/{name}", "unknown_field", "This field is not known.")
-            for name in self.value.names()
-            if name not in members and name not in ("type", "id")
-        ]
-        if problems:
-            raise InvalidBody(errors=problems)
+        refuse_unknown(self.value, (*members, "type", "id"))
 
     def text(self, member: str) -> str | None:
         """Return a member that is a string, None where there is none."""
@@ -63,14 +64,14 @@ def wrong(member: str, detail: str, *, code: str = "invalid") -> InvalidBody:
 def read(text: bytes) -> Message:
     """Read a message, or raise `InvalidBody`."""
     with refusing():
-        value = Value.parse(text)
+        value, refused = Value.parse_message(text)
     if value.kind != "object":
         raise InvalidBody("A message is a JSON object.")
     kind, name = value.get("type"), value.get("id")
     if kind is None or kind.kind != "string":
         raise wrong("type", "A message has a type, a string.")
     if name is None or name.is_null:
-        return Message(kind.text(), None, value)
+        return Message(kind.text(), None, value, refused)
     if name.kind != "string" or not 0 < len(name.text()) <= MAX_ID_CHARS:
         raise wrong("id", f"A string of 1 to {MAX_ID_CHARS} characters.")
-    return Message(kind.text(), name.text(), value)
+    return Message(kind.text(), name.text(), value, refused)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from data_plane.calls import Call
 from foundation.environment import environment
-from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
+from foundation.errors import MAX_PLACES, FieldProblem, InvalidBody, InvalidParameter
 from foundation.refusals import as_api_error
 from rillbase_native import JsonError, QueryError, Value
 
@@ -38,18 +39,22 @@ async def read_object(call: Call, allowed: Collection[str], *media_types: str) -
 
 def as_object(text: bytes, allowed: Collection[str]) -> Value:
     with refusing():
-        value = Value.parse(text if text.strip() else b"{}")
+        value = Value.parse_request(text if text.strip() else b"{}")
     if value.kind != "object":
         raise InvalidBody("The body must be a JSON object.")
-    unknown = [name for name in value.names() if name not in allowed]
-    if unknown:
-        raise InvalidBody(
-            errors=[
-                FieldProblem(f"/{name}", "unknown_field", "This field is not known.")
-                for name in unknown
-            ]
-        )
+    refuse_unknown(value, allowed)
     return value
+
+
+def refuse_unknown(value: Value, allowed: Collection[str], prefix: str = "") -> None:
+    """Raise `InvalidBody` for members that are not known; it names as many as an answer may."""
+    unknown = (name for name in value.names() if name not in allowed)
+    problems = [
+        FieldProblem(f"{prefix}/{name}", "unknown_field", "This field is not known.")
+        for name in islice(unknown, MAX_PLACES)
+    ]
+    if problems:
+        raise InvalidBody(errors=problems)
 
 
 def required(value: Value, name: str) -> Value:

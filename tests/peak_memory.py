@@ -1,4 +1,4 @@
-"""How much memory this process, and with it the test server, comes to hold during a block."""
+"""How much memory a process comes to hold during a block: this one, or another server's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_STATUS = Path("/proc/self/status")
 #: Resets the peak to what is resident at the moment (proc_pid_clear_refs(5)).
 _RESET = "5"
 
@@ -21,16 +20,17 @@ class PeakMemory:
 
 
 @contextmanager
-def peak_memory() -> Iterator[PeakMemory]:
+def peak_memory(process: int | str = "self") -> Iterator[PeakMemory]:
     """Measure the block, whatever the process needed before."""
     measured = PeakMemory()
-    Path("/proc/self/clear_refs").write_text(_RESET)
-    before_kib = _kib("VmRSS")
+    place = Path("/proc", str(process))
+    (place / "clear_refs").write_text(_RESET)
+    before_kib = _kib(place, "VmRSS")
     yield measured
-    measured.added_mib = (_kib("VmHWM") - before_kib) / 1024
+    measured.added_mib = (_kib(place, "VmHWM") - before_kib) / 1024
 
 
-def _kib(field: str) -> int:
-    match = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
+def _kib(place: Path, field: str) -> int:
+    match = re.search(rf"{field}:\s+(\d+) kB", (place / "status").read_text())
     assert match is not None
     return int(match[1])

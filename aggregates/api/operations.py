@@ -89,6 +89,12 @@ _ROWS = members(
             "format": "date-time",
             "description": "Of a view: whatever was written before it is in.",
         },
+        "notices": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Of a view: versions of documents that it lacks, since its filter "
+            "cannot be evaluated on them.",
+        },
     },
     "rows",
     "snapshot",

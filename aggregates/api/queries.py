@@ -47,7 +47,10 @@ async def query(call: Call) -> Answer:
         )
     except Refused as refused:
         raise refusals.as_api_error(refused) from None
-    return Answer(200, as_bytes(found)[:-1] + b',"as_of":' + to_json(as_of) + b"}")
+    text = as_bytes(found)[:-1] + b',"as_of":' + to_json(as_of)
+    if aggregate.notices:
+        text += b',"notices":' + to_json(aggregate.notices)
+    return Answer(200, text + b"}")
 
 
 def as_text(given: Value, members: Collection[str]) -> bytes:

@@ -6,8 +6,9 @@ import json
 from typing import cast
 
 from aggregates.models import Aggregate
+from documents.store.notices import Notices
 from foundation.api.rendering import timestamp
-from foundation.json_types import JsonObject
+from foundation.json_types import JsonObject, JsonValue
 
 
 def definition_of(aggregate: Aggregate) -> JsonObject:
@@ -27,10 +28,16 @@ def describe(aggregate: Aggregate) -> JsonObject:
         "error": aggregate.error or None,
         "generation": aggregate.generation or None,
         "documents_read": aggregate.documents_read if aggregate.is_view else None,
+        "notices": list[JsonValue](notices_of(aggregate)),
         "version": aggregate.version,
         "created_at": timestamp(aggregate.created_at),
         "updated_at": timestamp(aggregate.updated_at),
     }
+
+
+def notices_of(aggregate: Aggregate) -> list[JsonObject]:
+    """Return what the rows of a view lack."""
+    return Notices(aggregate.left_out, aggregate.left_out_detail).listed()
 
 
 def for_node(aggregate: Aggregate) -> bytes:

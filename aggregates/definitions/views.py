@@ -27,6 +27,14 @@ from tenants.api.schemas import page_of
 TAG = "Aggregates"
 
 
+class Notice(serializers.Serializer[object]):
+    """Documents that could not be evaluated."""
+
+    code = serializers.CharField()
+    count = serializers.IntegerField()
+    detail = serializers.CharField()
+
+
 class AggregateAnswer(serializers.Serializer[object]):
     """An aggregate."""
 
@@ -46,6 +54,10 @@ class AggregateAnswer(serializers.Serializer[object]):
     )
     documents_read = serializers.IntegerField(
         allow_null=True, help_text="Of a view: by the build that is under way, or the last one."
+    )
+    notices = Notice(
+        many=True,
+        help_text="Of a view: versions of documents that it lacks since its rows were built.",
     )
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()

@@ -5,11 +5,32 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self, cast
 
 from foundation.json_types import JsonObject
-from rillbase_native import Filter, Value
+from rillbase_native import Filter, QueryError, Value
+
+#: The last documents whose versions are known to have been counted.
+_REMEMBERED = 10_000
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Versions of documents that a view lacks, since they could not be evaluated."""
+
+    count: int = 0
+    detail: str = ""
+    _versions: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, key: bytes, version: int, detail: str) -> None:
+        """Count a version once, although the streams and the back-fill may both bring it."""
+        if self._versions.pop(key, None) != version:
+            self.count += 1
+            self.detail = self.detail or detail
+        self._versions[key] = version
+        if len(self._versions) > _REMEMBERED:
+            del self._versions[next(iter(self._versions))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +39,28 @@ class Shape:
 
     filter: Filter
     members: tuple[str, ...]
+    left_out: LeftOut
 
     @classmethod
-    def of(cls, definition: JsonObject, filter_text: str) -> Self:
+    def of(cls, definition: JsonObject, filter_text: str, left_out: LeftOut | None = None) -> Self:
         """Read a definition, and a filter in Extended JSON."""
         return cls(
             Filter.parse(Value.parse(filter_text.encode()) if filter_text else None),
             tuple(dict.fromkeys(path.partition(".")[0] for path in _paths(definition))),
+            left_out or LeftOut(),
         )
 
     def change(self, key: bytes, version: int, body: bytes | None) -> bytes:
-        """Return what the node is told of a version of a document; no body: it is deleted."""
-        row = None if body is None else self.row(body)
+        """Return what the node is told of a version of a document; no body: it is deleted.
+
+        A document that cannot be evaluated is left out, as one is that the filter keeps out.
+        """
+        row = None
+        if body is not None:
+            try:
+                row = self.row(body)
+            except QueryError as failed:
+                self.left_out.add(key, version, failed.detail)
         return b'{"key":"%b","version":%d,"row":%b}' % (
             urlsafe_b64encode(key),
             version,
@@ -37,8 +68,11 @@ class Shape:
         )
 
     def row(self, body: bytes) -> bytes | None:
-        """Return the members of a document that count; None: the filter keeps it out."""
-        if not self.filter.matches(body, 0):
+        """Return the members of a document that count; None: the filter keeps it out.
+
+        Raise `QueryError` if the filter cannot be evaluated.
+        """
+        if not self.filter.evaluate(body, 0):
             return None
         document = Value.from_bson(body)
         parts = [

@@ -14,10 +14,11 @@ from django.db import connections
 from aggregates.definitions.describe import definition_of, for_node
 from aggregates.following.backfill import Document
 from aggregates.following.generation import Generation
-from aggregates.following.shape import Shape
+from aggregates.following.shape import LeftOut, Shape
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
 from documents.models import Collection
+from documents.store.notices import NOT_EVALUATED
 from foundation import metrics
 from storage_engine.node.client import client
 from storage_engine.node.wire import Refused
@@ -41,6 +42,8 @@ class View:
     #: By partition, what has been read and not been told to the node.
     images: dict[int, list[Document]] = field(default_factory=dict)
     _documents_told_s: float = 0.0
+    _left_out_told: int = 0
+    _left_out_told_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -70,8 +73,10 @@ class View:
         reply = await client().try_call(self.row.tenant_id, "RB.AGG.INFO", self.name)
         info = json.loads(reply) if isinstance(reply, bytes) else {}
         if info.get("generation") == self.row.generation:
-            shape = Shape.of(info["definition"], self.row.filter)
+            counted = LeftOut(self.row.left_out, self.row.left_out_detail)
+            shape = Shape.of(info["definition"], self.row.filter, counted)
             places = {str(label): str(place) for label, place in info["positions"]}
+            self._left_out_told = counted.count
             self.current = Generation(
                 self.row.tenant_id, self.name, self.row.generation, shape, places
             )
@@ -115,6 +120,25 @@ class View:
                 fresh = images.get(partition, [])
                 if fresh or generation.told.get(label) != places[partition]:
                     await generation.apply(label, places[partition], fresh)
+        await self._report_left_out()
+
+    async def _report_left_out(self) -> None:
+        """Write into the row and the error log what queries lack, now and then."""
+        if self.current is None:
+            return
+        left_out, now_s = self.current.shape.left_out, time.monotonic()
+        new = left_out.count - self._left_out_told
+        if new <= 0 or now_s - self._left_out_told_s < TOLD_EVERY_S:
+            return
+        self._left_out_told, self._left_out_told_s = left_out.count, now_s
+        await self.note(left_out=left_out.count, left_out_detail=left_out.detail)
+        error_log.note(
+            self.row.tenant_id,
+            error_log.Area.AGGREGATE,
+            NOT_EVALUATED,
+            place=self.name,
+            detail=f"{new} left out: {left_out.detail}",
+        )
 
     async def settle(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
         """Let queries see the generation that has been filled, and the place that it stands for."""
@@ -126,9 +150,13 @@ class View:
         if self.row.generation != coming.number:
             await self._switch(coming)
         done = {"build_done": self.coming_build, "generation": coming.number, "building": 0}
-        await self.note(**done, state=Aggregate.State.ACTIVE, error="")
+        # What the new rows lack is counted anew.
+        counted = {"left_out": 0, "left_out_detail": ""}
+        await self.note(**done, **counted, state=Aggregate.State.ACTIVE, error="")
         self.row.build_done, self.row.generation = self.coming_build, coming.number
         self.current, self.coming = coming, None
+        self._left_out_told, self._left_out_told_s = 0, 0.0
+        await self._report_left_out()
 
     async def _switch(self, coming: Generation) -> None:
         # The first generation of an aggregate is the one that queries see from the beginning.

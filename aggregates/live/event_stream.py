@@ -55,7 +55,7 @@ def _message(call: Call, given: dict[str, str]) -> Value:
         parts.append(b'"resume":' + to_json(resume))
     for name, text in given.items():
         parts.append(to_json(name) + b":" + (_json(name, text) if name in _JSON else to_json(text)))
-    return Value.parse(b"{" + b",".join(parts) + b"}")
+    return Value.parse_request(b"{" + b",".join(parts) + b"}")
 
 
 def _json(name: str, text: str) -> bytes:

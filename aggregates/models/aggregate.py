@@ -48,6 +48,10 @@ class Aggregate(TenantOwned, Resource):
     building = models.BigIntegerField(default=0)
     #: How many documents the build that is under way has read.
     documents_read = models.BigIntegerField(default=0)
+    #: How many versions of documents the view lacks since its rows were built, because its filter
+    #: cannot be evaluated on them, and why the first of them.
+    left_out = models.BigIntegerField(default=0)
+    left_out_detail = models.TextField(blank=True)
 
     class Meta:
         constraints = [

@@ -1,8 +1,9 @@
 """Changing whatever matches a filter.
 
 Documents are found in the order of their ids and changed in batches, each a transaction of its
-own; a document that no longer matches when its turn comes is left alone. A call that is cut off
-has done a part, and says so by its counts when it ends by itself.
+own. A document that no longer matches when its turn comes is left alone. So is one that cannot be
+evaluated, which the answer counts. A call that is cut off has done a part, and says so by its
+counts when it ends by itself.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from documents.store.notices import Notices
 from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.rendering import to_json
-from foundation.errors import NotFound
+from foundation.errors import EvaluationFailed, NotFound, QueryTooExpensive
 from foundation.refusals import as_api_error
 from rillbase_native import Filter, Operation, Operations, UpdateOperators, Value, id_of
 
 BATCH = 1_000
 MAX_DOCUMENTS = 1_000_000
 MAX_SECONDS = 25.0
+_NOT_EVALUATED = frozenset({QueryTooExpensive.code, EvaluationFailed.code})
 
 
 @dataclass(slots=True)
@@ -128,9 +130,8 @@ async def _run(
         if not found.bodies:
             break
         counts.matched += len(found.bodies)
-        counts.changed += await _batch(
-            call, name, [operation(id_of(body)) for body in found.bodies]
-        )
+        operations = [operation(id_of(body)) for body in found.bodies]
+        counts.changed += await _batch(call, name, operations, counts.notices)
         if found.last is None:
             break
         after = found.last
@@ -140,13 +141,22 @@ async def _run(
     return counts
 
 
-async def _batch(call: Call, name: str, operations: list[Operation]) -> int:
-    """Change the documents of a batch. The first that cannot be changed ends the call."""
+async def _batch(call: Call, name: str, operations: list[Operation], notices: Notices) -> int:
+    """Change the documents of a batch, and return how many were changed.
+
+    Documents that cannot be evaluated are left out with a notice, as they are when they are looked
+    for. The first that cannot be changed for another reason ends the call.
+    """
     written = await write(
         Write(call.tenant.id, name, Operations(operations), atomic=False, principal=call.principal)
     )
     refusals = written.outcomes.refusals()
+    left_out = Notices()
     for _, refused in refusals:
-        if refused.code != NotFound.code:
+        if refused.code in _NOT_EVALUATED:
+            left_out.add((1, refused.detail))
+        elif refused.code != NotFound.code:
             raise as_api_error(refused)
+    left_out.log(call.tenant.id, name)
+    notices.include(left_out)
     return len(operations) - len(refusals)

@@ -43,7 +43,7 @@ async def insert(call: Call) -> Answer:
     parameters(call)
     text = await read_body(call)
     with refusing():
-        document = Value.parse(text)
+        document = Value.parse_document(text)
         if document.kind != "object":
             raise InvalidBody("A document is an object.")
         operation = Operation.insert(document)
@@ -89,7 +89,7 @@ async def replace(call: Call) -> Answer:
     identity, _ = path_id(call)
     text = await read_body(call)
     with refusing():
-        document = Value.parse(text)
+        document = Value.parse_document(text)
         if document.kind != "object":
             raise InvalidBody("A document is an object.")
         operation = Operation.replace(identity, document)
@@ -103,7 +103,7 @@ async def update(call: Call) -> Answer:
     identity, _ = path_id(call)
     text = await read_body(call, "application/json", MERGE_PATCH)
     with refusing():
-        body = Value.parse(text)
+        body = Value.parse_document(text)
         if body.kind != "object":
             raise InvalidBody("An update is an object.")
         if call.body.media_type == MERGE_PATCH:

@@ -131,7 +131,7 @@ def _after(progress: Progress, batch: Batch, outcomes: Outcomes) -> Progress:
 
 
 def _operation(line: bytes, mode: str) -> Operation:
-    document = Value.parse(line)
+    document = Value.parse_document(line)
     if document.kind != "object":
         raise InvalidDocument("A line is a document: an object.")
     identity = document.get("_id")

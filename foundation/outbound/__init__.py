@@ -8,6 +8,7 @@ from foundation.outbound.errors import (
     TargetRefused,
     TargetTimeout,
     TargetUnreachable,
+    TargetUnusable,
     TlsFailed,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "TargetRefused",
     "TargetTimeout",
     "TargetUnreachable",
+    "TargetUnusable",
     "TlsFailed",
     "outbound_client",
 ]

@@ -4,27 +4,34 @@ Whoever may name a URL could make the server call its own network. So the name i
 every address found must be public, and the connection goes to one of the addresses checked; TLS
 and the Host header still use the name. Redirects are not followed: they would be a second URL
 that nobody checked. Proxies from the environment are not used: they would look the name up again.
+
+Where loopback targets are allowed, a tenant could learn from failures what listens on this machine.
+So `probe` reports every failure of an internal target alike and after the same time, and answers
+and errors say whether the target was internal, for callers that show them.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from socket import socket
 from threading import BoundedSemaphore
-from typing import Literal
+from typing import Literal, TypeVar
 
 from foundation.environment import environment
 from foundation.outbound.addresses import is_plain_loopback, is_public, parse_address
 from foundation.outbound.errors import (
     InvalidResponse,
+    OutboundError,
     ResponseTooLarge,
     TargetRefused,
     TargetTimeout,
     TargetUnreachable,
+    TargetUnusable,
     TlsFailed,
 )
 from foundation.outbound.resolver import Resolver, resolve
@@ -32,6 +39,8 @@ from foundation.outbound.targets import Target, parse_target
 from foundation.outbound.wire import Deadline, connection_over, open_socket, start_tls
 
 DEADLINE_S = 10.0
+#: The time of a probe of an internal target that fails, whatever the cause.
+PROBE_S = 3.0
 CONNECT_TIMEOUT_S = 3.0
 MAX_BODY_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 32 * 1024
@@ -40,6 +49,7 @@ MAX_ADDRESSES_TRIED = 4
 CHECKS_AT_ONCE = 4
 USER_AGENT = "Rillbase/1"
 
+T = TypeVar("T")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _OWN_HEADERS = frozenset(
@@ -58,10 +68,22 @@ class Answer:
     headers: Mapping[str, str]
     body: bytes
     elapsed_ms: float
+    #: Whether the target has an address that is not public.
+    is_internal: bool
 
     @property
     def successful(self) -> bool:
         return 200 <= self.status < 300  # noqa: PLR2004 - HTTP's class of success
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as it is sent."""
+
+    method: Method
+    target: Target
+    headers: Mapping[str, str]
+    body: bytes | None
 
 
 class OutboundClient:
@@ -107,13 +129,48 @@ class OutboundClient:
     ) -> Answer:
         """Make one call and return the answer, or raise an `OutboundError`."""
         target = parse_target(url, allow_http=self._allow_loopback)
-        own_headers = _request_headers(target, headers or {}, body)
+        call = Call(method, target, _request_headers(target, headers or {}, body), body)
         deadline = Deadline(self._deadline_s)
         addresses = self._addresses(target, deadline)
+        try:
+            return self._perform(call, addresses, deadline)
+        except OutboundError as failed:
+            failed.is_internal = _is_internal(addresses)
+            raise
+
+    def probe(
+        self,
+        method: Method,
+        url: str,
+        read: Callable[[Answer], T],
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> T:
+        """Call a target that has not shown yet that it expects calls, and `read` its answer.
+
+        `read` raises an `OutboundError` for an answer of another kind. All failures of an internal
+        target are one error, after one time.
+        """
+        target = parse_target(url, allow_http=self._allow_loopback)
+        call = Call(method, target, _request_headers(target, headers or {}, body), body)
+        deadline = Deadline(self._deadline_s)
+        addresses = self._addresses(target, deadline)
+        if not _is_internal(addresses):
+            return read(self._perform(call, addresses, deadline))
+        deadline = Deadline(min(PROBE_S, self._deadline_s))
+        try:
+            return read(self._perform(call, addresses, deadline))
+        except OutboundError as failed:
+            time.sleep(max(0.0, PROBE_S - deadline.elapsed_s))
+            raise TargetUnusable from failed
+
+    def _perform(self, call: Call, addresses: Sequence[str], deadline: Deadline) -> Answer:
+        target = call.target
         sock = self._connect(target, addresses, deadline)
         connection = connection_over(sock, deadline, self._max_body_bytes + MAX_HEAD_BYTES)
         try:
-            response, content = self._exchange(connection, method, target.path, own_headers, body)
+            response, content = self._exchange(connection, call)
         except TimeoutError:
             raise TargetTimeout("The target did not complete its answer in time.") from None
         except (OSError, IncompleteRead) as error:
@@ -124,20 +181,21 @@ class OutboundClient:
             connection.close()
             sock.close()
         answer_headers = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, answer_headers, content, deadline.elapsed_s * 1000)
+        return Answer(
+            response.status,
+            answer_headers,
+            content,
+            deadline.elapsed_s * 1000,
+            _is_internal(addresses),
+        )
 
-    def _exchange(
-        self,
-        connection: HTTPConnection,
-        method: Method,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-    ) -> tuple[HTTPResponse, bytes]:
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        for name, value in headers.items():
+    def _exchange(self, connection: HTTPConnection, call: Call) -> tuple[HTTPResponse, bytes]:
+        connection.putrequest(
+            call.method, call.target.path, skip_host=True, skip_accept_encoding=True
+        )
+        for name, value in call.headers.items():
             connection.putheader(name, value)
-        connection.endheaders(body)
+        connection.endheaders(call.body)
         response = connection.getresponse()
         return response, _read_body(response, self._max_body_bytes)
 
@@ -179,6 +237,11 @@ class OutboundClient:
             raise TlsFailed(f"The certificate is not valid: {error.verify_message}.") from error
         except OSError as error:
             raise TlsFailed("No TLS connection could be made.") from error
+
+
+def _is_internal(addresses: Sequence[str]) -> bool:
+    parsed = (parse_address(text) for text in addresses)
+    return not all(address is not None and is_public(address) for address in parsed)
 
 
 def _request_headers(

@@ -13,6 +13,8 @@ class OutboundError(Exception):
     """Base of all. `code` is stable and goes into delivery logs."""
 
     code: ClassVar[str] = "outbound_failed"
+    #: Whether the target has an address that is not public: what was found there is not shown.
+    is_internal = False
 
 
 class TargetRefused(OutboundError):
@@ -49,3 +51,13 @@ class ResponseTooLarge(OutboundError):
     """The answer is larger than allowed."""
 
     code = "response_too_large"
+
+
+class TargetUnusable(OutboundError):
+    """An internal target failed. Tenants are not told how: it would show what listens there."""
+
+    code = "target_unusable"
+    is_internal = True
+
+    def __init__(self) -> None:
+        super().__init__("The target did not answer as expected.")

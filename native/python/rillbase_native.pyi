@@ -98,6 +98,23 @@ class Value:
         """Read one Extended JSON text."""
 
     @staticmethod
+    def parse_request(ejson: bytes) -> Value:
+        """Read a request's body.
+
+        Its members have bounds that hold while it is read: `filter`, `sort`, `projection`,
+        `group`, `lookup` and `array_filters` 256 KiB each, lists of documents none, all else that
+        of a document.
+        """
+
+    @staticmethod
+    def parse_message(ejson: bytes) -> tuple[Value, QueryError | None]:
+        """Read a request, passing over members beyond their bounds; return why the first was."""
+
+    @staticmethod
+    def parse_document(ejson: bytes) -> Value:
+        """Read a request's body that is a document, or a change to one."""
+
+    @staticmethod
     def from_bson(body: bytes) -> Value:
         """View the bytes of a document."""
 
@@ -138,6 +155,9 @@ class Filter:
     def parse(value: Value | None, *, pointer: str = "/filter") -> Filter: ...
     def matches(self, body: bytes, now_ms: int) -> bool:
         """Return whether the document matches. One that cannot be evaluated does not."""
+
+    def evaluate(self, body: bytes, now_ms: int) -> bool:
+        """Return whether the document matches, or raise why it cannot be evaluated."""
 
     def explain(self, body: bytes, now_ms: int) -> str:
         """Return why the document matches or does not: a JSON object."""
@@ -539,7 +559,10 @@ class LiveQuery:
         lookups: Lookups | None = None,
         projection: Value | None = None,
         sides: Sequence[tuple[bytes, int, Filter | None]] = ...,
-    ) -> LiveQuery: ...
+        rule: Filter | None = None,
+    ) -> LiveQuery:
+        """`rule` is the access rule that is part of `filter`."""
+
     @staticmethod
     def read(bytes: bytes) -> LiveQuery:
         """Read a definition, as `definition` writes it."""
@@ -564,6 +587,9 @@ class LiveQuery:
     def slack(self) -> int: ...
     def filter(self) -> Filter:
         """Return the filter, the access rule included."""
+
+    def readable(self) -> Filter | None:
+        """Return what those who watch may read; None: everything."""
 
     def sort(self) -> Sort:
         """Return the order of the rows."""

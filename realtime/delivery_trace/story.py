@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from foundation import opaque_tokens
 from foundation.json_types import JsonObject, JsonValue
 from realtime.delivery_trace import wording
 from realtime.delivery_trace.evidence import Clause, Evidence
@@ -71,6 +72,11 @@ def _rendered(step: Step) -> JsonObject:
     }
 
 
+def _opaque(place: object) -> str:
+    """Return a name for a number that is counted across all tenants."""
+    return opaque_tokens.write("rillbase-delivery-trace", str(place).encode())
+
+
 def _moment(ms: float) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
@@ -86,10 +92,10 @@ def _write(evidence: Evidence) -> Step:
     at_ms: float | None = None
     if row is not None:
         at_ms = row.committed_ms
-        facts |= {"transaction": str(row.xid), "in_batch": row.in_batch}
+        facts |= {"transaction": _opaque(row.xid), "in_batch": row.in_batch}
     elif evidence.entry is not None:
         at_ms = evidence.entry.image.written_us / 1000
-        facts |= {"transaction": str(evidence.entry.image.xid)}
+        facts |= {"transaction": _opaque(evidence.entry.image.xid)}
     elif stored is not None and stored.version == version:
         at_ms = stored.updated_ms
     if at_ms is None:
@@ -101,7 +107,7 @@ def _write(evidence: Evidence) -> Step:
 def _publication(evidence: Evidence) -> Step:
     row, entry = evidence.row, evidence.entry
     if entry is not None:
-        facts: JsonObject = {"entry": entry.place, "partition": evidence.partition}
+        facts: JsonObject = {"entry": _opaque(entry.place), "partition": evidence.partition}
         return Step("publication", "passed", wording.PUBLISHED, entry.at_ms, facts)
     if row is not None and row.published_ms is not None:
         return Step("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
@@ -213,7 +219,11 @@ def _hub(evidence: Evidence) -> Step:
     facts: JsonObject = {"state": hub.get("state"), "held_version": hub.get("held_version")}
     if change is not None:
         match = str(change["match"])
-        facts |= {"match": match, "log_position": change["position"], "changes": change["of"]}
+        facts |= {
+            "match": match,
+            "log_position": _opaque(change["position"]),
+            "changes": change["of"],
+        }
         detail = wording.SHOWN[match]
         return Step("hub", "passed", detail, _us(change, "at_us"), facts)
     return _unshown(evidence, facts)

@@ -221,6 +221,7 @@ class Watched:
                 )
                 for side in sides
             ],
+            rule=rule,
         )
 
     def _attach(

@@ -66,6 +66,8 @@ class Extent:
     has_window: bool
     #: How the documents are grouped: all are read, and of each no more than groups need.
     group: Group | None = None
+    #: What those who watch may read, which is a part of the filter; None: everything.
+    readable: Filter | None = None
     #: The query, if it looks others up, and the collections in which it does.
     looks_up: LiveQuery | None = None
     sides: Sequence[Side] = ()
@@ -148,7 +150,8 @@ async def _read(reading: Reading, condition: Filter, extent: Extent) -> Found:
         group=extent.group,
         lookups=None if extent.looks_up is None else extent.looks_up.lookups(),
     )
-    selection = await answer(replace(reading, filter=condition), asked)
+    own = replace(reading, filter=condition, readable=extent.readable)
+    selection = await answer(own, asked)
     rows, more = selection.rows()
     if more and extent.group is not None:
         raise ResultTooLarge(f"A live query groups at most {extent.most} documents.")

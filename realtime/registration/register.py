@@ -7,7 +7,7 @@ the nodes, what the snapshot sees is in the rows, and no write is in neither.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from documents.outbox.entries import Snapshot
@@ -111,7 +111,8 @@ async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
     # The rule is part of a query's filter already.
     budget, wanted = EventLoopBudget(), []
     for query in queries:
-        wanted.append((query.filter(), await _extent(query, source)))
+        extent = replace(await _extent(query, source), readable=query.readable())
+        wanted.append((query.filter(), extent))
         await budget.yield_if_spent()
     read = await read_all(source.tenant_id, source.collection, wanted)
     for query, rows in zip(queries, read, strict=False):

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from data_plane.request_reader import (
-    integer,
-    refusing,
-)
+from data_plane.request_reader import integer, refuse_unknown, refusing
 from documents.api.queries import MAX_OFFSET, read_group, read_group_sort, read_lookups
 from foundation.errors import FieldProblem, InvalidBody
 from rillbase_native import Filter, Group, Lookups, Projection, Sort, Value
@@ -68,7 +65,7 @@ class Wanted:
 
 def read(message: Value) -> Wanted:
     """Read a `subscribe`, or raise what is wrong with it."""
-    _only(message, (*MEMBERS, "type", "id"), "")
+    refuse_unknown(message, (*MEMBERS, "type", "id"))
     with refusing():
         wanted = Filter.parse(message.get("filter"))
         wanted.check_live()
@@ -109,7 +106,7 @@ def _options(value: Value | None) -> Options:
         return Options()
     if value.kind != "object":
         raise _wrong("/options", "An object is expected.")
-    _only(value, OPTIONS, "/options")
+    refuse_unknown(value, OPTIONS, "/options")
     deliver = _text(value, "deliver", 16, "/options") or "events"
     if deliver not in ("events", "result"):
         raise _wrong("/options/deliver", "`events` or `result`.")
@@ -149,16 +146,6 @@ def _text(value: Value, name: str, most: int, prefix: str = "") -> str | None:
     if found.kind != "string" or len(found.text()) > most:
         raise _wrong(f"{prefix}/{name}", f"A string of at most {most} characters.")
     return found.text()
-
-
-def _only(value: Value, allowed: tuple[str, ...], prefix: str) -> None:
-    problems = [
-        FieldProblem(f"{prefix}/{name}", "unknown_field", "This field is not known.")
-        for name in value.names()
-        if name not in allowed
-    ]
-    if problems:
-        raise InvalidBody(errors=problems)
 
 
 def _wrong(pointer: str, detail: str) -> InvalidBody:

@@ -8,25 +8,16 @@ publication that comes again; which of two comes first only the server can tell.
 
 from __future__ import annotations
 
-from base64 import b64decode, urlsafe_b64encode
-from functools import lru_cache
+from foundation import opaque_tokens
+from foundation.opaque_tokens import UnknownToken
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-from foundation.environment import environment
+__all__ = ["CHARS", "UnknownToken", "name_of", "name_token", "position_of", "token_of"]
 
 #: The length of a position's token.
 CHARS = 32
 _NUMBER_BYTES = 8
-_KEY_BYTES = 64
 _POSITION, _NAME = b"position", b"subscription"
-
-
-class UnknownToken(ValueError):
-    """The token is not one of this topic."""
+_PURPOSE = "rillbase-topic-positions"
 
 
 def token_of(topic: str, position: int) -> str:
@@ -52,24 +43,8 @@ def name_of(topic: str, token: str) -> tuple[str, int]:
 
 
 def _sealed(kind: bytes, topic: str, plain: bytes) -> str:
-    sealed = _cipher().encrypt(plain, [kind, topic.encode()])
-    return urlsafe_b64encode(sealed).decode().rstrip("=")
+    return opaque_tokens.write(_PURPOSE, plain, kind, topic.encode())
 
 
 def _opened(kind: bytes, topic: str, token: str) -> bytes:
-    try:
-        padded = token + "=" * (-len(token) % 4)
-        sealed = b64decode(padded, altchars=b"-_", validate=True)
-        return _cipher().decrypt(sealed, [kind, topic.encode()])
-    except (ValueError, InvalidTag):
-        raise UnknownToken("This is not a token of this topic.") from None
-
-
-def _cipher() -> AESSIV:
-    return _cipher_of(environment().rillbase_secret_key.get_secret_value())
-
-
-@lru_cache(maxsize=4)
-def _cipher_of(secret: str) -> AESSIV:
-    derived = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"rillbase-topic-positions")
-    return AESSIV(derived.derive(secret.encode()))
+    return opaque_tokens.read(_PURPOSE, token, kind, topic.encode())

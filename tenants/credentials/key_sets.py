@@ -24,7 +24,7 @@ from uuid import UUID
 import jwt
 
 from foundation.errors import FieldProblem, InvalidCredentials, Unavailable
-from foundation.outbound import InvalidResponse, OutboundError, outbound_client
+from foundation.outbound import Answer, InvalidResponse, OutboundError, outbound_client
 from tenants.credentials.cache import ShortCache, check_may_load
 
 FRESH_S = 300.0
@@ -141,8 +141,11 @@ def _unavailable(why: str) -> Unavailable:
 
 
 def _download(url: str) -> Mapping[str, jwt.PyJWK]:
+    return outbound_client().probe("GET", url, _read_keys)
+
+
+def _read_keys(answer: Answer) -> Mapping[str, jwt.PyJWK]:
     """Read a JWKS document. Keys of kinds that are not understood are left out."""
-    answer = outbound_client().request("GET", url)
     if not answer.successful:
         raise InvalidResponse(f"The key set's server answered {answer.status}.")
     try:

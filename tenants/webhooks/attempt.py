@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from django.utils import timezone
 
 from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject
-from foundation.outbound import OutboundError, TargetRefused, outbound_client
+from foundation.outbound import (
+    Answer,
+    InvalidResponse,
+    OutboundError,
+    TargetRefused,
+    TargetUnusable,
+    outbound_client,
+)
+from foundation.outbound.addresses import is_plain_loopback, parse_address
 from tenants.models.webhook import Webhook
 from tenants.webhooks.secret import signing_secrets
 from tenants.webhooks.signing import signed_headers
 
 MAX_ANSWER_CHARS = 1000
+NOT_PROVED = "The receiver did not echo the challenge."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +50,68 @@ class Attempt:
 
 
 def send(webhook: Webhook, message_id: str, payload: JsonObject) -> Attempt:
-    """Send a message. Whatever goes wrong out there is a result, not an exception."""
-    now = timezone.now()
-    body = to_json(payload)
-    headers = signed_headers(signing_secrets(webhook, now), message_id, int(now.timestamp()), body)
+    """Deliver a message. Whatever goes wrong out there is a result, not an exception."""
+    headers, body = _signed(webhook, message_id, payload)
     began = time.monotonic()
     try:
         answer = outbound_client().request("POST", webhook.url, headers=headers, body=body)
     except OutboundError as error:
-        return Attempt(
-            None, f"{error.code}: {error}", "", _ms(began), isinstance(error, TargetRefused)
-        )
-    return Attempt(answer.status, "", _text(answer.body), _ms(began))
+        if is_hidden(webhook.url, is_internal=error.is_internal):
+            error = TargetUnusable()
+        return _failed(error, began)
+    attempt = Attempt(answer.status, "", _text(answer.body), _ms(began))
+    if not is_hidden(webhook.url, is_internal=answer.is_internal):
+        return attempt
+    return replace(attempt, answer="") if attempt.successful else _failed(TargetUnusable(), began)
+
+
+def prove(
+    webhook: Webhook, message_id: str, payload: JsonObject, is_proof: Callable[[str], bool]
+) -> str | None:
+    """Send a message whose answer has to be a proof; return what is wrong, or None."""
+    headers, body = _signed(webhook, message_id, payload)
+
+    def check(answer: Answer) -> None:
+        if not answer.successful:
+            raise InvalidResponse(f"The receiver answered with status {answer.status}.")
+        if not is_proof(_text(answer.body)):
+            raise InvalidResponse(NOT_PROVED)
+
+    try:
+        outbound_client().probe("POST", webhook.url, check, headers=headers, body=body)
+    except InvalidResponse as wrong:
+        return str(wrong)
+    except TargetUnusable:
+        return NOT_PROVED
+    except OutboundError as error:
+        return f"{error.code}: {error}"
+    return None
+
+
+def _signed(
+    webhook: Webhook, message_id: str, payload: JsonObject
+) -> tuple[Mapping[str, str], bytes]:
+    now, body = timezone.now(), to_json(payload)
+    secrets = signing_secrets(webhook, now)
+    return signed_headers(secrets, message_id, int(now.timestamp()), body), body
+
+
+def is_hidden(url: str, *, is_internal: bool) -> bool:
+    """Tell whether the tenant may not see what a target answered.
+
+    A receiver on this machine that was registered as such has proved by its handshake that it
+    expects the deliveries. Another name may have led elsewhere when the handshake was made.
+    """
+    host = urlsplit(url).hostname or ""
+    address = parse_address(host)
+    names_loopback = host == "localhost" or (address is not None and is_plain_loopback(address))
+    return is_internal and not names_loopback
+
+
+def _failed(error: OutboundError, began: float) -> Attempt:
+    is_refused = isinstance(error, TargetRefused)
+    duration_ms = 0 if isinstance(error, TargetUnusable) else _ms(began)
+    return Attempt(None, f"{error.code}: {error}", "", duration_ms, is_refused)
 
 
 def message_id(event_id: object) -> str:

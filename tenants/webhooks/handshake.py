@@ -21,7 +21,7 @@ from foundation.json_types import JsonObject
 from foundation.scope import current_tenant_id, scoped
 from foundation.tasks import run_after_commit
 from tenants.models import Webhook
-from tenants.webhooks.attempt import Attempt, message_id, send
+from tenants.webhooks.attempt import message_id, prove
 from tenants.webhooks.locks import try_lock
 from tenants.webhooks.state import activate
 
@@ -48,11 +48,16 @@ def shake_hands(tenant_id: UUID, webhook_id: UUID, url: str, number: int) -> Non
         if webhook is None:
             return
         challenge = secrets.token_urlsafe(32)
-        attempt = send(webhook, message_id(uuid7()), _message(challenge))
-        if attempt.successful and echoes(attempt.answer, challenge):
+        wrong = prove(
+            webhook,
+            message_id(uuid7()),
+            _message(challenge),
+            lambda answer: echoes(answer, challenge),
+        )
+        if wrong is None:
             activate(webhook)
         else:
-            _note_failure(webhook, attempt, number)
+            _note_failure(webhook, wrong, number)
 
 
 def echoes(answer: str, challenge: str) -> bool:
@@ -75,8 +80,7 @@ def _message(challenge: str) -> JsonObject:
     }
 
 
-def _note_failure(webhook: Webhook, attempt: Attempt, number: int) -> None:
-    reason = "The receiver did not echo the challenge." if attempt.successful else attempt.summary
+def _note_failure(webhook: Webhook, reason: str, number: int) -> None:
     last = number > len(PAUSES_S)
     Webhook.objects.filter(pk=webhook.pk, url=webhook.url, state=Webhook.State.PENDING).update(
         state_reason=f"Handshake failed{' for good' if last else ''}: {reason}"[:200],

@@ -218,3 +218,37 @@ def test_a_follower_that_was_away_for_a_moment_goes_on(
         settle(view, things)
         wait_until(lambda: generation() > before, what="a new generation")
         settle(view, things)
+
+
+@pytest.mark.usefixtures("follower")
+def test_documents_that_cannot_be_evaluated_are_left_out_and_counted(
+    things: MadeCollection,
+) -> None:
+    """Those that are there when the view is made, and those that are written later."""
+    costly = {"$expr": {"$gte": [{"$size": {"$range": [0, "$n"]}}, 0]}}
+    things.insert_many([{"_id": 1, "kind": "a", "n": 4}, {"_id": 2, "kind": "a", "n": 10**8}])
+    view = make_view(things, source={"collection": things.name, "filter": costly})
+
+    def counted(rows: int, left_out: int) -> bool:
+        answer = view.caller.post(f"{view.path}/query", {"group_by": ["kind"]}).json()
+        rows_of = [row["count"] for row in answer.get("rows", [])]
+        counts = [notice["count"] for notice in answer.get("notices", [])]
+        told = [notice["count"] for notice in state(view)["notices"]]
+        return (rows_of, counts, told) == ([rows], [left_out], [left_out])
+
+    wait_until(lambda: counted(1, 1), what="the view to say what it lacks")
+    things.insert_many([{"_id": 3, "kind": "a", "n": 10**8}, {"_id": 4, "kind": "a", "n": 1}])
+    wait_until(lambda: counted(2, 2), what="the view to say what it lacks")
+    assert state(view)["notices"][0]["code"] == "documents_not_evaluated"
+
+    def logged() -> bool:
+        from foundation.scope import scoped
+        from tenants import error_log
+        from tenants.models import ErrorEntry
+
+        error_log.flush()
+        with scoped(tenant_id=things.made.tenant.id):
+            entries = ErrorEntry.objects.filter(code="documents_not_evaluated", area="aggregate")
+            return entries.exists()
+
+    wait_until(logged, what="the error log")

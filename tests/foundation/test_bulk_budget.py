@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from dataclasses import dataclass
 
 import pytest
@@ -123,3 +125,27 @@ async def test_metered_work_raises_what_it_raises_and_can_be_cancelled() -> None
     with pytest.raises(asyncio.CancelledError):
         await task
     assert cleaned == ["yes"]
+
+
+async def test_what_cancelled_work_held_is_released_at_once() -> None:
+    class Message:
+        """Something large."""
+
+    async def read(message: Message) -> None:
+        await asyncio.Event().wait()
+        raise AssertionError(message)
+
+    message = Message()
+    released = weakref.ref(message)
+    task = asyncio.create_task(BulkBudget(Contention()).metered("a", read(message)))
+    del message
+    await asyncio.sleep(0)
+    gc.collect()
+    gc.disable()
+    try:
+        task.cancel()
+        await asyncio.wait([task])
+        del task
+        assert released() is None
+    finally:
+        gc.enable()

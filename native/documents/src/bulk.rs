@@ -27,8 +27,6 @@ pub struct Reading {
     pub transaction: bool,
     /// More are refused.
     pub max_operations: usize,
-    /// For new ObjectIds.
-    pub now_ms: i64,
 }
 
 /// Reads a body.
@@ -136,7 +134,7 @@ fn one(value: ValueRef<'_>, reading: Reading, place: &Place<'_>) -> Result<Opera
         ));
     }
     let here = place.key(name);
-    let mut operation = operation(name, argument, reading.now_ms, &here)?;
+    let mut operation = operation(name, argument, &here)?;
     operation.collection = parts.collection;
     operation.if_version = parts.if_version;
     Ok(operation)
@@ -184,14 +182,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn operation(
-    name: &str,
-    argument: Document<'_>,
-    now_ms: i64,
-    place: &Place<'_>,
-) -> Result<Operation, Refusal> {
+fn operation(name: &str, argument: Document<'_>, place: &Place<'_>) -> Result<Operation, Refusal> {
     if name == "insert" {
-        let fresh = ValueRef::ObjectId(new_object_id(now_ms));
+        let fresh = ValueRef::ObjectId(new_object_id());
         return Operation::insert(argument, fresh).map_err(|refused| refused.inside(place));
     }
     let allowed: &[&str] = match name {

@@ -1,8 +1,7 @@
 //! Names of documents: in paths, as order-preserving keys, as hashes.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rillbase_query::bson::{ObjectId, Value, ValueRef};
 use rillbase_query::ejson::{Form, parse_value, value_to_string};
@@ -99,31 +98,51 @@ pub fn key_hash(key: &[u8]) -> i32 {
     i32::try_from(folded).unwrap_or(0)
 }
 
-/// A new ObjectId: seconds, five bytes that are this process's, a counter.
+/// A new ObjectId: the time in seconds and nanoseconds, then 34 random bits.
+///
+/// Usually its last bytes are a counter of the process. All tenants would share it, so the distance
+/// of two ids would tell how many documents others have inserted between them. The time puts the
+/// ids of one caller in their order as well.
 #[must_use]
-pub fn new_object_id(now_ms: i64) -> ObjectId {
-    static PROCESS: OnceLock<[u8; 8]> = OnceLock::new();
-    static COUNTER: OnceLock<AtomicU32> = OnceLock::new();
-    let process = PROCESS.get_or_init(|| random().to_be_bytes());
-    let counter = COUNTER.get_or_init(|| AtomicU32::new(random().to_be_bytes()[0].into()));
-    let count = counter.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-    let seconds = u32::try_from((now_ms / 1000) & 0xffff_ffff).unwrap_or(0);
+pub fn new_object_id() -> ObjectId {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    // As many seconds as fit; the format has no more.
+    let seconds = (now.as_secs() & 0xffff_ffff) << 32;
+    let rest = (u64::from(now.subsec_nanos()) << 34) | (random() & RANDOM_BITS);
     let mut bytes = [0; 12];
-    let parts = seconds
-        .to_be_bytes()
-        .into_iter()
-        .chain(process.iter().copied().take(5))
-        .chain(count.into_iter().skip(1));
+    let parts = seconds.to_be_bytes().into_iter().take(4);
     bytes
         .iter_mut()
-        .zip(parts)
+        .zip(parts.chain(rest.to_be_bytes()))
         .for_each(|(byte, part)| *byte = part);
     ObjectId(bytes)
 }
+
+const RANDOM_BITS: u64 = (1 << 34) - 1;
 
 /// The standard library seeds its hashers from the system's randomness.
 fn random() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u8(0);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_made_later_sort_later_and_their_distance_counts_nothing() {
+        let ids: Vec<ObjectId> = (0..1_000)
+            .map(|_| {
+                std::thread::sleep(std::time::Duration::from_micros(1));
+                new_object_id()
+            })
+            .collect();
+        assert!(ids.is_sorted_by_key(|id| id.0));
+        let last: std::collections::HashSet<_> = ids.iter().map(|id| id.0[10]).collect();
+        assert!(last.len() > 100, "the last bytes are random");
+    }
 }

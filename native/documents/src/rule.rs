@@ -12,6 +12,7 @@ use rillbase_query::bson::{
 };
 use rillbase_query::error::Place;
 use rillbase_query::filter::Filter;
+use rillbase_query::limits::FILTER_BYTES;
 
 use crate::refusal::Refusal;
 
@@ -71,6 +72,7 @@ impl Rule {
                 let mut binding = Binding {
                     claims: Some(claims?),
                     inserted: 0,
+                    inserted_bytes: 0,
                 };
                 let bound = binding.filter(document.as_ref(), &Place::root()).ok()?;
                 Filter::parse(bound.as_ref()).ok()
@@ -83,6 +85,7 @@ impl Rule {
 struct Binding<'c> {
     claims: Option<Document<'c>>,
     inserted: usize,
+    inserted_bytes: usize,
 }
 
 /// What a claim becomes where it is inserted.
@@ -97,6 +100,7 @@ impl Binding<'_> {
         Self {
             claims: None,
             inserted: 0,
+            inserted_bytes: 0,
         }
     }
 
@@ -312,6 +316,12 @@ impl Binding<'_> {
         };
         let value = look_up(claims, claim)
             .ok_or_else(|| Refusal::at("missing_claim", place, "the claim is missing"))?;
+        self.inserted_bytes += value.content_bytes();
+        if self.inserted_bytes > FILTER_BYTES {
+            // A rule may name a long claim very often.
+            let detail = format!("a rule has at most {FILTER_BYTES} bytes with its claims");
+            return Err(Refusal::at("filter_too_large", place, detail));
+        }
         sink.put(value);
         Ok(())
     }

@@ -77,6 +77,7 @@ fn opened(subscribers: u64) -> Hub {
         group: [].into(),
         lookups: [].into(),
         sides: [].into(),
+        rule: [].into(),
     });
     for id in 0..subscribers {
         let attach = Attach {

@@ -9,8 +9,8 @@
 mod common;
 
 use common::{
-    COLLECTION, at, image, in_batch, lines, query, register, renewal, row, sorted, tick, until,
-    without,
+    COLLECTION, at, bson, image, in_batch, lines, query, register, renewal, row, sorted, tick,
+    until, without,
 };
 use rillbase_live::filter_node::{Config, FilterNode, Input};
 use rillbase_live::message::{AfterImage, Content, Definition, Request, Token, WriteEntry};
@@ -489,6 +489,26 @@ fn an_entry_that_nobody_can_read_rebuilds_the_node() {
         collection: None,
     };
     assert_eq!(node.give(input), ["rebuild Unreadable"]);
+}
+
+#[test]
+fn a_document_that_cannot_be_evaluated_is_reported_if_the_access_rule_allows_reading_it() {
+    let mut node = Stage::new();
+    let large = r#"{"$expr":{"$gte":[{"$size":{"$range":[0,"$n"]}},0]}}"#;
+    for (name, rule) in [
+        ("allowed", r#"{"_id":"a"}"#),
+        ("hidden", r#"{"_id":"b"}"#),
+        ("undecided", large),
+    ] {
+        let ruled = Definition {
+            rule: bson(rule),
+            rules_version: 1,
+            ..query(name, large)
+        };
+        node.ask(register(&ruled, 100, &until(1), &[], true));
+    }
+    let told = node.write(image(2, "a", 1, Some(100_000_000)));
+    assert_eq!(told, ["unevaluated allowed"]);
 }
 
 #[test]

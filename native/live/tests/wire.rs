@@ -96,10 +96,15 @@ fn definition() -> impl Strategy<Value = Definition> {
         numbers,
         any::<Option<u32>>(),
         any::<bool>(),
-        (bytes(), bytes(), bytes(), (bytes(), vec(side(), 0..3))),
+        (
+            bytes(),
+            bytes(),
+            bytes(),
+            (bytes(), vec(side(), 0..3), bytes()),
+        ),
     )
         .prop_map(
-            |(names, numbers, limit, sorted, (filter, sort, group, (lookups, sides)))| {
+            |(names, numbers, limit, sorted, (filter, sort, group, (lookups, sides, rule)))| {
                 let joins = group.is_empty() && !lookups.is_empty();
                 let sides = if joins { sides } else { Vec::new() };
                 let lookups = if joins { lookups } else { [].into() };
@@ -118,6 +123,7 @@ fn definition() -> impl Strategy<Value = Definition> {
                     group,
                     lookups,
                     sides: sides.into(),
+                    rule,
                 }
             },
         )
@@ -455,6 +461,7 @@ fn a_list_that_claims_more_than_there_is_reserves_nothing() {
             group: [].into(),
             lookups: [].into(),
             sides: [].into(),
+            rule: [].into(),
         })
         .into_iter()
         .skip(2),

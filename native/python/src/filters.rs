@@ -55,6 +55,13 @@ impl Filter {
         answer == Ok(true)
     }
 
+    /// Return whether the document matches, or raise why it cannot be evaluated.
+    fn evaluate(&self, py: Python<'_>, body: &[u8], now_ms: i64) -> PyResult<bool> {
+        let environment = Environment::at(now_ms);
+        let answer = self.inner.matches_in(Document::trusted(body), &environment);
+        answer.map_err(|failure| refused(py, failure.into()))
+    }
+
     /// Return why the document matches or does not: a JSON object.
     fn explain(&self, body: &[u8], now_ms: i64) -> String {
         self.inner.explain(Document::trusted(body), now_ms).json()

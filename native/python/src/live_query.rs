@@ -42,7 +42,7 @@ impl LiveQuery {
     #[new]
     #[pyo3(signature = (
         tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack,
-        group = None, lookups = None, projection = None, sides = Vec::new()
+        group = None, lookups = None, projection = None, sides = Vec::new(), rule = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -59,6 +59,7 @@ impl LiveQuery {
         lookups: Option<&Lookups>,
         projection: Option<&Value>,
         sides: Vec<PySide>,
+        rule: Option<&Filter>,
     ) -> Self {
         let windowed = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
         let group = group.map(|group| group.inner.canonical().into_bytes());
@@ -87,6 +88,9 @@ impl LiveQuery {
             .collect();
         parts.extend(lookups.as_deref());
         parts.extend(sides.iter().map(|side| &side.hash.0[..]));
+        // Equal filters may be made of different rules.
+        let rule_hash = rule.map(|rule| rule.inner.hash());
+        parts.extend(rule_hash.iter().map(|hash| &hash.0[..]));
         let hash = QueryHash::of(&parts);
         let sort = ordered_by.map_or_else(Vec::new, |value| {
             let mut writer = DocumentWriter::new();
@@ -108,6 +112,10 @@ impl LiveQuery {
             group: group.unwrap_or_default().into(),
             lookups: lookups.unwrap_or_default().into(),
             sides: sides.into(),
+            rule: rule.map_or_else(
+                || [].into(),
+                |rule| rule.inner.canonical().as_bytes().into(),
+            ),
         };
         Self {
             definition: Arc::new(definition),
@@ -176,6 +184,16 @@ impl LiveQuery {
         Ok(Filter {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Return what those who watch may read; None: everything.
+    fn readable(&self, py: Python<'_>) -> PyResult<Option<Filter>> {
+        if self.definition.rule.is_empty() {
+            return Ok(None);
+        }
+        let parsed = filter::Filter::parse(Document::trusted(&self.definition.rule));
+        let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
+        Ok(Some(Filter { inner }))
     }
 
     /// Return the order of the rows.

@@ -16,7 +16,7 @@ use rillbase_query::update::Update;
 
 use crate::errors::refused;
 use crate::filters::Filter;
-use crate::values::{Value, now_ms};
+use crate::values::Value;
 
 /// Number, key, whether it sorts, whether it is enforced.
 type PyEntry<'py> = (i64, Bound<'py, PyBytes>, bool, bool);
@@ -141,7 +141,7 @@ impl Operation {
 impl Operation {
     #[staticmethod]
     fn insert(py: Python<'_>, document: &Value) -> PyResult<Self> {
-        let fresh = ValueRef::ObjectId(new_object_id(now_ms()?));
+        let fresh = ValueRef::ObjectId(new_object_id());
         Self::of(
             py,
             operation::Operation::insert(document.document()?, fresh),

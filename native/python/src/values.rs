@@ -1,13 +1,13 @@
 //! Extended JSON values, and the names of documents.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rillbase_documents::id;
 use rillbase_query::bson::{Document, DocumentBuf, Value as Bson, ValueRef};
-use rillbase_query::ejson::{Form, parse_body, value_to_string};
+use rillbase_query::ejson::{
+    Form, parse_body, parse_document_body, parse_message, parse_request, value_to_string,
+};
 
 use crate::errors::refused;
 
@@ -43,6 +43,35 @@ impl Value {
     #[staticmethod]
     fn parse(py: Python<'_>, ejson: &[u8]) -> PyResult<Self> {
         let inner = parse_body(ejson).map_err(|error| refused(py, error.into()))?;
+        Ok(Self { inner })
+    }
+
+    /// Read a request's body, in which a filter, a sort and the like have bounds.
+    #[staticmethod]
+    fn parse_request(py: Python<'_>, ejson: &[u8]) -> PyResult<Self> {
+        let inner = parse_request(ejson).map_err(|error| refused(py, error.into()))?;
+        Ok(Self { inner })
+    }
+
+    /// Read a request, passing over members beyond their bounds; return why the first was.
+    #[staticmethod]
+    fn parse_message<'py>(
+        py: Python<'py>,
+        ejson: &[u8],
+    ) -> PyResult<(Self, Option<Bound<'py, PyAny>>)> {
+        let parsed = parse_message(ejson).map_err(|error| refused(py, error.into()))?;
+        let (inner, refusal) = parsed;
+        let refusal = refusal.map(|error| refused(py, error.into()).into_value(py));
+        Ok((
+            Self { inner },
+            refusal.map(|raised| raised.into_bound(py).into_any()),
+        ))
+    }
+
+    /// Read a request's body that is a document, or a change to one.
+    #[staticmethod]
+    fn parse_document(py: Python<'_>, ejson: &[u8]) -> PyResult<Self> {
+        let inner = parse_document_body(ejson).map_err(|error| refused(py, error.into()))?;
         Ok(Self { inner })
     }
 
@@ -149,11 +178,4 @@ pub(crate) fn id_key<'py>(py: Python<'py>, id: &Value) -> PyResult<Bound<'py, Py
 #[pyfunction]
 pub(crate) fn key_hash(key: &[u8]) -> i32 {
     id::key_hash(key)
-}
-
-pub(crate) fn now_ms() -> PyResult<i64> {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_err(|_| PyValueError::new_err("the clock stands before 1970"))?;
-    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -21,7 +21,7 @@ use rillbase_documents::stage::{Found, Row};
 use crate::errors::{query_error, refused};
 use crate::filters::Filter;
 use crate::operations::{Definition, Operation};
-use crate::values::{Value, form, now_ms};
+use crate::values::{Value, form};
 
 /// The filters of read, create, update and delete, where a caller has rules.
 type PyAccess<'py> = (
@@ -101,7 +101,6 @@ impl Operations {
             lines: ndjson,
             transaction,
             max_operations,
-            now_ms: now_ms()?,
         };
         let parsed = py
             .detach(|| bulk::parse(body, reading))

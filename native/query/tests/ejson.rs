@@ -14,8 +14,11 @@
 use proptest::prelude::*;
 use rillbase_query::bson::{Document, DocumentBuf, validate};
 use rillbase_query::decimal::Decimal;
-use rillbase_query::ejson::{Form, document_to_string, parse_document};
+use rillbase_query::ejson::{
+    Form, document_to_string, parse_document, parse_message, parse_request, value_to_string,
+};
 use rillbase_query::error::Code;
+use rillbase_query::limits::FILTER_BYTES;
 
 fn canonical(text: &str) -> String {
     let document = parse_document(text.as_bytes()).expect(text);
@@ -252,4 +255,85 @@ proptest! {
         prop_assert_eq!(product.divided_by(Decimal::from(b)).to_exact_i64(), Some(a));
         prop_assert!(product.remainder(Decimal::from(b)).is_zero());
     }
+}
+
+/// A request with one member, whose text is made of a part that is repeated.
+fn request(member: &str, part: &str, count: usize) -> String {
+    format!(
+        r#"{{"{member}":{{"a":[{}0]}}}}"#,
+        format!("{part},").repeat(count)
+    )
+}
+
+#[test]
+fn a_member_of_a_request_is_refused_as_soon_as_it_exceeds_its_bound() {
+    for (member, code) in [
+        ("filter", Code::FilterTooLarge),
+        ("sort", Code::InvalidSort),
+        ("projection", Code::InvalidProjection),
+        ("group", Code::InvalidGroup),
+        ("lookup", Code::InvalidLookup),
+        ("array_filters", Code::InvalidUpdate),
+    ] {
+        for part in ["1", r#"{"$numberLong":"1"}"#, r#"{"key":[]}"#, r#""text""#] {
+            // What follows is not even JSON: nobody reads that far.
+            let text = format!("{} oops", request(member, part, 70_000));
+            let error = parse_request(text.as_bytes()).expect_err(member);
+            assert_eq!(error.code, code, "{member} {part}");
+            assert_eq!(error.pointer, format!("/{member}"));
+        }
+        let text = format!(r#"{{"{member}":"{}"}}"#, "x".repeat(FILTER_BYTES + 1));
+        assert_eq!(parse_request(text.as_bytes()).expect_err(member).code, code);
+        let text = format!(r#"{{"{member}":{{"{}":1}}}}"#, "x".repeat(FILTER_BYTES + 1));
+        assert_eq!(parse_request(text.as_bytes()).expect_err(member).code, code);
+    }
+}
+
+#[test]
+fn a_message_is_read_to_its_end_without_the_members_that_exceed_their_bounds() {
+    let large = "1,".repeat(140_000);
+    for filter in [
+        format!(r#"{{"a":{{"$in":[[{large}1],{{"b":[]}}]}},"c":[{{}}]}}"#),
+        format!("[{large}1]"),
+        format!(r#""{large}""#),
+        format!(r#"{{"{large}":{{"x":1}},"y":[1]}}"#),
+    ] {
+        let text = format!(r#"{{"filter":{filter},"sort":[["a",1]],"id":"s","lookup":{filter}}}"#);
+        let (message, refused) = parse_message(text.as_bytes()).expect("JSON");
+        assert_eq!(
+            value_to_string(message.as_ref(), Form::Relaxed),
+            r#"{"sort":[["a",1]],"id":"s"}"#
+        );
+        let refused = refused.expect("a refusal");
+        assert_eq!(refused.code, Code::FilterTooLarge);
+        assert_eq!(refused.pointer, "/filter");
+        let broken = format!("{} oops", &text[..text.len() - 1]);
+        assert_eq!(
+            parse_message(broken.as_bytes()).expect_err("no JSON").code,
+            Code::InvalidJson
+        );
+    }
+}
+
+#[test]
+fn members_of_a_request_are_bounded_one_by_one_by_the_bytes_that_they_become() {
+    // A wrapper is much longer as text than as a value.
+    let value = r#"{"$numberLong":"1"}"#;
+    let text = request("filter", value, 16_000);
+    assert!(text.len() > FILTER_BYTES);
+    assert!(parse_request(text.as_bytes()).is_ok());
+    // The length, the type, the name, the length of the text, and three NULs.
+    let exact = FILTER_BYTES - (4 + 1 + 1 + 4 + 3);
+    for (bytes, fits) in [(exact, true), (exact + 1, false)] {
+        let filter = format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes));
+        let text = format!(r#"{{"filter":{filter},"sort":{filter}}}"#);
+        assert_eq!(parse_request(text.as_bytes()).is_ok(), fits, "{bytes}");
+    }
+    let large = request("document", "1", 1_000_000);
+    assert!(parse_request(large.as_bytes()).is_ok());
+    let larger = request("document", "1", 1_500_000);
+    let error = parse_request(larger.as_bytes()).expect_err("16 MiB");
+    assert_eq!(error.code, Code::DocumentTooLarge);
+    let listed = request("operations", "1", 1_500_000);
+    assert!(parse_request(listed.as_bytes()).is_ok());
 }

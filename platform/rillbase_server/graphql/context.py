@@ -173,7 +173,7 @@ def value_of(given: object, pointer: str = "") -> Value:
         # A whole number of more digits than Python writes.
         raise InvalidBody(errors=[FieldProblem(pointer, "invalid", _TOO_LONG)]) from None
     with refusing(pointer):
-        return Value.parse(written)
+        return Value.parse_request(written)
 
 
 Info: TypeAlias = strawberry.Info[Context, None]

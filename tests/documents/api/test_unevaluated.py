@@ -116,6 +116,20 @@ def test_changes_by_filter_pass_it_over(things: MadeCollection) -> None:
     assert things.ids() == ["huge"]
 
 
+def test_a_change_by_filter_goes_on_behind_a_document_that_cannot_take_it(server: str) -> None:
+    things = make_collection(server, indexes=[("list", [("list", 1)], False)])
+    # An index takes 10,000 keys of a document.
+    full = list(range(9_999))
+    things.insert_many([{"_id": "a", "list": []}, {"_id": "b", "list": full}, {"_id": "c"}])
+    body = {"filter": {}, "update": {"$push": {"list": -1}}}
+    counts = things.caller.post(f"{things.path}/documents:update", body).json()
+    assert (counts["matched"], counts["changed"], notice(counts)) == (3, 2, LEFT_OUT)
+    assert things.ids({"list": -1}) == ["a", "c"]
+    error_log.flush()
+    with scoped(tenant_id=things.made.tenant.id):
+        assert ErrorEntry.objects.filter(code="documents_not_evaluated").exists()
+
+
 def test_an_export_goes_on_without_it(things: MadeCollection) -> None:
     wanted = quote(json.dumps(COSTLY))
     lines = things.caller.get(f"{things.path}/export?filter={wanted}").text

@@ -50,6 +50,30 @@ def test_the_rule_is_part_of_the_query(server: str, ruled: MadeCollection) -> No
         assert "s3cr3t" not in json.dumps(answer.frames)
 
 
+def test_documents_that_cannot_be_evaluated_are_counted_if_the_rule_shows_them(
+    server: str, ruled: MadeCollection
+) -> None:
+    costly = {"$expr": {"$gte": [{"$size": {"$range": [0, "$n"]}}, 0]}}
+    too_large = 10**8
+    ruled.insert_many([{"_id": n, "public": n > 1, "n": too_large} for n in range(3)])
+    with opened(server) as client:
+
+        def counted() -> int:
+            found: int = client.wait_for(lambda frame: frame["type"] == "notice")["count"]
+            return found
+
+        client.say(type="hello", key=anonymous_key(ruled))
+        answer = subscribe(client, "s", collection=ruled.name, filter=costly)
+        assert counted() == 1
+        hidden_and_shown = [{"_id": n, "public": n > 10, "n": too_large} for n in range(10, 13)]
+        ruled.insert_many([*hidden_and_shown, {"_id": "last", "public": True, "n": 1}])
+        answer.until_shows([{"_id": "last", "public": True, "n": 1}])
+        told = 0
+        while told < 2:
+            told += counted()
+        assert told == 2
+
+
 def test_a_rule_tightened_between_two_writes_hides_the_second(
     server: str, ruled: MadeCollection
 ) -> None:

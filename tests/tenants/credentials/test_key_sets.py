@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from django.db import connections
 
 from tests.caller import problem, with_key
 from tests.http_receiver import receiver
+from tests.loopback_targets import loopback_targets
 from tests.make import make_tenant
 from tests.tenants.credentials.test_end_users import _jwk, claims, end_user, register
 from tests.waiting import wait_until
@@ -154,3 +156,20 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
         for call in calls:
             problem(call.result(), 503, "unavailable")
     assert mine.status_code == 200, mine.text
+
+
+def test_a_key_set_fails_alike_whatever_is_found_on_a_port_of_this_machine(server: str) -> None:
+    def ask(url: str) -> object:
+        try:
+            made = make_tenant()
+            register(server, made, algorithms=["ES256"], jwks_url=url)
+            answer = end_user(server, made, _token()).get("/v1/whoami")
+        finally:
+            connections.close_all()
+        refused = problem(answer, 503, "unavailable")
+        return [refused["detail"], refused["errors"], answer.headers.get("Retry-After")]
+
+    with loopback_targets() as targets, ThreadPoolExecutor(4) as threads:
+        found = dict(zip(targets, threads.map(ask, targets.values()), strict=True))
+    first = found["a closed port"]
+    assert all(answer == first for answer in found.values()), found

@@ -381,6 +381,7 @@ pub(crate) fn plain(hash: QueryHash, number: u64) -> Definition {
         group: Arc::default(),
         lookups: Arc::default(),
         sides: Arc::default(),
+        rule: Arc::default(),
     }
 }
 

@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rillbase_matching::QueryId;
+use rillbase_query::bson::Document;
+use rillbase_query::environment::Environment;
+use rillbase_query::filter::Filter;
 
 use crate::message::{Definition, QueryHash, Side, StreamId};
 use crate::snapshot::Snapshot;
@@ -36,6 +39,7 @@ pub(super) struct Query {
     pub(super) sorted: bool,
     /// The collections that it looks up.
     pub(super) sides: Arc<[Side]>,
+    rule: Arc<[u8]>,
     pub(super) guard: Option<Guard>,
     /// Whoever noted a later end of the write stream has a snapshot later than the fallen guard's.
     clear: StreamId,
@@ -47,6 +51,16 @@ impl Query {
         self.guard
             .as_ref()
             .is_some_and(|guard| guard.snapshot.sees(xid))
+    }
+
+    /// Whether those who ask may read the document. This is rarely needed, so the rule is not kept
+    /// in another form than the query came with.
+    pub(super) fn may_read(&self, document: Document<'_>, now_ms: i64) -> bool {
+        if self.rule.is_empty() {
+            return true;
+        }
+        let rule = Filter::parse(Document::trusted(&self.rule));
+        rule.is_ok_and(|rule| rule.matches_in(document, &Environment::at(now_ms)) == Ok(true))
     }
 
     /// Whether somebody with this position and snapshot can join: everything that the snapshot does
@@ -125,6 +139,7 @@ impl Queries {
             collection: definition.collection,
             sorted: definition.sorted,
             sides: Arc::clone(&definition.sides),
+            rule: Arc::clone(&definition.rule),
             guard: Some(Guard { snapshot, rebuilt }),
             clear: StreamId::default(),
         });

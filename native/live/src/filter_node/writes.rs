@@ -74,7 +74,7 @@ impl FilterNode {
         let scratch = self.find(image);
         let mut difference = difference(&self.queries, image.xid, &before, &scratch.found);
         let (may, may_not) = self.sides.judge(&image.collection, &scratch.found);
-        self.tell_unevaluated(image.xid, &scratch.failed, out);
+        self.tell_unevaluated(image, &scratch.failed, out);
         self.scratch = scratch;
         self.name_twice(&passed, image.xid, &mut difference);
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
@@ -107,9 +107,16 @@ impl FilterNode {
         }
     }
 
-    fn tell_unevaluated(&mut self, xid: u64, failed: &[QueryId], out: &mut Vec<Output>) {
+    /// Reports a document to the queries that could not evaluate it. The filter of a query holds its
+    /// access rule, so what fails may be a document that nobody who watches the query may read.
+    fn tell_unevaluated(&mut self, image: &AfterImage, failed: &[QueryId], out: &mut Vec<Output>) {
+        let Content::Document(body) = &image.content else {
+            return;
+        };
+        let (document, now_ms) = (Document::trusted(body), image.written_us.div_euclid(1_000));
         let queries = failed.iter().filter_map(|id| self.queries.get(*id));
-        let queries = queries.filter(|query| !query.has_seen(xid));
+        let queries = queries.filter(|query| !query.has_seen(image.xid));
+        let queries = queries.filter(|query| query.may_read(document, now_ms));
         let queries: Vec<_> = queries.map(|query| query.hash).collect();
         if !queries.is_empty() {
             self.voice.say(News::Unevaluated { queries }, out);

@@ -1,18 +1,21 @@
 //! Resume tokens: a place in a subscription, sealed.
 //!
 //! A token says from where a client goes on, whose it is, and in which life of which query; the seal
-//! (HMAC-SHA-256, cut to 16 bytes) says that we wrote it. It holds nothing secret.
+//! (HMAC-SHA-256, cut to 16 bytes) says that we wrote it. What it says is encrypted: places in logs
+//! and numbers of transactions would show how much all tenants write.
 
 use sha2::{Digest, Sha256};
 
 use crate::message::{QueryHash, StreamId};
 use crate::snapshot::Snapshot;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 const BLOCK_BYTES: usize = 64;
 const SEAL_BYTES: usize = 16;
 /// More transactions that were running than this are not put into a token.
 const MOST_RUNNING: usize = 256;
+/// Their number is rounded up to a multiple, since it can be told from a token's length.
+const RUNNING_STEP: usize = 16;
 
 /// What a token says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +46,7 @@ pub struct Token {
 pub struct Sealer {
     inner: [u8; BLOCK_BYTES],
     outer: [u8; BLOCK_BYTES],
+    cipher_key: [u8; 32],
 }
 
 impl Sealer {
@@ -55,14 +59,21 @@ impl Sealer {
         Self {
             inner: key.map(|byte| byte ^ 0x36),
             outer: key.map(|byte| byte ^ 0x5c),
+            cipher_key: Sha256::new()
+                .chain_update(b"rillbase resume token")
+                .chain_update(key)
+                .finalize()
+                .into(),
         }
     }
 
     /// The token's text: hexadecimal digits.
     pub fn seal(&self, token: &Token) -> String {
         let mut bytes = body(token);
-        let seal = self.mac(&bytes);
-        bytes.extend(seal.iter().take(SEAL_BYTES));
+        let mac = self.mac(&bytes);
+        let seal = mac.split_at(SEAL_BYTES).0;
+        self.encrypt(&mut bytes, seal);
+        bytes.extend(seal);
         let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
         digits.collect()
@@ -70,9 +81,10 @@ impl Sealer {
 
     /// What a token says; none: we did not write it.
     pub fn open(&self, text: &str) -> Option<Token> {
-        let bytes = from_hex(text)?;
+        let mut bytes = from_hex(text)?;
         let body_bytes = bytes.len().checked_sub(SEAL_BYTES)?;
-        let (body, seal) = bytes.split_at_checked(body_bytes)?;
+        let (body, seal) = bytes.split_at_mut_checked(body_bytes)?;
+        self.encrypt(body, seal);
         let expected = self.mac(body);
         let differ = seal
             .iter()
@@ -82,6 +94,21 @@ impl Sealer {
             return None;
         }
         read(body)
+    }
+
+    /// Encrypts or decrypts with a keystream of the seal (a synthetic initialization vector).
+    fn encrypt(&self, bytes: &mut [u8], seal: &[u8]) {
+        for (block, number) in bytes.chunks_mut(32).zip(0_u32..) {
+            let stream = Sha256::new()
+                .chain_update(self.cipher_key)
+                .chain_update(seal)
+                .chain_update(number.to_be_bytes())
+                .finalize();
+            block
+                .iter_mut()
+                .zip(stream)
+                .for_each(|(to, with)| *to ^= with);
+        }
     }
 
     fn mac(&self, bytes: &[u8]) -> [u8; 32] {
@@ -116,6 +143,10 @@ fn body(token: &Token) -> Vec<u8> {
     {
         out.extend(xid.to_be_bytes());
     }
+    if fits {
+        let padded = token.seen.running.len().next_multiple_of(RUNNING_STEP);
+        out.resize(out.len() + (padded - token.seen.running.len()) * 8, 0);
+    }
     out
 }
 
@@ -134,7 +165,11 @@ fn read(body: &[u8]) -> Option<Token> {
     let seen = Snapshot {
         xmin: u64::from_be_bytes(seen.next()?),
         xmax: u64::from_be_bytes(seen.next()?),
-        running: seen.map(u64::from_be_bytes).collect(),
+        // No transaction has the number 0.
+        running: seen
+            .map(u64::from_be_bytes)
+            .filter(|xid| *xid != 0)
+            .collect(),
     };
     (*format == FORMAT).then(|| Token {
         holder: *holder,
@@ -169,4 +204,67 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(xmin: u64, running: usize) -> Token {
+        Token {
+            holder: [1; 16],
+            query: QueryHash([2; 16]),
+            activation: 3,
+            installation: 4,
+            epoch: 5,
+            incarnation: [6; 16],
+            position: StreamId {
+                ms: xmin,
+                number: xmin,
+            },
+            seq: 7,
+            seen: Snapshot {
+                xmin,
+                xmax: xmin + 1_000,
+                running: (1..=running as u64).map(|n| xmin + n).collect(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_token_says_what_it_was_made_of_to_nobody_else() {
+        let sealer = Sealer::new(b"secret");
+        for running in [0, 1, 15, 16, 17, MOST_RUNNING] {
+            let made = token(0x1122_3344_5566, running);
+            let text = sealer.seal(&made);
+            assert!(!text.contains("112233445566"), "{text}");
+            assert!(!text.contains("0202020202"), "{text}");
+            assert_eq!(sealer.open(&text).as_ref(), Some(&made));
+            assert_eq!(Sealer::new(b"other").open(&text), None);
+            for at in 0..text.len() {
+                let digit = if text.as_bytes().get(at) == Some(&b'0') {
+                    "1"
+                } else {
+                    "0"
+                };
+                let mut broken = text.clone();
+                broken.replace_range(at..=at, digit);
+                assert_eq!(sealer.open(&broken), None);
+            }
+        }
+    }
+
+    #[test]
+    fn neither_text_nor_length_shows_how_much_others_write() {
+        let sealer = Sealer::new(b"secret");
+        let text = |xmin, running| sealer.seal(&token(xmin, running));
+        assert_eq!(text(10, 1).len(), text(10, 16).len());
+        let (one, next) = (text(10, 0), text(11, 0));
+        let same = one
+            .bytes()
+            .zip(next.bytes())
+            .filter(|(a, b)| a == b)
+            .count();
+        assert!(same < one.len() / 4, "{one} {next}");
+    }
 }

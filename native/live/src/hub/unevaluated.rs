@@ -1,9 +1,8 @@
 //! Documents that are in no result because they cannot be evaluated: subscribers are told how many.
 //!
 //! What was left out of the rows that were read counts for all who watch; what is written later is
-//! counted as it comes, and told a few times a second at most, however much is written. The filter
-//! holds the access rule, too, and nodes cannot tell which of the two failed. So those whom a rule
-//! binds are told nothing here: the number would tell of documents that they may not read.
+//! counted as it comes, and told a few times a second at most, however much is written. Only
+//! documents that the query's access rule lets its subscribers read are counted, here and by nodes.
 
 use crate::message::QueryHash;
 
@@ -31,7 +30,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        if query.definition.rules_version != 0 || query.unevaluated.read == count {
+        if query.unevaluated.read == count {
             return;
         }
         query.unevaluated.read = count;
@@ -48,9 +47,6 @@ impl Hub {
             return;
         };
         query.unevaluated.written = query.unevaluated.written.saturating_add(1);
-        if query.definition.rules_version != 0 {
-            return;
-        }
         for id in &query.clients {
             if let Some(client) = self.clients.get_mut(id) {
                 client.unevaluated = client.unevaluated.saturating_add(1);

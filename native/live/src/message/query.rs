@@ -39,6 +39,8 @@ pub struct Definition {
     pub lookups: Arc<[u8]>,
     /// The collections that are looked up, each once.
     pub sides: Arc<[Side]>,
+    /// The access rule alone, in canonical BSON; empty: those who ask may read everything.
+    pub rule: Arc<[u8]>,
 }
 
 impl Definition {

@@ -17,6 +17,8 @@ const UNSORTED: u8 = 0;
 const SORTED: u8 = 1;
 const GROUPED: u8 = 2;
 const LOOKS_UP: u8 = 3;
+/// Added to the kind: an access rule follows.
+const RULED: u8 = 0x80;
 
 const COMPLETE: u8 = 1;
 const RENEWAL: u8 = 2;
@@ -194,6 +196,7 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
     let (tenant, collection) = (reader.array()?, reader.array()?);
     let rules_version = reader.u64()?;
     let kind = reader.u8()?;
+    let (kind, is_ruled) = (kind & !RULED, kind & RULED != 0);
     if kind > LOOKS_UP {
         return Err(Malformed("unknown kind of query"));
     }
@@ -216,6 +219,7 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
         group: [].into(),
         lookups: [].into(),
         sides: [].into(),
+        rule: [].into(),
     };
     if kind == GROUPED {
         definition.group = not_empty(reader)?.into();
@@ -223,13 +227,16 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
         definition.lookups = not_empty(reader)?.into();
         definition.sides = reader.list(44, side)?.into();
     }
+    if is_ruled {
+        definition.rule = not_empty(reader)?.into();
+    }
     Ok(definition)
 }
 
 fn not_empty<'r>(reader: &mut Reader<'r>) -> Result<&'r [u8], Malformed> {
     let document = reader.long()?;
     if document.is_empty() {
-        return Err(Malformed("a group or lookups that are none"));
+        return Err(Malformed("a group, lookups or a rule that are none"));
     }
     Ok(document)
 }
@@ -249,12 +256,14 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     out.put(&definition.tenant);
     out.put(&definition.collection);
     out.put_u64(definition.rules_version);
-    out.put_u8(match definition {
+    let kind = match definition {
         grouped if grouped.is_grouped() => GROUPED,
         with_others if with_others.looks_up() => LOOKS_UP,
         sorted if sorted.sorted => SORTED,
         _ => UNSORTED,
-    });
+    };
+    let is_ruled = !definition.rule.is_empty();
+    out.put_u8(kind | (u8::from(is_ruled) * RULED));
     out.put_u32(definition.offset);
     out.put_u8(definition.limit.is_some().into());
     out.put_u32(definition.limit.unwrap_or(0));
@@ -272,5 +281,8 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
             out.put_u64(side.rules_version);
             out.put_long(&side.filter);
         }
+    }
+    if is_ruled {
+        out.put_long(&definition.rule);
     }
 }

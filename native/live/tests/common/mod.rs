@@ -49,6 +49,7 @@ pub(crate) fn query(name: &str, filter: &str) -> Definition {
         group: [].into(),
         lookups: [].into(),
         sides: [].into(),
+        rule: [].into(),
     }
 }
 

@@ -158,6 +158,7 @@ impl Query {
             } else {
                 [].into()
             },
+            rule: [].into(),
             lookups: if self.joined() {
                 bson(LOOKUP)
             } else {

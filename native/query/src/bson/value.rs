@@ -123,6 +123,17 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// The bytes of what a string, a document or an array holds; other values from JSON are small.
+    #[must_use]
+    pub const fn content_bytes(&self) -> usize {
+        match self {
+            Self::String(text) => text.len(),
+            Self::Document(document) => document.as_bytes().len(),
+            Self::Array(array) => array.as_bytes().len(),
+            _ => 0,
+        }
+    }
+
     /// The rank of its type in the order over types.
     #[must_use]
     pub const fn rank(&self) -> u8 {

@@ -10,12 +10,13 @@ use rillbase_json::{Failure, Integer, Limits, Sink};
 use super::wrapper::{Unwrapped, unwrap};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::error::{Code, Error, Place};
-use crate::limits::{DOCUMENT_BYTES, NESTING_DEPTH};
+use crate::limits::{DOCUMENT_BYTES, FILTER_BYTES, NESTING_DEPTH};
 
 /// How much deeper the text may nest than the BSON: `{"$numberLong":"1"}`.
 const WRAPPER_DEPTH: usize = 3;
 /// How many levels of a request's body may lie around a document.
 const BODY_DEPTH: usize = 8;
+const BODY_LEVELS: usize = NESTING_DEPTH + WRAPPER_DEPTH + BODY_DEPTH;
 /// How many bytes of text are read at most for one document.
 const TEXT_BYTES: usize = 4 * DOCUMENT_BYTES;
 
@@ -36,31 +37,57 @@ pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
 
 /// Reads the text of one value of any type.
 pub fn parse_value(text: &[u8]) -> Result<Value, Error> {
-    read(text, DOCUMENT_BYTES, NESTING_DEPTH + WRAPPER_DEPTH)
+    read(text, Size::Document, NESTING_DEPTH + WRAPPER_DEPTH)
 }
 
-/// Reads a request's body: documents within a few levels that are the
-/// request's own. Its size is the caller's to bound; what is taken from it as
-/// a document is validated then.
+/// Reads a text whose size the caller has bounded. Documents that are taken
+/// from it are validated then.
 pub fn parse_body(text: &[u8]) -> Result<Value, Error> {
-    read(text, usize::MAX, NESTING_DEPTH + WRAPPER_DEPTH + BODY_DEPTH)
+    read(text, Size::Any, BODY_LEVELS)
 }
 
-fn read(text: &[u8], max_bytes: usize, max_depth: usize) -> Result<Value, Error> {
+/// Reads a request's body that is one document, or a change to one.
+pub fn parse_document_body(text: &[u8]) -> Result<Value, Error> {
+    read(text, Size::Document, BODY_LEVELS)
+}
+
+/// Reads a request's body that is an object with members of its own, each of
+/// which has a bound (see [`Bound::of`]). Reading ends at the first member that
+/// exceeds its bound: a large text never becomes a large filter.
+pub fn parse_request(text: &[u8]) -> Result<Value, Error> {
+    read(text, Size::Members, BODY_LEVELS)
+}
+
+/// Reads a request as [`parse_request`] does, but to its end: the first member
+/// that exceeds its bound is returned as a refusal beside the others.
+pub fn parse_message(text: &[u8]) -> Result<(Value, Option<Error>), Error> {
+    let mut builder = Builder::new(Size::Members);
+    builder.passes_over = true;
+    let value = build(text, &mut builder, BODY_LEVELS)?;
+    let refused = builder.refused.map(|refused| Error {
+        code: refused.code,
+        pointer: refused
+            .member
+            .map_or_else(String::new, |name| format!("/{name}")),
+        detail: refused.detail,
+    });
+    Ok((value, refused))
+}
+
+fn read(text: &[u8], size: Size, max_depth: usize) -> Result<Value, Error> {
+    build(text, &mut Builder::new(size), max_depth)
+}
+
+fn build(text: &[u8], builder: &mut Builder, max_depth: usize) -> Result<Value, Error> {
     if text.len() > TEXT_BYTES {
         let detail = format!("the text is longer than {TEXT_BYTES} bytes");
         return Err(Error::new(Code::DocumentTooLarge, &Place::root(), detail));
     }
-    let mut builder = Builder {
-        max_bytes,
-        open: Vec::new(),
-        root: Vec::new(),
-    };
     let limits = Limits {
         max_depth,
         ..Limits::default()
     };
-    rillbase_json::read(text, &limits, &mut builder).map_err(refusal)?;
+    rillbase_json::read(text, &limits, builder).map_err(refusal)?;
     let root = Document::trusted(&builder.root);
     let value = root.get("").map(Value::from);
     value.ok_or_else(|| Error::new(Code::InvalidJson, &Place::root(), "there is no value"))
@@ -85,7 +112,9 @@ fn refusal(failure: Failure<Refused>) -> Error {
         }
         Failure::Sink { error, place } => Error {
             code: error.code,
-            pointer: place.pointer,
+            pointer: error
+                .member
+                .map_or(place.pointer, |member| format!("/{member}")),
             detail: error.detail,
         },
     }
@@ -95,6 +124,8 @@ fn refusal(failure: Failure<Refused>) -> Error {
 #[derive(Debug)]
 pub(crate) struct Refused {
     code: Code,
+    /// The member of the request that is refused as a whole.
+    member: Option<&'static str>,
     detail: String,
 }
 
@@ -102,8 +133,81 @@ impl Refused {
     pub(crate) fn new(detail: impl Into<String>) -> Self {
         Self {
             code: Code::InvalidJson,
+            member: None,
             detail: detail.into(),
         }
+    }
+}
+
+/// What bounds the bytes of BSON that a text may become.
+#[derive(Clone, Copy)]
+enum Size {
+    Any,
+    Document,
+    Members,
+}
+
+impl Size {
+    const fn bound(self) -> Bound {
+        match self {
+            Self::Document => Bound::DOCUMENT,
+            Self::Any | Self::Members => Bound::NONE,
+        }
+    }
+}
+
+/// Most bytes of BSON, and the refusal of more.
+#[derive(Clone, Copy)]
+struct Bound {
+    bytes: usize,
+    code: Code,
+    what: &'static str,
+    member: Option<&'static str>,
+}
+
+impl Bound {
+    const NONE: Self = Self {
+        bytes: usize::MAX,
+        ..Self::DOCUMENT
+    };
+    const DOCUMENT: Self = Self {
+        bytes: DOCUMENT_BYTES,
+        code: Code::DocumentTooLarge,
+        what: "document",
+        member: None,
+    };
+
+    /// The bound of a member of a request. Lists of documents are bounded by
+    /// the size of the body and by the number of their elements.
+    fn of(member: &str) -> Self {
+        let (code, what, member) = match member {
+            "filter" => (Code::FilterTooLarge, "filter", "filter"),
+            "sort" => (Code::InvalidSort, "sort", "sort"),
+            "projection" => (Code::InvalidProjection, "projection", "projection"),
+            "group" => (Code::InvalidGroup, "group", "group"),
+            "lookup" => (Code::InvalidLookup, "lookup", "lookup"),
+            "array_filters" => (Code::InvalidUpdate, "list of filters", "array_filters"),
+            "operations" | "ids" => return Self::NONE,
+            _ => return Self::DOCUMENT,
+        };
+        Self {
+            bytes: FILTER_BYTES,
+            code,
+            what,
+            member: Some(member),
+        }
+    }
+
+    fn check(self, bytes: usize) -> Result<(), Refused> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let detail = format!("a {} has at most {} bytes", self.what, self.bytes);
+        Err(Refused {
+            code: self.code,
+            member: self.member,
+            detail,
+        })
     }
 }
 
@@ -113,54 +217,118 @@ struct Frame {
     count: usize,
     key: String,
     writer: DocumentWriter,
+    /// What had been built when it was opened.
+    built_before: usize,
     /// Whether the first key begins with `$`.
     may_wrap: bool,
 }
 
 /// Writes what the reader tells; the finished root is `{"": value}`.
 struct Builder {
-    /// Of one open object or array.
-    max_bytes: usize,
+    /// Of what is being built: the whole, or one member of the root.
+    bound: Bound,
+    bounds_members: bool,
+    /// Whether a member that exceeds its bound is passed over, and the first that did.
+    passes_over: bool,
+    refused: Option<Refused>,
+    /// Objects and arrays that are open in the member that is passed over.
+    passing: usize,
+    /// Bytes of that, finished or not.
+    built_bytes: usize,
     open: Vec<Frame>,
     root: Vec<u8>,
 }
 
 impl Builder {
+    const fn new(size: Size) -> Self {
+        Self {
+            bound: size.bound(),
+            bounds_members: matches!(size, Size::Members),
+            passes_over: false,
+            refused: None,
+            passing: 0,
+            built_bytes: 0,
+            open: Vec::new(),
+            root: Vec::new(),
+        }
+    }
+
     fn put(&mut self, value: ValueRef<'_>) -> Result<(), Refused> {
+        if self.passing > 0 {
+            return Ok(());
+        }
+        match self.append(value) {
+            Err(refused) if self.passes_over && self.bounds_members && !self.open.is_empty() => {
+                self.pass_over(refused);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Drops what has been built of a member, and passes over the rest of it.
+    fn pass_over(&mut self, refused: Refused) {
+        self.refused.get_or_insert(refused);
+        self.passing = self.open.len() - 1;
+        self.open.truncate(1);
+    }
+
+    fn append(&mut self, value: ValueRef<'_>) -> Result<(), Refused> {
+        let is_member = self.bounds_members && self.open.len() == 1;
         let Some(frame) = self.open.last_mut() else {
             let mut writer = DocumentWriter::new();
             writer.append("", value);
             self.root = writer.finish();
             return Ok(());
         };
-        if frame.writer.len() > self.max_bytes {
-            let detail = format!("a document has at most {} bytes", self.max_bytes);
-            return Err(Refused {
-                code: Code::DocumentTooLarge,
-                detail,
-            });
-        }
         if frame.is_array {
             frame.key = frame.count.to_string();
         }
+        // The name of a member is no part of it.
+        let key_bytes = if is_member { 0 } else { frame.key.len() };
+        self.bound
+            .check(self.built_bytes + key_bytes + value.content_bytes())?;
+        let before = frame.writer.len();
         frame.writer.append(&frame.key, value);
         frame.count += 1;
+        self.built_bytes += frame.writer.len() - before;
         Ok(())
     }
 
     fn begin(&mut self, is_array: bool) {
+        if self.passing > 0 {
+            self.passing += 1;
+            return;
+        }
         let (key, writer) = (String::new(), DocumentWriter::new());
         self.open.push(Frame {
             is_array,
             count: 0,
             key,
             writer,
+            built_before: self.built_bytes,
             may_wrap: false,
         });
     }
 
+    /// The innermost open object or array; none while a member is passed over.
     fn close(&mut self) -> Option<Frame> {
-        self.open.pop()
+        if self.passing > 0 {
+            self.passing -= 1;
+            return None;
+        }
+        let frame = self.open.pop()?;
+        // What it becomes is counted when it is put into what it stands in.
+        self.built_bytes = frame.built_before;
+        Some(frame)
+    }
+
+    /// Begins a member of the root, with a bound that concerns it alone.
+    fn begin_member(&mut self, name: &str) {
+        if self.bounds_members && self.open.len() == 1 {
+            self.bound = Bound::of(name);
+            self.built_bytes = 0;
+        }
     }
 }
 
@@ -202,6 +370,10 @@ impl Sink for Builder {
     }
 
     fn key(&mut self, key: &str) -> Result<(), Refused> {
+        if self.passing > 0 {
+            return Ok(());
+        }
+        self.begin_member(key);
         if let Some(frame) = self.open.last_mut() {
             frame.may_wrap |= frame.count == 0 && key.starts_with('$');
             frame.key.clear();
