@@ -20,7 +20,7 @@ from foundation.resp_pipeline import Argument
 from foundation.scope import scoped
 from foundation.ttl_cache import TtlCache
 from storage_engine.node.client import client
-from storage_engine.node.wire import Refused, Reply
+from storage_engine.node.wire import CommandRejected, Reply
 from tenants.principals import Principal
 
 READ, WRITE = "aggregates:read", "aggregates:write"
@@ -54,7 +54,7 @@ class AggregateFacts:
         return str(self.id)
 
     async def call(self, verb: str, *arguments: Argument, once: bool = False) -> Reply:
-        """Run a command, or raise `Refused`. The node is told of an aggregate that it lacks.
+        """Run a command, or raise `CommandRejected`. Declares an aggregate that the node lacks.
 
         `once`: it must not be sent again when no reply comes.
         """
@@ -63,7 +63,7 @@ class AggregateFacts:
         send = node.call_once if once else node.try_call
         try:
             return await send(self.tenant_id, verb, self.node_name, *arguments)
-        except Refused as refused:
+        except CommandRejected as refused:
             if refused.code != NO_AGGREGATE or self.is_view:
                 raise
         await node.try_call(self.tenant_id, "RB.AGG.DEFINE", self.node_name, self.definition)

@@ -15,7 +15,7 @@ from foundation.errors import (
     TooManyValues,
 )
 from storage_engine.node import refusals
-from storage_engine.node.wire import Refused
+from storage_engine.node.wire import CommandRejected
 
 #: Refusals of one event: its number, a pointer into it, a reason.
 _OF_EVENTS: dict[str, type[ApiError]] = {
@@ -28,13 +28,13 @@ _OF_EVENTS: dict[str, type[ApiError]] = {
 _WHOLE = "-"
 
 
-def refused_event(refused: Refused) -> int | None:
+def refused_event(refused: CommandRejected) -> int | None:
     """Return which event of a call was refused, if one was."""
     number = refused.text.partition(" ")[0]
     return int(number) if refused.code in _OF_EVENTS and number.isdigit() else None
 
 
-def of_event(refused: Refused, prefix: str) -> ApiError:
+def of_event(refused: CommandRejected, prefix: str) -> ApiError:
     """Return the error of a call whose event was refused. `prefix` leads to the event."""
     _, _, rest = refused.text.partition(" ")
     pointer, _, reason = rest.partition(" ")
@@ -44,7 +44,7 @@ def of_event(refused: Refused, prefix: str) -> ApiError:
     return family(reason, errors=[FieldProblem(place, code, reason)])
 
 
-def as_api_error(refused: Refused) -> ApiError:
+def as_api_error(refused: CommandRejected) -> ApiError:
     """Return the error that a refusal of anything but an event stands for."""
     match refused.code:
         case "BADQUERY":

@@ -21,7 +21,7 @@ from tenants.credentials import act_as
 from tenants.credentials.authenticate import KEY_HEADER, TENANT_HEADER
 from tenants.credentials.cache import NotCached, cached_only
 from tenants.credentials.facts import TenantFacts
-from tenants.credentials.standing import Standing, stand, standing_of
+from tenants.credentials.standing import CredentialReference, stand, standing_of
 from tenants.principals import Principal
 
 MEMBERS = ("token", "key", "tenant")
@@ -35,7 +35,7 @@ class Party:
 
     principal: Principal
     tenant: TenantFacts
-    standing: Standing
+    standing: CredentialReference
 
 
 @dataclass(frozen=True, slots=True)

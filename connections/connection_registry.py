@@ -28,7 +28,7 @@ from foundation import bulk_budget, contention
 from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
 from tenants.credentials.cache import at_most
-from tenants.credentials.standing import Standing, read_together, stand
+from tenants.credentials.standing import CredentialReference, read_together, stand
 
 log = logging.getLogger(__name__)
 
@@ -265,7 +265,7 @@ def _verdicts(parties: list[Party]) -> list[Verdict]:
 
 
 def _verdict(party: Party) -> Verdict:
-    standing: Standing = party.standing
+    standing: CredentialReference = party.standing
     try:
         principal, tenant = stand(standing, party.principal.claims)
     except ApiError as refused:

@@ -23,7 +23,7 @@ from foundation.errors import Forbidden, InvalidCredentials, Unavailable
 from foundation.event_server import wire
 from foundation.json_types import JsonObject
 from foundation.sealing import seal, unseal
-from tenants.credentials.standing import Standing
+from tenants.credentials.standing import CredentialReference
 from tenants.principals import Kind
 
 PREFIX = "rbl_"
@@ -36,7 +36,7 @@ _PURPOSE = "ticket"
 class Ticket:
     """Whom a ticket stands for."""
 
-    standing: Standing
+    standing: CredentialReference
     #: An end user's claims.
     claims: JsonObject
     #: The origin whose pages may present it; empty: programs, which send none.
@@ -81,7 +81,7 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
     kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
     standing = kept["standing"]
     ticket = Ticket(
-        Standing(**{**standing, "kind": Kind(standing["kind"])}),
+        CredentialReference(**{**standing, "kind": Kind(standing["kind"])}),
         kept["claims"],
         kept["origin"],
         kept["query"],

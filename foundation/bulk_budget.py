@@ -72,7 +72,7 @@ class BulkBudget:
 
     async def metered(self, tenant: Hashable, work: Coroutine[object, None, T]) -> T:
         """Do a piece of bulk work and charge the tenant with what its steps take."""
-        return await _Metered(work, tenant, self)
+        return await _MeteredAwaitable(work, tenant, self)
 
     def step(
         self,
@@ -91,7 +91,7 @@ class BulkBudget:
             self.charge(tenant, self._cpu_s() - began_s)
 
 
-class _Metered(Generic[T]):
+class _MeteredAwaitable(Generic[T]):
     """An awaitable that goes through another one's steps."""
 
     def __init__(

@@ -20,14 +20,14 @@ MAX_UNANSWERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class EncodedArguments:
     """Arguments that are in the protocol's form already, as native code makes them."""
 
     count: int
     raw: bytes
 
 
-Argument = bytes | str | int | Packed
+Argument = bytes | str | int | EncodedArguments
 
 
 class RespPipeline(asyncio.Protocol, Generic[R]):
@@ -134,7 +134,7 @@ def encoded(command: Sequence[Argument]) -> bytes:
     count = len(command)
     parts = [b""]
     for argument in command:
-        if isinstance(argument, Packed):
+        if isinstance(argument, EncodedArguments):
             count += argument.count - 1
             parts.append(argument.raw)
             continue

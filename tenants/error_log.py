@@ -73,8 +73,8 @@ class Kind:
 
 
 @dataclass(slots=True)
-class Gathered:
-    """Errors of one kind since they were last written down."""
+class ErrorCount:
+    """Errors of one kind that are not written to the database yet."""
 
     count: int
     first: datetime.datetime
@@ -90,7 +90,7 @@ class ErrorLog:
     """What one process has met and not yet written down."""
 
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
-        self._gathered: dict[UUID, dict[Kind, Gathered]] = defaultdict(dict)
+        self._gathered: dict[UUID, dict[Kind, ErrorCount]] = defaultdict(dict)
         self._lock = threading.Lock()
         self._ticker = Ticker("error log", interval_s, self.flush)
 
@@ -117,7 +117,7 @@ class ErrorLog:
         )
         said = storable(shown(detail), MAX_DETAIL_CHARS)
         with self._lock:
-            self._gather(tenant_id, kind, Gathered(1, now, now, said, _request_id()))
+            self._gather(tenant_id, kind, ErrorCount(1, now, now, said, _request_id()))
         self._ticker.begin()
 
     def flush(self) -> int:
@@ -152,13 +152,13 @@ class ErrorLog:
         """Write the rest and end the thread."""
         self._ticker.stop()
 
-    def _put_back(self, taken: Mapping[UUID, Mapping[Kind, Gathered]]) -> None:
+    def _put_back(self, taken: Mapping[UUID, Mapping[Kind, ErrorCount]]) -> None:
         with self._lock:
             for tenant_id, kinds in taken.items():
                 for kind, found in kinds.items():
                     self._gather(tenant_id, kind, found)
 
-    def _gather(self, tenant_id: UUID, kind: Kind, found: Gathered) -> None:
+    def _gather(self, tenant_id: UUID, kind: Kind, found: ErrorCount) -> None:
         if tenant_id not in self._gathered and len(self._gathered) >= MAX_TENANTS:
             return
         kinds = self._gathered[tenant_id]
@@ -183,7 +183,7 @@ def _request_id() -> str:
     return storable(request_context.request_id.get(), 64)
 
 
-def _row(tenant_id: UUID, kind: Kind, found: Gathered) -> Row:
+def _row(tenant_id: UUID, kind: Kind, found: ErrorCount) -> Row:
     minute = found.first.replace(second=0, microsecond=0).isoformat()
     equal = [kind.area, kind.code, kind.status, kind.place, kind.actor, minute]
     fingerprint = hashlib.sha256(json.dumps(equal).encode()).digest()

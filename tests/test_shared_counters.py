@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aggregates.facts import AggregateFacts
-from aggregates.live.tokens import Tokens, Told
+from aggregates.live.tokens import AggregateResumePoint, Tokens
 from foundation import opaque_tokens
 from foundation.errors import InvalidBody
 from foundation.ids import uuid7
@@ -50,10 +50,10 @@ def facts() -> AggregateFacts:
 def test_a_resume_token_of_an_aggregate_hides_the_nodes_position() -> None:
     aggregate = facts()
     tokens = Tokens(aggregate, "key", b"{}")
-    text = tokens.write(Told(123_456_789, 7))
-    assert tokens.read(text) == Told(123_456_789, 7)
+    text = tokens.write(AggregateResumePoint(123_456_789, 7))
+    assert tokens.read(text) == AggregateResumePoint(123_456_789, 7)
     assert "123456789" not in text
-    following = tokens.write(Told(123_456_790, 7))
+    following = tokens.write(AggregateResumePoint(123_456_790, 7))
     assert sum(one == other for one, other in zip(text, following, strict=True)) < len(text) / 2
     for stranger in (Tokens(aggregate, "other", b"{}"), Tokens(facts(), "key", b"{}")):
         with pytest.raises(InvalidBody):

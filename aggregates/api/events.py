@@ -25,7 +25,7 @@ from foundation.errors import ApiError, Conflict, FieldProblem, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
 from foundation.refusals import as_api_error
 from rillbase_native import JsonError, QueryError, Value
-from storage_engine.node.wire import Refused, Reply
+from storage_engine.node.wire import CommandRejected, Reply
 from tenants import usage
 
 NDJSON = "application/x-ndjson"
@@ -52,7 +52,7 @@ async def add(call: Call) -> Answer:
     events = [names.named(_checked(event, at), n) for n, (event, at) in _numbered(given, prefixes)]
     try:
         told = await _add(aggregate, events, once_only=not names.all_named)
-    except Refused as refused:
+    except CommandRejected as refused:
         number = refusals.refused_event(refused)
         if number is None or number >= len(prefixes):
             raise refusals.as_api_error(refused) from None
@@ -96,8 +96,8 @@ async def _add(aggregate: AggregateFacts, events: Sequence[bytes], *, once_only:
     return told
 
 
-def _too_large(number: int) -> Refused:
-    return Refused(f"BADEVENT {number} - An event has at most {MAX_EVENT_BYTES} bytes.")
+def _too_large(number: int) -> CommandRejected:
+    return CommandRejected(f"BADEVENT {number} - An event has at most {MAX_EVENT_BYTES} bytes.")
 
 
 def _numbers(reply: Reply) -> list[int]:
@@ -184,7 +184,7 @@ async def _add_lines(
             told = await _add(
                 aggregate, [event for _, event in left], once_only=not names.all_named
             )
-        except Refused as refused:
+        except CommandRejected as refused:
             number = refusals.refused_event(refused)
             if number is None or number >= len(left):
                 raise refusals.as_api_error(refused) from None

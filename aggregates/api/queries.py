@@ -16,7 +16,7 @@ from data_plane.times import rfc3339
 from foundation.api.rendering import to_json
 from rillbase_native import Value
 from storage_engine.node.publication import UnexpectedReply
-from storage_engine.node.wire import Refused, Reply
+from storage_engine.node.wire import CommandRejected, Reply
 
 #: What a subscription may ask for, too.
 LIVE_MEMBERS = (
@@ -45,7 +45,7 @@ async def query(call: Call) -> Answer:
         found, as_of = await asyncio.gather(
             aggregate.call("RB.AGG.QUERY", asked), _as_of(aggregate)
         )
-    except Refused as refused:
+    except CommandRejected as refused:
         raise refusals.as_api_error(refused) from None
     text = as_bytes(found)[:-1] + b',"as_of":' + to_json(as_of)
     if aggregate.notices:

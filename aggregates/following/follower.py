@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from aggregates.following.health import ViewsHealth, describe
 from aggregates.following.streams import (
     Entry,
-    Missed,
+    StreamGap,
     Streams,
     Track,
     newest_grid,
@@ -36,7 +36,7 @@ from foundation.lead import Lead
 from foundation.valkey_wire import ValkeyWire
 from rillbase_native import QueryError
 from storage_engine.node import client as node_client
-from storage_engine.node.wire import Refused
+from storage_engine.node.wire import CommandRejected
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Follower:
                 if self._away != type(away).__name__:
                     logger.warning("following waits: %s", away)
                 self._away = type(away).__name__
-            except Missed as missed:
+            except StreamGap as missed:
                 logger.info("views are filled anew: %s", missed)
             except Exception:
                 logger.exception("following failed")
@@ -183,7 +183,7 @@ class Follower:
             if view.row.generation and not view.is_failed:
                 try:
                     await view.resume()
-                except Refused as refused:
+                except CommandRejected as refused:
                     if refused.code not in _LOST:
                         raise
 
@@ -286,7 +286,7 @@ class Round:
         """Do something for a view. What is wrong with one view holds up no other."""
         try:
             await step
-        except Refused as refused:
+        except CommandRejected as refused:
             if refused.code in _LOST:
                 view.current = None
                 await view.forget_coming()

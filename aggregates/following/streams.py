@@ -27,8 +27,8 @@ _NEWEST = Statement(
 )
 
 
-class Missed(Exception):
-    """Something was in a stream that has not been read."""
+class StreamGap(Exception):
+    """Entries of a stream were trimmed before they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +77,18 @@ class Track:
         self._since = 0
 
     def hear(self, place: str, content: Image | Tick) -> None:
-        """Take the next entry; raise `Missed` if it cannot be the next one."""
+        """Take the next entry; raise `StreamGap` if it cannot be the next one."""
         self.place = place
         self._since += 1
         if isinstance(content, Image):
             return
         if self._count is not None and content.count != self._count + self._since:
-            raise Missed("the stream has been trimmed")
+            raise StreamGap("the stream has been trimmed")
         self._count, self._since = content.count, 0
         if content.token < self._token:
             return  # a relay that was outrun: it proves nothing
         if self.incarnation not in (None, content.incarnation):
-            raise Missed("the event layer or the database has begun a new life")
+            raise StreamGap("the event layer or the database has begun a new life")
         self._token, self.incarnation = content.token, content.incarnation
 
 

@@ -21,7 +21,7 @@ from documents.models import Collection
 from documents.store.notices import NOT_EVALUATED
 from foundation import metrics
 from storage_engine.node.client import client
-from storage_engine.node.wire import Refused
+from storage_engine.node.wire import CommandRejected
 from tenants import error_log
 
 ALIAS = "relay"
@@ -97,7 +97,7 @@ class View:
         node, tenant_id = client(), self.row.tenant_id
         try:
             await node.try_call(tenant_id, "RB.AGG.INFO", self.name)
-        except Refused as refused:
+        except CommandRejected as refused:
             if refused.code != NO_AGGREGATE:
                 raise
             self.current = None
@@ -107,7 +107,7 @@ class View:
                 tenant_id, "RB.AGG.DEFINE", self.name, definition, "REPLACE"
             )
         if not isinstance(reply, int):
-            raise Refused("UNEXPECTED a number was expected")
+            raise CommandRejected("UNEXPECTED a number was expected")
         return reply
 
     async def carry(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:

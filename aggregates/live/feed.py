@@ -17,7 +17,7 @@ from aggregates.node import NO_AGGREGATE
 from foundation.json_types import JsonObject
 from foundation.resp_pipeline import Argument
 from storage_engine.node.tenant_feed import LoopFeeds, TenantFeed
-from storage_engine.node.wire import Refused, Reply, Wire
+from storage_engine.node.wire import CommandRejected, Reply, Wire
 
 CHANGES, END = b"rb.agg", b"rb.agg.end"
 
@@ -44,12 +44,12 @@ class Watcher(Protocol):
     def stale(self) -> None:
         """Learn that the node is away. `answered` follows."""
 
-    def refused(self, refused: Refused) -> None:
+    def refused(self, refused: CommandRejected) -> None:
         """Learn that nothing more will come."""
 
 
 @dataclass(slots=True, eq=False)
-class Watching:
+class FeedWatch:
     """One watch of one watcher."""
 
     feed: Feed
@@ -70,8 +70,8 @@ class Feed(TenantFeed):
     """What one tenant watches in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
-        self._watching: dict[Watching, None] = {}
-        self._by_number: dict[int, Watching] = {}
+        self._watching: dict[FeedWatch, None] = {}
+        self._by_number: dict[int, FeedWatch] = {}
         super().__init__(tenant_id)
 
     @property
@@ -80,20 +80,20 @@ class Feed(TenantFeed):
 
     def watch(
         self, aggregate: AggregateFacts, query: bytes, position: int | None, watcher: Watcher
-    ) -> Watching:
+    ) -> FeedWatch:
         """Begin to watch."""
-        watching = Watching(self, aggregate, query, watcher, position)
+        watching = FeedWatch(self, aggregate, query, watcher, position)
         self._watching[watching] = None
         if self._wire is not None:
             self._ask(self._wire, watching)
         return watching
 
-    def leave(self, watching: Watching) -> None:
+    def leave(self, watching: FeedWatch) -> None:
         self._watching.pop(watching, None)
         if watching.number is not None and self._by_number.pop(watching.number, None) is not None:
             self._tell("RB.AGG.UNWATCH", watching.number)
 
-    def _ask(self, wire: Wire, watching: Watching) -> None:
+    def _ask(self, wire: Wire, watching: FeedWatch) -> None:
         command: list[Argument] = [
             "RB.AGG.WATCH",
             watching.aggregate.node_name,
@@ -105,11 +105,11 @@ class Feed(TenantFeed):
         # In the same turn as the reply, so before any push that follows it.
         asked.add_done_callback(lambda reply: self._answered(watching, reply))
 
-    def _answered(self, watching: Watching, reply: asyncio.Future[Reply]) -> None:
+    def _answered(self, watching: FeedWatch, reply: asyncio.Future[Reply]) -> None:
         if reply.cancelled() or watching not in self._watching:
             return
         failed = reply.exception()
-        if isinstance(failed, Refused):
+        if isinstance(failed, CommandRejected):
             self._refused(watching, failed)
         elif failed is None:
             number, answer = _read(reply.result())
@@ -117,7 +117,7 @@ class Feed(TenantFeed):
             self._by_number[number] = watching
             watching.watcher.answered(answer)
 
-    def _refused(self, watching: Watching, refused: Refused) -> None:
+    def _refused(self, watching: FeedWatch, refused: CommandRejected) -> None:
         if refused.code == NO_AGGREGATE and not watching.aggregate.is_view and self._wire:
             # The node has not heard of it yet.
             aggregate = watching.aggregate
@@ -149,7 +149,7 @@ class Feed(TenantFeed):
                 watching = self._by_number.pop(number, None)
                 if watching is not None:
                     self._watching.pop(watching, None)
-                    watching.watcher.refused(Refused(reason.decode()))
+                    watching.watcher.refused(CommandRejected(reason.decode()))
 
 
 def _read(reply: Reply) -> tuple[int, Answer]:

@@ -10,18 +10,18 @@ from aggregates import facts, refusals
 from aggregates.facts import READ, AggregateFacts
 from aggregates.live import frames
 from aggregates.live import wanted as wanting
-from aggregates.live.feed import Answer, Watching, feeds
+from aggregates.live.feed import Answer, FeedWatch, feeds
 from aggregates.live.feed import Rows as FedRows
 from aggregates.live.rows import Rows
-from aggregates.live.tokens import Tokens, Told
-from aggregates.live.wanted import Wanted
+from aggregates.live.tokens import AggregateResumePoint, Tokens
+from aggregates.live.wanted import AggregateSubscribeRequest
 from connections.subscription_kinds import Outlet, Subscriber
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject
 from rillbase_native import Value
 from storage_engine.node.client import PATIENCE_S
 from storage_engine.node.refusals import away
-from storage_engine.node.wire import Refused
+from storage_engine.node.wire import CommandRejected
 
 #: What may be on its way to a client; what changes meanwhile is told as the difference.
 OUTBOX_FRAMES = 1_000
@@ -34,24 +34,28 @@ class AggregateSubscriptions:
 
     member = "aggregate"
 
-    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
+    async def open(
+        self, subscriber: Subscriber, message: Value, outlet: Outlet
+    ) -> AggregateSubscription:
         """Begin a subscription, or raise why not."""
         facts.allow(subscriber.principal, READ)
         wanted = wanting.read(message)
         aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
         aggregate.require_rows()
         tokens = Tokens(aggregate, subscriber.principal.actor, wanted.query)
-        watched = Watched(aggregate, wanted, outlet, subscriber, tokens, Rows(aggregate.measures))
+        watched = AggregateSubscription(
+            aggregate, wanted, outlet, subscriber, tokens, Rows(aggregate.measures)
+        )
         await watched.begin()
         return watched
 
 
 @dataclass(slots=True, eq=False)
-class Watched:
+class AggregateSubscription:
     """One subscription to an aggregate's rows."""
 
     aggregate: AggregateFacts
-    wanted: Wanted
+    wanted: AggregateSubscribeRequest
     outlet: Outlet
     subscriber: Subscriber
     tokens: Tokens
@@ -63,7 +67,7 @@ class Watched:
     #: Frames and bytes that have not left for the client.
     on_the_way: list[int] = field(default_factory=lambda: [0, 0])
     over: bool = False
-    watching: Watching | None = None
+    watching: FeedWatch | None = None
     #: The first answer, until it has come.
     first: asyncio.Future[None] | None = None
 
@@ -132,7 +136,7 @@ class Watched:
         self.state = "stale"
         self._send(frames.status(self._id, "stale", "the storage node is away"))
 
-    def refused(self, refused: Refused) -> None:
+    def refused(self, refused: CommandRejected) -> None:
         """End, and say why."""
         if refused.code == DROPPED:
             self._end(NotFound("The aggregate has been deleted."))
@@ -199,7 +203,7 @@ class Watched:
         return self.subscriber.name
 
     def _token(self) -> str:
-        return self.tokens.write(Told(self.position, self.events))
+        return self.tokens.write(AggregateResumePoint(self.position, self.events))
 
     def _send(self, frame: bytes) -> None:
         self.on_the_way[0] += 1

@@ -1,4 +1,4 @@
-"""Resume tokens of aggregates: the node's position, and how many events have been told.
+"""Resume tokens of aggregates: the position in the log and the number of events sent.
 
 They are encrypted, since the node counts positions across all tenants, and bound to the caller, the
 aggregate and the query.
@@ -19,8 +19,8 @@ _FORM = struct.Struct(">QQ")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Where a subscriber stands."""
+class AggregateResumePoint:
+    """The position of a subscriber."""
 
     position: int
     events: int
@@ -33,14 +33,16 @@ class Tokens:
         bound = f"{aggregate.tenant_id}|{aggregate.id}|{actor}|".encode()
         self._bound = bound + sha256(query).digest()
 
-    def write(self, told: Told) -> str:
-        plain = _FORM.pack(told.position, told.events)
+    def write(self, point: AggregateResumePoint) -> str:
+        plain = _FORM.pack(point.position, point.events)
         return opaque_tokens.write(_PURPOSE, plain, self._bound)
 
-    def read(self, token: str) -> Told:
+    def read(self, token: str) -> AggregateResumePoint:
         """Return what a token says, or raise."""
         try:
-            return Told(*_FORM.unpack(opaque_tokens.read(_PURPOSE, token, self._bound)))
+            return AggregateResumePoint(
+                *_FORM.unpack(opaque_tokens.read(_PURPOSE, token, self._bound))
+            )
         except opaque_tokens.UnknownToken:
             detail = "The token is not this subscription's."
             raise InvalidBody(errors=[FieldProblem("/resume", "invalid", detail)]) from None

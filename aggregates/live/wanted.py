@@ -14,8 +14,8 @@ MAX_NAME_CHARS, MAX_RESUME_CHARS = 63, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be watched."""
+class AggregateSubscribeRequest:
+    """A parsed subscribe message."""
 
     aggregate: str
     #: As the storage node takes it.
@@ -23,7 +23,7 @@ class Wanted:
     resume: str | None
 
 
-def read(message: Value) -> Wanted:
+def read(message: Value) -> AggregateSubscribeRequest:
     """Read a `subscribe`, or raise what is wrong with it."""
     problems = [
         FieldProblem(f"/{name}", "unknown_field", "This field is not known here.")
@@ -32,7 +32,7 @@ def read(message: Value) -> Wanted:
     ]
     if problems:
         raise InvalidBody(errors=problems)
-    return Wanted(
+    return AggregateSubscribeRequest(
         aggregate=text(message, "aggregate", MAX_NAME_CHARS) or "",
         query=as_text(message, LIVE_MEMBERS),
         resume=text(message, "resume", MAX_RESUME_CHARS),

@@ -13,7 +13,7 @@ from analytics.declared import read_definition
 from analytics.facts import READ, DatasetFacts
 from analytics.models import Dataset, Run, Upload
 from analytics.places import namespace_of
-from analytics.query.files import Wanted
+from analytics.query.files import StateSelector
 from analytics.query.plan import plan, tiled
 from data_plane.calls import Call
 from data_plane.http import Answer, json_answer
@@ -119,7 +119,7 @@ def _lag_s(row: Dataset, stage: str) -> float:
 
 def _reading(dataset: DatasetFacts, freshness: float | None) -> JsonObject:
     """Return what a query of a freshness would have to look at, over all tables."""
-    wanted = Wanted(any=True) if freshness is None else Wanted(freshness_s=freshness)
+    wanted = StateSelector(any=True) if freshness is None else StateSelector(freshness_s=freshness)
     plans = [plan(dataset, table, wanted) for table in dataset.tables]
     files: dict[str, int] = {}
     rows = 0

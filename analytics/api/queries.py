@@ -14,7 +14,7 @@ from analytics.query.files import Plan
 from analytics.query.literals import plain
 from analytics.query.plan import plan
 from analytics.query.remote_scan import RemoteScan
-from analytics.query.run import Answered, prepare, run
+from analytics.query.run import ScanResult, prepare, run
 from data_plane.calls import Call
 from data_plane.http import Answer, json_answer
 from data_plane.request_reader import parameters, read_body
@@ -40,7 +40,9 @@ async def query(call: Call) -> Answer:
     return json_answer({"rows": rows, **_describe(answered)})
 
 
-async def _answered(call: Call, dataset: DatasetFacts, body: JsonObject, asked: Query) -> Answered:
+async def _answered(
+    call: Call, dataset: DatasetFacts, body: JsonObject, asked: Query
+) -> ScanResult:
     """Plan and read. Files that went meanwhile stood for a state that others stand for by now."""
 
     def planned() -> Plan:
@@ -50,7 +52,9 @@ async def _answered(call: Call, dataset: DatasetFacts, body: JsonObject, asked: 
         files = await in_scope(call, planned)
         try:
             found = await in_thread(_begun(dataset, body, asked, files))
-            return found if isinstance(found, Answered) else await found.answered(call.body.closed)
+            return (
+                found if isinstance(found, ScanResult) else await found.answered(call.body.closed)
+            )
         except FileNotFoundError:
             continue
     raise StateExpired("The files of this state are gone.")
@@ -58,10 +62,10 @@ async def _answered(call: Call, dataset: DatasetFacts, body: JsonObject, asked: 
 
 def _begun(
     dataset: DatasetFacts, body: JsonObject, asked: Query, files: Plan
-) -> Callable[[], Answered | RemoteScan]:
+) -> Callable[[], ScanResult | RemoteScan]:
     """Return a function that answers the query, or returns a scan for workers if it is large."""
 
-    def begin() -> Answered | RemoteScan:
+    def begin() -> ScanResult | RemoteScan:
         prepared = prepare(asked, files)
         scan = RemoteScan(dataset, body, asked, files, prepared)
         return scan if scan.is_large else run(asked, files, prepared)
@@ -69,7 +73,7 @@ def _begun(
     return begin
 
 
-def _describe(answered: Answered) -> JsonObject:
+def _describe(answered: ScanResult) -> JsonObject:
     return {
         "state": answered.state,
         "freshness_s": answered.freshness_s,
@@ -86,7 +90,7 @@ def _rows(rows: pa.Table) -> list[JsonObject]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _stream(answered: Answered) -> bytes:
+def _stream(answered: ScanResult) -> bytes:
     """Return rows as an Arrow stream, with what goes beside them in its schema's metadata."""
     metadata = {
         f"rillbase.{name}".encode(): to_json(value) for name, value in _describe(answered).items()

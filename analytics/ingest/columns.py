@@ -33,15 +33,15 @@ _DAMAGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What the address says of the rows."""
+class UploadTarget:
+    """The table and the operation that the address of an upload names."""
 
     table: str | None
     op: str | None
 
 
 def read_arrow(
-    body: pa.Buffer, tables: Mapping[str, Table], named: Named
+    body: pa.Buffer, tables: Mapping[str, Table], named: UploadTarget
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield the operations of Arrow streams."""
     source = pa.BufferReader(body)
@@ -55,7 +55,7 @@ def read_arrow(
 
 
 def read_parquet(
-    body: pa.Buffer, tables: Mapping[str, Table], named: Named
+    body: pa.Buffer, tables: Mapping[str, Table], named: UploadTarget
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Yield the operations of a Parquet file."""
     try:
@@ -102,7 +102,7 @@ def _next_batch(reader: pa.ipc.RecordBatchStreamReader) -> pa.RecordBatch | None
 
 
 def _meant(
-    tables: Mapping[str, Table], named: Named, metadata: Mapping[bytes, bytes]
+    tables: Mapping[str, Table], named: UploadTarget, metadata: Mapping[bytes, bytes]
 ) -> tuple[Table, Op]:
     table = metadata.get(b"rillbase.table", (named.table or "").encode()).decode("utf-8", "replace")
     op = metadata.get(b"rillbase.op", (named.op or Op.INSERT).encode()).decode("utf-8", "replace")

@@ -22,7 +22,7 @@ from typing import TypeAlias, TypedDict, cast
 
 import pyarrow as pa
 
-from analytics.ingest.columns import Named, read_arrow, read_parquet
+from analytics.ingest.columns import UploadTarget, read_arrow, read_parquet
 from analytics.ingest.lines import read_lines
 from analytics.ingest.segment_files import Batches, Content, write_files
 from analytics.media_types import ARROW, NDJSON, PARQUET
@@ -65,7 +65,7 @@ class Request(TypedDict):
     outputs: list[list[str]]
 
 
-Reader: TypeAlias = Callable[[pa.Buffer, Mapping[str, Table], Named], Batches]
+Reader: TypeAlias = Callable[[pa.Buffer, Mapping[str, Table], UploadTarget], Batches]
 
 
 def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
@@ -105,7 +105,7 @@ def _contents(asked: Request) -> list[Content]:
 def _decode(asked: Request, files: _Files) -> dict[Content, int]:
     tables = {n: t for n, t in tables_of(asked["definition"]).items() if not t.is_id_key}
     read = _READERS[asked["media_type"]]
-    batches = read(files.read(), tables, Named(asked["table"], asked["op"]))
+    batches = read(files.read(), tables, UploadTarget(asked["table"], asked["op"]))
     try:
         return write_files(_bounded(batches, asked["max_bytes"]), files.open)
     except OSError as failed:
@@ -136,7 +136,7 @@ def _problem(refused: ApiError) -> JsonObject:
     }
 
 
-def _lines(body: pa.Buffer, tables: Mapping[str, Table], named: Named) -> Batches:
+def _lines(body: pa.Buffer, tables: Mapping[str, Table], named: UploadTarget) -> Batches:
     return read_lines(body, tables)
 
 

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from analytics.facts import DatasetFacts
 from analytics.ingest.segments import Segment
-from analytics.ingest.spooled import Spooled
+from analytics.ingest.spooled import SpooledBody
 from analytics.ingest.worker_files import WorkerFiles
 from analytics.rows.durable import storage_full
 from foundation.environment import environment
@@ -87,7 +87,7 @@ class Address:
     op: str | None
 
 
-async def receive(body: Spooled, address: Address, dataset: DatasetFacts) -> list[Segment]:
+async def receive(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
     """Return the segments of a body, which are durable. Cancelled, it ends the worker."""
     try:
         async with _pool().turn(str(dataset.tenant_id)):
@@ -142,7 +142,7 @@ def _pool() -> Pool:
     return _pools[loop]
 
 
-async def _decoded(body: Spooled, address: Address, dataset: DatasetFacts) -> list[Segment]:
+async def _decoded(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
     files, is_done = WorkerFiles(body.path, dataset), False
     try:
         await _to_its_end(files.open)
@@ -155,7 +155,7 @@ async def _decoded(body: Spooled, address: Address, dataset: DatasetFacts) -> li
 
 
 async def _run(
-    body: Spooled, address: Address, dataset: DatasetFacts, files: WorkerFiles
+    body: SpooledBody, address: Address, dataset: DatasetFacts, files: WorkerFiles
 ) -> list[int]:
     """Have a worker write the files; return the rows of each."""
     max_bytes = max_decoded_bytes(body.size)

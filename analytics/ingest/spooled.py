@@ -27,8 +27,8 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
-    """A whole body."""
+class SpooledBody:
+    """A complete request body in a file."""
 
     path: Path
     size: int
@@ -37,7 +37,7 @@ class Spooled:
 
 
 @asynccontextmanager
-async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterator[Spooled]:
+async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterator[SpooledBody]:
     """Yield a file with the whole body, which goes when the block ends."""
     place = folder / "incoming" if isinstance(folder, Path) else local_folder()
     path = place / f"{uuid4().hex}.body"
@@ -52,7 +52,7 @@ async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterato
                 await asyncio.to_thread(_append, path, chunk, digest)
                 chunk = bytearray()
         await asyncio.to_thread(_append, path, chunk, digest)
-        yield Spooled(path, size, digest.digest())
+        yield SpooledBody(path, size, digest.digest())
     finally:
         await asyncio.to_thread(path.unlink, missing_ok=True)
 

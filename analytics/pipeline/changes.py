@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from analytics.rows.latest import latest
 from analytics.rows.segment import with_mask
-from analytics.rows.sorted_file import Written, write_sorted
+from analytics.rows.sorted_file import SortedFileInfo, write_sorted
 from analytics.rows.stored import StoredPath
 from analytics.schema import Table, View
 
@@ -29,7 +29,7 @@ class Changes:
         self._folder = folder
         self._table = table
         self._held: dict[str, list[pa.Table]] = {view.name: [] for view in table.views}
-        self._files: list[tuple[str, Written]] = []
+        self._files: list[tuple[str, SortedFileInfo]] = []
 
     def add(self, base: pa.Table | None, since: pa.Table, left: pa.Table) -> None:
         """Add a block: its rows as they were, what was done with them, and as they are."""
@@ -42,7 +42,7 @@ class Changes:
         for view in self._table.views:
             self._hold(view, gone, come)
 
-    def written(self) -> Iterator[tuple[str, Written]]:
+    def written(self) -> Iterator[tuple[str, SortedFileInfo]]:
         """Write what is left, and yield each file, with the view that it is for."""
         for view in self._table.views:
             self._write(view)

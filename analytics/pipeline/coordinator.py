@@ -23,9 +23,9 @@ from django.db import DatabaseError, connections
 from analytics.definitions.removal import remove_files
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import AWAY, Authority, open_catalogue
-from analytics.pipeline.decisions import Limits, Step, Wanted, decide
+from analytics.pipeline.decisions import Limits, PipelineStep, PlannedStep, decide
 from analytics.pipeline.housekeeping import Housekeeping
-from analytics.pipeline.ledger import Overtaken, Standing
+from analytics.pipeline.ledger import PipelineDataset, StepSuperseded
 from analytics.pipeline.scans import Scans
 from analytics.pipeline.steps import run_step, tag
 from analytics.pipeline.workers import Workers, WorkersLost
@@ -49,7 +49,7 @@ _AWAY = (psycopg.Error, DatabaseError, AWAY)
 class _Work:
     """What is under way for one dataset."""
 
-    steps: dict[Wanted, Future[None]] = field(default_factory=dict)
+    steps: dict[PlannedStep, Future[None]] = field(default_factory=dict)
     paused_until_s: float = 0.0
     #: How old the oldest upload is that is not sorted.
     unsorted_s: float = 0.0
@@ -64,7 +64,8 @@ class Coordinator:
         self._lead = Lead("pipeline")
         # Each stage has threads of its own, so that long steps of one keep no other from beginning.
         self._threads = {
-            step: ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix=step) for step in Step
+            step: ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix=step)
+            for step in PipelineStep
         }
         self._work: dict[UUID, _Work] = {}
         self._scans = Scans(workers, give_up)
@@ -178,7 +179,7 @@ class Coordinator:
                 remove_files(dataset_id)
                 self._work.pop(dataset_id)
 
-    def _step(self, standing: Standing, wanted: Wanted, work: _Work) -> None:
+    def _step(self, standing: PipelineDataset, wanted: PlannedStep, work: _Work) -> None:
         begin = time.monotonic()
         with self._kept(standing.id, work, wanted.step):
             rows = run_step(self._workers, _authority(standing.id), standing, wanted)
@@ -191,7 +192,7 @@ class Coordinator:
         """Let what fails for a dataset be tried again later, and keep no other from going on."""
         try:
             yield
-        except Overtaken:
+        except StepSuperseded:
             logger.info("a step was overtaken: %s %s", dataset_id, what)
         except WorkersLost as lost:
             logger.warning("the workers are lost: %s", lost)
@@ -205,7 +206,7 @@ class Coordinator:
             metrics.PIPELINE_FAILURES.labels(what).inc()
             ledger.note_failure(dataset_id, f"{what}: {_words(failed)}")
 
-    def _adopt(self, standing: Standing) -> None:
+    def _adopt(self, standing: PipelineDataset) -> None:
         """Give a committed state its tags, if whoever committed it died before."""
         run = standing.authority
         if run is not None and not run.tagged and not self._is_entering(standing.id):
@@ -216,14 +217,14 @@ class Coordinator:
         return any(w.step == "authority" for w in self._work[dataset_id].steps)
 
 
-def _has_work(standing: Standing) -> bool:
+def _has_work(standing: PipelineDataset) -> bool:
     authority = standing.authority
     return bool(standing.now.runs or standing.now.remapped or standing.now.waiting) or (
         authority is not None and not authority.tagged
     )
 
 
-def _unsorted_s(standing: Standing) -> float:
+def _unsorted_s(standing: PipelineDataset) -> float:
     now = standing.now
     moments = [run.first_at for run in now.remapped] + [upload.at for upload in now.waiting]
     return (now.at - moments[0]).total_seconds() if moments else 0.0

@@ -21,8 +21,8 @@ MAX_ENTERING = 64
 AUTHORITY_SHARE = 8
 
 
-class Step(StrEnum):
-    """The stages behind ingest."""
+class PipelineStep(StrEnum):
+    """The stages after ingest."""
 
     REMAP = "remap"
     SORT = "sort"
@@ -40,8 +40,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A committed upload that no run holds."""
+class PendingUpload:
+    """A committed upload that belongs to no run yet."""
 
     number: int
     bytes: int
@@ -49,8 +49,8 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A run in force behind the authority."""
+class ActiveRun:
+    """A run that is not part of the authority yet."""
 
     id: UUID
     first: int
@@ -61,57 +61,61 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
-    """A dataset as it stands. Runs lie end to end, then remapped ones, then uploads that wait."""
+class DatasetState:
+    """A dataset with its contiguous runs, then the remapped ones, then the pending uploads."""
 
     authority_bytes: int
-    runs: Sequence[Known]
-    waiting: Sequence[Waiting]
+    runs: Sequence[ActiveRun]
+    waiting: Sequence[PendingUpload]
     at: datetime.datetime
     #: Whether keys have to get ids before they are sorted, and runs of uploads in which they have.
     has_ids: bool = False
-    remapped: Sequence[Known] = ()
+    remapped: Sequence[ActiveRun] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One step, over the uploads from `first` to `last`."""
+class PlannedStep:
+    """A step over the uploads from `first` to `last`."""
 
-    step: Step
+    step: PipelineStep
     first: int
     last: int
     level: int = 0
 
 
-def decide(now: Now, limits: Limits, busy: Sequence[Wanted]) -> list[Wanted]:
+def decide(now: DatasetState, limits: Limits, busy: Sequence[PlannedStep]) -> list[PlannedStep]:
     """Return the steps to begin, at most one of each kind, besides those that are under way."""
     found = []
     kinds = {wanted.step for wanted in busy}
-    if Step.REMAP not in kinds and now.has_ids and (batch := _batch(now, limits)) is not None:
-        found.append(Wanted(Step.REMAP, *batch))
-    if Step.SORT not in kinds and (sort := _sort(now, limits)) is not None:
+    if (
+        PipelineStep.REMAP not in kinds
+        and now.has_ids
+        and (batch := _batch(now, limits)) is not None
+    ):
+        found.append(PlannedStep(PipelineStep.REMAP, *batch))
+    if PipelineStep.SORT not in kinds and (sort := _sort(now, limits)) is not None:
         found.append(sort)
     free = _free(now.runs, busy)
-    if Step.AUTHORITY not in kinds and (enter := _enter(now, limits, busy)) is not None:
+    if PipelineStep.AUTHORITY not in kinds and (enter := _enter(now, limits, busy)) is not None:
         found.append(enter)
         free = [run for run in free if run.first > enter.last]
-    if Step.MERGE not in kinds and (merge := _merge(free)) is not None:
+    if PipelineStep.MERGE not in kinds and (merge := _merge(free)) is not None:
         found.append(merge)
     return found
 
 
-def _sort(now: Now, limits: Limits) -> Wanted | None:
+def _sort(now: DatasetState, limits: Limits) -> PlannedStep | None:
     if not now.has_ids:
         batch = _batch(now, limits)
-        return None if batch is None else Wanted(Step.SORT, *batch)
+        return None if batch is None else PlannedStep(PipelineStep.SORT, *batch)
     if not now.remapped:
         return None
-    return Wanted(Step.SORT, now.remapped[0].first, now.remapped[0].last)
+    return PlannedStep(PipelineStep.SORT, now.remapped[0].first, now.remapped[0].last)
 
 
-def _batch(now: Now, limits: Limits) -> tuple[int, int] | None:
+def _batch(now: DatasetState, limits: Limits) -> tuple[int, int] | None:
     """Return the first and last of the uploads that have waited until they are enough."""
-    taken: list[Waiting] = []
+    taken: list[PendingUpload] = []
     size = 0
     for upload in now.waiting:
         if taken and size + upload.bytes > limits.scu_bytes:
@@ -126,28 +130,28 @@ def _batch(now: Now, limits: Limits) -> tuple[int, int] | None:
     return taken[0].number, taken[-1].number
 
 
-def _free(runs: Sequence[Known], busy: Sequence[Wanted]) -> list[Known]:
+def _free(runs: Sequence[ActiveRun], busy: Sequence[PlannedStep]) -> list[ActiveRun]:
     """Return the runs that nothing under way takes."""
     return [
         run for run in runs if not any(b.first <= run.last and run.first <= b.last for b in busy)
     ]
 
 
-def _merge(free: Sequence[Known]) -> Wanted | None:
+def _merge(free: Sequence[ActiveRun]) -> PlannedStep | None:
     """Return the first eight neighbours of one level, of the lowest level that has eight."""
-    best: Wanted | None = None
+    best: PlannedStep | None = None
     for place in range(len(free) - FAN_IN + 1):
         group = free[place : place + FAN_IN]
         level = group[0].level
         is_level = all(run.level == level for run in group)
         is_whole = all(a.last + 1 == b.first for a, b in pairwise(group))
         if is_level and is_whole and (best is None or level + 1 < best.level):
-            best = Wanted(Step.MERGE, group[0].first, group[-1].last, level + 1)
+            best = PlannedStep(PipelineStep.MERGE, group[0].first, group[-1].last, level + 1)
     return best
 
 
-def _enter(now: Now, limits: Limits, busy: Sequence[Wanted]) -> Wanted | None:
-    entering: list[Known] = []
+def _enter(now: DatasetState, limits: Limits, busy: Sequence[PlannedStep]) -> PlannedStep | None:
+    entering: list[ActiveRun] = []
     for run in _free(now.runs, busy):
         if len(entering) == MAX_ENTERING or (entering and entering[-1].last + 1 != run.first):
             break
@@ -158,8 +162,8 @@ def _enter(now: Now, limits: Limits, busy: Sequence[Wanted]) -> Wanted | None:
     least = max(now.authority_bytes // AUTHORITY_SHARE, limits.scu_bytes)
     if size < least and _age_s(now, entering[0].first_at) < limits.authority_age_s:
         return None
-    return Wanted(Step.AUTHORITY, entering[0].first, entering[-1].last)
+    return PlannedStep(PipelineStep.AUTHORITY, entering[0].first, entering[-1].last)
 
 
-def _age_s(now: Now, moment: datetime.datetime) -> float:
+def _age_s(now: DatasetState, moment: datetime.datetime) -> float:
     return (now.at - moment).total_seconds()

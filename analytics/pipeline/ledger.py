@@ -18,8 +18,14 @@ from django.utils import timezone
 
 from analytics.declared import read_definition
 from analytics.models import Dataset, Run, Stage, StoredFile, Upload
-from analytics.pipeline.decisions import Known, Now, Step, Waiting, Wanted
-from analytics.pipeline.tasks import Made
+from analytics.pipeline.decisions import (
+    ActiveRun,
+    DatasetState,
+    PendingUpload,
+    PipelineStep,
+    PlannedStep,
+)
+from analytics.pipeline.tasks import WrittenFile
 from analytics.rows.keys import from_plain, to_text
 from foundation.ids import uuid7
 
@@ -28,28 +34,28 @@ ALIAS = "relay"
 MAX_WAITING = 10_000
 
 
-class Overtaken(Exception):
-    """Somebody else has done it, or does it now: what was made is of no use."""
+class StepSuperseded(Exception):
+    """Another process has done or taken over the step; its output is discarded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A dataset that the pipeline has to do with."""
+class PipelineDataset:
+    """A dataset with work for the pipeline."""
 
     id: UUID
     tenant_id: UUID
     definition: str
     token: int
-    now: Now
+    now: DatasetState
     authority: Run | None
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What a step came to."""
+class StepResult:
+    """The output of a step."""
 
-    wanted: Wanted
-    files: Sequence[Made]
+    wanted: PlannedStep
+    files: Sequence[WrittenFile]
     #: Of the authority: files that are replaced, and the snapshots in Iceberg.
     replaced: Sequence[UUID] = ()
     snapshots: dict[str, int] = field(default_factory=dict)
@@ -72,14 +78,14 @@ def untagged() -> list[UUID]:
     return list(runs.filter(superseded_at=None).values_list("dataset_id", flat=True))
 
 
-def standing(dataset_id: UUID) -> Standing | None:
+def standing(dataset_id: UUID) -> PipelineDataset | None:
     """Return how a dataset stands, unless it has been dropped."""
     with transaction.atomic(using=ALIAS):
         row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
         if row is None:
             return None
         runs = list(_in_force(dataset_id))
-        return Standing(
+        return PipelineDataset(
             row.pk,
             row.tenant_id,
             row.definition,
@@ -89,15 +95,15 @@ def standing(dataset_id: UUID) -> Standing | None:
         )
 
 
-def _now(row: Dataset, runs: Sequence[Run]) -> Now:
-    def known(*stages: Run.Stage) -> list[Known]:
+def _now(row: Dataset, runs: Sequence[Run]) -> DatasetState:
+    def known(*stages: Run.Stage) -> list[ActiveRun]:
         return [
-            Known(run.pk, run.first, run.last, run.level, run.bytes, run.first_at)
+            ActiveRun(run.pk, run.first, run.last, run.level, run.bytes, run.first_at)
             for run in runs
             if run.stage in stages
         ]
 
-    return Now(
+    return DatasetState(
         sum(run.bytes for run in runs if run.stage == Run.Stage.AUTHORITY),
         known(Run.Stage.SORTED, Run.Stage.MERGED),
         _waiting(row.pk, runs[-1].last if runs else 0),
@@ -107,16 +113,16 @@ def _now(row: Dataset, runs: Sequence[Run]) -> Now:
     )
 
 
-def inputs(dataset_id: UUID, wanted: Wanted) -> list[StoredFile]:
+def inputs(dataset_id: UUID, wanted: PlannedStep) -> list[StoredFile]:
     """Return the files that a step consumes, in the order of their uploads."""
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
-    if wanted.step in (Step.REMAP, Step.SORT):
+    if wanted.step in (PipelineStep.REMAP, PipelineStep.SORT):
         uploads = files.filter(upload__number__range=(wanted.first, wanted.last))
         return list(uploads.order_by("upload__number", "place"))
     return _files_of(_in_force(dataset_id).filter(first__gte=wanted.first, last__lte=wanted.last))
 
 
-def remapped(dataset_id: UUID, wanted: Wanted) -> list[StoredFile]:
+def remapped(dataset_id: UUID, wanted: PlannedStep) -> list[StoredFile]:
     """Return what remapping the uploads of a step has left."""
     runs = _in_force(dataset_id).filter(stage=Run.Stage.REMAPPED)
     return _files_of(runs.filter(first=wanted.first, last=wanted.last))
@@ -141,33 +147,33 @@ def authority_files(dataset_id: UUID) -> list[StoredFile]:
     return list(files)
 
 
-def check(standing_: Standing) -> None:
-    """Raise `Overtaken` if the authority is another by now, or another process's business."""
+def check(standing_: PipelineDataset) -> None:
+    """Raise `StepSuperseded` if the authority is another by now, or another process's business."""
     row = Dataset.unscoped.using(ALIAS).filter(pk=standing_.id).first()
     if row is None or row.pipeline_token != standing_.token:
-        raise Overtaken
+        raise StepSuperseded
     _check_authority(standing_)
 
 
-def _check_authority(standing_: Standing) -> Run | None:
+def _check_authority(standing_: PipelineDataset) -> Run | None:
     present = _in_force(standing_.id).filter(stage=Run.Stage.AUTHORITY).first()
     expected = standing_.authority
     if (present and present.pk) != (expected and expected.pk):
-        raise Overtaken
+        raise StepSuperseded
     return present
 
 
-def end(standing_: Standing, ended: Ended) -> Run:
-    """Record that a step has ended, or raise `Overtaken`."""
+def end(standing_: PipelineDataset, ended: StepResult) -> Run:
+    """Record that a step has ended, or raise `StepSuperseded`."""
     wanted = ended.wanted
     with transaction.atomic(using=ALIAS):
         row = Dataset.unscoped.using(ALIAS).select_for_update().filter(pk=standing_.id).first()
         if row is None or row.pipeline_token != standing_.token:
-            raise Overtaken
+            raise StepSuperseded
         first_at, last_at = _consume(standing_, wanted)
         run = _run(standing_, ended, first_at, last_at)
         _add_files(run, ended)
-        if wanted.step is Step.AUTHORITY:
+        if wanted.step is PipelineStep.AUTHORITY:
             files = StoredFile.unscoped.using(ALIAS).filter(pk__in=ended.replaced)
             files.update(until=run.last, superseded_at=timezone.now())
             row.authority_state = run.last
@@ -191,7 +197,9 @@ def count_stuck() -> int:
     return Dataset.unscoped.using(ALIAS).exclude(pipeline_error="").count()
 
 
-def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, datetime.datetime]:
+def _consume(
+    standing_: PipelineDataset, wanted: PlannedStep
+) -> tuple[datetime.datetime, datetime.datetime]:
     """Supersede what a step consumed. Return when its first and last upload were committed."""
     now = timezone.now()
     uploads = Upload.unscoped.using(ALIAS).filter(
@@ -199,7 +207,7 @@ def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, da
     )
     times = uploads.aggregate(first=Min("committed_at"), last=Max("committed_at"))
     runs = _in_force(standing_.id)
-    if wanted.step in (Step.REMAP, Step.SORT):
+    if wanted.step in (PipelineStep.REMAP, PipelineStep.SORT):
         _consume_uploads(standing_, wanted, now)
         return times["first"], times["last"]
     runs = runs.exclude(stage=Run.Stage.REMAPPED)
@@ -212,29 +220,31 @@ def _consume(standing_: Standing, wanted: Wanted) -> tuple[datetime.datetime, da
         if wanted.first <= r.first and r.last <= wanted.last
     ]
     if ends != known:
-        raise Overtaken
+        raise StepSuperseded
     ids = [run.pk for run in taken]
     StoredFile.unscoped.using(ALIAS).filter(run__in=ids).update(superseded_at=now)
-    if wanted.step is Step.AUTHORITY:
+    if wanted.step is PipelineStep.AUTHORITY:
         before = _check_authority(standing_)
         ids += [before.pk] if before is not None else []
     Run.unscoped.using(ALIAS).filter(pk__in=ids).update(superseded_at=now)
     return times["first"], times["last"]
 
 
-def _consume_uploads(standing_: Standing, wanted: Wanted, now: datetime.datetime) -> None:
+def _consume_uploads(
+    standing_: PipelineDataset, wanted: PlannedStep, now: datetime.datetime
+) -> None:
     """Supersede what sorting consumes. Remapping consumes nothing: rows stay where they are."""
     runs = _in_force(standing_.id)
     remapped_ = runs.filter(stage=Run.Stage.REMAPPED)
-    if wanted.step is Step.SORT and standing_.now.has_ids:
+    if wanted.step is PipelineStep.SORT and standing_.now.has_ids:
         mine = remapped_.filter(first=wanted.first, last=wanted.last).first()
         if mine is None:
-            raise Overtaken
+            raise StepSuperseded
         StoredFile.unscoped.using(ALIAS).filter(run=mine).update(superseded_at=now)
         Run.unscoped.using(ALIAS).filter(pk=mine.pk).update(superseded_at=now)
     elif runs.filter(last__gte=wanted.first).exists():
-        raise Overtaken
-    if wanted.step is Step.SORT:
+        raise StepSuperseded
+    if wanted.step is PipelineStep.SORT:
         files = StoredFile.unscoped.using(ALIAS).filter(
             upload__dataset_id=standing_.id, upload__number__range=(wanted.first, wanted.last)
         )
@@ -242,14 +252,17 @@ def _consume_uploads(standing_: Standing, wanted: Wanted, now: datetime.datetime
 
 
 def _run(
-    standing_: Standing, ended: Ended, first_at: datetime.datetime, last_at: datetime.datetime
+    standing_: PipelineDataset,
+    ended: StepResult,
+    first_at: datetime.datetime,
+    last_at: datetime.datetime,
 ) -> Run:
     wanted = ended.wanted
-    is_authority = wanted.step is Step.AUTHORITY
+    is_authority = wanted.step is PipelineStep.AUTHORITY
     size = sum(file.bytes for file in ended.files)
     # A row is one row, in however many views it lies.
     count = sum(file.rows for file in ended.files if not file.view)
-    if wanted.step is Step.REMAP:
+    if wanted.step is PipelineStep.REMAP:
         count = _uploaded_rows(standing_, wanted)
     if is_authority:
         kept = StoredFile.unscoped.using(ALIAS).filter(
@@ -277,14 +290,14 @@ def _run(
     return run
 
 
-def _uploaded_rows(standing_: Standing, wanted: Wanted) -> int:
+def _uploaded_rows(standing_: PipelineDataset, wanted: PlannedStep) -> int:
     uploads = Upload.unscoped.using(ALIAS).filter(
         dataset_id=standing_.id, number__range=(wanted.first, wanted.last)
     )
     return uploads.aggregate(rows=Sum("rows"))["rows"] or 0
 
 
-def _add_files(run: Run, ended: Ended) -> None:
+def _add_files(run: Run, ended: StepResult) -> None:
     is_authority = run.stage == Run.Stage.AUTHORITY
     StoredFile.unscoped.using(ALIAS).bulk_create(
         StoredFile(
@@ -311,15 +324,15 @@ def _in_force(dataset_id: UUID) -> QuerySet[Run]:
     return rows.order_by("first")
 
 
-def _waiting(dataset_id: UUID, after: int) -> list[Waiting]:
+def _waiting(dataset_id: UUID, after: int) -> list[PendingUpload]:
     uploads = Upload.unscoped.using(ALIAS).filter(dataset_id=dataset_id, number__gt=after)
     rows = uploads.order_by("number").values_list("number", "bytes", "committed_at")
-    return [Waiting(n or 0, size, at) for n, size, at in rows[:MAX_WAITING] if at is not None]
+    return [PendingUpload(n or 0, size, at) for n, size, at in rows[:MAX_WAITING] if at is not None]
 
 
 _STAGES = {
-    Step.REMAP: Run.Stage.REMAPPED,
-    Step.SORT: Run.Stage.SORTED,
-    Step.MERGE: Run.Stage.MERGED,
-    Step.AUTHORITY: Run.Stage.AUTHORITY,
+    PipelineStep.REMAP: Run.Stage.REMAPPED,
+    PipelineStep.SORT: Run.Stage.SORTED,
+    PipelineStep.MERGE: Run.Stage.MERGED,
+    PipelineStep.AUTHORITY: Run.Stage.AUTHORITY,
 }

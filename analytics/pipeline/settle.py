@@ -7,8 +7,8 @@ from uuid import UUID
 
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority
-from analytics.pipeline.decisions import Limits, Step, decide
-from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.decisions import Limits, PipelineStep, decide
+from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from analytics.pipeline.workers import Workers
 
@@ -23,9 +23,9 @@ def settle(workers: Workers, authority: Authority, dataset_id: UUID) -> None:
     """
     while (standing := ledger.standing(dataset_id)) is not None:
         due = {wanted.step: wanted for wanted in decide(standing.now, EAGER, [])}
-        for step in (Step.REMAP, Step.SORT, Step.AUTHORITY):
+        for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY):
             if step in due:
-                with contextlib.suppress(Overtaken):
+                with contextlib.suppress(StepSuperseded):
                     run_step(workers, authority, standing, due[step])
                 break
         else:

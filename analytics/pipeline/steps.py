@@ -11,9 +11,9 @@ from analytics.catalogue_lock import catalogue_lock
 from analytics.models import Run, StoredFile
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, Change
-from analytics.pipeline.decisions import Step, Wanted
-from analytics.pipeline.ledger import Ended, Standing
-from analytics.pipeline.tasks import Done, Made, Task, read_done
+from analytics.pipeline.decisions import PipelineStep, PlannedStep
+from analytics.pipeline.ledger import PipelineDataset, StepResult
+from analytics.pipeline.tasks import Task, TaskResult, WrittenFile, read_done
 from analytics.pipeline.workers import Workers
 from analytics.places import folder_of
 from analytics.rows.keys import Key, from_plain, from_text, to_plain
@@ -29,26 +29,28 @@ class Range:
     high: Key | None
 
 
-def run_step(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> int:
-    """Do a step, and record that it has ended; raise `Overtaken` if that is of no use any more.
+def run_step(
+    workers: Workers, authority: Authority, standing: PipelineDataset, wanted: PlannedStep
+) -> int:
+    """Run a step and record its result; raise `StepSuperseded` if another process took it over.
 
     Return how many rows it has taken.
     """
-    if wanted.step is Step.AUTHORITY:
+    if wanted.step is PipelineStep.AUTHORITY:
         return _enter(workers, authority, standing, wanted)
     files = ledger.inputs(standing.id, wanted)
-    if wanted.step is Step.REMAP:
+    if wanted.step is PipelineStep.REMAP:
         tasks = _id_tasks(standing, files)
-    elif wanted.step is Step.SORT:
+    elif wanted.step is PipelineStep.SORT:
         tasks = _sort_tasks(standing, files, ledger.remapped(standing.id, wanted))
     else:
         tasks = _tasks_by_table(standing, "merged", files)
     done = _run(workers, wanted, tasks)
-    ledger.end(standing, Ended(wanted, [made for one in done for made in one.files]))
+    ledger.end(standing, StepResult(wanted, [made for one in done for made in one.files]))
     return sum(file.rows for file in files if file.table)
 
 
-def _id_tasks(standing: Standing, files: Sequence[StoredFile]) -> list[Task]:
+def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[Task]:
     """Return what gives ids to the keys of uploads: each ID-key's keys in order, by themselves."""
     tasks = []
     for name in sorted({file.id_key for file in files if file.id_key}):
@@ -61,7 +63,7 @@ def _id_tasks(standing: Standing, files: Sequence[StoredFile]) -> list[Task]:
 
 
 def _sort_tasks(
-    standing: Standing, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
+    standing: PipelineDataset, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
 ) -> list[Task]:
     """Return what sorts segments, and the new keys of ID-keys with them."""
     segments = [file for file in files if file.table]
@@ -94,19 +96,23 @@ def _begins(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dict[s
     return begins
 
 
-def _tasks_by_table(standing: Standing, kind: str, files: Sequence[StoredFile]) -> list[Task]:
+def _tasks_by_table(
+    standing: PipelineDataset, kind: str, files: Sequence[StoredFile]
+) -> list[Task]:
     return [
         _task(standing, kind, table, [file.path for file in files if file.table == table])
         for table in sorted({file.table for file in files})
     ]
 
 
-def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: Wanted) -> int:
+def _enter(
+    workers: Workers, authority: Authority, standing: PipelineDataset, wanted: PlannedStep
+) -> int:
     entering = ledger.inputs(standing.id, wanted)
     present = ledger.authority_files(standing.id)
     tables = tables_of(standing.definition)
     changes: list[Change] = []
-    added: list[Made] = []
+    added: list[WrittenFile] = []
     replaced: list[StoredFile] = []
     for name in sorted({file.table for file in entering}):
         mine = [file for file in entering if file.table == name]
@@ -120,7 +126,7 @@ def _enter(workers: Workers, authority: Authority, standing: Standing, wanted: W
     with catalogue_lock(standing.id):
         ledger.check(standing)
         snapshots = authority.change(changes, before)
-        ended = Ended(wanted, added, [file.pk for file in replaced], snapshots)
+        ended = StepResult(wanted, added, [file.pk for file in replaced], snapshots)
         run = ledger.end(standing, ended)
     tag(authority, run)
     return sum(file.rows for file in entering)
@@ -133,13 +139,13 @@ def tag(authority: Authority, run: Run) -> None:
         ledger.note_tagged(run.pk)
 
 
-_Entered = tuple[Change, list[Made], list[StoredFile]]
+_Entered = tuple[Change, list[WrittenFile], list[StoredFile]]
 
 
 def _enter_table(
     workers: Workers,
-    standing: Standing,
-    wanted: Wanted,
+    standing: PipelineDataset,
+    wanted: PlannedStep,
     table: Table,
     entering: Sequence[StoredFile],
     held: Sequence[StoredFile],
@@ -168,7 +174,9 @@ def _enter_table(
     return [entered for entered in found if entered[1] or entered[2]]
 
 
-def _entered(table: Table, view: str, ranges: Sequence[Range], done: Sequence[Done]) -> _Entered:
+def _entered(
+    table: Table, view: str, ranges: Sequence[Range], done: Sequence[TaskResult]
+) -> _Entered:
     added = [made for one in done for made in one.files]
     gone = [
         part.base
@@ -202,7 +210,9 @@ def _span(bounds: Iterable[tuple[Key, Key]]) -> tuple[Key, Key]:
     return min(lows), max(highs)
 
 
-def _range_task(standing: Standing, table: Table, view: str, paths: list[str], part: Range) -> Task:
+def _range_task(
+    standing: PipelineDataset, table: Table, view: str, paths: list[str], part: Range
+) -> Task:
     return Task(
         kind="authority_view" if view else "authority",
         folder=str(folder_of(standing.id)),
@@ -216,11 +226,11 @@ def _range_task(standing: Standing, table: Table, view: str, paths: list[str], p
     )
 
 
-def _task(standing: Standing, kind: str, table: str, paths: list[str]) -> Task:
+def _task(standing: PipelineDataset, kind: str, table: str, paths: list[str]) -> Task:
     return Task(kind, str(folder_of(standing.id)), standing.definition, table, paths)
 
 
-def _run(workers: Workers, wanted: Wanted, tasks: Sequence[Task]) -> list[Done]:
+def _run(workers: Workers, wanted: PlannedStep, tasks: Sequence[Task]) -> list[TaskResult]:
     if not tasks:
         return []
     answers = workers.run(wanted.step.value, [task.to_json() for task in tasks])

@@ -21,11 +21,11 @@ from analytics.pipeline.blocks import blocks
 from analytics.pipeline.changes import Changes
 from analytics.query import scan_task
 from analytics.rows.durable import written
-from analytics.rows.ids import Known, assign, read_ids, read_keys, translated, write_ids
+from analytics.rows.ids import IdLookup, assign, read_ids, read_keys, translated, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
 from analytics.rows.latest import latest, living
 from analytics.rows.segment import read_segment, with_columns, with_mask, write_segment
-from analytics.rows.sorted_file import SortedFile, Written, write_sorted
+from analytics.rows.sorted_file import SortedFile, SortedFileInfo, write_sorted
 from analytics.rows.stored import StoredPath, below, opened, size_of, stored_path
 from analytics.schema import Table, View, tables_of
 
@@ -64,7 +64,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class WrittenFile:
     """A file that a task wrote."""
 
     table: str
@@ -79,12 +79,12 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of a task."""
+class TaskResult:
+    """The output of a task."""
 
-    files: list[Made] = field(default_factory=list)
+    files: list[WrittenFile] = field(default_factory=list)
     #: Of a range of the authority: changes for each view, which are to be entered there.
-    changes: list[Made] = field(default_factory=list)
+    changes: list[WrittenFile] = field(default_factory=list)
     #: Whether nothing had to be written, because nothing in the range has changed.
     unchanged: bool = False
 
@@ -98,18 +98,20 @@ def run_task(text: str) -> str:
     return json.dumps(asdict(_KINDS[task.kind](task)))
 
 
-def read_done(text: str) -> Done:
+def read_done(text: str) -> TaskResult:
     """Return what a worker answered."""
     found = json.loads(text)
-    files, changes = ([Made(**file) for file in found[name]] for name in ("files", "changes"))
-    return Done(files, changes, found["unchanged"])
+    files, changes = (
+        [WrittenFile(**file) for file in found[name]] for name in ("files", "changes")
+    )
+    return TaskResult(files, changes, found["unchanged"])
 
 
-def _assign_ids(task: Task) -> Done:
+def _assign_ids(task: Task) -> TaskResult:
     """Give ids to the keys of lists, as far as they have none."""
     table, folder = _table(task), stored_path(task.folder)
     keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
-    assigned = assign(keys, Known(_ids_in(table, folder, task.known)), task.first_id)
+    assigned = assign(keys, IdLookup(_ids_in(table, folder, task.known)), task.first_id)
     ids = _ids_path(folder)
     with written(ids) as here:
         write_ids(here, assigned.ids)
@@ -119,7 +121,7 @@ def _assign_ids(task: Task) -> Done:
         with written(path) as here:
             write_segment(here, table, rows)
         files.append(_arrow_made(task, path, rows.num_rows, table=task.table))
-    return Done(files)
+    return TaskResult(files)
 
 
 def _ids_path(folder: StoredPath) -> StoredPath:
@@ -137,12 +139,14 @@ def _ids_in(table: Table, folder: StoredPath, paths: Sequence[str]) -> Iterator[
                 yield pa.Table.from_batches([batch])
 
 
-def _arrow_made(task: Task, path: StoredPath, rows: int, *, table: str, id_key: str = "") -> Made:
+def _arrow_made(
+    task: Task, path: StoredPath, rows: int, *, table: str, id_key: str = ""
+) -> WrittenFile:
     place = below(stored_path(task.folder), path)
-    return Made(table, "", place, rows, size_of(path), [], [], id_key)
+    return WrittenFile(table, "", place, rows, size_of(path), [], [], id_key)
 
 
-def _sort(task: Task) -> Done:
+def _sort(task: Task) -> TaskResult:
     """Sort segments: one operation for each key."""
     table = _table(task)
     folder = stored_path(task.folder)
@@ -152,34 +156,34 @@ def _sort(task: Task) -> Done:
         if (written := _write_chunk(folder, table, chunk)) is not None
     ]
     if len(parts) <= 1:
-        return Done([_made(task, "", written) for written in parts])
+        return TaskResult([_made(task, "", written) for written in parts])
     done = _merge_files(task, table, [part.path for part in parts])
     for part in parts:
         part.path.unlink()
     return done
 
 
-def _write_chunk(folder: StoredPath, table: Table, chunk: pa.Table) -> Written | None:
+def _write_chunk(folder: StoredPath, table: Table, chunk: pa.Table) -> SortedFileInfo | None:
     path = folder / "sorted" / f"{uuid4().hex}.parquet"
     return write_sorted(path, table.stored, table.key, [latest(chunk, table.key, table.bits)])
 
 
-def _merge(task: Task) -> Done:
+def _merge(task: Task) -> TaskResult:
     """Make one sorted file of several."""
     folder = stored_path(task.folder)
     return _merge_files(task, _table(task), [folder / path for path in task.inputs])
 
 
-def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> Done:
+def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> TaskResult:
     with ExitStack() as opened:
         files = [_opened(path, table.key, opened) for path in paths]
         merged = (_latest(table, found) for found in blocks(files))
         path = stored_path(task.folder) / task.kind / f"{uuid4().hex}.parquet"
         written = write_sorted(path, table.stored, table.key, merged)
-    return Done([] if written is None else [_made(task, "", written)])
+    return TaskResult([] if written is None else [_made(task, "", written)])
 
 
-def _enter(task: Task) -> Done:
+def _enter(task: Task) -> TaskResult:
     """Bring operations into a range of the authority's primary view."""
     table = _table(task)
     changes = Changes(stored_path(task.folder), table)
@@ -198,10 +202,10 @@ def _enter(task: Task) -> Done:
 
     done = _range(task, table, table.primary, lambda found: _latest(table, found), merged)
     told = [_made(task, view, written) for view, written in changes.written()]
-    return Done(done.files, told, done.unchanged)
+    return TaskResult(done.files, told, done.unchanged)
 
 
-def _enter_view(task: Task) -> Done:
+def _enter_view(task: Task) -> TaskResult:
     """Bring changes into a range of a secondary view of the authority."""
     table = _table(task)
     view = table.view(task.view)
@@ -226,7 +230,7 @@ def _range(
     view: View,
     together: Callable[[Sequence[pa.Table]], pa.Table],
     merged: Callable[[pa.Table | None, pa.Table], pa.Table],
-) -> Done:
+) -> TaskResult:
     """Write a range of a view anew, if anything in it has changed."""
     folder = stored_path(task.folder)
     schema = authority_schema(table, view)
@@ -234,7 +238,7 @@ def _range(
     with ExitStack() as opened:
         later = [_opened(folder / path, view.key, opened) for path in task.inputs]
         if not any(file.holds(low, high) for file in later):
-            return Done(unchanged=True)
+            return TaskResult(unchanged=True)
         base = [] if task.base is None else [_opened(folder / task.base, view.key, opened)]
 
         def written() -> Iterator[pa.Table]:
@@ -244,10 +248,12 @@ def _range(
                 rows = merged(below, since).select(schema.names)
                 yield rows.cast(schema)
 
-        return Done(list(_split(task, view, schema, written())))
+        return TaskResult(list(_split(task, view, schema, written())))
 
 
-def _split(task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]) -> Iterator[Made]:
+def _split(
+    task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]
+) -> Iterator[WrittenFile]:
     """Write rows to files of about one size."""
     held: list[pa.Table] = []
     for block in rows:
@@ -258,7 +264,9 @@ def _split(task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]) 
     yield from _written(task, view, schema, held)
 
 
-def _written(task: Task, view: View, schema: pa.Schema, rows: Sequence[pa.Table]) -> Iterator[Made]:
+def _written(
+    task: Task, view: View, schema: pa.Schema, rows: Sequence[pa.Table]
+) -> Iterator[WrittenFile]:
     path = stored_path(task.folder) / "authority" / f"{uuid4().hex}.parquet"
     written = write_sorted(path, schema, view.key, rows)
     if written is not None:
@@ -317,8 +325,8 @@ def _opened(path: StoredPath, key: Sequence[str], stack: ExitStack) -> SortedFil
     return file
 
 
-def _made(task: Task, view: str, written: Written) -> Made:
-    return Made(
+def _made(task: Task, view: str, written: SortedFileInfo) -> WrittenFile:
+    return WrittenFile(
         table=task.table,
         view=view,
         path=below(stored_path(task.folder), written.path),
@@ -337,7 +345,7 @@ def _table(task: Task) -> Table:
     return tables_of(task.definition)[task.table]
 
 
-_KINDS: Mapping[str, Callable[[Task], Done]] = {
+_KINDS: Mapping[str, Callable[[Task], TaskResult]] = {
     "ids": _assign_ids,
     "sorted": _sort,
     "merged": _merge,

@@ -9,10 +9,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from analytics.query.files import Wanted
+from analytics.query.files import StateSelector
 from analytics.query.filters import Filter, read_filter
 from analytics.query.grouped import FUNCTIONS, Aggregate, type_of
-from analytics.query.literals import Unfit, moment
+from analytics.query.literals import InvalidLiteral, moment
 from analytics.schema import Table
 from foundation.errors import FieldProblem, InvalidBody, InvalidSort
 from foundation.json_types import JsonObject, JsonValue
@@ -64,7 +64,7 @@ class Query:
     table: Table
     #: The tables of the ID-keys that have to do with it.
     id_tables: Mapping[str, Table]
-    wanted: Wanted
+    wanted: StateSelector
     filters: Filters
     #: What rows have, if they are not grouped.
     columns: tuple[str, ...]
@@ -165,22 +165,22 @@ def _table(name: JsonValue, tables: Mapping[str, Table]) -> Table:
     return tables[name]
 
 
-def _wanted(body: JsonObject) -> Wanted:
+def _wanted(body: JsonObject) -> StateSelector:
     since = _integer(body.get("since"), "/since", 0, 2**62, 0)
     if "state" in body:
-        return Wanted(state=_integer(body["state"], "/state", 0, 2**62, 0), since=since)
+        return StateSelector(state=_integer(body["state"], "/state", 0, 2**62, 0), since=since)
     if "as_of" in body:
         text = body["as_of"]
         try:
-            return Wanted(as_of=moment(text if isinstance(text, str) else ""))
-        except Unfit as unfit:
+            return StateSelector(as_of=moment(text if isinstance(text, str) else ""))
+        except InvalidLiteral as unfit:
             raise _wrong("/as_of", f"{unfit}.") from None
     freshness = body.get("freshness", 0)
     if freshness == "any":
-        return Wanted(any=True, since=since)
+        return StateSelector(any=True, since=since)
     if isinstance(freshness, bool) or not isinstance(freshness, int | float) or freshness < 0:
         raise _wrong("/freshness", 'Seconds, or "any".')
-    return Wanted(freshness_s=min(float(freshness), 1e9), since=since)
+    return StateSelector(freshness_s=min(float(freshness), 1e9), since=since)
 
 
 def _columns(given: JsonValue, table: Table) -> tuple[str, ...]:

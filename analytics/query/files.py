@@ -12,8 +12,8 @@ from analytics.rows.stored import StoredPath
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which states will do. At most one of the first three is given; none: the newest state."""
+class StateSelector:
+    """The states that a query accepts. At most one of the first three is set, else the newest."""
 
     #: Seconds. All that was committed longer ago is seen.
     freshness_s: float | None = None

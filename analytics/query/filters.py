@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.query.literals import Literal, Unfit, literal
+from analytics.query.literals import InvalidLiteral, Literal, literal
 from analytics.rows.keys import Part
 from foundation.errors import ApiError, FieldProblem, InvalidFilter, UnsupportedOperator
 from foundation.json_types import JsonValue
@@ -205,7 +205,7 @@ class _Reader:
     def _literal(self, name: str, operand: JsonValue, pointer: str) -> Literal:
         try:
             value = literal(operand, self._types[name])
-        except Unfit as unfit:
+        except InvalidLiteral as unfit:
             raise _wrong(pointer, f"This cannot be compared: {unfit}.") from None
         if name in self._ids and isinstance(value, int | str):
             return self._ids[name](value)

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from analytics.declared import ID, KEY
 from analytics.query.files import IdPlan, Part
 from analytics.query.filters import Filter, near
-from analytics.query.scan import Reading
+from analytics.query.scan import ScanReader
 from analytics.rows.compound import decoded
-from analytics.rows.ids import Assigned, Known, assign, read_keys
+from analytics.rows.ids import IdAssignment, IdLookup, assign, read_keys
 from analytics.schema import BY_ID, OP, TYPES, Table
 
 NO_ID = -1
@@ -26,7 +26,7 @@ NO_ID = -1
 class IdKey:
     """One ID-key at one state."""
 
-    def __init__(self, table: Table, plan: IdPlan, reading: Reading) -> None:
+    def __init__(self, table: Table, plan: IdPlan, reading: ScanReader) -> None:
         self._table = table
         self._plan = plan
         self._reading = reading
@@ -49,22 +49,22 @@ class IdKey:
     def ids_of(self, keys: Collection[int | str]) -> dict[int | str, int]:
         """Return the ids of keys that a query names; `NO_ID` for those that have none."""
         sought = pa.array(list(keys), self._kind)
-        found = Known(self._everything(KEY, sought)).ids_of(sought)
+        found = IdLookup(self._everything(KEY, sought)).ids_of(sought)
         return dict(zip(sought.to_pylist(), pc.fill_null(found, NO_ID).to_pylist(), strict=True))
 
     def keys_of(self, ids: pa.Array) -> pa.Array:
         """Return the keys of ids, and null for null."""
         coded = ids.dictionary_encode()
         sought = coded.dictionary
-        keys = Known(self._everything(ID, sought)).keys_of(sought, self._kind)
+        keys = IdLookup(self._everything(ID, sought)).keys_of(sought, self._kind)
         return (decoded(keys, self._parts) if self._parts else keys).take(coded.indices)
 
     @cached_property
-    def _assigned(self) -> Assigned:
+    def _assigned(self) -> IdAssignment:
         lists = self._plan.lists
         keys = read_keys([file.path for file in lists], self._table.columns[KEY])
         unique = pc.unique(keys)
-        return assign(keys, Known(self._stored(KEY, unique)), self._plan.count)
+        return assign(keys, IdLookup(self._stored(KEY, unique)), self._plan.count)
 
     def _everything(self, by: str, sought: pa.Array) -> Iterator[pa.Table]:
         yield from self._stored(by, sought)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from analytics.query.files import File, Plan
 from analytics.query.filters import Filter, near
 from analytics.query.id_keys import IdKeys
-from analytics.query.scan import Reading
+from analytics.query.scan import ScanReader
 from analytics.rows.latest import latest, living
 from analytics.rows.segment import with_columns
 from analytics.schema import CLEARS, OP, Table, View
@@ -27,7 +27,7 @@ def rows_at(
     table: Table,
     columns: Collection[str],
     where: Filter,
-    reading: Reading,
+    reading: ScanReader,
     id_keys: IdKeys,
 ) -> pa.Table:
     """Return columns of the rows for which a filter holds, besides the key's columns."""
@@ -74,7 +74,7 @@ def _narrowed(view: View, where: Filter) -> int:
 
 
 def _on_base(
-    plan: Plan, table: Table, names: Sequence[str], since: pa.Table, reading: Reading
+    plan: Plan, table: Table, names: Sequence[str], since: pa.Table, reading: ScanReader
 ) -> pa.Table:
     """Complete the operations that leave columns as they are with the rows below them."""
     clears = pc.bit_wise_and(since[OP], pa.scalar(CLEARS, pa.int64()))

@@ -23,7 +23,7 @@ from analytics.query.filters import Condition, Filter
 from analytics.query.grouped import Aggregate, grouped, ordered
 from analytics.query.id_keys import IdKeys
 from analytics.query.merged import choose_view, rows_at
-from analytics.query.scan import Reading
+from analytics.query.scan import ScanReader
 from analytics.rows.keys import Key
 from analytics.schema import Table
 
@@ -64,7 +64,7 @@ def primary_files(table: Table, plan: Plan, where: Filter) -> list[File]:
 
 
 def answer_piece(
-    query: Query, plan: Plan, where: Filter, piece: Piece, reading: Reading, id_keys: IdKeys
+    query: Query, plan: Plan, where: Filter, piece: Piece, reading: ScanReader, id_keys: IdKeys
 ) -> list[pa.Table]:
     """Return what a query asks of a piece, as tables that `together` adds up."""
     table = replace(query.table, views=())

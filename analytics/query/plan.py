@@ -18,14 +18,14 @@ from django.utils import timezone
 
 from analytics.facts import DatasetFacts
 from analytics.models import Dataset, Run, StoredFile, Upload
-from analytics.query.files import File, IdPlan, Part, Plan, Wanted
+from analytics.query.files import File, IdPlan, Part, Plan, StateSelector
 from analytics.rows.keys import from_text
 from foundation.errors import FieldProblem, InvalidBody, StateExpired
 
 _Segments: TypeAlias = list[tuple[Part, StoredFile]]
 
 
-def plan(dataset: DatasetFacts, table: str, wanted: Wanted) -> Plan:
+def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> Plan:
     """Choose a state, and the files that stand for it. Within a transaction of the tenant's."""
     row = Dataset.objects.get(pk=dataset.id)
     # Until its uploads are sorted, a remapped run is nothing that could be read.
@@ -81,7 +81,7 @@ def _begins_with(tiles: Sequence[Run]) -> bool:
     return bool(tiles) and tiles[0].stage == Run.Stage.AUTHORITY
 
 
-def _state(row: Dataset, runs: Sequence[Run], wanted: Wanted, now: datetime.datetime) -> int:
+def _state(row: Dataset, runs: Sequence[Run], wanted: StateSelector, now: datetime.datetime) -> int:
     if max(wanted.state or 0, wanted.since) > row.last_upload:
         detail = f"The newest state is {row.last_upload}."
         raise InvalidBody(detail, errors=[FieldProblem("/state", "invalid", detail)])

@@ -20,7 +20,7 @@ from analytics.query.files import Plan
 from analytics.query.filters import Filter
 from analytics.query.id_keys import shown
 from analytics.query.pieces import Piece, in_pieces, primary_files, together
-from analytics.query.run import Answered, Prepared
+from analytics.query.run import PreparedQuery, ScanResult
 from analytics.query.scan import MAX_BYTES
 from analytics.requests import Request
 from data_plane.http.body import ClientGone
@@ -43,7 +43,7 @@ class RemoteScan:
         body: JsonObject,
         query: Query,
         plan: Plan,
-        prepared: Prepared,
+        prepared: PreparedQuery,
     ) -> None:
         self._dataset, self._body, self._query, self._plan = dataset, body, query, plan
         self._prepared = prepared
@@ -54,7 +54,7 @@ class RemoteScan:
         """Whether the query is large enough for workers."""
         return bool(self._pieces)
 
-    async def answered(self, closed: Callable[[], Coroutine[None, None, None]]) -> Answered:
+    async def answered(self, closed: Callable[[], Coroutine[None, None, None]]) -> ScanResult:
         """Submit tasks, wait and merge answers. `closed` returns when the caller disconnects."""
         request = await asyncio.to_thread(self._submit)
         disconnect = asyncio.create_task(closed())
@@ -86,7 +86,7 @@ class RemoteScan:
         )
         return requests.ask(scans, str(uuid7()), tasks)
 
-    def _merge(self, lines: Sequence[str]) -> Answered:
+    def _merge(self, lines: Sequence[str]) -> ScanResult:
         answers = [json.loads(line) for line in lines]
         for answer in answers:
             _raise_error(answer)
@@ -97,7 +97,7 @@ class RemoteScan:
         if self._query.group_by is None:
             rows = rows.select(list(self._query.columns))
         rows = shown(rows, self._query.ids, self._prepared.id_keys)
-        return Answered(rows, self._plan.state, round(self._plan.freshness_s, 3), _read(answers))
+        return ScanResult(rows, self._plan.state, round(self._plan.freshness_s, 3), _read(answers))
 
 
 def _pieces(query: Query, plan: Plan, where: Filter) -> Sequence[Piece]:

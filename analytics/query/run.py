@@ -13,13 +13,13 @@ from analytics.query.filters import Filter
 from analytics.query.grouped import grouped, ordered
 from analytics.query.id_keys import IdKey, IdKeys, shown
 from analytics.query.merged import rows_at
-from analytics.query.scan import Reading
+from analytics.query.scan import ScanReader
 from foundation.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """Rows, and what it took to find them."""
+class ScanResult:
+    """The rows of an answer, and what was read for them."""
 
     rows: pa.Table
     state: int
@@ -28,29 +28,29 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A planned query, once it is known which ids the keys have that it names."""
+class PreparedQuery:
+    """A planned query with the ids of the keys that it names."""
 
-    reading: Reading
+    reading: ScanReader
     id_keys: IdKeys
     ids: Mapping[str, Mapping[int | str, int]]
     where: Filter
     having: Filter
 
 
-def prepare(query: Query, plan: Plan) -> Prepared:
+def prepare(query: Query, plan: Plan) -> PreparedQuery:
     """Look up the keys that a query names."""
-    reading = Reading()
+    reading = ScanReader()
     id_keys = {
         name: IdKey(query.id_tables[name], found, reading) for name, found in plan.id_keys.items()
     }
     named = query.filters.named
     ids = {name: id_keys[name].ids_of(named[name]) for name in named}
     where, having = query.filters.resolved(ids)
-    return Prepared(reading, id_keys, ids, where, having)
+    return PreparedQuery(reading, id_keys, ids, where, having)
 
 
-def run(query: Query, plan: Plan, prepared: Prepared) -> Answered:
+def run(query: Query, plan: Plan, prepared: PreparedQuery) -> ScanResult:
     """Answer a query from the files of its plan."""
     reading, id_keys = prepared.reading, prepared.id_keys
     where, having = prepared.where, prepared.having
@@ -68,6 +68,6 @@ def run(query: Query, plan: Plan, prepared: Prepared) -> Answered:
     if query.group_by is None:
         rows = rows.select(list(query.columns))
     rest = {column: name for column, name in query.ids.items() if column not in first}
-    return Answered(
+    return ScanResult(
         shown(rows, rest, id_keys), plan.state, round(plan.freshness_s, 3), reading.describe()
     )

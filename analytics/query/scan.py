@@ -30,8 +30,8 @@ _PARQUET = ds.ParquetFileFormat()
 
 
 @dataclass(slots=True)
-class _Counted:
-    """What was read of one stage."""
+class _StageReads:
+    """Counters of what was read from one stage."""
 
     files: int = 0
     files_skipped: int = 0
@@ -40,18 +40,18 @@ class _Counted:
     rows: int = 0
 
 
-class Reading:
-    """What one query reads, and how much of it."""
+class ScanReader:
+    """Reads the files of one query and counts what it reads."""
 
     def __init__(self) -> None:
-        self._counted: dict[str, _Counted] = {}
+        self._counted: dict[str, _StageReads] = {}
         self._bytes = 0
 
     def describe(self) -> JsonObject:
         """Return for each stage how many files, row groups and rows were read and skipped."""
         found: JsonObject = {}
         for stage in ("authority", "merged", "sorted", "unsorted"):
-            counted = self._counted.get(stage, _Counted())
+            counted = self._counted.get(stage, _StageReads())
             told: JsonObject = {
                 "files": counted.files,
                 "files_skipped": counted.files_skipped,
@@ -107,7 +107,7 @@ class Reading:
         where: Filter,
         ids_in: IdsIn | None,
     ) -> pa.Table:
-        counted = self._counted.setdefault(file.stage, _Counted())
+        counted = self._counted.setdefault(file.stage, _StageReads())
         counted.files += 1
         counted.rows += file.rows
         if where.expression is not None and where.columns < set(columns):
@@ -127,7 +127,7 @@ class Reading:
         columns: Sequence[str],
         where: Filter,
     ) -> pa.Table | None:
-        counted = self._counted.setdefault(file.stage, _Counted())
+        counted = self._counted.setdefault(file.stage, _StageReads())
         first = where.ranges(key[0])
         if not all(bounds.meets(file.lowest[0], file.highest[0]) for bounds in first):
             counted.files_skipped += 1

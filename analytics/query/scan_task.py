@@ -13,7 +13,7 @@ from analytics.query.asked import Query, read_query
 from analytics.query.files import File, IdPlan, Plan
 from analytics.query.id_keys import IdKey
 from analytics.query.pieces import Piece, answer_piece
-from analytics.query.scan import Reading
+from analytics.query.scan import ScanReader
 from analytics.rows.durable import written
 from analytics.rows.keys import Key, from_plain, to_plain
 from analytics.rows.stored import StoredPath, opened, stored_path
@@ -87,7 +87,7 @@ def _scan(task: Mapping[str, Any]) -> JsonObject:
     query: Query = read_query(task["body"], tables, max_limit=2**31)
     ids = {name: dict(map(tuple, pairs)) for name, pairs in task["ids"].items()}
     where, _ = query.filters.resolved(ids)
-    reading = Reading()
+    reading = ScanReader()
     plan = _plan(task)
     id_keys = {
         name: IdKey(query.id_tables[name], one, reading) for name, one in plan.id_keys.items()

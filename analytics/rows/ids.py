@@ -22,8 +22,8 @@ from analytics.schema import IDS_COLUMN, KEYS_COLUMN, TYPES, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
-    """What became of lists of keys."""
+class IdAssignment:
+    """The ids assigned to lists of keys."""
 
     #: The id of each of the lists' entries, in their order.
     ids: pa.Array
@@ -41,7 +41,7 @@ class Assigned:
         return pa.Table.from_arrays([self.new_keys, ids, *parts, masks], schema=table.stored)
 
 
-def assign(keys: pa.Array, known: Known, first: int) -> Assigned:
+def assign(keys: pa.Array, known: IdLookup, first: int) -> IdAssignment:
     """Give ids to the keys that have none, from `first` on."""
     coded = keys.dictionary_encode()
     unique = coded.dictionary
@@ -49,11 +49,11 @@ def assign(keys: pa.Array, known: Known, first: int) -> Assigned:
     is_new = found.is_null()
     places = pc.cumulative_sum(is_new.cast(pa.int64()))
     ids = pc.if_else(is_new, pc.add(places, first - 1), found)
-    return Assigned(ids.take(coded.indices), unique.filter(is_new), first)
+    return IdAssignment(ids.take(coded.indices), unique.filter(is_new), first)
 
 
-class Known:
-    """Keys and their ids, read from tables of them as often as somebody asks."""
+class IdLookup:
+    """Keys and their ids, read from tables on each lookup."""
 
     def __init__(self, parts: Iterable[pa.Table]) -> None:
         self._parts = parts

@@ -26,8 +26,8 @@ MIN_GROUP_ROWS, MAX_GROUP_ROWS = 256, 131_072
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A sorted file that is kept."""
+class SortedFileInfo:
+    """The metadata of a finished sorted file."""
 
     path: StoredPath
     rows: int
@@ -38,7 +38,7 @@ class Written:
 
 def write_sorted(
     path: StoredPath, schema: pa.Schema, key: Sequence[str], blocks: Iterable[pa.Table]
-) -> Written | None:
+) -> SortedFileInfo | None:
     """Write blocks of rows that are sorted, also among each other. Nothing for no rows."""
     starts: list[Key] = []
     highest: Key | None = None
@@ -59,7 +59,7 @@ def write_sorted(
     if highest is None:
         path.unlink()
         return None
-    return Written(path, count, size_of(path), starts[0], highest)
+    return SortedFileInfo(path, count, size_of(path), starts[0], highest)
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

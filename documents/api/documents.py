@@ -26,7 +26,7 @@ from documents.api.requests import (
 )
 from documents.store import facts, reads
 from documents.store.access import access_of
-from documents.store.reads import Found
+from documents.store.reads import StoredDocument
 from documents.store.write import Write
 from documents.store.writer import write
 from foundation.api.preconditions import etag, versions
@@ -188,7 +188,7 @@ def _answer(
     return Answer(201 if change.created else 200, shown or b"{}", headers)
 
 
-def shown(document: Found, *, canonical_form: bool) -> bytes:
+def shown(document: StoredDocument, *, canonical_form: bool) -> bytes:
     """Return the envelope of a document as it was read."""
     return envelope(
         document.version,

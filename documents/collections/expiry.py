@@ -69,8 +69,8 @@ ORDER BY number
 
 
 @dataclass(frozen=True, slots=True)
-class _Expiring:
-    """A collection with a TTL, and what tells its expired documents."""
+class _ExpiryTarget:
+    """A collection with a TTL, and the index that finds its expired documents."""
 
     tenant_id: UUID
     name: str
@@ -113,13 +113,13 @@ def expire_some() -> int:
     return len(due)
 
 
-def _expiring() -> Iterator[_Expiring]:
+def _expiring() -> Iterator[_ExpiryTarget]:
     now_ms = time.time_ns() // 1_000_000
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_COLLECTIONS, (TTL_INDEX,))
         rows = cursor.fetchall()
     for tenant_id, name, path, after_s, number in rows:
-        yield _Expiring(tenant_id, name, number, path, _expired(path, now_ms - after_s * 1000))
+        yield _ExpiryTarget(tenant_id, name, number, path, _expired(path, now_ms - after_s * 1000))
 
 
 def _expired(path: str, latest_ms: int) -> Filter:
@@ -128,7 +128,7 @@ def _expired(path: str, latest_ms: int) -> Filter:
     return Filter.parse(Value.parse(json.dumps({path: {"$lte": date}}).encode()))
 
 
-def _deletes(collection: _Expiring, bodies: list[bytes]) -> Write:
+def _deletes(collection: _ExpiryTarget, bodies: list[bytes]) -> Write:
     """Each delete stands for itself: a document may have changed, or gone, since it was found."""
     deletes = [Operation.delete_found(id_of(body), collection.expired) for body in bodies]
     return Write(collection.tenant_id, collection.name, Operations(deletes), atomic=False)

@@ -17,8 +17,8 @@ CALL_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """What one transaction wrote."""
+class CommittedTransaction:
+    """The writes of one committed transaction."""
 
     #: `pg_current_xact_id()` of the transaction.
     xid: int

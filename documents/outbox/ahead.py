@@ -15,8 +15,8 @@ from collections.abc import Iterable
 MOST_LEVELS = 8
 
 
-class Ahead:
-    """A stack of transactions, those that go first on top. It is begun anew with each round."""
+class DependencyStack:
+    """Transactions to publish first, the most urgent on top. A round starts with an empty stack."""
 
     def __init__(self) -> None:
         self._levels: list[list[int]] = []

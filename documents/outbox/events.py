@@ -10,7 +10,7 @@ from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
 
-from foundation.resp_pipeline import Argument, Packed
+from foundation.resp_pipeline import Argument, EncodedArguments
 from foundation.valkey_functions import ValkeyFunctions, integer, items, text
 from foundation.valkey_wire import Reply, ValkeyWire
 
@@ -47,8 +47,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a server says about itself."""
+class EventLayerStatus:
+    """What an event layer server reports about itself."""
 
     time_us: int
     run_id: str
@@ -91,7 +91,7 @@ class PackedGroup:
         return len(self.entries)
 
     def arguments(self) -> list[Argument]:
-        packed = Packed(2 * self.size, self.entries)
+        packed = EncodedArguments(2 * self.size, self.entries)
         return [packed_hashes(self.batch_hashes), self.size, packed]
 
 
@@ -117,7 +117,7 @@ class EventLayer:
         return _answer(await self._functions.call("append", *arguments))
 
     async def tick(
-        self, stamp_us: int, token: int, look: Look, incarnation: bytes, body: bytes
+        self, stamp_us: int, token: int, look: EventLayerStatus, incarnation: bytes, body: bytes
     ) -> Answer:
         """Append a tick to every stream, if the server still is the one that was looked at."""
         return _answer(
@@ -126,10 +126,10 @@ class EventLayer:
             )
         )
 
-    async def look(self) -> Look:
+    async def look(self) -> EventLayerStatus:
         time_us, *texts = items(await self._functions.call("look"), 5)
         run_id, random, complete, epochs = (text(item) for item in texts)
-        return Look(integer(time_us), run_id, random, complete, epochs)
+        return EventLayerStatus(integer(time_us), run_id, random, complete, epochs)
 
     async def install(
         self,
@@ -198,8 +198,8 @@ def _answer(reply: Reply) -> Answer:
 __all__ = [
     "Answer",
     "EventLayer",
+    "EventLayerStatus",
     "Group",
-    "Look",
     "PackedGroup",
     "RedisError",
     "Verdict",

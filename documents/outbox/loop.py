@@ -16,17 +16,17 @@ from documents.outbox.machine import Relay
 from documents.outbox.requests import (
     Append,
     Claim,
-    Done,
     EmptySlot,
-    Failed,
     Fetch,
     Install,
     ListRows,
-    LookAt,
-    Looked,
     Mark,
+    ProbeEventLayer,
+    ProbeResult,
     Reply,
     Request,
+    RequestDone,
+    RequestFailed,
     SendTick,
     Trim,
 )
@@ -45,7 +45,7 @@ STEADY_S = 1.0
 ANSWER_TIMEOUT_S = 10.0
 
 AtDatabase = Claim | ListRows | Fetch | Mark | EmptySlot
-AtEvents = LookAt | Install | Append | SendTick | Trim
+AtEvents = ProbeEventLayer | Install | Append | SendTick | Trim
 
 
 class RelayLoop:
@@ -117,10 +117,10 @@ class RelayLoop:
             if self._away != server:
                 logger.warning("the relay waits for the %s: %s", server, failed)
             self._away = server
-            return Failed()
+            return RequestFailed()
         except Exception:
             logger.exception("a request of the relay failed: %s", type(request).__name__)
-            return Failed()
+            return RequestFailed()
         if self._away == server and time.monotonic() - self._failed_s > STEADY_S:
             logger.info("the %s answers again", server)
             self._away = ""
@@ -156,13 +156,13 @@ class RelayLoop:
             case EmptySlot(slot=slot):
                 if await rows.empty(slot):
                     logger.debug("slot %d of the outbox is empty", slot)
-        return Done()
+        return RequestDone()
 
     async def _ask_events(self, request: AtEvents) -> Reply:
         events = self._layer(request.installation)
         match request:
-            case LookAt():
-                return Looked(await events.look())
+            case ProbeEventLayer():
+                return ProbeResult(await events.look())
             case Install(token=token, epochs=epochs):
                 logger.info("setting the event layer up for grid epochs %s", epochs)
                 return await events.install(token, epochs)

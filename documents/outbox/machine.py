@@ -28,26 +28,26 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 
-from documents.outbox.ahead import Ahead
+from documents.outbox.ahead import DependencyStack
 from documents.outbox.entries import INCARNATION_BYTES, Snapshot
-from documents.outbox.events import Answer, Look, Verdict
+from documents.outbox.events import Answer, EventLayerStatus, Verdict
 from documents.outbox.requests import (
     Append,
     Claim,
-    Claimed,
-    Done,
+    ClaimResult,
     EmptySlot,
-    Failed,
     Fetch,
-    Fetched,
+    FetchResult,
     Install,
-    Listed,
     ListRows,
-    LookAt,
-    Looked,
     Mark,
+    ProbeEventLayer,
+    ProbeResult,
     Reply,
     Request,
+    RequestDone,
+    RequestFailed,
+    RowList,
     SendTick,
     Trim,
     World,
@@ -83,8 +83,8 @@ Step = tuple[int, Request] | None
 
 
 @dataclass(slots=True)
-class Taken:
-    """A snapshot and the transactions that keep it from being ticked."""
+class SnapshotInProgress:
+    """A snapshot and the transactions that must be published before its tick."""
 
     snapshot: Snapshot
     #: When it was asked for, and when it came: it was taken between the two.
@@ -100,10 +100,10 @@ class Life:
     """What is known of one life of the event layer. Begun anew with each."""
 
     incarnation: bytes
-    look: Look
+    look: EventLayerStatus
     #: Whether everything kept has been published in this life.
     complete: bool
-    taken: deque[Taken] = field(default_factory=deque)
+    taken: deque[SnapshotInProgress] = field(default_factory=deque)
     #: Published, but not known to be marked.
     sent: set[int] = field(default_factory=set)
     #: How many rows each transaction has, as it was last listed.
@@ -112,7 +112,7 @@ class Life:
     watermark: int = 0
 
 
-def incarnation_of(world: World, look: Look) -> bytes:
+def incarnation_of(world: World, look: EventLayerStatus) -> bytes:
     """Name the lives of both servers and the installation."""
     text = f"{world.installation} {world.database} {look.run_id} {look.random}"
     return sha256(text.encode()).digest()[:INCARNATION_BYTES]
@@ -136,7 +136,7 @@ class Relay:
         self._emptied_s = 0.0
         self._slot = 0
         self._backlog: deque[int] = deque()
-        self._ahead = Ahead()
+        self._ahead = DependencyStack()
         self._after = 0
         #: Of the entries on their way: the stamp, and the transactions that they complete.
         self._stamp_us = 0
@@ -161,7 +161,7 @@ class Relay:
         if number != self._number or asked is None:
             return None
         self._asked = None
-        if isinstance(reply, Failed):
+        if isinstance(reply, RequestFailed):
             return self._failed(asked, now_s)
         if isinstance(reply, Answer):
             self._time_us = reply.time_us
@@ -169,15 +169,15 @@ class Relay:
 
     def _heard(self, asked: Request, reply: Reply, now_s: float) -> Step:
         match asked, reply:
-            case Claim(), Claimed():
+            case Claim(), ClaimResult():
                 return self._claimed(reply, now_s)
-            case LookAt(), Looked():
+            case ProbeEventLayer(), ProbeResult():
                 return self._looked(reply.look, now_s)
             case Install(installation=installation), Answer():
                 if reply.verdict is Verdict.OK:
-                    return self._ask(LookAt(installation), now_s)
+                    return self._ask(ProbeEventLayer(installation), now_s)
                 return self._refused(reply.verdict, now_s)
-            case ListRows(), Listed():
+            case ListRows(), RowList():
                 return self._listed(asked, reply, now_s)
             case _:
                 return self._heard_later(asked, reply, now_s)
@@ -185,17 +185,17 @@ class Relay:
     def _heard_later(self, asked: Request, reply: Reply, now_s: float) -> Step:
         """Go on with a round that knows what it has to do."""
         match asked, reply:
-            case Fetch(), Fetched():
+            case Fetch(), FetchResult():
                 return self._fetched(reply, now_s)
             case Append(), Answer():
                 return self._appended(reply, now_s)
-            case Mark(xids=xids), Done():
+            case Mark(xids=xids), RequestDone():
                 if self.life is not None:
                     self.life.sent.difference_update(xids)
                 return self._go_on(now_s)
             case SendTick(snapshot=snapshot), Answer():
                 return self._ticked(snapshot, reply, now_s)
-            case (Trim(), Answer()) | (EmptySlot(), Done()):
+            case (Trim(), Answer()) | (EmptySlot(), RequestDone()):
                 return self._rest()
             case _:
                 raise AssertionError(f"{reply} is no reply to {asked}")
@@ -210,18 +210,18 @@ class Relay:
         self._advanced = False
         if self.token is None or self._world is None:
             return self._ask(Claim(), now_s)
-        return self._ask(LookAt(self._world.installation), now_s)
+        return self._ask(ProbeEventLayer(self._world.installation), now_s)
 
-    def _claimed(self, reply: Claimed, now_s: float) -> Step:
+    def _claimed(self, reply: ClaimResult, now_s: float) -> Step:
         if reply.token is None:
             return self._rest(CLAIM_S)
         self.token = reply.token
         self.life = None
         self._world = reply.world
         self._renewed_s = now_s
-        return self._ask(LookAt(reply.world.installation), now_s)
+        return self._ask(ProbeEventLayer(reply.world.installation), now_s)
 
-    def _looked(self, look: Look, now_s: float) -> tuple[int, Request]:
+    def _looked(self, look: EventLayerStatus, now_s: float) -> tuple[int, Request]:
         world, token = self._known()
         self._time_us = look.time_us
         if not look.random or look.epochs != world.epochs:
@@ -234,7 +234,7 @@ class Relay:
         watermark = 0 if again else self.life.watermark
         return self._ask(ListRows(token, watermark, again, renew), now_s)
 
-    def _listed(self, asked: ListRows, reply: Listed, now_s: float) -> Step:
+    def _listed(self, asked: ListRows, reply: RowList, now_s: float) -> Step:
         world, _ = self._known()
         if not reply.held:
             self.token = None
@@ -257,7 +257,7 @@ class Relay:
     def _republishing(self, life: Life) -> bool:
         return any(not taken.marks_count for taken in life.taken)
 
-    def _learn(self, life: Life, reply: Listed, now_s: float) -> None:
+    def _learn(self, life: Life, reply: RowList, now_s: float) -> None:
         """Settle what has been marked since, and remember this snapshot too."""
         unmarked = reply.rows.keys() - life.sent
         for taken in life.taken:
@@ -268,9 +268,9 @@ class Relay:
         life.watermark = min(reply.rows.keys() | {reply.snapshot.xmin})
 
     def _taken(
-        self, reply: Listed, outstanding: set[int], now_s: float, *, marks_count: bool
-    ) -> Taken:
-        return Taken(reply.snapshot, self._asked_s, now_s, outstanding, marks_count)
+        self, reply: RowList, outstanding: set[int], now_s: float, *, marks_count: bool
+    ) -> SnapshotInProgress:
+        return SnapshotInProgress(reply.snapshot, self._asked_s, now_s, outstanding, marks_count)
 
     def _plan(self, life: Life, now_s: float) -> None:
         """Collect what writers had time enough to publish and did not."""
@@ -325,7 +325,7 @@ class Relay:
         One that was taken before a pause is passed over, and those before it: there will be newer
         ones.
         """
-        proven: list[Taken] = []
+        proven: list[SnapshotInProgress] = []
         for taken in life.taken:
             if taken.outstanding or now_s - taken.at_s < GRACE_S:
                 break
@@ -352,7 +352,7 @@ class Relay:
             first.append(xid)
         return tuple(first)
 
-    def _fetched(self, reply: Fetched, now_s: float) -> Step:
+    def _fetched(self, reply: FetchResult, now_s: float) -> Step:
         """Append what was read. The stamp is of before the reading, so a pause shows.
 
         It is read once more, where somebody has to go before it. Nobody is let in between two parts

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from weakref import WeakKeyDictionary
 
-from documents.outbox.after_images import Committed
+from documents.outbox.after_images import CommittedTransaction
 from documents.outbox.database import close_relay_pool
 from documents.outbox.loop_publisher import LoopPublisher
 
@@ -46,7 +46,7 @@ def stamp() -> int | None:
     return publisher.stamp()
 
 
-def offer(stamp_us: int | None, transaction: Committed) -> None:
+def offer(stamp_us: int | None, transaction: CommittedTransaction) -> None:
     """Hand over everything that one transaction wrote, after its commit. Returns at once."""
     publisher = _publishers.get(asyncio.get_running_loop())
     if publisher is not None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, Group, Look
+from documents.outbox.events import Answer, EventLayerStatus, Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimResult:
     #: None: somebody else holds it.
     token: int | None
     world: World
 
 
 @dataclass(frozen=True, slots=True)
-class LookAt:
-    """Ask the event layer for its time and its life."""
+class ProbeEventLayer:
+    """Read the time and the run id of the event layer."""
 
     installation: int
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    look: Look
+class ProbeResult:
+    look: EventLayerStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ListRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RowList:
     #: Whether the lease is still held under this token.
     held: bool
     world: World
@@ -88,8 +88,8 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """As much as fits into one call, and at least one row if there is any."""
+class FetchResult:
+    """As many rows as fit into one call, and at least one if there is any."""
 
     groups: Sequence[Group]
     #: Transactions of which all rows have been read by now.
@@ -120,7 +120,7 @@ class SendTick:
     installation: int
     stamp_us: int
     token: int
-    look: Look
+    look: EventLayerStatus
     incarnation: bytes
     snapshot: Snapshot
 
@@ -140,14 +140,25 @@ class EmptySlot:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The request without a result was carried out."""
+class RequestDone:
+    """A request without a result succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The request was not carried out, or nobody knows whether it was."""
+class RequestFailed:
+    """A request failed, or its outcome is unknown."""
 
 
-Request = Claim | LookAt | Install | ListRows | Fetch | Append | Mark | SendTick | Trim | EmptySlot
-Reply = Claimed | Looked | Listed | Fetched | Answer | Done | Failed
+Request = (
+    Claim
+    | ProbeEventLayer
+    | Install
+    | ListRows
+    | Fetch
+    | Append
+    | Mark
+    | SendTick
+    | Trim
+    | EmptySlot
+)
+Reply = ClaimResult | ProbeResult | RowList | FetchResult | Answer | RequestDone | RequestFailed

@@ -15,7 +15,15 @@ from documents.outbox.entries import Image, Kind, Snapshot, encode_image
 from documents.outbox.events import Group
 from documents.outbox.machine import LEASE_S
 from documents.outbox.marks import mark
-from documents.outbox.requests import Claim, Claimed, Fetch, Fetched, Listed, ListRows, World
+from documents.outbox.requests import (
+    Claim,
+    ClaimResult,
+    Fetch,
+    FetchResult,
+    ListRows,
+    RowList,
+    World,
+)
 from foundation.postgres import Result, Session, Statement
 from foundation.postgres.arrays import int8s, xid8s
 from foundation.postgres.session import ROLLBACK, Oid, Step, int8
@@ -109,18 +117,18 @@ class OutboxRows:
         #: When the oldest unmarked row was written, in ms since 1970; None: there is none.
         self.oldest_ms: int | None = None
 
-    async def claim(self, _: Claim) -> Claimed:
+    async def claim(self, _: Claim) -> ClaimResult:
         """Take the lease if it is free. Durably: no two holders may have one token."""
         steps: list[Step] = [(BEGIN, ()), (DURABLE, ()), (_NAME_LIFE, ()), (_CLAIM, ())]
         results = await self._run([*steps, (_WORLD, ()), (COMMIT, ())])
         claimed, world = results[3], results[4]
-        return Claimed(claimed.integer(0, 0) if claimed.rows else None, _world(world))
+        return ClaimResult(claimed.integer(0, 0) if claimed.rows else None, _world(world))
 
     async def release(self, token: int) -> None:
         """Let the next one have the lease at once."""
         await self._run([(_RELEASE, (int8(token),))])
 
-    async def list_rows(self, asked: ListRows) -> Listed:
+    async def list_rows(self, asked: ListRows) -> RowList:
         lease = _RENEW if asked.renew else _HELD
         listing = _LIST_ALL if asked.marked_too else _LIST_UNMARKED
         held, world, found = await self._run(
@@ -136,9 +144,9 @@ class OutboxRows:
                 written_ms.append(found.time_ms(row, 3))
         if not asked.marked_too:
             self.oldest_ms = min(written_ms, default=None)
-        return Listed(held.rows > 0, _world(world), Snapshot.parse(found.text(0, 0)), rows)
+        return RowList(held.rows > 0, _world(world), Snapshot.parse(found.text(0, 0)), rows)
 
-    async def fetch(self, asked: Fetch) -> Fetched:
+    async def fetch(self, asked: Fetch) -> FetchResult:
         """Read a page. A document that has been written since is not read: its row is superseded.
 
         Sizes are looked at first. Documents may be replaced meanwhile, but then they are not read.
@@ -159,10 +167,10 @@ class OutboxRows:
         page = cut(listed, all_listed=all_listed)
         done, after = progress(asked.xids, listed, page, all_listed=all_listed)
         if not page:
-            return Fetched([], done, after)
+            return FetchResult([], done, after)
         xids = xid8s(sorted({size.xid for size in page}))
         (rows,) = await self._run([(_ROWS, (xids, int8s([size.id for size in page])))])
-        return Fetched(_groups(rows, page), done, after, _newer(rows))
+        return FetchResult(_groups(rows, page), done, after, _newer(rows))
 
     async def mark(self, xids: Sequence[int]) -> None:
         await self._run([mark(xids)])
@@ -203,7 +211,7 @@ class OutboxRows:
             raise psycopg.OperationalError("the database did not answer in time") from None
 
 
-class _Empty:
+class _SlotCleanup:
     """The statements that empty one slot.
 
     Marks are in the slot of the minute in which they were made, so a slot also has marks of the
@@ -229,7 +237,7 @@ class _Empty:
         self.truncate = Statement(f"TRUNCATE {rows}, {marks}")
 
 
-_EMPTY = [_Empty(slot) for slot in range(OUTBOX_SLOTS)]
+_EMPTY = [_SlotCleanup(slot) for slot in range(OUTBOX_SLOTS)]
 
 
 def _world(result: Result) -> World:

@@ -20,14 +20,14 @@ import psycopg
 
 from data_plane.http import Answer
 from documents.outbox import publisher
-from documents.outbox.after_images import Committed
+from documents.outbox.after_images import CommittedTransaction
 from documents.outbox.batches import standing_for
 from documents.store import claims, facts, locks, statements
 from documents.store.access import access_of
 from documents.store.claims import Claim
 from documents.store.database import begin, commit, pool
 from documents.store.facts import CollectionFacts
-from documents.store.write import Write, Written
+from documents.store.write import Write, WriteResult
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import Result, Session
 from foundation.postgres.session import ROLLBACK, Step
@@ -36,7 +36,7 @@ from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
 
 _ENFORCED = "documents_indexentry_unique"
 
-Ended = Written | ApiError
+Ended = WriteResult | ApiError
 #: Key, version, moment of creation and body of a document that is locked.
 Row = tuple[bytes, bytes, bytes, bytes | None]
 #: The filters of read, create, update and delete.
@@ -47,7 +47,7 @@ class Stale(Exception):
     """A collection is no longer as it was known, or a document not as absent as was assumed."""
 
 
-class Taken(Exception):
+class UniqueKeyConflict(Exception):
     """A unique index has one of the keys already. `places`: the keys that may be concerned."""
 
     def __init__(self, places: Sequence[bytes]) -> None:
@@ -56,8 +56,8 @@ class Taken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
-    """A write that takes part, with its collections by what operations call them."""
+class _PlannedWrite:
+    """A write of this attempt, with its collections by the names that its operations use."""
 
     position: int
     write: Write
@@ -65,8 +65,8 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What the first round trip found, by collection."""
+class _LockedRows:
+    """The rows that the first round trip read and locked, by collection."""
 
     rows: list[list[Row]]
     floors: list[int]
@@ -100,7 +100,7 @@ class Attempt:
                 await self._run_in(session, planned)
         return [ended for ended in self._ended if ended is not None]
 
-    async def _look_up(self, position: int, write: Write) -> _Planned | None:
+    async def _look_up(self, position: int, write: Write) -> _PlannedWrite | None:
         try:
             known = await self._known(write, fresh=self._again)
             if not _may_write(write, known):
@@ -114,7 +114,7 @@ class Attempt:
                 "Its documents come from a table elsewhere. Change them there."
             )
             return None
-        return _Planned(position, write, known)
+        return _PlannedWrite(position, write, known)
 
     async def _known(self, write: Write, *, fresh: bool) -> dict[str, CollectionFacts]:
         return {
@@ -122,7 +122,7 @@ class Attempt:
             for name, collection in sorted(write.collections().items())
         }
 
-    async def _run_in(self, session: Session, planned: list[_Planned]) -> None:
+    async def _run_in(self, session: Session, planned: list[_PlannedWrite]) -> None:
         held = self._claims(planned)
         plan = self._plan(planned)
         keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
@@ -136,7 +136,7 @@ class Attempt:
         changes = plan.apply(found.rows, found.floors, found.now_ms, skipped)
         await self._finish(session, changes, planned, skipped)
 
-    def _claims(self, planned: list[_Planned]) -> list[Claim]:
+    def _claims(self, planned: list[_PlannedWrite]) -> list[Claim]:
         """Return the keys to claim. One that two writes of this group carry is the first one's."""
         held: dict[bytes, Claim] = {}
         for plan in list(planned):
@@ -150,7 +150,7 @@ class Attempt:
                 held[claim.key_hash] = claim
         return list(held.values())
 
-    def _plan(self, planned: Sequence[_Planned]) -> Plan:
+    def _plan(self, planned: Sequence[_PlannedWrite]) -> Plan:
         numbers = {found.raw: number for number, found in enumerate(self._collections)}
         return Plan(
             [(found.raw, found.definition) for found in self._collections],
@@ -179,12 +179,12 @@ class Attempt:
         ]
         return steps
 
-    def _read(self, results: Sequence[Result], keys: Sequence[bytes | None]) -> _Found | None:
+    def _read(self, results: Sequence[Result], keys: Sequence[bytes | None]) -> _LockedRows | None:
         """Return the locked rows, or None when a collection is not as it was known."""
         looked = sum(wanted is not None for wanted in keys)
         start = len(results) - looked - len(keys)
         checks, locked = results[start : start + len(keys)], iter(results[start + len(keys) :])
-        found = _Found([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
+        found = _LockedRows([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
         for known, check, wanted in zip(self._collections, checks, keys, strict=True):
             if not check.rows or check.integer(0, 0) != known.write_version:
                 return None
@@ -192,24 +192,24 @@ class Attempt:
             found.rows.append([] if wanted is None else _rows(next(locked)))
         return found
 
-    def _is_settled(self, plan: _Planned, settled: dict[bytes, Answer | ApiError]) -> bool:
+    def _is_settled(self, plan: _PlannedWrite, settled: dict[bytes, Answer | ApiError]) -> bool:
         claim = plan.write.claim
         answer = settled.get(claim.key_hash) if claim is not None else None
         if isinstance(answer, ApiError):
             self._ended[plan.position] = answer
         elif answer is not None:
-            self._ended[plan.position] = Written(Outcomes(), answer)
+            self._ended[plan.position] = WriteResult(Outcomes(), answer)
         return answer is not None
 
     async def _finish(
         self,
         session: Session,
         changes: Changes,
-        planned: Sequence[_Planned],
+        planned: Sequence[_PlannedWrite],
         skipped: Sequence[int],
     ) -> None:
         """Write everything down, and only then say how each write ended."""
-        written: list[tuple[_Planned, Written]] = []
+        written: list[tuple[_PlannedWrite, WriteResult]] = []
         for number, plan in enumerate(planned):
             if number in skipped:
                 continue
@@ -219,7 +219,7 @@ class Attempt:
                 self._ended[plan.position] = as_api_error(refused)
                 continue
             answer = plan.write.answer(outcomes) if plan.write.answer else None
-            written.append((plan, Written(outcomes, answer)))
+            written.append((plan, WriteResult(outcomes, answer)))
         await self._commit(session, changes, _also(written))
         for plan, one in written:
             self._ended[plan.position] = one
@@ -241,13 +241,15 @@ class Attempt:
             results = await session.run([*steps, *also, commit()])
         except psycopg.errors.UniqueViolation as violated:
             if _ENFORCED in str(violated):
-                raise Taken(changes.enforced() or ()) from None
+                raise UniqueKeyConflict(changes.enforced() or ()) from None
             if statements.SOMEBODY_WAS_FASTER in str(violated):
                 raise Stale from None
             raise
         rules_versions = [found.rules_version for found in self._collections]
         xid = results[0].integer(0, 0)
-        publisher.offer(stamped, Committed(xid, self._tenant_id, changes, rules_versions, hashes))
+        publisher.offer(
+            stamped, CommittedTransaction(xid, self._tenant_id, changes, rules_versions, hashes)
+        )
 
     def _batch_hashes(self, changes: Changes) -> Sequence[int] | None:
         """Return the keys' hashes of a batch that subscribers see as one."""
@@ -276,7 +278,7 @@ def _rows(found: Result) -> list[Row]:
     return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(found.rows)]
 
 
-def _also(written: Sequence[tuple[_Planned, Written]]) -> list[Step]:
+def _also(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:
     """Return what goes into the transaction besides the documents."""
     recorded = claims.records(
         (plan.write.claim, one.answer)

@@ -17,8 +17,8 @@ _HEAD_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class After:
-    """The last row of the page before."""
+class CursorPosition:
+    """The last row of the previous page."""
 
     place: bytes
     entry: bytes
@@ -42,7 +42,7 @@ def write(following: tuple[bytes, bytes, bytes], bound: bytes) -> str:
     return seal(pack(_HEAD, *lengths) + b"".join(following), bound)
 
 
-def read(cursor: str, bound: bytes) -> After:
+def read(cursor: str, bound: bytes) -> CursorPosition:
     if len(cursor) > MAX_CHARS:
         raise InvalidCursor
     payload = open_sealed(cursor, bound)
@@ -51,6 +51,6 @@ def read(cursor: str, bound: bytes) -> After:
     except error:
         raise InvalidCursor from None
     middle = _HEAD_BYTES + place
-    return After(
+    return CursorPosition(
         payload[_HEAD_BYTES:middle], payload[middle : middle + entry], payload[middle + entry :]
     )

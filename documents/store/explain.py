@@ -7,7 +7,7 @@ from uuid import UUID
 
 from documents.store.notices import Notices
 from documents.store.planner import Plan, choose
-from documents.store.queries import Query, Reading, answer, opened
+from documents.store.queries import CollectionReader, Query, answer, opened
 from documents.store.scan import FIRST_BATCH, statement
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject, JsonValue
@@ -43,7 +43,7 @@ async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
     }
 
 
-async def _notices(reading: Reading, query: Query) -> list[JsonValue]:
+async def _notices(reading: CollectionReader, query: Query) -> list[JsonValue]:
     """Return what the query's answer would say, or that it would be refused."""
     notices = Notices()
     try:

@@ -17,9 +17,9 @@ import psycopg
 
 from documents.store import facts, statements
 from documents.store.access import NOTHING, access_of
-from documents.store.attempt import Attempt, Ended, Stale, Taken
+from documents.store.attempt import Attempt, Ended, Stale, UniqueKeyConflict
 from documents.store.database import pool, scope
-from documents.store.write import Write, Written
+from documents.store.write import Write, WriteResult
 from foundation.errors import ApiError
 from foundation.refusals import as_api_error
 from rillbase_native import Filter, Outcomes
@@ -37,7 +37,7 @@ async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
             return await Attempt(tenant_id, writes, again=attempt > 0).run()
         except Stale:
             continue
-        except Taken as taken:
+        except UniqueKeyConflict as taken:
             return await _one_by_one(tenant_id, writes, taken)
         except psycopg.Error as failed:
             if failed.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
@@ -46,7 +46,9 @@ async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
     raise psycopg.OperationalError("the collection kept changing")
 
 
-async def _one_by_one(tenant_id: UUID, writes: Sequence[Write], taken: Taken) -> list[Ended]:
+async def _one_by_one(
+    tenant_id: UUID, writes: Sequence[Write], taken: UniqueKeyConflict
+) -> list[Ended]:
     """Find out which write meets a taken key, so that it alone fails."""
     if len(writes) > 1:
         return [(await run_group(tenant_id, [write]))[0] for write in writes]
@@ -77,10 +79,10 @@ async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[End
             also=None if also is None else lambda _: also(ended),
         )
         await run_group(tenant_id, [last])
-    return [Written(ended, answer)]
+    return [WriteResult(ended, answer)]
 
 
-async def _duplicate_key(tenant_id: UUID, write: Write, taken: Taken) -> Outcomes:
+async def _duplicate_key(tenant_id: UUID, write: Write, taken: UniqueKeyConflict) -> Outcomes:
     """Name the indexes concerned, as far as the keys in the way are still there.
 
     A caller who may not read a document in the way is told no more than that a rule refuses the

@@ -36,8 +36,8 @@ class GroupQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
-    """An answered query."""
+class GroupedResult:
+    """The result of a query with groups."""
 
     grouping: Grouping
     query: GroupQuery
@@ -55,7 +55,7 @@ class Grouped:
 
 async def group(
     tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None
-) -> Grouped:
+) -> GroupedResult:
     """Group what matches and the caller may read."""
     async with opened(tenant_id, name, query.filter, principal) as reading:
         grouping = Grouping(
@@ -66,4 +66,4 @@ async def group(
             readable=reading.readable,
         )
         await feed(reading, grouping, await plan_for_all(reading), None, Budget())
-    return Grouped(grouping, query, noticed(grouping, tenant_id, name))
+    return GroupedResult(grouping, query, noticed(grouping, tenant_id, name))

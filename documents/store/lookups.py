@@ -13,7 +13,7 @@ from uuid import UUID
 from documents.store import facts
 from documents.store.access import NOTHING, access_of
 from documents.store.facts import CollectionFacts
-from documents.store.reads import BY_KEY, CHECK, Found, is_current, row
+from documents.store.reads import BY_KEY, CHECK, StoredDocument, is_current, row
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Result, Runs, Statement
 from foundation.postgres.arrays import byteas
@@ -87,7 +87,7 @@ async def sides_of(
 
 async def read_sides(
     session: Runs, sides: Sequence[Side], keys: Sequence[Sequence[bytes]], now_ms: int
-) -> list[list[Found]] | None:
+) -> list[list[StoredDocument]] | None:
     """Return the documents with these keys that may be seen, of each side.
 
     None: a collection is not in the snapshot as it was known.
@@ -98,7 +98,7 @@ async def read_sides(
     if sum(map(len, keys)) > MAX_LOOKED_UP:
         raise QueryTooExpensive(f"The query looks up more than {MAX_LOOKED_UP} documents.")
     left_bytes = MAX_BYTES
-    found: list[list[Found]] = []
+    found: list[list[StoredDocument]] = []
     for side, wanted in zip(sides, keys, strict=True):
         found.append([])
         for begin in range(0, len(wanted), AT_ONCE):
@@ -161,7 +161,7 @@ def whole_xid(xid: int, xmax: int) -> int:
     return whole if xid >= _FIRST_XID and whole > 0 else 0
 
 
-async def read_small(session: Runs, side: Side, now_ms: int) -> list[Found] | None:
+async def read_small(session: Runs, side: Side, now_ms: int) -> list[StoredDocument] | None:
     """Return all documents of a collection that may be seen; None: it is not small."""
     (size,) = await session.run([(_SIZE, (side.collection.id.bytes,))])
     if size.integer(0, 0) > SMALL or size.integer(0, 1) > SMALL_BYTES:

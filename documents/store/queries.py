@@ -75,8 +75,8 @@ class Page:
 
 
 @dataclass(slots=True)
-class Reading:
-    """A collection open for reading in one snapshot, as one caller may see it."""
+class CollectionReader:
+    """A collection, open for reads in one snapshot with the access of one caller."""
 
     session: Runs
     collection: CollectionFacts
@@ -88,7 +88,7 @@ class Reading:
 @asynccontextmanager
 async def opened(
     tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
-) -> AsyncIterator[Reading]:
+) -> AsyncIterator[CollectionReader]:
     """Open a snapshot in which the collection is as it is known."""
     async with pool().session() as session:
         collection = await _current(session, tenant_id, name)
@@ -96,7 +96,7 @@ async def opened(
         readable = None if access is None else access.require("read")
         condition = wanted if readable is None else wanted.and_(readable)
         try:
-            yield Reading(session, collection, condition, readable)
+            yield CollectionReader(session, collection, condition, readable)
         finally:
             if session.in_transaction:
                 await session.run([commit()])
@@ -112,7 +112,9 @@ async def _current(session: Session, tenant_id: UUID, name: str) -> CollectionFa
     raise KeptChanging
 
 
-async def select(tenant_id: UUID, name: str, query: Query, principal: Principal | None) -> Selected:
+async def select(
+    tenant_id: UUID, name: str, query: Query, principal: Principal | None
+) -> QueryResult:
     """Answer a query. The page is rendered by the caller, in the form that is asked for."""
     for attempt in range(ATTEMPTS):
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
@@ -121,12 +123,12 @@ async def select(tenant_id: UUID, name: str, query: Query, principal: Principal 
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection = await answer(reading, query, after)
             if await _embed(reading, selection, query.lookups, sides):
-                return Selected(selection, bound, tenant_id, name)
+                return QueryResult(selection, bound, tenant_id, name)
     raise KeptChanging
 
 
 async def _embed(
-    reading: Reading, selection: Selection, lookups: Lookups | None, sides: Sequence[Side]
+    reading: CollectionReader, selection: Selection, lookups: Lookups | None, sides: Sequence[Side]
 ) -> bool:
     """Show with each document those that it refers to. False: a collection has changed."""
     if lookups is None:
@@ -141,8 +143,8 @@ async def _embed(
 
 
 @dataclass(slots=True)
-class Selected:
-    """An answered query."""
+class QueryResult:
+    """The result of a query."""
 
     selection: Selection
     bound: bytes
@@ -155,15 +157,15 @@ class Selected:
         return Page(items, cursor, noticed(self.selection, self.tenant_id, self.collection))
 
 
-class Counting(Protocol):
-    """What has left documents out."""
+class UnevaluatedCounter(Protocol):
+    """Counts the documents that could not be evaluated."""
 
     @property
     def unevaluated(self) -> tuple[int, str | None]:
         """How many, and why the first of them."""
 
 
-def noticed(counting: Counting, tenant_id: UUID, collection: str) -> Notices:
+def noticed(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -> Notices:
     """Return what was left out of an answer, and keep it in the error log."""
     notices = Notices()
     notices.add(counting.unevaluated)
@@ -172,9 +174,9 @@ def noticed(counting: Counting, tenant_id: UUID, collection: str) -> Notices:
 
 
 async def answer(
-    reading: Reading,
+    reading: CollectionReader,
     query: Query,
-    after: cursors.After | None = None,
+    after: cursors.CursorPosition | None = None,
     budget: Budget | None = None,
 ) -> Selection:
     """Answer a query in a snapshot that is open. Its filter is the reading's."""
@@ -195,7 +197,7 @@ async def answer(
 
 
 def _selection(
-    reading: Reading, query: Query, plan: Plan, after: cursors.After | None
+    reading: CollectionReader, query: Query, plan: Plan, after: cursors.CursorPosition | None
 ) -> Selection:
     selection = Selection(
         reading.filter,
@@ -216,18 +218,18 @@ def _selection(
     return selection
 
 
-class Takes(Protocol):
-    """What candidates are fed to."""
+class CandidateSink(Protocol):
+    """Consumes candidate rows."""
 
     def feed(self, rows: Sequence[Row]) -> Literal["more", "enough", "misplaced"]:
         """Take candidates in."""
 
 
 async def feed(
-    reading: Reading,
-    selection: Takes,
+    reading: CollectionReader,
+    selection: CandidateSink,
     plan: Plan,
-    after: cursors.After | None,
+    after: cursors.CursorPosition | None,
     budget: Budget,
     wanted: int = FIRST_BATCH,
 ) -> bool:
@@ -290,7 +292,7 @@ async def count(
     return selection.matched, noticed(selection, tenant_id, name)
 
 
-async def plan_for_all(reading: Reading) -> Plan:
+async def plan_for_all(reading: CollectionReader) -> Plan:
     """Choose how to read whatever matches, in any order."""
     plan = await choose(
         reading.session,
@@ -324,7 +326,7 @@ async def find(
 ) -> Bodies:
     """Return the next documents that match, behind the place `after`."""
     query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
-    behind = cursors.After(after, b"", after) if after else None
+    behind = cursors.CursorPosition(after, b"", after) if after else None
     async with opened(tenant_id, name, wanted, principal) as reading:
         selection = await answer(reading, query, behind, budget)
     bodies, following = selection.bodies()

@@ -34,8 +34,8 @@ class KeptChanging(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A document as it stands."""
+class StoredDocument:
+    """A document with its current version."""
 
     key: bytes
     version: int
@@ -44,9 +44,9 @@ class Found:
     body: bytes
 
 
-def row(result: Result, number: int) -> Found:
+def row(result: Result, number: int) -> StoredDocument:
     """Read a row of (key, version, created_at, updated_at, body)."""
-    return Found(
+    return StoredDocument(
         result.bytes(number, 0),
         result.integer(number, 1),
         result.time_ms(number, 2),
@@ -62,7 +62,7 @@ def is_current(check: Result, collection: CollectionFacts) -> bool:
 
 async def get(
     tenant_id: UUID, name: str, keys: Sequence[bytes], principal: Principal | None, now_ms: int
-) -> dict[bytes, Found]:
+) -> dict[bytes, StoredDocument]:
     """Return the documents that exist and that the caller may read; None: one of our own parts."""
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
@@ -81,7 +81,9 @@ async def get(
     raise KeptChanging
 
 
-def _readable(access: Access | None, found: Sequence[Found], now_ms: int) -> dict[bytes, Found]:
+def _readable(
+    access: Access | None, found: Sequence[StoredDocument], now_ms: int
+) -> dict[bytes, StoredDocument]:
     rule = access.require("read") if access is not None else None
     return {
         document.key: document

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 from documents.outbox import publisher
 from documents.store.database import close_pool
-from documents.store.write import Write, Written
+from documents.store.write import Write, WriteResult
 from documents.store.writer import write
 
 
-def write_all(wanted: Sequence[Write]) -> list[Written]:
+def write_all(wanted: Sequence[Write]) -> list[WriteResult]:
     """Write one after the other, durably. Raise what a whole write was refused for."""
     return asyncio.run(_write_all(wanted))
 
 
-async def _write_all(wanted: Sequence[Write]) -> list[Written]:
+async def _write_all(wanted: Sequence[Write]) -> list[WriteResult]:
     try:
         return [await write(each) for each in wanted]
     finally:

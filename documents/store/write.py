@@ -64,8 +64,8 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """How a write ended: its operations' outcomes, and its answer where one was asked for."""
+class WriteResult:
+    """The outcomes of a write, and its rendered answer if one was requested."""
 
     outcomes: Outcomes
     answer: Answer | None = None

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from documents.store.attempt import Ended
 from documents.store.group import run_group
-from documents.store.write import Write, Written
+from documents.store.write import Write, WriteResult
 from foundation import bulk_budget
 from foundation.errors import ApiError, Unavailable
 from foundation.turns import Turns
@@ -127,7 +127,7 @@ def _is_bulk(write: Write) -> bool:
 _writers: WeakKeyDictionary[asyncio.AbstractEventLoop, Writer] = WeakKeyDictionary()
 
 
-async def write(wanted: Write) -> Written:
+async def write(wanted: Write) -> WriteResult:
     """Write, durably, and return how it ended; raise what the whole write was refused for."""
     loop = asyncio.get_running_loop()
     writer = _writers.get(loop)

@@ -40,8 +40,8 @@ MESSAGE_CALLS = {**document_messages.CALLS, **topic_messages.CALLS}
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """The connections of a process, and what can be subscribed to over them."""
+class LiveConnections:
+    """The connections of a process, and the kinds of subscription that they offer."""
 
     kinds: Kinds
     registry: ConnectionRegistry
@@ -89,14 +89,14 @@ class Live:
         exchange.close()
 
 
-def build() -> Live:
+def build() -> LiveConnections:
     """Put a process's part together. Nothing runs before `start`."""
     process = HubProcess()
     documents = DocumentQueries(process)
     process.serve, process.settle = Wishes(documents).serve, documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
     kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
-    return Live(
+    return LiveConnections(
         kinds,
         registry,
         Records(process.name, registry),

@@ -34,8 +34,8 @@ SIGNS = {
 FAILED = 1
 
 
-class Refused(Exception):
-    """The server did not answer as was hoped; the message says why."""
+class WhyCommandError(Exception):
+    """The command failed; the message says why."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
             _list(console, _get(asked, "subscriptions")["items"], as_json=asked.json)
         else:
             _tell(console, _get(asked, _why(asked)), as_json=asked.json)
-    except Refused as refused:
+    except WhyCommandError as refused:
         sys.stderr.write(f"Error: {refused}\n")
         return FAILED
     return 0
@@ -93,9 +93,9 @@ def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
             found: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as refused:
-        raise Refused(_problem(refused)) from None
+        raise WhyCommandError(_problem(refused)) from None
     except (OSError, ValueError) as away:
-        raise Refused(f"{asked.url} does not answer: {away}") from None
+        raise WhyCommandError(f"{asked.url} does not answer: {away}") from None
     return found
 
 

@@ -21,7 +21,7 @@ from realtime.delivery_trace import evidence, story, subjects
 from realtime.delivery_trace.evidence import Subject
 from realtime.delivery_trace.exchange import LIFETIME_S, answers, answers_here, questions
 from realtime.delivery_trace.question import Hypothesis, Question
-from realtime.hub.documents import Watched
+from realtime.hub.documents import QuerySubscription
 from realtime.registration import wanted as wanting
 from rillbase_native import Value
 
@@ -120,13 +120,13 @@ class Answers:
             asked.tenant_id, wanted, about.claims, is_ruled=about.is_ruled
         )
 
-    def _found(self, tenant_id: UUID, subscription: str) -> Watched:
+    def _found(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
         for guest in self._registry.connections.values():
             if guest.party is None or guest.party.tenant.id != tenant_id:
                 continue
             for held in guest.subscriptions:
                 if held.id == subscription and held.subscription is not None:
-                    if not isinstance(held.subscription, Watched):
+                    if not isinstance(held.subscription, QuerySubscription):
                         raise NotTraceable
                     return held.subscription
         raise NotFound("There is no such subscription.")

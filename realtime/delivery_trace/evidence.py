@@ -58,7 +58,7 @@ ANY_VERSION = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class CurrentDocument:
     """The newest version of a document; without a body it is deleted."""
 
     version: int
@@ -67,7 +67,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutboxRow:
     """A version's row of the outbox."""
 
     version: int
@@ -79,7 +79,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StreamEntry:
     """A version's entry of a write stream."""
 
     place: str
@@ -110,8 +110,8 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """One document among all tenants' documents: others have the same key."""
+class TracedDocument:
+    """One document, identified by its collection and key."""
 
     collection: CollectionFacts
     key: bytes
@@ -131,8 +131,8 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a version before the hub is asked."""
+class TracedVersion:
+    """What the database and the streams know of a version, before the hub is queried."""
 
     key: bytes
     version: int
@@ -152,7 +152,7 @@ class Subject:
     is_ruled: bool
     grid: Grid
     #: Says what a hub knows of a version.
-    ask_hub: Callable[[Known], Awaitable[JsonObject]]
+    ask_hub: Callable[[TracedVersion], Awaitable[JsonObject]]
 
     def matches(self, body: bytes, now_ms: int) -> bool:
         """Tell whether filter and rule match; what comes to no answer does not."""
@@ -169,9 +169,9 @@ class Evidence:
 
     version: int | None
     partition: int
-    stored: Stored | None
-    row: Row | None
-    entry: Entry | None
+    stored: CurrentDocument | None
+    row: OutboxRow | None
+    entry: StreamEntry | None
     #: The content of the version; None: it is not known any more, or it is a deletion.
     body: bytes | None
     is_deletion: bool
@@ -196,17 +196,17 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
         version = max([*known, *(row.version for row in rows)], default=None)
     row = next((row for row in rows if row.version == version), None)
     partition = key_hash(key) % subject.grid.write_partitions
-    entries = dict[int, Entry]()
+    entries = dict[int, StreamEntry]()
     if version is not None:
         since_ms = None if row is None else row.committed_ms - SLACK_MS
         name = stream(subject.grid.installation, subject.grid.epoch, partition)
-        entries = await _in_stream(name, since_ms, Named(collection, key))
+        entries = await _in_stream(name, since_ms, TracedDocument(collection, key))
     entry = entries.get(version or 0)
     body, is_deletion = _content(version, stored, entry)
     now_ms = time.time_ns() // 1_000_000
     xid = row.xid if row is not None else entry.image.xid if entry is not None else None
     matches = body is not None and subject.matches(body, now_ms)
-    known_of = Known(key, version or 0, xid, body if matches else None)
+    known_of = TracedVersion(key, version or 0, xid, body if matches else None)
     return Evidence(
         version=version,
         partition=partition,
@@ -225,7 +225,7 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
 
 async def _in_database(
     collection: CollectionFacts, key: bytes, version: int | None
-) -> tuple[Stored | None, list[Row]]:
+) -> tuple[CurrentDocument | None, list[OutboxRow]]:
     async with pool().session() as session:
         _, found = await session.run(
             [scope(collection.tenant_id), (_DOCUMENT, (collection.raw, key))]
@@ -236,13 +236,13 @@ async def _in_database(
         (rows,) = await session.run([(_OUTBOX, parameters)])
     stored = None
     if found.rows:
-        stored = Stored(found.integer(0, 0), found.time_ms(0, 2), found.raw(0, 3))
+        stored = CurrentDocument(found.integer(0, 0), found.time_ms(0, 2), found.raw(0, 3))
     return stored, [_row(rows, number) for number in range(rows.rows)]
 
 
-def _row(rows: Result, number: int) -> Row:
+def _row(rows: Result, number: int) -> OutboxRow:
     published = rows.raw(number, 4)
-    return Row(
+    return OutboxRow(
         version=rows.integer(number, 0),
         xid=rows.integer(number, 1),
         committed_ms=rows.time_ms(number, 2),
@@ -251,17 +251,19 @@ def _row(rows: Result, number: int) -> Row:
     )
 
 
-async def _in_stream(name: str, since_ms: int | None, document: Named) -> dict[int, Entry]:
+async def _in_stream(
+    name: str, since_ms: int | None, document: TracedDocument
+) -> dict[int, StreamEntry]:
     """Return what a write stream still has of the document, by version."""
     first = "-" if since_ms is None else str(since_ms)
-    last, found = "+", dict[int, Entry]()
+    last, found = "+", dict[int, StreamEntry]()
     for _ in range(0, ENTRIES, PAGE):
         reply = await event_server.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
         entries = listed(reply)
         for place, raw in entries:
             image = document.image(raw)
             if image is not None and image.version not in found:
-                found[image.version] = Entry(place, image)
+                found[image.version] = StreamEntry(place, image)
         if len(entries) < PAGE:
             break
         last = f"({entries[-1][0]}"
@@ -269,7 +271,7 @@ async def _in_stream(name: str, since_ms: int | None, document: Named) -> dict[i
 
 
 def _content(
-    version: int | None, stored: Stored | None, entry: Entry | None
+    version: int | None, stored: CurrentDocument | None, entry: StreamEntry | None
 ) -> tuple[bytes | None, bool]:
     """Return what a version was, and whether it was a deletion."""
     if stored is not None and stored.version == version:
@@ -287,7 +289,7 @@ def _rule(subject: Subject, body: bytes | None, now_ms: int) -> Clause | None:
     return Clause.of(subject.rule, body, now_ms)
 
 
-def _before(subject: Subject, entry: Entry | None, now_ms: int) -> bool | None:
+def _before(subject: Subject, entry: StreamEntry | None, now_ms: int) -> bool | None:
     if entry is None or entry.image.kind is Kind.SUPERSEDED:
         return None
     return entry.image.kind is Kind.PUT and subject.matches(entry.image.body, now_ms)

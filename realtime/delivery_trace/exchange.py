@@ -59,20 +59,20 @@ def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonOb
 
 def suppose(tenant_id: UUID, whom: Hypothesis, key: bytes, version: int | None) -> JsonObject:
     """Have explained what a subscriber would be told, by this process itself."""
-    if not _Here.process:
+    if not _AnsweringProcess.process:
         raise Unavailable(NOT_ANSWERED, headers={"Retry-After": "1"})
-    return _asked(_Here.process, Question(tenant_id, whom, key, version))
+    return _asked(_AnsweringProcess.process, Question(tenant_id, whom, key, version))
 
 
-class _Here:
-    """Which process this is, once it answers questions."""
+class _AnsweringProcess:
+    """The name of this process, once it answers questions."""
 
     process = ""
 
 
 def answers_here(process: str) -> None:
     """Learn the name under which this process waits for questions."""
-    _Here.process = process
+    _AnsweringProcess.process = process
 
 
 def _asked(process: str, question: Question) -> JsonObject:

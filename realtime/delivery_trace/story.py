@@ -23,8 +23,8 @@ State = Literal["passed", "stopped", "waiting", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What one stage says."""
+class TraceStep:
+    """The result of one stage."""
 
     stage: str
     state: State
@@ -50,8 +50,8 @@ def told(evidence: Evidence) -> JsonObject:
     }
 
 
-def _steps(evidence: Evidence) -> list[Step]:
-    steps: list[Step] = []
+def _steps(evidence: Evidence) -> list[TraceStep]:
+    steps: list[TraceStep] = []
     for stage in _STAGES:
         step = stage(evidence)
         if step is not None:
@@ -61,7 +61,7 @@ def _steps(evidence: Evidence) -> list[Step]:
     return steps
 
 
-def _rendered(step: Step) -> JsonObject:
+def _rendered(step: TraceStep) -> JsonObject:
     return {
         "stage": step.stage,
         "state": step.state,
@@ -81,13 +81,13 @@ def _moment(ms: float) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _write(evidence: Evidence) -> Step:
+def _write(evidence: Evidence) -> TraceStep:
     version, stored, row = evidence.version, evidence.stored, evidence.row
     if version is None:
-        return Step("write", "stopped", wording.NEVER_WRITTEN, verdict="no_document")
+        return TraceStep("write", "stopped", wording.NEVER_WRITTEN, verdict="no_document")
     if stored is not None and version > stored.version:
         detail = wording.NOT_YET_WRITTEN.format(version=version, newest=stored.version)
-        return Step("write", "stopped", detail, verdict="no_such_version")
+        return TraceStep("write", "stopped", detail, verdict="no_such_version")
     facts: JsonObject = {"partition": evidence.partition, "deletion": evidence.is_deletion}
     at_ms: float | None = None
     if row is not None:
@@ -99,23 +99,23 @@ def _write(evidence: Evidence) -> Step:
     elif stored is not None and stored.version == version:
         at_ms = stored.updated_ms
     if at_ms is None:
-        return Step("write", "unknown", wording.LONG_AGO, facts=facts)
+        return TraceStep("write", "unknown", wording.LONG_AGO, facts=facts)
     what = wording.DELETED if evidence.is_deletion else wording.WRITTEN
-    return Step("write", "passed", what.format(version=version), at_ms, facts)
+    return TraceStep("write", "passed", what.format(version=version), at_ms, facts)
 
 
-def _publication(evidence: Evidence) -> Step:
+def _publication(evidence: Evidence) -> TraceStep:
     row, entry = evidence.row, evidence.entry
     if entry is not None:
         facts: JsonObject = {"entry": _opaque(entry.place), "partition": evidence.partition}
-        return Step("publication", "passed", wording.PUBLISHED, entry.at_ms, facts)
+        return TraceStep("publication", "passed", wording.PUBLISHED, entry.at_ms, facts)
     if row is not None and row.published_ms is not None:
-        return Step("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
+        return TraceStep("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
     if _change(evidence) is not None:
-        return Step("publication", "passed", wording.PUBLISHED_SURELY)
+        return TraceStep("publication", "passed", wording.PUBLISHED_SURELY)
     if row is not None:
-        return Step("publication", "waiting", wording.NOT_PUBLISHED, verdict="not_published")
-    return Step("publication", "unknown", wording.PUBLISHED_LONG_AGO)
+        return TraceStep("publication", "waiting", wording.NOT_PUBLISHED, verdict="not_published")
+    return TraceStep("publication", "unknown", wording.PUBLISHED_LONG_AGO)
 
 
 def _is_hypothetical(evidence: Evidence) -> bool:
@@ -123,7 +123,7 @@ def _is_hypothetical(evidence: Evidence) -> bool:
     return "nodes" not in evidence.hub
 
 
-def _matching(evidence: Evidence) -> Step:
+def _matching(evidence: Evidence) -> TraceStep:
     nodes = _objects(evidence.hub.get("nodes"))
     filters = [node for node in nodes if node["node"] == "filter"]
     mine = [node for node in filters if node["partition"] == evidence.partition]
@@ -137,45 +137,45 @@ def _matching(evidence: Evidence) -> Step:
         facts |= {"found_by": kind, "paths": list(paths), "reached": reached}
         detail += " " + wording.reach(kind, paths, reached=reached)
     if watches or _change(evidence) is not None:
-        return Step("matching", "passed", detail, facts=facts)
-    return Step("matching", "waiting", detail, facts=facts, verdict="not_watched")
+        return TraceStep("matching", "passed", detail, facts=facts)
+    return TraceStep("matching", "waiting", detail, facts=facts, verdict="not_watched")
 
 
-def _filter(evidence: Evidence) -> Step:
+def _filter(evidence: Evidence) -> TraceStep:
     return _clause(evidence, "filter", evidence.filter, "no_match")
 
 
-def _rule(evidence: Evidence) -> Step | None:
+def _rule(evidence: Evidence) -> TraceStep | None:
     if not evidence.is_ruled:
         return None
     if evidence.hub.get("outdated") is True:
-        return Step("rule", "waiting", wording.RULES_CHANGED, verdict="rules_changed")
+        return TraceStep("rule", "waiting", wording.RULES_CHANGED, verdict="rules_changed")
     if evidence.rule is None and evidence.body is not None:
-        return Step("rule", "stopped", wording.DENIED, verdict="hidden")
+        return TraceStep("rule", "stopped", wording.DENIED, verdict="hidden")
     return _clause(evidence, "rule", evidence.rule, "hidden")
 
 
-def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str) -> Step:
+def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str) -> TraceStep:
     change = _change(evidence)
     left = change is not None and change["match"] == "remove"
     left |= _is_grouped(evidence) and evidence.matched_before is True
     if evidence.is_deletion:
-        return Step(stage, "passed", wording.NOTHING_LEFT)
+        return TraceStep(stage, "passed", wording.NOTHING_LEFT)
     if clause is None:
         if change is not None:
-            return Step(stage, "passed", wording.MATCHED_SURELY)
-        return Step(stage, "unknown", wording.CONTENT_GONE)
+            return TraceStep(stage, "passed", wording.MATCHED_SURELY)
+        return TraceStep(stage, "unknown", wording.CONTENT_GONE)
     facts: JsonObject = {"explanation": clause.explanation, "before": evidence.matched_before}
     sentences = wording.sentences(clause.explanation)
     if clause.matches:
-        return Step(stage, "passed", f"{wording.HOLDS[stage]} {sentences}", facts=facts)
+        return TraceStep(stage, "passed", f"{wording.HOLDS[stage]} {sentences}", facts=facts)
     if left:
         detail = f"{wording.HOLDS_NO_MORE[stage]} {sentences}"
-        return Step(stage, "passed", detail, facts=facts)
+        return TraceStep(stage, "passed", detail, facts=facts)
     detail = f"{wording.HOLDS_NOT[stage]} {sentences}"
     if evidence.matched_before is False:
         detail += " " + wording.NOR_BEFORE
-    return Step(stage, "stopped", detail, None, facts, verdict)
+    return TraceStep(stage, "stopped", detail, None, facts, verdict)
 
 
 def _is_grouped(evidence: Evidence) -> bool:
@@ -183,28 +183,30 @@ def _is_grouped(evidence: Evidence) -> bool:
     return evidence.hub.get("grouped") is True
 
 
-def _window(evidence: Evidence) -> Step | None:
+def _window(evidence: Evidence) -> TraceStep | None:
     hub, change = evidence.hub, _change(evidence)
     if _is_grouped(evidence):
-        return Step("window", "stopped", wording.GROUPED, verdict="grouped")
+        return TraceStep("window", "stopped", wording.GROUPED, verdict="grouped")
     if hub.get("sorted") is not True:
         return None
     facts: JsonObject = {
         name: hub.get(name) for name in ("offset", "limit", "rows", "held_index", "place")
     }
     if change is not None:
-        return Step("window", "passed", wording.IN_WINDOW, facts=facts)
+        return TraceStep("window", "passed", wording.IN_WINDOW, facts=facts)
     if hub.get("held_version") == evidence.version:
         place = int(str(hub["held_index"])) + int(str(hub["offset"])) + 1
-        return Step("window", "passed", wording.AT_PLACE.format(place=place), facts=facts)
+        return TraceStep("window", "passed", wording.AT_PLACE.format(place=place), facts=facts)
     if hub.get("renewing") is True:
-        return Step("window", "waiting", wording.RENEWING, facts=facts, verdict="renewing")
+        return TraceStep("window", "waiting", wording.RENEWING, facts=facts, verdict="renewing")
     if hub.get("place") in ("before", "behind") and evidence.body is not None:
         detail = wording.OUTSIDE[str(hub["place"])].format(**_shown_window(hub))
-        return Step("window", "stopped", detail, None, facts, "outside_window")
+        return TraceStep("window", "stopped", detail, None, facts, "outside_window")
     if evidence.is_deletion:
-        return Step("window", "stopped", wording.NEVER_IN_WINDOW, None, facts, "outside_window")
-    return Step("window", "unknown", wording.WINDOW_UNKNOWN, facts=facts)
+        return TraceStep(
+            "window", "stopped", wording.NEVER_IN_WINDOW, None, facts, "outside_window"
+        )
+    return TraceStep("window", "unknown", wording.WINDOW_UNKNOWN, facts=facts)
 
 
 def _shown_window(hub: JsonObject) -> dict[str, int]:
@@ -212,7 +214,7 @@ def _shown_window(hub: JsonObject) -> dict[str, int]:
     return {"first": offset + 1, "last": offset + rows}
 
 
-def _hub(evidence: Evidence) -> Step:
+def _hub(evidence: Evidence) -> TraceStep:
     hub, change = evidence.hub, _change(evidence)
     if _is_hypothetical(evidence):
         return _supposed(evidence)
@@ -225,55 +227,57 @@ def _hub(evidence: Evidence) -> Step:
             "changes": change["of"],
         }
         detail = wording.SHOWN[match]
-        return Step("hub", "passed", detail, _us(change, "at_us"), facts)
+        return TraceStep("hub", "passed", detail, _us(change, "at_us"), facts)
     return _unshown(evidence, facts)
 
 
-def _supposed(evidence: Evidence) -> Step:
+def _supposed(evidence: Evidence) -> TraceStep:
     if evidence.is_deletion:
-        return Step("hub", "stopped", wording.NEVER_HELD, verdict="deleted")
+        return TraceStep("hub", "stopped", wording.NEVER_HELD, verdict="deleted")
     if evidence.body is None:
-        return Step("hub", "unknown", wording.CONTENT_GONE)
-    return Step("hub", "passed", wording.WOULD_HOLD, verdict="would_match")
+        return TraceStep("hub", "unknown", wording.CONTENT_GONE)
+    return TraceStep("hub", "passed", wording.WOULD_HOLD, verdict="would_match")
 
 
-def _unshown(evidence: Evidence, facts: JsonObject) -> Step:
+def _unshown(evidence: Evidence, facts: JsonObject) -> TraceStep:
     """Say why the hub has shown nothing of the version."""
     hub = evidence.hub
     if hub.get("waits_for_batch") is True:
-        return Step("hub", "waiting", wording.WAITS_FOR_BATCH, facts=facts, verdict="batch")
+        return TraceStep("hub", "waiting", wording.WAITS_FOR_BATCH, facts=facts, verdict="batch")
     if evidence.is_deletion:
         return _deletion_unshown(evidence, facts)
     if _was_in_rows(evidence):
         at_ms = _us(hub, "registered_us")
-        return Step("hub", "stopped", wording.IN_ROWS, at_ms, facts, "in_result")
+        return TraceStep("hub", "stopped", wording.IN_ROWS, at_ms, facts, "in_result")
     if evidence.body is None:
         return _nothing_known(hub, wording.NOTHING_SHOWN, facts)
     later = _later(evidence)
     if later is not None:
         facts |= {"later_version": later}
         detail = wording.OUTRUN.format(version=later)
-        return Step("hub", "stopped", detail, None, facts, "outrun")
+        return TraceStep("hub", "stopped", detail, None, facts, "outrun")
     if hub.get("state") == "starting":
-        return Step("hub", "waiting", wording.STARTING, facts=facts, verdict="starting")
+        return TraceStep("hub", "waiting", wording.STARTING, facts=facts, verdict="starting")
     if hub.get("forgot") is True:
-        return Step("hub", "unknown", wording.FORGOTTEN, facts=facts, verdict="forgotten")
-    return Step("hub", "waiting", wording.NOT_HEARD, facts=facts, verdict="under_way")
+        return TraceStep("hub", "unknown", wording.FORGOTTEN, facts=facts, verdict="forgotten")
+    return TraceStep("hub", "waiting", wording.NOT_HEARD, facts=facts, verdict="under_way")
 
 
-def _deletion_unshown(evidence: Evidence, facts: JsonObject) -> Step:
+def _deletion_unshown(evidence: Evidence, facts: JsonObject) -> TraceStep:
     hub = evidence.hub
     if hub.get("held_version") is not None:
-        return Step("hub", "waiting", wording.NOT_HEARD, facts=facts, verdict="under_way")
+        return TraceStep("hub", "waiting", wording.NOT_HEARD, facts=facts, verdict="under_way")
     if hub.get("gone_version") == evidence.version:
         return _nothing_known(hub, wording.FORGOTTEN, facts)
-    return Step("hub", "stopped", wording.NEVER_HELD, None, facts, "no_match")
+    return TraceStep("hub", "stopped", wording.NEVER_HELD, None, facts, "no_match")
 
 
-def _nothing_known(hub: JsonObject, detail: str, facts: JsonObject) -> Step:
+def _nothing_known(hub: JsonObject, detail: str, facts: JsonObject) -> TraceStep:
     forgot = hub.get("forgot") is True
     verdict = "forgotten" if forgot else "unclear"
-    return Step("hub", "unknown", wording.FORGOTTEN if forgot else detail, None, facts, verdict)
+    return TraceStep(
+        "hub", "unknown", wording.FORGOTTEN if forgot else detail, None, facts, verdict
+    )
 
 
 def _later(evidence: Evidence) -> int | None:
@@ -285,7 +289,7 @@ def _later(evidence: Evidence) -> int | None:
     return min(later, default=None)
 
 
-def _delivery(evidence: Evidence) -> Step | None:
+def _delivery(evidence: Evidence) -> TraceStep | None:
     change = _change(evidence)
     if change is None:
         return None
@@ -298,26 +302,28 @@ def _delivery(evidence: Evidence) -> Step | None:
     facts["in_front"] = change.get("in_front")
     if how in wording.UNTOLD:
         state, verdict = wording.UNTOLD_VERDICTS[how]
-        return Step("delivery", cast("State", state), wording.UNTOLD[how], None, facts, verdict)
+        return TraceStep(
+            "delivery", cast("State", state), wording.UNTOLD[how], None, facts, verdict
+        )
     detail = wording.TOLD[how].format(events=_events(change), reason=change.get("reason"))
     if how == "together" and change.get("first_event") is None:
         detail = wording.UNDONE
-    return _delivered(how, change, Step("delivery", "passed", detail, at_ms, facts))
+    return _delivered(how, change, TraceStep("delivery", "passed", detail, at_ms, facts))
 
 
-def _delivered(how: str, change: JsonObject, step: Step) -> Step:
+def _delivered(how: str, change: JsonObject, step: TraceStep) -> TraceStep:
     delivery = str(change.get("delivery"))
     if how == "muted":
-        return Step("delivery", "stopped", step.detail, step.at_ms, step.facts, "muted")
+        return TraceStep("delivery", "stopped", step.detail, step.at_ms, step.facts, "muted")
     if how == "anew":
-        return Step("delivery", "stopped", step.detail, step.at_ms, step.facts, "dropped")
+        return TraceStep("delivery", "stopped", step.detail, step.at_ms, step.facts, "dropped")
     detail = f"{step.detail} {wording.DELIVERY[delivery].format(count=change.get('in_front'))}"
     if delivery == "dropped":
-        return Step("delivery", "stopped", detail, step.at_ms, step.facts, "dropped")
+        return TraceStep("delivery", "stopped", detail, step.at_ms, step.facts, "dropped")
     if delivery != "taken":
-        return Step("delivery", "waiting", detail, step.at_ms, step.facts, "not_taken")
+        return TraceStep("delivery", "waiting", detail, step.at_ms, step.facts, "not_taken")
     verdict = {"together": "coalesced", "result": "result"}.get(how, "told")
-    return Step("delivery", "passed", detail, step.at_ms, step.facts, verdict)
+    return TraceStep("delivery", "passed", detail, step.at_ms, step.facts, verdict)
 
 
 def _events(change: JsonObject) -> str:
@@ -354,7 +360,7 @@ def _objects(value: JsonValue) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-_STAGES: tuple[Callable[[Evidence], Step | None], ...] = (
+_STAGES: tuple[Callable[[Evidence], TraceStep | None], ...] = (
     _write,
     _publication,
     _matching,

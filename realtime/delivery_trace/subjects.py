@@ -15,21 +15,21 @@ from documents.store.queries import Query
 from foundation.errors import Forbidden, NotFound, Unavailable
 from foundation.json_types import JsonObject, JsonValue
 from foundation.names import NAME_PATTERN
-from realtime.delivery_trace.evidence import Known, Subject
+from realtime.delivery_trace.evidence import Subject, TracedVersion
 from realtime.grid.layout import read_served
-from realtime.hub.documents import Watched
-from realtime.registration.wanted import Wanted
+from realtime.hub.documents import QuerySubscription
+from realtime.registration.wanted import QuerySubscribeRequest
 from rillbase_native import Filter, Value, id_key
 
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
-async def of_subscription(watched: Watched) -> Subject:
+async def of_subscription(watched: QuerySubscription) -> Subject:
     """Return the subject of a subscription, under the rules in force."""
     collection = await facts.find(watched.subscriber.tenant.id, watched.wanted.collection)
     access = access_of(collection, watched.subscriber.principal)
 
-    async def ask_hub(known: Known) -> JsonObject:
+    async def ask_hub(known: TracedVersion) -> JsonObject:
         told = watched.running.hub.trace(
             watched.number, known.key, known.version, xid=known.xid, body=known.body
         )
@@ -46,7 +46,11 @@ async def of_subscription(watched: Watched) -> Subject:
 
 
 async def of_query(
-    tenant_id: UUID, wanted: Wanted, claims: Mapping[str, JsonValue] | None, *, is_ruled: bool
+    tenant_id: UUID,
+    wanted: QuerySubscribeRequest,
+    claims: Mapping[str, JsonValue] | None,
+    *,
+    is_ruled: bool,
 ) -> Subject:
     """Return the subject of a query that nobody need watch, as a user with these claims sees it."""
     if not _NAME.match(wanted.collection):
@@ -58,7 +62,7 @@ async def of_query(
     if not grids:
         raise Unavailable("There is no grid yet.", headers={"Retry-After": "1"})
 
-    async def ask_hub(known: Known) -> JsonObject:
+    async def ask_hub(known: TracedVersion) -> JsonObject:
         grouped = wanted.group is not None
         if known.body is None or not wanted.has_window or grouped:
             return {"sorted": False, "grouped": grouped}
@@ -68,7 +72,10 @@ async def of_query(
 
 
 async def _place(
-    collection: CollectionFacts, wanted: Wanted, rule: Filter | None, known: Known
+    collection: CollectionFacts,
+    wanted: QuerySubscribeRequest,
+    rule: Filter | None,
+    known: TracedVersion,
 ) -> JsonObject:
     """Say where a document stands beside a window, by reading the rows up to its end."""
     limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit

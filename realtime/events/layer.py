@@ -53,8 +53,8 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """A query as the registry has it."""
+class RegisteredQuery:
+    """A query in the registry."""
 
     #: Rises with each time that the query comes to life; 0: it has ended, and was not renewed.
     activation: int
@@ -63,8 +63,8 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """Where streams end: what is appended later stands behind."""
+class StreamEnds:
+    """The ends of the streams: later entries have higher ids."""
 
     log: str
     writes: tuple[str, ...]
@@ -130,7 +130,7 @@ class GridLayer:
 
     async def register(
         self, query_partition: int, hub: str, life: str, wanted: tuple[bytes, bytes, bytes]
-    ) -> Registered:
+    ) -> RegisteredQuery:
         """Hold a query and send its request to the nodes, with its activation number in both."""
         (registered,) = await self.register_all(query_partition, hub, life, [wanted])
         return registered
@@ -141,7 +141,7 @@ class GridLayer:
         hub: str,
         life: str,
         wanted: Sequence[tuple[bytes, bytes, bytes]],
-    ) -> list[Registered]:
+    ) -> list[RegisteredQuery]:
         """Do so with several: query, definition and request of each.
 
         Fails if the positions in the requests were noted in another life of the event layer. A
@@ -154,7 +154,7 @@ class GridLayer:
             2,
         )
         return [
-            Registered(integer(activation), text(request))
+            RegisteredQuery(integer(activation), text(request))
             for activation, request in zip(
                 items(activations, len(wanted)), items(requests, len(wanted)), strict=True
             )
@@ -188,7 +188,7 @@ class GridLayer:
             )
         )
 
-    async def ends(self, write_partitions: int, query_partition: int) -> Ends:
+    async def ends(self, write_partitions: int, query_partition: int) -> StreamEnds:
         """Return where log and write streams end."""
         log, writes, time_us, life = items(
             await self._functions.call("ends", self._epoch, write_partitions, query_partition), 4
@@ -196,7 +196,7 @@ class GridLayer:
         if not isinstance(writes, list):
             raise ResponseError("the function answered in another form")
         places = tuple(text(end) for end in writes)
-        return Ends(text(log), places, integer(time_us), text(life))
+        return StreamEnds(text(log), places, integer(time_us), text(life))
 
     async def sweep(self) -> int:
         """Delete what is left of this grid epoch, which is retired; return how much that was."""
@@ -257,12 +257,12 @@ __all__ = [
     "HUB_LEASE_MS",
     "QUERY_TTL_MS",
     "SOURCE",
-    "Ends",
     "GridLayer",
     "Lease",
     "Node",
     "RedisError",
-    "Registered",
+    "RegisteredQuery",
+    "StreamEnds",
     "filter_node",
     "lease_key",
     "log",

@@ -88,8 +88,8 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """The grids by which queries are watched, each list in the order in which they were made."""
+class ServingGrids:
+    """The grids that match queries, each list in order of creation."""
 
     shared: list[Grid]
     own: dict[UUID, list[Grid]]
@@ -99,7 +99,7 @@ class Served:
         return self.shared if tenant_id is None else self.own.get(tenant_id, [])
 
 
-async def read_served() -> Served:
+async def read_served() -> ServingGrids:
     """Return which grids serve whom; raise `psycopg.Error` when nobody can say."""
     found = await _run(_SERVED)
     shared, own = list[Grid](), dict[UUID, list[Grid]]()
@@ -107,7 +107,7 @@ async def read_served() -> Served:
         tenant = found.raw(row, 4)
         grids = shared if tenant is None else own.setdefault(UUID(bytes=tenant), [])
         grids.append(grid)
-    return Served(shared, own)
+    return ServingGrids(shared, own)
 
 
 async def read_grids() -> list[Grid]:

@@ -19,10 +19,10 @@ from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
-from realtime.hub.running import Attached, Running
+from realtime.hub.running import AttachedSubscription, RunningHub
 from realtime.registration import wanted as wanting
 from realtime.registration.register import Source, slack_for
-from realtime.registration.wanted import MATCHES, Wanted
+from realtime.registration.wanted import MATCHES, QuerySubscribeRequest
 from rillbase_native import LiveQuery, Value
 from tenants import error_log
 
@@ -48,12 +48,12 @@ class DocumentQueries:
         self._process = process
         self._numbers = itertools.count(1)
         #: By the machine's number.
-        self.watched: dict[int, Watched] = {}
+        self.watched: dict[int, QuerySubscription] = {}
         #: The same by what their queries take for granted, so that looking at that costs as much as
         #: there are collections and not as there are subscriptions.
-        self.by_reads: dict[Reads, dict[int, Watched]] = {}
+        self.by_reads: dict[Reads, dict[int, QuerySubscription]] = {}
 
-    def add(self, watched: Watched, query: LiveQuery) -> None:
+    def add(self, watched: QuerySubscription, query: LiveQuery) -> None:
         """Know a subscription from now on."""
         self.watched[watched.number] = watched
         tenant = watched.subscriber.tenant.id
@@ -62,7 +62,7 @@ class DocumentQueries:
         for reads in watched.reads:
             self.by_reads.setdefault(reads, {})[watched.number] = watched
 
-    def discard(self, watched: Watched) -> None:
+    def discard(self, watched: QuerySubscription) -> None:
         """Know a subscription no more."""
         self.watched.pop(watched.number, None)
         for reads in watched.reads:
@@ -72,7 +72,9 @@ class DocumentQueries:
                 self.by_reads.pop(reads, None)
         watched.reads = ()
 
-    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
+    async def open(
+        self, subscriber: Subscriber, message: Value, outlet: Outlet
+    ) -> QuerySubscription:
         """Begin a subscription, or raise why not."""
         wanted = wanting.read(message)
         if not _NAME.match(wanted.collection):
@@ -80,7 +82,9 @@ class DocumentQueries:
         running = await self._process.running(subscriber.tenant.id)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
-        watched = Watched(self, running, next(self._numbers), wanted, message, outlet, subscriber)
+        watched = QuerySubscription(
+            self, running, next(self._numbers), wanted, message, outlet, subscriber
+        )
         await watched.begin()
         if running is not (found := await self._process.running(subscriber.tenant.id)):
             # The tenant's grid came or went meanwhile.
@@ -103,13 +107,13 @@ class DocumentQueries:
 
 
 @dataclass(slots=True)
-class Watched:
+class QuerySubscription:
     """One subscription to a query of documents."""
 
     kind: DocumentQueries
-    running: Running
+    running: RunningHub
     number: int
-    wanted: Wanted
+    wanted: QuerySubscribeRequest
     message: Value
     outlet: Outlet
     subscriber: Subscriber
@@ -142,7 +146,7 @@ class Watched:
             self.query = query
             self._attach(query, reset="rules_changed")
 
-    def change(self, running: Running) -> None:
+    def change(self, running: RunningHub) -> None:
         """Go on in another hub, from the query's result as it stands."""
         query = self.query
         self.close()
@@ -229,7 +233,7 @@ class Watched:
     ) -> None:
         options = self.wanted.options
         self.kind.add(self, query)
-        self.running.attached[self.number] = Attached(self.outlet, query.hash)
+        self.running.attached[self.number] = AttachedSubscription(self.outlet, query.hash)
         self.running.hub.attach(
             self.number,
             self.subscriber.name,

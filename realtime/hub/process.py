@@ -23,9 +23,9 @@ from redis.exceptions import RedisError
 from foundation.environment import environment
 from foundation.errors import Unavailable
 from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
-from realtime.grid.layout import Served, read_served
+from realtime.grid.layout import ServingGrids, read_served
 from realtime.hub import moving
-from realtime.hub.running import Running, Wish
+from realtime.hub.running import RunningHub, Wish
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +49,11 @@ class HubProcess:
 
     def __init__(self) -> None:
         self.name = secrets.token_hex(8)
-        self.serve: Callable[[Running, Wish], Awaitable[None]] = _nobody
+        self.serve: Callable[[RunningHub, Wish], Awaitable[None]] = _nobody
         #: Has subscriptions change hubs after it has become known which grids there are.
         self.settle: Callable[[], Awaitable[None]] = _nothing
-        self._served: Served | None = None
-        self._hubs: dict[Place, asyncio.Task[Running]] = {}
+        self._served: ServingGrids | None = None
+        self._hubs: dict[Place, asyncio.Task[RunningHub]] = {}
         self._following: asyncio.Task[None] | None = None
 
     def place(self, tenant_id: UUID) -> Place:
@@ -64,7 +64,7 @@ class HubProcess:
         """Tell whether a tenant has, or just had, a hub of its own."""
         return self.place(tenant_id) is not None or tenant_id in self._hubs
 
-    async def running(self, tenant_id: UUID) -> Running:
+    async def running(self, tenant_id: UUID) -> RunningHub:
         """Return a tenant's hub, or raise `Unavailable` while its grid cannot be found."""
         try:
             if self._served is None:
@@ -76,7 +76,7 @@ class HubProcess:
                 "Queries cannot be watched now.", headers={"Retry-After": "1"}
             ) from None
 
-    def now(self, place: Place) -> Running | None:
+    def now(self, place: Place) -> RunningHub | None:
         """Return a hub, if it runs."""
         task = self._hubs.get(place)
         if task is None or not task.done() or task.cancelled() or task.exception():
@@ -92,7 +92,7 @@ class HubProcess:
             await self._close(place)
         self._served = self._following = None
 
-    def _hub(self, place: Place) -> asyncio.Task[Running]:
+    def _hub(self, place: Place) -> asyncio.Task[RunningHub]:
         found = self._hubs.get(place)
         if found is None or (found.done() and found.exception()):
             found = asyncio.create_task(_patiently(partial(self._start, place)))
@@ -101,14 +101,14 @@ class HubProcess:
             self._following = asyncio.create_task(self._keep_following(), name="hubs")
         return found
 
-    async def _start(self, place: Place) -> Running:
+    async def _start(self, place: Place) -> RunningHub:
         grids = [] if self._served is None else self._served.of(place)
         if not grids:
             raise LookupError("there is no grid")
         # Who holds queries is known by name, and a name is alive or lost as a whole.
         name = self.name if place is None else secrets.token_hex(8)
         part = 1 if place is None else OWN_PART
-        running = Running(
+        running = RunningHub(
             name,
             grids[-1],
             self.serve,
@@ -136,7 +136,7 @@ class HubProcess:
                 log.exception("the hubs could not follow their grids")
             self._measure()
 
-    async def _follow(self, served: Served) -> None:
+    async def _follow(self, served: ServingGrids) -> None:
         """Move hubs to the newest grids, and subscriptions to the hubs that are theirs."""
         self._served = served
         for place in list(self._hubs):
@@ -175,7 +175,7 @@ async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(PAUSE_S)
 
 
-async def _nobody(running: Running, wish: Wish) -> None:
+async def _nobody(running: RunningHub, wish: Wish) -> None:
     raise RuntimeError(f"nobody serves the wish {wish[0]}")
 
 

@@ -41,19 +41,19 @@ OUTBOX_BYTES = 8 * 1024 * 1024
 
 Wish = tuple[str, bytes, int, int, str, str]
 #: What does things that a hub wants done.
-Serve = Callable[["Running", Wish], Awaitable[None]]
+Serve = Callable[["RunningHub", Wish], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
-    """A subscription that the machine knows."""
+class AttachedSubscription:
+    """A subscription that is registered with the machine."""
 
     outlet: Outlet
     query: bytes
 
 
-class Running:
-    """A hub that has found its grid."""
+class RunningHub:
+    """A hub that is attached to a grid."""
 
     def __init__(
         self, name: str, grid: Grid, serve: Serve, *, memory_bytes: int, trace_bytes: int
@@ -71,7 +71,7 @@ class Running:
             memory_bytes=memory_bytes,
             trace_bytes=trace_bytes,
         )
-        self.attached: dict[int, Attached] = {}
+        self.attached: dict[int, AttachedSubscription] = {}
         self.clock = ValkeyClock(time.monotonic)
         self._serve = serve
         self._readers: dict[int, LogReader] = {}

@@ -16,7 +16,7 @@ from documents.store.database import pool, scope
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
-from realtime.hub.documents import DocumentQueries, Reads, Watched
+from realtime.hub.documents import DocumentQueries, QuerySubscription, Reads
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Watches:
                 log.warning("access rules could not be looked at: %s", away)
 
 
-async def _judge(reads: Reads, watched: list[Watched], result: Result) -> None:
+async def _judge(reads: Reads, watched: list[QuerySubscription], result: Result) -> None:
     if not result.rows:
         for one in watched:
             one.end(NotFound("The collection has been deleted."))

@@ -16,12 +16,12 @@ from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
 from realtime.events import layer as events
-from realtime.hub.documents import DocumentQueries, Watched
+from realtime.hub.documents import DocumentQueries, QuerySubscription
 from realtime.hub.logs import Entry, listed
-from realtime.hub.running import Running, Wish
+from realtime.hub.running import RunningHub, Wish
 from realtime.registration import fetches, renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
-from realtime.registration.together import Together
+from realtime.registration.together import RegistrationBatcher
 from rillbase_native import LiveQuery, Question
 from tenants.error_log import Area
 
@@ -38,11 +38,11 @@ class Wishes:
 
     def __init__(self, queries: DocumentQueries) -> None:
         self._queries = queries
-        self._together = Together(REGISTRATIONS_AT_ONCE)
+        self._together = RegistrationBatcher(REGISTRATIONS_AT_ONCE)
         #: Queries whose subscribers are being judged: the machine asks until they are gone.
         self._judged: set[bytes] = set()
 
-    async def serve(self, running: Running, wish: Wish) -> None:
+    async def serve(self, running: RunningHub, wish: Wish) -> None:
         """Do one thing that a machine wants done."""
         kind, query, subscription, number, first, second = wish
         match kind:
@@ -67,7 +67,7 @@ class Wishes:
             case _:
                 raise ValueError(kind)
 
-    async def judge(self, running: Running, query: bytes) -> None:
+    async def judge(self, running: RunningHub, query: bytes) -> None:
         """Look at the rules for all who watch a query here."""
         if query in self._judged:
             return
@@ -78,18 +78,18 @@ class Wishes:
         finally:
             self._judged.discard(query)
 
-    def _watched(self, running: Running, query: bytes) -> list[Watched]:
+    def _watched(self, running: RunningHub, query: bytes) -> list[QuerySubscription]:
         numbers = running.hub.subscriptions(query)
         return [found for n in numbers if (found := self._queries.watched.get(n)) is not None]
 
-    def _note_unevaluated(self, running: Running, query: bytes, count: int) -> None:
+    def _note_unevaluated(self, running: RunningHub, query: bytes, count: int) -> None:
         """Keep in the error log that documents are in no result of a live query."""
         for watched in self._watched(running, query)[:1]:
             source = watched.source
             notices = Notices(count, "A live query cannot evaluate them.")
             notices.log(source.tenant_id, source.collection, area=Area.LIVE)
 
-    async def _register(self, running: Running, query: bytes) -> None:
+    async def _register(self, running: RunningHub, query: bytes) -> None:
         """Register a query, however long that takes, while somebody watches it."""
         pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
@@ -119,7 +119,7 @@ class Wishes:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    async def _try(self, running: Running, query: LiveQuery, source: Source) -> None:
+    async def _try(self, running: RunningHub, query: LiveQuery, source: Source) -> None:
         grid = running.grid
         asked = running.hub.asked(query.hash)
         if asked is None:
@@ -141,7 +141,7 @@ class Wishes:
         self._note_unevaluated(running, query.hash, registered.unevaluated)
         await running.let_go([query.hash])
 
-    async def _renew(self, running: Running, query: bytes, slack: int) -> None:
+    async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when there is room for it."""
         found = await _when_there_is_room(running, query, renewals.limits(query))
         watched = self._watched(running, query)
@@ -155,7 +155,7 @@ class Wishes:
             log.warning("no worker can be asked to renew a query: it is done here", exc_info=True)
             await register(running.layer, running.grid, running.name, wider, source, renewal=True)
 
-    async def _fetch(self, running: Running, query: bytes, text: str) -> None:
+    async def _fetch(self, running: RunningHub, query: bytes, text: str) -> None:
         """Have single documents read that the sort node asks for, by one of all app servers."""
         question = Question.read(bytes.fromhex(text))
         if not (await limiter().acheck(fetches.turn(question))).allowed:
@@ -173,7 +173,7 @@ class Wishes:
 
 
 async def _when_there_is_room(
-    running: Running, query: bytes, limits: Sequence[Limit]
+    running: RunningHub, query: bytes, limits: Sequence[Limit]
 ) -> LiveQuery | None:
     """Return the query when the limits let it be read; None: nobody watches it any more."""
     while (found := running.hub.query(query)) is not None:
@@ -184,7 +184,7 @@ async def _when_there_is_room(
     return found
 
 
-async def _missed(running: Running, partition: int, after: str, upto: str) -> list[Entry] | None:
+async def _missed(running: RunningHub, partition: int, after: str, upto: str) -> list[Entry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
     stream = events.log(running.grid.installation, running.grid.epoch, partition)
     try:

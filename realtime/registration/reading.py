@@ -15,7 +15,7 @@ from uuid import UUID
 from documents.outbox.entries import Snapshot
 from documents.store.facts import CollectionFacts
 from documents.store.lookups import Side, read_sides, read_small
-from documents.store.queries import Query, Reading, answer, native, opened
+from documents.store.queries import CollectionReader, Query, answer, native, opened
 from documents.store.reads import KeptChanging
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
@@ -101,7 +101,9 @@ async def read_all(
     return read
 
 
-async def _few(reading: Reading, wanted: Sequence[tuple[Filter, Extent]]) -> list[Found | None]:
+async def _few(
+    reading: CollectionReader, wanted: Sequence[tuple[Filter, Extent]]
+) -> list[Found | None]:
     """Read queries side by side; None for each that has more than a few rows."""
     if len(wanted) == 1:
         return [None]
@@ -110,7 +112,7 @@ async def _few(reading: Reading, wanted: Sequence[tuple[Filter, Extent]]) -> lis
 
     def reader(one: tuple[Filter, Extent]) -> Callable[[Runs], Awaitable[Found]]:
         async def read(session: Runs) -> Found:
-            few = replace(reading, session=_Few(session))
+            few = replace(reading, session=_SmallQuerySession(session))
             return await bulk_budget.tenants.metered(tenant, _read(few, *one))
 
         return read
@@ -127,7 +129,7 @@ class _TooManyRows(Exception):
     """A query has more rows than are read side by side with others."""
 
 
-class _Few:
+class _SmallQuerySession:
     """A session for a query that is expected to have few rows."""
 
     def __init__(self, session: Runs) -> None:
@@ -142,7 +144,7 @@ class _Few:
         return results
 
 
-async def _read(reading: Reading, condition: Filter, extent: Extent) -> Found:
+async def _read(reading: CollectionReader, condition: Filter, extent: Extent) -> Found:
     asked = Query(
         condition,
         extent.sort,

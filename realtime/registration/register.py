@@ -16,7 +16,7 @@ from documents.store.facts import CollectionFacts
 from documents.store.lookups import Side
 from documents.store.queries import native
 from foundation.event_loop_budget import EventLoopBudget
-from realtime.events.layer import Ends, GridLayer, query_partition
+from realtime.events.layer import GridLayer, StreamEnds, query_partition
 from realtime.grid.layout import Grid
 from realtime.registration.reading import Extent, Row, Rows, read_all
 from rillbase_native import LiveQuery, Sort
@@ -153,7 +153,7 @@ async def sides_of_query(query: LiveQuery, source: Source) -> list[Side]:
     return sides
 
 
-def _request(query: LiveQuery, ends: Ends, rows: Rows, *, renewal: bool) -> bytes:
+def _request(query: LiveQuery, ends: StreamEnds, rows: Rows, *, renewal: bool) -> bytes:
     return query.request(
         list(ends.writes),
         as_tuple(rows.snapshot),

@@ -49,27 +49,27 @@ class Registers(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _PendingRegistration:
     query: LiveQuery
     answer: asyncio.Future[Registration]
     #: Whether somebody who had its turn has taken it along.
     taken: bool = False
 
 
-class Together:
-    """Registers on behalf of one hub."""
+class RegistrationBatcher:
+    """Batches the registrations of one hub."""
 
     def __init__(self, under_way: int, registers: Registers = register_all) -> None:
         of_one = max(1, under_way // 2)
         self._turns = Turns(under_way, of_one, bulk_budget.tenants, rests=RESTS)
         self._registers = registers
-        self._waiting: dict[_Place, list[_Waiting]] = {}
+        self._waiting: dict[_Place, list[_PendingRegistration]] = {}
 
     async def register(
         self, layer: GridLayer, grid: Grid, hub: str, query: LiveQuery, source: Source
     ) -> Registration:
         """Register a query, alone or with others; raise what `register` does."""
-        mine = _Waiting(query, asyncio.get_running_loop().create_future())
+        mine = _PendingRegistration(query, asyncio.get_running_loop().create_future())
         place = (grid, source, query_partition(query.hash, grid.query_partitions))
         self._waiting.setdefault(place, []).append(mine)
         async with self._turns.turn(source.tenant_id):
@@ -77,7 +77,7 @@ class Together:
                 await self._serve(layer, grid, hub, source, self._take(place))
         return await mine.answer
 
-    def _take(self, place: _Place) -> list[_Waiting]:
+    def _take(self, place: _Place) -> list[_PendingRegistration]:
         waiting = self._waiting[place]
         taken, waiting[:AT_ONCE] = waiting[:AT_ONCE], []
         if not waiting:
@@ -87,7 +87,12 @@ class Together:
         return taken
 
     async def _serve(
-        self, layer: GridLayer, grid: Grid, hub: str, source: Source, taken: list[_Waiting]
+        self,
+        layer: GridLayer,
+        grid: Grid,
+        hub: str,
+        source: Source,
+        taken: list[_PendingRegistration],
     ) -> None:
         queries = [one.query for one in taken]
         try:
@@ -109,7 +114,7 @@ class Together:
                 await self._serve(layer, grid, hub, source, left)
 
 
-async def _tell(taken: list[_Waiting], found: Sequence[Registration]) -> None:
+async def _tell(taken: list[_PendingRegistration], found: Sequence[Registration]) -> None:
     for number, (one, registration) in enumerate(zip(taken, found, strict=False), 1):
         if not one.answer.done():
             one.answer.set_result(registration)
@@ -117,7 +122,7 @@ async def _tell(taken: list[_Waiting], found: Sequence[Registration]) -> None:
             await asyncio.sleep(0)
 
 
-def _fail(taken: list[_Waiting], failed: BaseException) -> None:
+def _fail(taken: list[_PendingRegistration], failed: BaseException) -> None:
     for one in taken:
         if one.answer.done():
             continue

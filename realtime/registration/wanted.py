@@ -41,7 +41,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class QuerySubscribeRequest:
     """A query as its subscriber wrote it, before the access rule is part of it."""
 
     collection: str
@@ -63,7 +63,7 @@ class Wanted:
         return not self.sort.by_id or self.offset > 0 or self.limit is not None
 
 
-def read(message: Value) -> Wanted:
+def read(message: Value) -> QuerySubscribeRequest:
     """Read a `subscribe`, or raise what is wrong with it."""
     refuse_unknown(message, (*MEMBERS, "type", "id"))
     with refusing():
@@ -81,7 +81,7 @@ def read(message: Value) -> Wanted:
         limit = integer(limited, "limit", least=1, most=MAX_WINDOW, otherwise=1)
     if offset + (limit or 0) > MAX_WINDOW:
         raise _wrong("/limit", f"`offset` and `limit` together are at most {MAX_WINDOW}.")
-    return Wanted(
+    return QuerySubscribeRequest(
         collection=_text(message, "collection", 63) or "",
         filter=wanted,
         sort=sort,

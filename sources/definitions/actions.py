@@ -20,7 +20,7 @@ from sources.connection import parse_target, seal_url
 from sources.definitions.describe import declared
 from sources.definitions.probe import probe
 from sources.models import Source
-from sources.upstream.catalog import Wanted
+from sources.upstream.catalog import TableSpec
 from tenants import audit
 from tenants.models import Tenant
 from tenants.principals import Principal
@@ -133,9 +133,9 @@ def do_delete(principal: Principal | None, collection: Collection, source: Sourc
     _record(principal, "source.deleted", source, before=declared(source))
 
 
-def _wanted(values: SourceValues) -> Wanted:
+def _wanted(values: SourceValues) -> TableSpec:
     key, columns = values["key"], values["columns"]
-    return Wanted(
+    return TableSpec(
         values["schema"],
         values["table"],
         None if key is None else tuple(key),

@@ -12,8 +12,8 @@ import psycopg
 
 from foundation.errors import FieldProblem, SourceUnreachable
 from sources.connection import Target, addresses, conninfo, is_internal
-from sources.upstream.catalog import Table, Wanted, look
-from sources.upstream.conditions import Unfit, of_error
+from sources.upstream.catalog import Table, TableSpec, look
+from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
 LOOKS_AT_ONCE = 4
@@ -23,19 +23,19 @@ INTERNAL_FAILURE_S = 3.0
 _looks = BoundedSemaphore(LOOKS_AT_ONCE)
 
 
-def probe(target: Target, wanted: Wanted) -> Table:
+def probe(target: Target, wanted: TableSpec) -> Table:
     """Return the table, or raise what is in the way as an error for the caller."""
     if not _looks.acquire(blocking=False):
         raise SourceUnreachable("Too many databases are being looked at. Try again.")
     try:
         return asyncio.run(_probe(target, wanted))
-    except Unfit as unfit:
+    except SourceUnsuitable as unfit:
         raise unfit.as_refusal() from None
     finally:
         _looks.release()
 
 
-async def _probe(target: Target, wanted: Wanted) -> Table:
+async def _probe(target: Target, wanted: TableSpec) -> Table:
     info = conninfo(target, await asyncio.to_thread(addresses, target))
     if is_internal(info):
         return await _probe_internal(info, wanted)
@@ -48,7 +48,7 @@ async def _probe(target: Target, wanted: Wanted) -> Table:
         raise _away(*of_error(failed, is_internal=False)) from None
 
 
-async def _probe_internal(info: str, wanted: Wanted) -> Table:
+async def _probe_internal(info: str, wanted: TableSpec) -> Table:
     """Look at a database within our own networks: each failure looks the same and takes as long."""
     ends = asyncio.get_running_loop().time() + INTERNAL_FAILURE_S
     try:
@@ -60,7 +60,7 @@ async def _probe_internal(info: str, wanted: Wanted) -> Table:
     raise _away(*said)
 
 
-async def _look(info: str, wanted: Wanted) -> Table:
+async def _look(info: str, wanted: TableSpec) -> Table:
     # Nothing is copied, so nothing large is accepted into the web server.
     async with session(info, row_bytes=0) as connection:
         return await look(connection, wanted)

@@ -20,7 +20,7 @@ from sources.following import documents
 from sources.following.offload import converted
 from sources.following.progress import Progress
 from sources.mapping.shape import Layout, Shape
-from sources.upstream.catalog import Table, Wanted
+from sources.upstream.catalog import Table, TableSpec
 from sources.upstream.conditions import invalid_document
 
 BATCH_ROWS = 1_000
@@ -36,7 +36,7 @@ class Snapshot:
     """A connection whose transaction sees the table as it is to be copied."""
 
     connection: AsyncConnection
-    wanted: Wanted
+    wanted: TableSpec
     table: Table
 
     async def begin(self, snapshot: str) -> None:

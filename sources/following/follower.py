@@ -23,8 +23,8 @@ from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
 from sources.connection import addresses, conninfo, is_internal, unseal_target
 from sources.following.copy import Copy, Snapshot
-from sources.following.net import Diverged
-from sources.following.progress import DocumentRefused, Fenced, Progress
+from sources.following.net import SourceDiverged
+from sources.following.progress import DocumentRefused, FollowerFenced, Progress
 from sources.following.stream import WATCH_S, Stream
 from sources.following.upkeep import (
     check_slot,
@@ -38,7 +38,7 @@ from sources.following.upkeep import (
 from sources.models import Source
 from sources.upstream import slot as slots
 from sources.upstream.catalog import LOOK_TIMEOUT_S, Table, look
-from sources.upstream.conditions import CopyAnew, Unfit, of_error
+from sources.upstream.conditions import CopyAnew, SourceUnsuitable, of_error
 from sources.upstream.session import session
 from sources.upstream.wire import ReplicationWire, replication
 from tenants import error_log
@@ -78,7 +78,7 @@ class Follower:
         while True:
             try:
                 await self._attempt()
-            except Fenced:
+            except FollowerFenced:
                 return
             except (*_AWAY, ApiError) as away:
                 # Ours is away too, or theirs while its slot was looked at: nothing can be noted.
@@ -96,14 +96,14 @@ class Follower:
             await self._live(progress)
         except CopyAnew as again:
             await self._copy_again(again.reason)
-        except Diverged:
+        except SourceDiverged:
             await self._copy_again("diverged")
-        except Unfit as unfit:
+        except SourceUnsuitable as unfit:
             await self._halt(progress, unfit.code, unfit.detail)
         except DocumentRefused as refused:
             detail = refused.error.detail or refused.error.title
             await self._halt(progress, "document_refused", f"{refused.error.code}: {detail}")
-        except Fenced:
+        except FollowerFenced:
             raise
         except ApiError as refused:
             await self._wait(progress, _condition(refused), refused.detail or refused.title)
@@ -133,7 +133,9 @@ class Follower:
                 detail=f"{code}: {detail}",
             )
         await progress.tell(State.HALTED, code, detail)
-        with contextlib.suppress(Unfit):  # what is in the way now will be said at the next look
+        with contextlib.suppress(
+            SourceUnsuitable
+        ):  # what is in the way now will be said at the next look
             await self._care_for_slot(progress, code)
         await asyncio.sleep(HALTED_S)
 

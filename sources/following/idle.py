@@ -9,11 +9,11 @@ import psycopg
 from foundation.errors import ApiError
 from sources.connection import is_internal
 from sources.following.follower import info_of
-from sources.following.progress import Fenced, Progress
+from sources.following.progress import FollowerFenced, Progress
 from sources.following.upkeep import keep_within_bounds
 from sources.models import Source
 from sources.upstream.catalog import LOOK_TIMEOUT_S
-from sources.upstream.conditions import Unfit, of_error
+from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
 LOOK_S = 5.0
@@ -26,7 +26,7 @@ async def rest(row: Source) -> None:
         try:
             await progress.tell(Source.State.PAUSED)
             await _look(progress)
-        except Fenced:
+        except FollowerFenced:
             return
         await asyncio.sleep(LOOK_S)
 
@@ -39,7 +39,7 @@ async def _look(progress: Progress) -> None:
             await keep_within_bounds(connection, progress)
     except ApiError as refused:
         await progress.tell(Source.State.PAUSED, "unreachable", refused.detail or refused.title)
-    except Unfit as unfit:
+    except SourceUnsuitable as unfit:
         await progress.tell(Source.State.PAUSED, unfit.code, unfit.detail)
     except (psycopg.Error, OSError) as failed:
         await progress.tell(Source.State.PAUSED, *of_error(failed, is_internal=is_internal(info)))

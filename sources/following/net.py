@@ -15,8 +15,8 @@ from sources.upstream.pgoutput import UNCHANGED, Change
 Laid = tuple[Change, Layout]
 
 
-class Diverged(Exception):
-    """A row that is not there is said to have changed: documents are not what the table was."""
+class SourceDiverged(Exception):
+    """A change of a row that has no document: documents and table have diverged."""
 
 
 def wanted_before(changes: Iterable[Laid]) -> set[str]:
@@ -59,7 +59,7 @@ class Net:
             return [value for value in fields if value is not None]
         known = self._rows[source] if source in self._rows else self._before.get(source)
         if known is None:
-            raise Diverged(f"the document {source[:100]} is not there")
+            raise SourceDiverged(f"the document {source[:100]} is not there")
         return [old if value is None else value for value, old in zip(fields, known, strict=True)]
 
     def _put(self, identity: str, fields: Fields | None, *, was_there: bool) -> None:

@@ -23,7 +23,7 @@ from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid, Step, int8
 from rillbase_native import Operations
-from sources.following.net import Diverged
+from sources.following.net import SourceDiverged
 from sources.following.rows import ALIAS, on_rows
 from sources.models import Source
 
@@ -36,8 +36,8 @@ _MOVE = Statement(
 )
 
 
-class Fenced(Exception):
-    """Somebody else follows, or nobody is to."""
+class FollowerFenced(Exception):
+    """Another process holds the lease of the source, or the source was stopped."""
 
 
 class DocumentRefused(Exception):
@@ -49,8 +49,8 @@ class DocumentRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """How far the server's log has been applied."""
+class LogPosition:
+    """The position in the server's log up to which changes are applied."""
 
     confirmed: int
     #: Of a large transaction that is being applied: its commit, and its changes so far.
@@ -63,14 +63,14 @@ class Progress:
 
     def __init__(self, row: Source) -> None:
         self.row = row
-        self.place = Place(row.confirmed, row.part_of, row.part)
+        self.place = LogPosition(row.confirmed, row.part_of, row.part)
 
     @classmethod
     async def take(cls, source_id: UUID) -> Progress:
         """Raise the fence, and find out how far it is."""
         return cls(await on_rows(partial(_take, source_id)))
 
-    async def write(self, operations: Operations | None, place: Place) -> None:
+    async def write(self, operations: Operations | None, place: LogPosition) -> None:
         """Write documents, and that they stand for this place of the log, or nothing at all."""
         row = self.row
         wanted = Write(
@@ -83,7 +83,7 @@ class Progress:
         try:
             (ended,) = await run_group(row.tenant_id, [wanted])
         except psycopg.errors.DivisionByZero:
-            raise Fenced from None
+            raise FollowerFenced from None
         except psycopg.Error as failed:
             # Ours: the owner's database has no part in it.
             raise failures.passing(failed) or failed from failed
@@ -93,7 +93,7 @@ class Progress:
             raise DocumentRefused(ended)
         self.place = place
 
-    def _move(self, place: Place) -> Step:
+    def _move(self, place: LogPosition) -> Step:
         row = self.row
         numbers = (row.fence, place.confirmed, place.part_of, place.part)
         return _MOVE, (row.pk.bytes, *map(int8, numbers))
@@ -107,12 +107,12 @@ class Progress:
         await self.note(
             **values, is_copied=False, confirmed=starts_at, part_of=0, part=0, rows_copied=0
         )
-        self.place = Place(starts_at)
+        self.place = LogPosition(starts_at)
 
     async def note(self, **values: object) -> None:
         """Write into the row, as long as the fence is in force."""
         if not await on_rows(partial(_note, self.row, values)):
-            raise Fenced
+            raise FollowerFenced
         for name, value in values.items():
             setattr(self.row, name, value)
 
@@ -132,13 +132,15 @@ class Progress:
 
 def _missing(ended: ApiError) -> Exception:
     """A collection that has gone, or has another source; or a document that should be there."""
-    return Fenced() if isinstance(ended, CollectionReadOnly) else Diverged(ended.detail)
+    return (
+        FollowerFenced() if isinstance(ended, CollectionReadOnly) else SourceDiverged(ended.detail)
+    )
 
 
 def _take(source_id: UUID) -> Source:
     rows = Source.unscoped.using(ALIAS).filter(pk=source_id)
     if not rows.exclude(wish=Source.Wish.REMOVED).update(fence=F("fence") + 1):
-        raise Fenced
+        raise FollowerFenced
     return rows.get()
 
 

@@ -23,7 +23,7 @@ from sources.following.follower import info_of
 from sources.following.rows import ALIAS, on_rows
 from sources.following.upkeep import forget_upstream
 from sources.models import Source
-from sources.upstream.conditions import Unfit, of_error
+from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 from sources.upstream.slot import statements_that_drop
 from tenants import error_log
@@ -62,7 +62,7 @@ async def try_upstream(row: Source) -> Failure | None:
             await forget_upstream(connection, row)
     except ApiError as refused:
         return "unreachable", refused.detail or refused.title
-    except Unfit as unfit:
+    except SourceUnsuitable as unfit:
         return unfit.code, unfit.detail
     except (psycopg.Error, OSError) as failed:
         return of_error(failed, is_internal=is_internal(info))

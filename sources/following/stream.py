@@ -20,7 +20,7 @@ from sources.following import documents, upkeep
 from sources.following.inbox import Inbox
 from sources.following.net import Laid, Net, wanted_before
 from sources.following.offload import converted
-from sources.following.progress import Place, Progress
+from sources.following.progress import LogPosition, Progress
 from sources.following.transactions import Assembler, Transaction
 from sources.mapping.shape import Fields
 from sources.models import Source
@@ -28,7 +28,7 @@ from sources.upstream import pgoutput
 from sources.upstream.catalog import LOOK_TIMEOUT_S, Table
 from sources.upstream.conditions import CopyAnew, invalid_document
 from sources.upstream.pgoutput import RelationColumn
-from sources.upstream.wire import Alive, ReplicationWire
+from sources.upstream.wire import Keepalive, ReplicationWire
 
 #: A transaction too large for one write is applied by so many changes at a time.
 PART_CHANGES = 5_000
@@ -83,7 +83,7 @@ class Stream:
 
     async def _read(self) -> None:
         async for message in self._wire.messages():
-            if isinstance(message, Alive):
+            if isinstance(message, Keepalive):
                 if self._assembler.is_between and not len(self._inbox):
                     up_to = min(message.up_to, pgoutput.MAX_LSN)
                     self._nothing_up_to = max(self._nothing_up_to, up_to)
@@ -128,7 +128,7 @@ class Stream:
         if first.is_whole:
             size = sum(transaction.size for transaction in group)
             laid = await converted(size, lambda: self._laid(group))
-            await self._write(laid, size, Place(last.end_lsn))
+            await self._write(laid, size, LogPosition(last.end_lsn))
         else:
             await self._apply_parts(first)
         metrics.SOURCE_TRANSACTIONS.inc(len(group))
@@ -149,7 +149,7 @@ class Stream:
             place = replace(before, part_of=transaction.commit_lsn, part=done)
             await self._write(part, size, place)
             self._wire.confirm(before.confirmed)
-        await self._write(part, size, Place(transaction.end_lsn))
+        await self._write(part, size, LogPosition(transaction.end_lsn))
 
     def _next_part(self, messages: Iterator[bytes]) -> tuple[list[Laid], int]:
         """Read the next part of a large transaction, and how many bytes it has."""
@@ -169,7 +169,7 @@ class Stream:
             for message in transaction.rows()
         ]
 
-    async def _write(self, laid: list[Laid], size: int, place: Place) -> None:
+    async def _write(self, laid: list[Laid], size: int, place: LogPosition) -> None:
         wanted = await converted(size, lambda: wanted_before(laid))
         before = await self._before(wanted)
         operations = await converted(size, lambda: self._operations(laid, before))

@@ -16,7 +16,7 @@ from typing import IO
 
 from sources.upstream import pgoutput
 from sources.upstream.conditions import CopyAnew
-from sources.upstream.pgoutput import Begin, Commit, Relation, RelationColumn, Truncate
+from sources.upstream.pgoutput import Commit, Relation, RelationColumn, TransactionBegin, Truncate
 
 #: Up to here a transaction is one write, which subscribers see as a whole.
 MAX_WHOLE_CHANGES = 10_000
@@ -126,7 +126,7 @@ class Assembler:
             self._current().add(data)
             return None
         message = pgoutput.read(data)
-        if isinstance(message, Begin):
+        if isinstance(message, TransactionBegin):
             self._open = Transaction(message.commit_lsn, message.committed_us)
         elif isinstance(message, Relation):
             if message.oid != self._table or message.columns != self._columns:

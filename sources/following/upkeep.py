@@ -14,17 +14,17 @@ from foundation.environment import environment
 from sources.following.progress import Progress
 from sources.models import Source
 from sources.upstream import slot as slots
-from sources.upstream.catalog import Table, Wanted, look
-from sources.upstream.conditions import CopyAnew, Unfit
+from sources.upstream.catalog import Table, TableSpec, look
+from sources.upstream.conditions import CopyAnew, SourceUnsuitable
 
 #: A reader that was told to end takes a moment.
 DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1
 
 
-def wanted_of(row: Source) -> Wanted:
+def wanted_of(row: Source) -> TableSpec:
     """Return what the owner has said of the table."""
     columns = None if row.columns is None else tuple(row.columns)
-    return Wanted(row.schema_name, row.table_name, tuple(row.key), columns)
+    return TableSpec(row.schema_name, row.table_name, tuple(row.key), columns)
 
 
 def shape_text(table: Table) -> str:
@@ -41,7 +41,7 @@ def check_types(known: str, table: Table) -> None:
     before = {name: oid for name, oid, _ in json.loads(known)[1]}
     for column in table.shape.columns:
         if before.get(column.name, column.type_oid) != column.type_oid:
-            raise Unfit(
+            raise SourceUnsuitable(
                 "type_changed",
                 f"The column {column.name} has another type than it had. Ask for a rebuild to have "
                 "the documents made anew.",

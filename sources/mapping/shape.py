@@ -8,13 +8,13 @@ from json.encoder import encode_basestring as quote
 
 from sources.mapping.bounds import check_size
 from sources.mapping.kinds import Mapper
-from sources.upstream.conditions import Unfit
+from sources.upstream.conditions import SourceUnsuitable
 from sources.upstream.pgoutput import UNCHANGED, Cells
 
 ID = "_id"
 
 
-class Untold(ValueError):
+class MissingDocumentKey(ValueError):
     """A row without the key that names its document."""
 
 
@@ -22,8 +22,10 @@ class Untold(ValueError):
 _INVALID = (ValueError, LookupError, ArithmeticError)
 
 
-def _invalid_row() -> Unfit:
-    return Unfit("protocol_violation", "The server sent a row that the table cannot have.")
+def _invalid_row() -> SourceUnsuitable:
+    return SourceUnsuitable(
+        "protocol_violation", "The server sent a row that the table cannot have."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,6 @@ class Layout:
             if cell is UNCHANGED and before is not None:
                 cell = before[there]
             if not isinstance(cell, str):
-                raise Untold("a key is never NULL, and always told")
+                raise MissingDocumentKey("a key is never NULL, and always told")
             fields[place] = self._writers[place](cell)
         return self.shape.identity(fields)

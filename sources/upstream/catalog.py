@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, sql
 
 from sources.mapping.kinds import TypeFacts, Types, mapper, may_be_key
 from sources.mapping.shape import ID, Column, Shape
-from sources.upstream.conditions import Unfit
+from sources.upstream.conditions import SourceUnsuitable
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ _TYPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a source's owner has said of the table."""
+class TableSpec:
+    """The table, key and columns that a source's owner has chosen."""
 
     schema: str
     table: str
@@ -89,33 +89,35 @@ class _Attribute:
     not_null: bool
 
 
-async def look(connection: AsyncConnection, wanted: Wanted) -> Table:
-    """Return the table, or raise `Unfit` with what is in the way."""
+async def look(connection: AsyncConnection, wanted: TableSpec) -> Table:
+    """Return the table, or raise `SourceUnsuitable` with what is in the way."""
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
             return await _look(connection, wanted)
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as strange:
         # A server decides which types and how many columns its answers have.
         logger.info("a catalogue that PostgreSQL does not have", exc_info=strange)
-        raise Unfit(
+        raise SourceUnsuitable(
             "protocol_violation", "The catalogue is not PostgreSQL's.", "/connection"
         ) from strange
 
 
-async def _look(connection: AsyncConnection, wanted: Wanted) -> Table:
+async def _look(connection: AsyncConnection, wanted: TableSpec) -> Table:
     await _check_server(connection)
     rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
     if not rows:
-        raise Unfit("no_such_table", f"There is no table {wanted.schema}.{wanted.table}.")
+        raise SourceUnsuitable(
+            "no_such_table", f"There is no table {wanted.schema}.{wanted.table}."
+        )
     oid, kind, persistence, identity, has_heirs, readable = rows[0]
     if kind not in ("r", "p") or persistence != "p" or has_heirs:
-        raise Unfit(
+        raise SourceUnsuitable(
             "not_a_table",
             "It is no ordinary or partitioned table: of views, foreign and "
             "unlogged tables, and of tables that others inherit from, the log does not tell.",
         )
     if not readable:
-        raise Unfit("forbidden", "The user may not read the table.", "/connection")
+        raise SourceUnsuitable("forbidden", "The user may not read the table.", "/connection")
     found = await (await connection.execute(_COLUMNS, (oid,))).fetchall()
     attributes = [_Attribute(*row) for row in found]
     indexes = [
@@ -140,17 +142,19 @@ async def _look(connection: AsyncConnection, wanted: Wanted) -> Table:
 async def _check_server(connection: AsyncConnection) -> None:
     row = await (await connection.execute(_SERVER)).fetchone()
     if row is None:
-        raise Unfit("server_too_old", "The server does not say what it is.", "/connection")
+        raise SourceUnsuitable(
+            "server_too_old", "The server does not say what it is.", "/connection"
+        )
     version, level, is_standby = row
     if version < MIN_VERSION:
-        raise Unfit("server_too_old", "PostgreSQL 14 or newer is needed.", "/connection")
+        raise SourceUnsuitable("server_too_old", "PostgreSQL 14 or newer is needed.", "/connection")
     if is_standby:
-        raise Unfit(
+        raise SourceUnsuitable(
             "standby", "It is a standby; name the server that is written to.", "/connection"
         )
     if level != "logical":
         detail = f"The server's wal_level is {level}; set it to logical and restart the server."
-        raise Unfit("wal_level", detail, "/connection")
+        raise SourceUnsuitable("wal_level", detail, "/connection")
 
 
 async def _types(connection: AsyncConnection, wanted: set[int]) -> tuple[Types, dict[int, str]]:
@@ -170,12 +174,12 @@ async def _types(connection: AsyncConnection, wanted: set[int]) -> tuple[Types, 
 
 
 def _key(
-    wanted: Wanted, attributes: Sequence[_Attribute], indexes: Sequence[_Index]
+    wanted: TableSpec, attributes: Sequence[_Attribute], indexes: Sequence[_Index]
 ) -> tuple[str, ...]:
     if wanted.key is None:
         primary = next((index for index in indexes if index.is_primary), None)
         if primary is None:
-            raise Unfit(
+            raise SourceUnsuitable(
                 "no_key",
                 "The table has no primary key; name the columns of a unique "
                 "index, none of which may be NULL.",
@@ -183,14 +187,14 @@ def _key(
             )
         return tuple(each.name for each in attributes if each.name in primary.columns)
     if all(index.columns != frozenset(wanted.key) for index in indexes):
-        raise Unfit(
+        raise SourceUnsuitable(
             "no_key",
             "These columns have no unique index (a partial or deferrable one does not do).",
             "/key",
         )
     nullable = [each.name for each in attributes if each.name in wanted.key and not each.not_null]
     if nullable:
-        raise Unfit("no_key", f"The column {nullable[0]} may be NULL.", "/key")
+        raise SourceUnsuitable("no_key", f"The column {nullable[0]} may be NULL.", "/key")
     return wanted.key
 
 
@@ -200,7 +204,7 @@ def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]
         return
     told = next((i for i in indexes if (i.is_primary if identity == "d" else i.is_identity)), None)
     if identity == "n" or told is None or not set(key) <= told.columns:
-        raise Unfit(
+        raise SourceUnsuitable(
             "replica_identity",
             "The table's replica identity does not tell the key of "
             "rows that change: ALTER TABLE … REPLICA IDENTITY USING INDEX …, or FULL.",
@@ -209,7 +213,7 @@ def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]
 
 
 def _shape(
-    wanted: Wanted,
+    wanted: TableSpec,
     key: tuple[str, ...],
     attributes: Sequence[_Attribute],
     types: Types,
@@ -219,14 +223,14 @@ def _shape(
     chosen = known if wanted.columns is None else {*wanted.columns, *key}
     unknown = sorted(chosen - known)
     if unknown:
-        raise Unfit("no_such_column", f"There is no column {unknown[0]}.", "/columns")
+        raise SourceUnsuitable("no_such_column", f"There is no column {unknown[0]}.", "/columns")
     columns = []
     for each in attributes:
         if each.name not in chosen:
             continue
         write = mapper(each.type_oid, types)
         if write is None:
-            raise Unfit(
+            raise SourceUnsuitable(
                 "unsupported_type",
                 f"The column {each.name} has the type "
                 f"{names[each.type_oid]}, which no document holds; name those to take in "
@@ -243,11 +247,13 @@ def _check_key_columns(
 ) -> None:
     for column in columns:
         if column.name in key and not may_be_key(column.type_oid, types):
-            raise Unfit(
+            raise SourceUnsuitable(
                 "unsupported_key",
                 f"The column {column.name} has the type "
                 f"{names[column.type_oid]}, which cannot name a document.",
                 "/key",
             )
         if column.name == ID and tuple(key) != (ID,):
-            raise Unfit("reserved_name", "A column named _id must be the key.", "/columns")
+            raise SourceUnsuitable(
+                "reserved_name", "A column named _id must be the key.", "/columns"
+            )

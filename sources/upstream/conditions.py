@@ -11,8 +11,8 @@ from foundation.errors import FieldProblem, InvalidSource
 logger = logging.getLogger(__name__)
 
 
-class Unfit(Exception):
-    """Documents cannot come from the table as it is. `code` is stable; `pointer`: what said so."""
+class SourceUnsuitable(Exception):
+    """The table cannot be a source. `code` is stable; `pointer` names the field."""
 
     def __init__(self, code: str, detail: str, pointer: str = "/table") -> None:
         super().__init__(detail)
@@ -27,9 +27,9 @@ class Unfit(Exception):
         )
 
 
-def invalid_document(reason: ValueError) -> Unfit:
+def invalid_document(reason: ValueError) -> SourceUnsuitable:
     """Return why a row makes no document: U+0000 in a text, for example, which `json` may have."""
-    return Unfit("document_refused", f"invalid_document: {reason}")
+    return SourceUnsuitable("document_refused", f"invalid_document: {reason}")
 
 
 class CopyAnew(Exception):

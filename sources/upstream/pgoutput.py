@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from struct import Struct, error
 
-from sources.upstream.conditions import Unfit
+from sources.upstream.conditions import SourceUnsuitable
 
 _BEGIN = Struct("!QqI").unpack_from
 _COMMIT = Struct("!BQQq").unpack_from
@@ -26,20 +26,20 @@ _TEXT, _NULL, _NOT_SENT = b"tnu"
 MAX_LSN = 2**63 - 1
 
 
-class Unchanged(Enum):
-    """What stands for a large value that an update has left as it was, and that is not sent."""
+class UnchangedValue(Enum):
+    """Replaces a large value that an update left unchanged, which PostgreSQL does not send."""
 
     UNCHANGED = "unchanged"
 
 
-UNCHANGED = Unchanged.UNCHANGED
+UNCHANGED = UnchangedValue.UNCHANGED
 #: By column; None: NULL.
-Cells = Sequence[str | Unchanged | None]
+Cells = Sequence[str | UnchangedValue | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
-    """A transaction follows, whose commit stands at this place."""
+class TransactionBegin:
+    """The start of a transaction that commits at this position."""
 
     commit_lsn: int
     #: Microseconds since 2000.
@@ -91,10 +91,10 @@ class Truncate:
     relations: tuple[int, ...]
 
 
-Message = Begin | Commit | Relation | Change | Truncate
+Message = TransactionBegin | Commit | Relation | Change | Truncate
 
 
-class NotUnderstood(Unfit):
+class NotUnderstood(SourceUnsuitable):
     """Bytes that the protocol does not have."""
 
     def __init__(self, detail: str) -> None:
@@ -129,7 +129,7 @@ def _read(data: bytes) -> Message | None:
         return Change(_INT4(data, 1)[0], None, old, is_insert=False)
     if kind == b"B":
         commit_lsn, committed_us, _ = _BEGIN(data, 1)
-        return Begin(_place(commit_lsn), committed_us)
+        return TransactionBegin(_place(commit_lsn), committed_us)
     if kind == b"C":
         _, commit_lsn, end_lsn, _ = _COMMIT(data, 1)
         return Commit(_place(commit_lsn), _place(end_lsn))
@@ -159,10 +159,10 @@ def _update(data: bytes) -> Change:
     return Change(relation, new, old, is_insert=False)
 
 
-def _cells(data: bytes, at: int) -> tuple[list[str | Unchanged | None], int]:
+def _cells(data: bytes, at: int) -> tuple[list[str | UnchangedValue | None], int]:
     (count,) = _INT2(data, at)
     at += 2
-    cells: list[str | Unchanged | None] = []
+    cells: list[str | UnchangedValue | None] = []
     for _ in range(count):
         kind = data[at]
         at += 1

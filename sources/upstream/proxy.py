@@ -18,7 +18,7 @@ from struct import pack
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from sources.upstream.conditions import Unfit
+from sources.upstream.conditions import SourceUnsuitable
 from sources.upstream.server_stream import ROW_BYTES, ServerStream
 
 #: For each address: to connect, and to agree on TLS.
@@ -33,7 +33,7 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def proxied(conninfo: str, *, row_bytes: int = ROW_BYTES) -> AsyncIterator[str]:
-    """Connect to a server; yield what libpq connects with. Raise `Unfit` if it misbehaves."""
+    """Connect to a server; yield a conninfo for libpq. Raise `SourceUnsuitable` on bad input."""
     upstream = await _dial(conninfo)
     proxy = _Proxy(upstream, ServerStream(row_bytes=row_bytes))
     try:
@@ -61,7 +61,7 @@ class _Proxy:
         self._tasks: list[asyncio.Task[None]] = []
         self._clients: list[asyncio.StreamWriter] = []
         #: Why the connection was ended, if it was the server's fault.
-        self.violation: Unfit | None = None
+        self.violation: SourceUnsuitable | None = None
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve libpq's connection. Its second one cancels a query, which ends the first: no
@@ -87,7 +87,7 @@ class _Proxy:
             while data := await reader.read(READ_BYTES):
                 writer.write(data if stream is None else stream.take(data))
                 await writer.drain()
-        except Unfit as violation:
+        except SourceUnsuitable as violation:
             self.violation = violation
         except OSError:
             pass  # Either side has gone: the other one learns it now.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from struct import Struct
 
-from sources.upstream.conditions import Unfit
+from sources.upstream.conditions import SourceUnsuitable
 
 #: One message during the login, and all of them together.
 LOGIN_MESSAGE_BYTES = 64 * 1024
@@ -34,14 +34,14 @@ _LOGINS = frozenset({0, 3, 5, _SASL, _SASL_CONTINUE, 12})
 _ITERATIONS = re.compile(rb"(?:^|,)i=([0-9]{1,10})(?:,|$)")
 
 
-class OversizedMessage(Unfit):
+class OversizedMessage(SourceUnsuitable):
     """The server sent more than a source may make this process keep."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("message_too_large", detail, "/connection")
 
 
-class ProtocolViolation(Unfit):
+class ProtocolViolation(SourceUnsuitable):
     """The server does not follow the protocol, or asks for what is not supported."""
 
     def __init__(self, detail: str) -> None:
@@ -62,7 +62,7 @@ class ServerStream:
         self._pending = b""
 
     def take(self, data: bytes) -> bytes:
-        """Return what is passed on of the next bytes, or raise `Unfit`."""
+        """Return what is passed on of the next bytes, or raise `SourceUnsuitable`."""
         if not self._is_logged_in:
             return self._take_login(data)
         self._check_headers(data)

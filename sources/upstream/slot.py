@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, sql
 
-from sources.upstream.catalog import Wanted
+from sources.upstream.catalog import TableSpec
 from sources.upstream.lsn import parse_lsn
 
 _STATE = (
@@ -81,7 +81,7 @@ async def is_published(connection: AsyncConnection, source: UUID, table: int) ->
     return row is not None and bool(row[0]) and row[1] == [table]
 
 
-async def publish(connection: AsyncConnection, source: UUID, wanted: Wanted) -> None:
+async def publish(connection: AsyncConnection, source: UUID, wanted: TableSpec) -> None:
     """Make the publication anew."""
     name = sql.Identifier(publication_name(source))
     await connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(name))

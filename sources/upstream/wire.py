@@ -40,8 +40,8 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """Everything up to this place has been sent."""
+class Keepalive:
+    """Everything up to this position was sent."""
 
     up_to: int
     #: Whether the server wants to hear at once that somebody is there.
@@ -132,7 +132,7 @@ class ReplicationWire:
             await ready(self._wire.socket, write=True)
             self._wire.consume_input()
 
-    async def messages(self) -> AsyncIterator[Data | Alive]:
+    async def messages(self) -> AsyncIterator[Data | Keepalive]:
         """Yield what the server sends, until the connection ends, which raises."""
         wire = self._wire
         while True:
@@ -180,12 +180,12 @@ async def replication(conninfo: str) -> AsyncIterator[ReplicationWire]:
             wire.close()
 
 
-def _message(data: bytes) -> Data | Alive | None:
+def _message(data: bytes) -> Data | Keepalive | None:
     kind = data[:1]
     if kind == b"w":
         _, _, sent_us = _DATA(data, 1)
         return Data(data[_DATA_HEAD_BYTES:], sent_us)
     if kind == b"k":
         up_to, _, asks = _ALIVE(data, 1)
-        return Alive(up_to, bool(asks))
+        return Keepalive(up_to, bool(asks))
     return None

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from foundation.resp_pipeline import Argument
 from storage_engine.node.access import NO_NAMESPACE, Access, access
 from storage_engine.node.refusals import as_api_error, away
-from storage_engine.node.wire import NodeAway, Refused, Reply, Wire
+from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
 
 CONNECT_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 5.0
@@ -36,11 +36,11 @@ class Client:
         """Return the reply, or raise the error of the API that stands for the refusal."""
         try:
             return await self.try_call(tenant_id, *command)
-        except Refused as refused:
+        except CommandRejected as refused:
             raise as_api_error(refused) from None
 
     async def try_call(self, tenant_id: UUID, *command: Argument) -> Reply:
-        """Return the reply, or raise `Refused`; raise `Unavailable` when the node stays away."""
+        """Return the reply; raise `CommandRejected`, or `Unavailable` if the node stays away."""
         pause_s = FIRST_PAUSE_S
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -104,7 +104,7 @@ async def opened(tenant_id: UUID, new: Callable[[], Wire] = new_wire) -> Wire:
     wire = new()
     try:
         await wire.open(way.parts, way.tenant(tenant_id), CONNECT_TIMEOUT_S)
-    except Refused as refused:
+    except CommandRejected as refused:
         if refused.code not in NO_NAMESPACE:
             raise
         await _make_namespace(way, tenant_id)

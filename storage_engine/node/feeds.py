@@ -18,7 +18,7 @@ from uuid import UUID
 
 from storage_engine.node.publication import Publication
 from storage_engine.node.tenant_feed import LoopFeeds, TenantFeed
-from storage_engine.node.wire import Refused, Reply, Wire
+from storage_engine.node.wire import CommandRejected, Reply, Wire
 
 PUBLICATION, END = b"rb.publication", b"rb.end"
 #: Why a subscription has ended, for those who come too late to be told.
@@ -29,7 +29,7 @@ class Follower(Protocol):
     """Who is told."""
 
     def take(self, publication: Publication) -> bool:
-        """Take the next publication. False: not now; `Following.go_on` asks for it again."""
+        """Take the next publication. False: not now; `FeedFollower.go_on` asks for it again."""
 
     def live(self) -> None:
         """Learn that whatever comes from now on is told."""
@@ -41,7 +41,7 @@ class Follower(Protocol):
         """Learn that nothing more will come: `expired`, `unsubscribed`, `topic dropped`, `gone`."""
 
 
-class Following:
+class FeedFollower:
     """One follower of one subscription."""
 
     def __init__(self, feed: Feed, name: str, position: int, follower: Follower) -> None:
@@ -67,29 +67,29 @@ class Feed(TenantFeed):
     """What one tenant follows in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
-        self._following: defaultdict[str, list[Following]] = defaultdict(list)
+        self._following: defaultdict[str, list[FeedFollower]] = defaultdict(list)
         super().__init__(tenant_id)
 
     @property
     def is_idle(self) -> bool:
         return not self._following
 
-    def follow(self, name: str, position: int, follower: Follower) -> Following:
+    def follow(self, name: str, position: int, follower: Follower) -> FeedFollower:
         """Begin behind a position."""
-        following = Following(self, name, position, follower)
+        following = FeedFollower(self, name, position, follower)
         self._following[name].append(following)
         if self._wire is not None:
             self.resume(following)
         return following
 
-    def leave(self, following: Following) -> None:
+    def leave(self, following: FeedFollower) -> None:
         others = self._following.get(following.name, [])
         if following in others:
             others.remove(following)
         if not others and self._following.pop(following.name, None) is not None:
             self._tell("RB.SUB.PAUSE", following.name)
 
-    def resume(self, following: Following) -> None:
+    def resume(self, following: FeedFollower) -> None:
         """Have the node begin again, at the least position that a follower needs."""
         following.waits, following.lags = True, False
         wire = self._wire
@@ -100,9 +100,9 @@ class Feed(TenantFeed):
         asked = wire.call("RB.SUB.RESUME", following.name, position)
         asked.add_done_callback(lambda reply: self._resumed(following, reply))
 
-    def _resumed(self, following: Following, reply: asyncio.Future[Reply]) -> None:
+    def _resumed(self, following: FeedFollower, reply: asyncio.Future[Reply]) -> None:
         failed = None if reply.cancelled() else reply.exception()
-        if isinstance(failed, Refused):
+        if isinstance(failed, CommandRejected):
             self._end(following.name, GONE)
         elif failed is None and following in self._following.get(following.name, []):
             following.waits = False

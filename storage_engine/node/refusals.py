@@ -7,7 +7,7 @@ import logging
 from foundation import errors
 from foundation.errors import CATALOGUE, ApiError, FieldProblem
 from foundation.failures import STORAGE_RETRY_AFTER_S
-from storage_engine.node.wire import Refused
+from storage_engine.node.wire import CommandRejected
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _SAME = frozenset(
 _AT_FILTER = frozenset({"INVALID_JSON", "INVALID_BSON", "DOCUMENT_TOO_LARGE"})
 
 
-def as_api_error(refused: Refused) -> ApiError:
+def as_api_error(refused: CommandRejected) -> ApiError:
     """Return the public error."""
     code, text = refused.code, refused.text
     if code in _POINTERS:

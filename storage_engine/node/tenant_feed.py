@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from foundation.resp_pipeline import Argument
 from storage_engine.node.client import ANSWER_TIMEOUT_S, opened
-from storage_engine.node.wire import NodeAway, Refused, Reply, Wire
+from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 #: How often a silent connection is tried.
@@ -72,7 +72,7 @@ class TenantFeed(ABC):
                     self._connected(await self._connect())
                     pause_s = FIRST_PAUSE_S
                     await self._until_closed()
-                except (NodeAway, Refused):
+                except (NodeAway, CommandRejected):
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 self._wire = None
                 self._lost()

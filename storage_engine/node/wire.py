@@ -24,7 +24,7 @@ class NodeAway(Exception):
     """There is no connection, or no answer came over it."""
 
 
-class Refused(Exception):
+class CommandRejected(Exception):
     """The node refused a command: `code` is for programs, the text for people."""
 
     def __init__(self, line: str) -> None:
@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 class Wire(RespPipeline[Reply]):
-    """The connection. Commands that are refused raise `Refused`, those without reply `NodeAway`."""
+    """The connection. Rejected commands raise `CommandRejected`, lost ones `NodeAway`."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Wire(RespPipeline[Reply]):
         on_push: Callable[[list[Reply]], None] | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        reader = RespReader(Refused, max_reply_bytes=MAX_REPLY_BYTES)
+        reader = RespReader(CommandRejected, max_reply_bytes=MAX_REPLY_BYTES)
         super().__init__(asyncio.get_running_loop(), answer_timeout_s, reader)
         self._on_push = on_push
         self._on_close = on_close

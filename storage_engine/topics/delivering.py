@@ -13,7 +13,7 @@ from foundation.errors import FieldProblem, InvalidBody
 from foundation.scope import scoped
 from storage_engine.models import DeliveredSubscription
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.subscribe import Subscribed, Wanted
+from storage_engine.topics.subscribe import SubscribeRequest, SubscribeResult
 from tenants.models import Webhook
 
 
@@ -38,7 +38,7 @@ def _webhook_of(tenant_id: UUID, text: str) -> UUID:
 
 
 def noting(
-    topic: TopicFacts, wanted: Wanted, done: Subscribed, webhook_id: UUID
+    topic: TopicFacts, wanted: SubscribeRequest, done: SubscribeResult, webhook_id: UUID
 ) -> Callable[[], None]:
     """Return what notes the subscription down, for the transaction of its answer."""
 

@@ -15,7 +15,7 @@ from foundation.ttl_cache import TtlCache
 from storage_engine.models import Topic
 from storage_engine.node.client import client
 from storage_engine.node.refusals import as_api_error
-from storage_engine.node.wire import Refused, Reply
+from storage_engine.node.wire import CommandRejected, Reply
 from tenants.principals import Principal
 
 READ, WRITE = "topics:read", "topics:write"
@@ -45,7 +45,7 @@ class TopicFacts:
         node = client()
         try:
             return await node.try_call(self.tenant_id, verb, self.node_name, *arguments)
-        except Refused as refused:
+        except CommandRejected as refused:
             if refused.code != "NO_TOPIC":
                 raise as_api_error(refused) from None
         await node.call(self.tenant_id, *self._creation())

@@ -33,8 +33,8 @@ MAX_EXPIRES_S = 1e10
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A publication as its publisher wrote it."""
+class PublishRequest:
+    """A parsed publication."""
 
     name: str
     place: list[Argument]
@@ -56,8 +56,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """What came of it."""
+class PublishResult:
+    """The result of a publication."""
 
     name: str
     position: int
@@ -68,7 +68,7 @@ class Published:
     again: bool
 
 
-def read(body: Value, topic: TopicFacts, *, key: str | None) -> Wanted:
+def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
     """Return what a body says. `key`: the name of a publication that gives none itself."""
     now = times.now_ms()
     data = body.get("data")
@@ -79,7 +79,7 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> Wanted:
         raise DocumentTooLarge(
             f"A publication of this topic carries at most {topic.max_data_bytes} bytes."
         )
-    return Wanted(
+    return PublishRequest(
         name=text(body, "publication_id", MAX_NAME_CHARS) or key or uuid7().hex,
         place=places.read(body, topic.kind),
         data=packed,
@@ -89,10 +89,10 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> Wanted:
     )
 
 
-async def publish(topic: TopicFacts, wanted: Wanted) -> Published:
+async def publish(topic: TopicFacts, wanted: PublishRequest) -> PublishResult:
     """Publish, or find out that this was done before."""
     reply = await topic.call("RB.PUB", *wanted.arguments())
-    found = Published(
+    found = PublishResult(
         name=wanted.name,
         position=replies.number(reply, b"position"),
         matched=replies.number(reply, b"matched"),
@@ -106,7 +106,7 @@ async def publish(topic: TopicFacts, wanted: Wanted) -> Published:
     return found
 
 
-async def _check_same(topic: TopicFacts, wanted: Wanted, position: int) -> None:
+async def _check_same(topic: TopicFacts, wanted: PublishRequest, position: int) -> None:
     """Raise if another publication has the name. One that has expired cannot be compared."""
     words: list[Argument] = [*wanted.place, "AFTER", position - 1, "COUNT", 1]
     before = replies.publications(await topic.call("RB.DATA", *words))

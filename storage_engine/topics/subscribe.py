@@ -25,8 +25,8 @@ GRACE_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A subscription as its subscriber wrote it. Times are milliseconds since 1970."""
+class SubscribeRequest:
+    """A parsed subscription. Times are milliseconds since 1970."""
 
     place: list[Argument]
     from_ms: int
@@ -50,8 +50,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
-    """What came of it."""
+class SubscribeResult:
+    """The result of a subscription."""
 
     name: SubscriptionName
     #: Those of the past.
@@ -60,7 +60,7 @@ class Subscribed:
     subscriptions: list[Subscription] | None
 
 
-def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> Wanted:
+def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeRequest:
     """Return what a body says, or raise what is wrong with it."""
     now = times.now_ms()
     wanted = body.get("filter")
@@ -80,7 +80,7 @@ def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> Wanted:
     if unseen_only and subscriber is None:
         detail = "`unseen_only` is about what a subscriber has seen: say who it is."
         raise InvalidBody(errors=[FieldProblem("/subscriber", "required", detail)])
-    return Wanted(
+    return SubscribeRequest(
         place=places.read(body, topic.kind, id_member=id_member),
         from_ms=begins,
         until_ms=ends,
@@ -91,13 +91,15 @@ def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> Wanted:
     )
 
 
-async def subscribe(topic: TopicFacts, wanted: Wanted, *, grace_ms: int = 0) -> Subscribed:
+async def subscribe(
+    topic: TopicFacts, wanted: SubscribeRequest, *, grace_ms: int = 0
+) -> SubscribeResult:
     """Subscribe, and return what there is already."""
     reply = await topic.call("RB.SUB", *wanted.arguments(grace_ms))
     name = replies.member(reply, b"subscription")
     if not isinstance(name, bytes):
         raise replies.UnexpectedReply("a subscription has a name")
-    return Subscribed(
+    return SubscribeResult(
         SubscriptionName(name.decode(), replies.number(reply, b"position")),
         replies.publications(replies.member(reply, b"publications")),
         replies.subscriptions(replies.member(reply, b"subscriptions"))

@@ -14,7 +14,7 @@ from foundation.json_types import JsonObject
 from tenants import links
 from tenants.actions import addresses, sessions
 from tenants.credentials import passwords
-from tenants.mail import Letter, LinkTo, post
+from tenants.mail import LinkTo, MailTemplate, post
 from tenants.models import EmailProof, User, UserSession
 from tenants.purposes import Purpose
 
@@ -104,7 +104,7 @@ def do_verify(token: str) -> User:
     links.use_up(proof)
     if user.email != old_email:
         _drop_links(user, using="auth")
-        post(Letter.EMAIL_CHANGED, old_email, using="auth", new_email=user.email)
+        post(MailTemplate.EMAIL_CHANGED, old_email, using="auth", new_email=user.email)
     return user
 
 
@@ -140,7 +140,7 @@ def _drop_links(user: User, *, using: str) -> None:
 
 def _tell_of_new_password(user: User, *, using: str) -> None:
     post(
-        Letter.PASSWORD_CHANGED,
+        MailTemplate.PASSWORD_CHANGED,
         user.email,
         using=using,
         at=timezone.now().strftime("%d %B %Y at %H:%M"),
@@ -168,7 +168,7 @@ def do_ask_for_email(user: User, email: str) -> None:
         return
     proof = links.issue(user.id, Purpose.CHANGE, email=email, using="default")
     post(
-        Letter.CHANGE_EMAIL,
+        MailTemplate.CHANGE_EMAIL,
         email,
         link=LinkTo(Purpose.CHANGE, proof.id),
         old_email=user.email,

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from foundation.tasks import run_after_commit
 from tenants import links
-from tenants.mail import Letter, LinkTo, post
+from tenants.mail import LinkTo, MailTemplate, post
 from tenants.models import User
 from tenants.purposes import Purpose
 
@@ -34,12 +34,12 @@ class Wish(StrEnum):
 class Reply:
     """The letter that goes to the address, and the link that it needs."""
 
-    letter: Letter
+    letter: MailTemplate
     purpose: Purpose | None = None
 
 
-_VERIFY = Reply(Letter.VERIFY_EMAIL, Purpose.VERIFY)
-_RESET = Reply(Letter.RESET_PASSWORD, Purpose.RESET)
+_VERIFY = Reply(MailTemplate.VERIFY_EMAIL, Purpose.VERIFY)
+_RESET = Reply(MailTemplate.RESET_PASSWORD, Purpose.RESET)
 
 
 def decide(wish: Wish, user: User | None) -> Reply | None:
@@ -50,7 +50,7 @@ def decide(wish: Wish, user: User | None) -> Reply | None:
         return _RESET
     if user.email_verified_at is None:
         return _VERIFY
-    return Reply(Letter.ALREADY_REGISTERED) if wish is Wish.SIGN_UP else None
+    return Reply(MailTemplate.ALREADY_REGISTERED) if wish is Wish.SIGN_UP else None
 
 
 def note(wish: Wish, email: str) -> None:

@@ -14,7 +14,7 @@ from tenants import audit, links
 from tenants.actions.accounts import insert
 from tenants.actions.members import check_may_give
 from tenants.credentials import keys
-from tenants.mail import Letter, LinkTo, post
+from tenants.mail import LinkTo, MailTemplate, post
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.principals import Kind, Principal
 from tenants.purposes import Purpose
@@ -111,7 +111,7 @@ def do_send_again(principal: Principal, tenant: Tenant, invitation: Invitation) 
 
 def _mail(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
     post(
-        Letter.INVITATION,
+        MailTemplate.INVITATION,
         invitation.email,
         link=LinkTo(Purpose.INVITATION, invitation.id),
         tenant_id=tenant.id,

@@ -1,9 +1,9 @@
 """Whether credentials that were accepted once still hold, for connections that stay open.
 
-A connection cannot keep the secret that it was opened with: it keeps a `Standing`, which names the
-credential without being one. `stand` looks it up again and says who the caller is now, so a
-revoked key, a lost membership, other scopes and a deleted tenant are noticed. An end user's token
-was verified when it came; its end is in its claims.
+A connection cannot keep the secret that it was opened with: it keeps a `CredentialReference`, which
+names the credential without being one. `stand` looks it up again and returns the caller's current
+principal, so a revoked key, a lost membership, changed scopes and a deleted tenant take effect. An
+end user's token was verified when the connection was opened; its expiry is in its claims.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Names a credential and from where it is used."""
+class CredentialReference:
+    """Names a credential and the address that uses it, without containing the secret."""
 
     kind: Kind
     #: The public id of a key or personal token; the keyed hash of a session's cookie, as hex.
@@ -38,11 +38,11 @@ class Standing:
     impersonates: bool = False
 
 
-def standing_of(principal: Principal, head: RequestHead) -> Standing:
+def standing_of(principal: Principal, head: RequestHead) -> CredentialReference:
     """Return the standing of a caller who has just been authenticated by this request."""
     impersonates = act_as.is_asked(head)
     kind = _credential_of(head) if impersonates else principal.kind
-    return Standing(
+    return CredentialReference(
         kind,
         _reference(kind, head),
         principal.tenant_slug,
@@ -75,7 +75,7 @@ def _token(authorization: str) -> str:
 
 
 def stand(
-    standing: Standing, claims: Mapping[str, JsonValue] = _NO_CLAIMS
+    standing: CredentialReference, claims: Mapping[str, JsonValue] = _NO_CLAIMS
 ) -> tuple[Principal, TenantFacts]:
     """Return who the caller is now and its tenant, or raise why it is nobody any more."""
     token = client_address.set(standing.address)
@@ -90,7 +90,9 @@ def stand(
         client_address.reset(token)
 
 
-def _stand(standing: Standing, claims: Mapping[str, JsonValue]) -> tuple[Principal, TenantFacts]:
+def _stand(
+    standing: CredentialReference, claims: Mapping[str, JsonValue]
+) -> tuple[Principal, TenantFacts]:
     match standing.kind:
         case Kind.PERSONAL_TOKEN:
             member = authenticate.token_principal(facts.token_facts(standing.reference))
@@ -113,7 +115,7 @@ def refuse_expired(claims: Mapping[str, JsonValue]) -> None:
         raise CredentialsExpired("The token has expired.")
 
 
-def read_together(standings: Iterable[Standing]) -> None:
+def read_together(standings: Iterable[CredentialReference]) -> None:
     """Read the keys among them by one query; `stand` then finds them in the cache."""
     facts.read_keys(
         {

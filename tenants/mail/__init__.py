@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenants.mail.letters import Letter, LinkTo
+from tenants.mail.letters import LinkTo, MailTemplate
 from tenants.mail.post import post
 
-__all__ = ["Letter", "LinkTo", "post"]
+__all__ = ["LinkTo", "MailTemplate", "post"]

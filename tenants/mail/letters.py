@@ -24,8 +24,8 @@ from tenants.purposes import Purpose
 _FOLDER = "tenants/mail"
 
 
-class Letter(StrEnum):
-    """The letters there are; each value names a template."""
+class MailTemplate(StrEnum):
+    """The templates of mail."""
 
     VERIFY_EMAIL = "verify_email"
     ALREADY_REGISTERED = "already_registered"
@@ -50,8 +50,8 @@ class LinkTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A letter, ready to be sent."""
+class RenderedMail:
+    """A rendered message, ready to be sent."""
 
     to: str
     subject: str
@@ -76,7 +76,9 @@ class Written:
         return message
 
 
-def write(letter: Letter, to: str, facts: Mapping[str, str], link: LinkTo | None) -> Written:
+def write(
+    letter: MailTemplate, to: str, facts: Mapping[str, str], link: LinkTo | None
+) -> RenderedMail:
     """Fill in a letter's template."""
     url = link.url if link else ""
     context = {**facts, "link": url, "site": environment().rillbase_public_url, "to": to}
@@ -85,4 +87,4 @@ def write(letter: Letter, to: str, facts: Mapping[str, str], link: LinkTo | None
     html = render_to_string(
         f"{_FOLDER}/letter.html", {"subject": subject, "paragraphs": paragraphs, "link": url}
     )
-    return Written(to, " ".join(subject.split()), text.strip() + "\n", html, url)
+    return RenderedMail(to, " ".join(subject.split()), text.strip() + "\n", html, url)

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
-from tenants.mail.letters import Letter, LinkTo
+from tenants.mail.letters import LinkTo, MailTemplate
 
 SEND = "tenants.mail.send"
 
 
 def post(
-    letter: Letter,
+    letter: MailTemplate,
     to: str,
     *,
     link: LinkTo | None = None,

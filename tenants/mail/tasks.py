@@ -7,7 +7,7 @@ from uuid import UUID
 
 from foundation.tasks import task
 from tenants.actions import addresses
-from tenants.mail.letters import Letter, LinkTo, write
+from tenants.mail.letters import LinkTo, MailTemplate, write
 from tenants.mail.post import SEND
 from tenants.mail.transports import MailRefused, transport
 from tenants.purposes import Purpose
@@ -20,7 +20,7 @@ def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | Non
     """Write a letter and hand it to the mail transport."""
     target = LinkTo(Purpose(link["purpose"]), UUID(link["about"])) if link else None
     try:
-        transport().send(write(Letter(letter), to, facts, target))
+        transport().send(write(MailTemplate(letter), to, facts, target))
     except MailRefused as refused:
         # Nobody can do anything about a mailbox that does not exist; other failures come again.
         logger.warning("a mail was refused: %s", refused, extra={"letter": letter, "mail_to": to})

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from foundation.environment import environment
 from foundation.ids import uuid7
-from tenants.mail.letters import Written
+from tenants.mail.letters import RenderedMail
 
 TIMEOUT_S = 10.0
 _DEFAULT_PORTS = {"smtp": 25, "smtps": 465}
@@ -32,14 +32,14 @@ class MailRefused(Exception):
 class Transport(Protocol):
     """Takes mails."""
 
-    def send(self, written: Written) -> None:
+    def send(self, written: RenderedMail) -> None:
         """Hand one mail over; raise `MailRefused` or, when it may work later, another error."""
 
 
 class LogTransport:
     """Writes subject and link to the log."""
 
-    def send(self, written: Written) -> None:
+    def send(self, written: RenderedMail) -> None:
         fields = {"mail_to": written.to, "link": written.link}
         logger.info("mail: %s", written.subject, extra={k: v for k, v in fields.items() if v})
 
@@ -50,7 +50,7 @@ class DirectoryTransport:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def send(self, written: Written) -> None:
+    def send(self, written: RenderedMail) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         name = str(uuid7())
         draft = self._directory / f".{name}"
@@ -80,7 +80,7 @@ class SmtpTransport:
         self._tls = tls
         self._timeout_s = timeout_s
 
-    def send(self, written: Written) -> None:
+    def send(self, written: RenderedMail) -> None:
         with self._connect() as server:
             if self._starttls:
                 server.starttls(context=ssl.create_default_context())

@@ -25,7 +25,7 @@ from tenants.models import Webhook, WebhookDelivery
 from tenants.webhooks.attempt import Attempt, message_id, send
 from tenants.webhooks.events import wake
 from tenants.webhooks.locks import try_lock
-from tenants.webhooks.schedule import Next, Verdict, hold_s, is_hopeless, judge
+from tenants.webhooks.schedule import RetryDecision, Verdict, hold_s, is_hopeless, judge
 from tenants.webhooks.state import (
     FAILING_REASON,
     GONE_REASON,
@@ -39,8 +39,8 @@ TURN_S = 10.0
 CLOCK_SKEW = datetime.timedelta(seconds=1)
 
 
-class Step(Enum):
-    """What one step of the work came to."""
+class DeliveryOutcome(Enum):
+    """The result of one delivery attempt."""
 
     IDLE = auto()
     BUSY = auto()
@@ -54,11 +54,11 @@ def work_off(tenant_id: UUID, webhook_id: UUID, turn_s: float = TURN_S) -> None:
     while time.monotonic() < end:
         with scoped(tenant_id=tenant_id):
             step = _deliver_next(webhook_id)
-        if step in (Step.BUSY, Step.FAILED):
+        if step in (DeliveryOutcome.BUSY, DeliveryOutcome.FAILED):
             return  # whoever holds the lock looks again; after a failure a wake-up is arranged
         # A wake-up that came while the lock was held has gone away again; its delivery was
         # committed before, so looking once more after letting go finds it.
-        if step is Step.IDLE and not _anything_due(tenant_id, webhook_id):
+        if step is DeliveryOutcome.IDLE and not _anything_due(tenant_id, webhook_id):
             return
     with scoped(tenant_id=tenant_id):
         wake(webhook_id)
@@ -85,22 +85,22 @@ def _first_due(webhook: Webhook, now: datetime.datetime) -> WebhookDelivery | No
     )
 
 
-def _deliver_next(webhook_id: UUID) -> Step:
+def _deliver_next(webhook_id: UUID) -> DeliveryOutcome:
     if not try_lock(webhook_id):
-        return Step.BUSY
+        return DeliveryOutcome.BUSY
     webhook = Webhook.objects.select_related("tenant").filter(pk=webhook_id).first()
     if webhook is None:
-        return Step.IDLE
+        return DeliveryOutcome.IDLE
     if webhook.state == Webhook.State.DISABLED:
         abandon_deliveries(webhook)
     delivery = _first_due(webhook, timezone.now())
     if delivery is None:
-        return Step.IDLE
+        return DeliveryOutcome.IDLE
     attempt = send(webhook, message_id(delivery.event_id), delivery.payload)
     return _record(webhook, delivery, attempt)
 
 
-def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> Step:
+def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> DeliveryOutcome:
     """Write down what an attempt brought, and arrange for what follows."""
     now = timezone.now()
     after = judge(attempt, delivery.attempts + 1)
@@ -113,10 +113,10 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> St
         **_outcome(after, now),
     )
     if not recorded:
-        return Step.IDLE  # the webhook was deleted while the receiver was being called
+        return DeliveryOutcome.IDLE  # the webhook was deleted while the receiver was being called
     if after.verdict is Verdict.DELIVERED:
         _note_success(webhook)
-        return Step.DELIVERED
+        return DeliveryOutcome.DELIVERED
     error_log.note(
         webhook.tenant_id,
         error_log.Area.WEBHOOK,
@@ -129,10 +129,10 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> St
         disable(webhook, GONE_REASON)
     else:
         _note_failure(webhook, after, now)
-    return Step.FAILED
+    return DeliveryOutcome.FAILED
 
 
-def _outcome(after: Next, now: datetime.datetime) -> dict[str, object]:
+def _outcome(after: RetryDecision, now: datetime.datetime) -> dict[str, object]:
     if after.verdict is Verdict.RETRY:
         return {"next_attempt_at": now + datetime.timedelta(seconds=after.pause_s)}
     delivered = after.verdict is Verdict.DELIVERED
@@ -151,7 +151,7 @@ def _note_success(webhook: Webhook) -> None:
         )
 
 
-def _note_failure(webhook: Webhook, after: Next, now: datetime.datetime) -> None:
+def _note_failure(webhook: Webhook, after: RetryDecision, now: datetime.datetime) -> None:
     """Hold all deliveries for a while, or disable the webhook when it has failed for too long."""
     since = webhook.failing_since or now
     if is_hopeless(now - since):

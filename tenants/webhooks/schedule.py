@@ -33,22 +33,22 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
-    """The verdict, and the pause before the next attempt where there is one."""
+class RetryDecision:
+    """The verdict, and the pause before the next attempt if there is one."""
 
     verdict: Verdict
     pause_s: float = 0.0
 
 
-def judge(attempt: Attempt, attempts: int, dice: Dice = random.random) -> Next:
+def judge(attempt: Attempt, attempts: int, dice: Dice = random.random) -> RetryDecision:
     """Decide after attempt number `attempts` (1, 2, …)."""
     if attempt.successful:
-        return Next(Verdict.DELIVERED)
+        return RetryDecision(Verdict.DELIVERED)
     if attempt.status == GONE:
-        return Next(Verdict.GONE)
+        return RetryDecision(Verdict.GONE)
     if attempt.refused or attempts > len(PAUSES_S):
-        return Next(Verdict.FAILED)
-    return Next(Verdict.RETRY, PAUSES_S[attempts - 1] * (1 + JITTER * dice()))
+        return RetryDecision(Verdict.FAILED)
+    return RetryDecision(Verdict.RETRY, PAUSES_S[attempts - 1] * (1 + JITTER * dice()))
 
 
 def hold_s(failing_for: datetime.timedelta) -> float:

@@ -6,7 +6,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from tenants import audit, error_log
-from tenants.mail import Letter, post
+from tenants.mail import MailTemplate, post
 from tenants.models import Membership, Webhook, WebhookDelivery
 from tenants.roles import Role
 
@@ -78,7 +78,7 @@ def _tell_admins(webhook: Webhook, reason: str) -> None:
     admins = Membership.objects.filter(role__in=(Role.ADMIN, Role.OWNER)).select_related("user")
     for membership in admins:
         post(
-            Letter.WEBHOOK_DISABLED,
+            MailTemplate.WEBHOOK_DISABLED,
             membership.user.email,
             tenant_id=webhook.tenant_id,
             tenant=webhook.tenant.name,

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from aggregates.following.shape import Shape
-from aggregates.following.streams import Missed, Track, order
+from aggregates.following.streams import StreamGap, Track, order
 from documents.outbox.entries import Image, Kind, Snapshot, Tick
 from rillbase_native import Value
 
@@ -44,7 +44,7 @@ def test_a_stream_with_a_hole_is_noticed(contents: list[Image | Tick]) -> None:
     track, last = Track("0-0"), contents.pop()
     for number, content in enumerate(contents):
         track.hear(f"{number}-0", content)
-    with pytest.raises(Missed):
+    with pytest.raises(StreamGap):
         track.hear("9-0", last)
 
 

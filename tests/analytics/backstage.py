@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, open_catalogue
-from analytics.pipeline.decisions import Limits, Step, Wanted, decide
-from analytics.pipeline.ledger import Standing
+from analytics.pipeline.decisions import Limits, PipelineStep, PlannedStep, decide
+from analytics.pipeline.ledger import PipelineDataset
 from analytics.pipeline.settle import EAGER, settle
 from analytics.pipeline.steps import run_step
 from analytics.pipeline.tasks import run_task
@@ -49,7 +49,7 @@ class Failing(Inline):
         return found
 
 
-def standing_of(shop: Made) -> Standing:
+def standing_of(shop: Made) -> PipelineDataset:
     found = ledger.standing(shop.id)
     assert found is not None
     return found
@@ -59,13 +59,15 @@ def authority_of(shop: Made) -> Authority:
     return Authority(open_catalogue(), shop.id)
 
 
-def due(shop: Made, step: Step, limits: Limits = EAGER) -> Wanted | None:
+def due(shop: Made, step: PipelineStep, limits: Limits = EAGER) -> PlannedStep | None:
     """Return the step of a kind that is to be done next, if one is."""
     found = decide(standing_of(shop).now, limits, [])
     return next((wanted for wanted in found if wanted.step is step), None)
 
 
-def do(shop: Made, step: Step, workers: Workers | None = None, limits: Limits = EAGER) -> bool:
+def do(
+    shop: Made, step: PipelineStep, workers: Workers | None = None, limits: Limits = EAGER
+) -> bool:
     """Do a step of a kind, if one is due."""
     wanted = due(shop, step, limits)
     if wanted is None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from analytics.pipeline.catalogue import open_catalogue
-from analytics.pipeline.decisions import Step
+from analytics.pipeline.decisions import PipelineStep
 from analytics.places import namespace_of
 from tests.analytics import backstage
 from tests.analytics.made import ARROW, NDJSON, as_arrow, as_lines, make_dataset
@@ -37,7 +37,7 @@ KEYS: list[Json] = [
     {"host": "é\n\t", "path": "\x01", "disk": -1},
     {"host": "b", "path": "/", "disk": 9},
 ]
-STAGES = [None, Step.REMAP, Step.SORT, Step.AUTHORITY]
+STAGES = [None, PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY]
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def files(server: str) -> Made:
     return make_dataset(server, **FILES)
 
 
-def move(files: Made, stage: Step | None) -> None:
-    for step in (Step.REMAP, Step.SORT, Step.AUTHORITY):
-        if stage is not None and list(Step).index(step) <= list(Step).index(stage):
+def move(files: Made, stage: PipelineStep | None) -> None:
+    for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY):
+        if stage is not None and list(PipelineStep).index(step) <= list(PipelineStep).index(stage):
             assert backstage.do(files, step)
 
 
@@ -57,7 +57,7 @@ def in_order(key: Json) -> list[Any]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_key_of_several_parts_is_one_number_in_every_stage(
-    files: Made, stage: Step | None
+    files: Made, stage: PipelineStep | None
 ) -> None:
     files.insert("sizes", *({"file": key, "bytes": n} for n, key in enumerate(KEYS)))
     files.upload(

@@ -18,9 +18,9 @@ from analytics.pipeline import ledger, waiting
 from analytics.pipeline.catalogue import open_catalogue
 from analytics.pipeline.collector import collect, sweep
 from analytics.pipeline.coordinator import STEPS_AT_ONCE, Coordinator
-from analytics.pipeline.decisions import Step
+from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.housekeeping import Housekeeping
-from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from analytics.places import namespace_of
 from tests.analytics import backstage
@@ -126,10 +126,10 @@ class Replaced(backstage.Inline):
 def test_whoever_was_replaced_takes_no_committed_snapshot_back(shop: Made) -> None:
     for number in range(2):
         shop.insert("orders", {"id": number, "customer": "ab"[number]})
-        backstage.do(shop, Step.SORT)
-        standing, wanted = backstage.standing_of(shop), backstage.due(shop, Step.AUTHORITY)
+        backstage.do(shop, PipelineStep.SORT)
+        standing, wanted = backstage.standing_of(shop), backstage.due(shop, PipelineStep.AUTHORITY)
         assert wanted is not None
-        with pytest.raises(Overtaken):
+        with pytest.raises(StepSuperseded):
             run_step(Replaced(shop), backstage.authority_of(shop), standing, wanted)
         committed = backstage.standing_of(shop).authority
         assert committed is not None
@@ -229,7 +229,7 @@ class Slow(backstage.Inline):
         self.may_end = threading.Event()
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        if pool == Step.AUTHORITY:
+        if pool == PipelineStep.AUTHORITY:
             self.may_end.wait()
         return super().run(pool, tasks)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 
-from analytics.pipeline.decisions import Limits, Step
+from analytics.pipeline.decisions import Limits, PipelineStep
 from analytics.pipeline.settle import EAGER
 from foundation.errors import StorageFull
 from tests.analytics import backstage
@@ -33,21 +33,25 @@ def paths(made: Made) -> set[Path]:
     return {path for path in files_of(made.id).rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("step", [Step.REMAP, Step.SORT, Step.MERGE, Step.AUTHORITY])
-def test_a_stage_on_a_full_disk_leaves_nothing_and_is_done_again(server: str, step: Step) -> None:
+@pytest.mark.parametrize(
+    "step", [PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.MERGE, PipelineStep.AUTHORITY]
+)
+def test_a_stage_on_a_full_disk_leaves_nothing_and_is_done_again(
+    server: str, step: PipelineStep
+) -> None:
     web = make_dataset(server, **WEB)
     rng = random.Random(1)
-    uploads = 8 if step is Step.MERGE else 1
+    uploads = 8 if step is PipelineStep.MERGE else 1
     for number in range(uploads):
         pages = [f"/{rng.getrandbits(64):x}" for _ in range(ROWS // uploads)]
         rows = pa.table({"page": pages, "at": [number] * len(pages)})
         assert web.send("uploads", as_arrow(rows), ARROW, table="visits").status_code == 201
-        for before in (Step.REMAP, Step.SORT):
-            if list(Step).index(before) < list(Step).index(step):
+        for before in (PipelineStep.REMAP, PipelineStep.SORT):
+            if list(PipelineStep).index(before) < list(PipelineStep).index(step):
                 assert backstage.do(web, before)
     count = {"group_by": [], "aggregates": {"n": {"op": "count"}}}
     known = paths(web)
-    limits = PATIENT if step is Step.MERGE else EAGER
+    limits = PATIENT if step is PipelineStep.MERGE else EAGER
     assert backstage.due(web, step, limits) is not None
     with full_disk(100_000), pytest.raises(StorageFull):
         backstage.do(web, step, limits=limits)
@@ -84,7 +88,7 @@ def test_a_file_that_is_gone_stops_its_dataset_and_no_other(shop: Made) -> None:
     other = make_dataset(shop.caller.base, made=shop.made, name="other")
     other.insert("orders", {"id": 2})
     with pytest.raises(FileNotFoundError):
-        backstage.do(shop, Step.SORT)
+        backstage.do(shop, PipelineStep.SORT)
     backstage.drain(other)
     assert len(other.rows("orders", freshness="any")) == 1
     path.write_bytes(kept)
@@ -97,7 +101,7 @@ def test_whoever_passes_on_the_last_state_never_goes_back(server: str) -> None:
     state = 0
     for number in range(12):
         web.upload({"links": {"from": f"/{number % 3}", "to": "/x", "weight": number}})
-        for step in (Step.REMAP, Step.SORT):
+        for step in (PipelineStep.REMAP, PipelineStep.SORT):
             if number % 2:
                 backstage.do(web, step)
         if number == 7:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from analytics.pipeline.catalogue import open_catalogue, state_tag
 from analytics.pipeline.collector import collect
-from analytics.pipeline.decisions import Step
+from analytics.pipeline.decisions import PipelineStep
 from analytics.places import namespace_of
 from tests.analytics import backstage
 
@@ -80,10 +80,10 @@ def test_a_snapshot_that_was_never_committed_is_rolled_back(shop: Made) -> None:
     from analytics.schema import tables_of
 
     shop.insert("orders", {"id": 1})
-    backstage.do(shop, Step.SORT)
+    backstage.do(shop, PipelineStep.SORT)
     # Whoever began this died behind the snapshot and before the row: first there was no table yet.
     for last in range(2):
-        standing, wanted = backstage.standing_of(shop), backstage.due(shop, Step.AUTHORITY)
+        standing, wanted = backstage.standing_of(shop), backstage.due(shop, PipelineStep.AUTHORITY)
         assert wanted is not None
         from analytics.pipeline import ledger
 
@@ -93,7 +93,7 @@ def test_a_snapshot_that_was_never_committed_is_rolled_back(shop: Made) -> None:
         entered = _enter_table(backstage.Inline(), standing, wanted, table, files, held)
         before = standing.authority.snapshots if standing.authority else {}
         left = backstage.authority_of(shop).change([one[0] for one in entered], before)
-        assert backstage.do(shop, Step.AUTHORITY)
+        assert backstage.do(shop, PipelineStep.AUTHORITY)
         found = table_of(shop, "orders")
         assert found.current_snapshot() is not None
         assert left["orders"] not in {ref.snapshot_id for ref in found.refs().values()}
@@ -101,7 +101,7 @@ def test_a_snapshot_that_was_never_committed_is_rolled_back(shop: Made) -> None:
         assert by_pyiceberg(found, "main") == expected
         assert len(expected) == last + 1
         shop.insert("orders", {"id": last + 2})
-        backstage.do(shop, Step.SORT)
+        backstage.do(shop, PipelineStep.SORT)
 
 
 def test_a_committed_state_gets_the_tag_that_it_lacks(shop: Made) -> None:

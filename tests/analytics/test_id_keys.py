@@ -11,8 +11,8 @@ import pytest
 
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import open_catalogue
-from analytics.pipeline.decisions import Step
-from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.decisions import PipelineStep
+from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from analytics.places import namespace_of
 from tests.analytics import backstage
@@ -124,7 +124,12 @@ def check(web: Made, states: list[Model], rng: random.Random, **asked: object) -
 def test_every_key_has_one_id_for_ever_whatever_is_killed(web: Made, seed: int) -> None:
     rng = random.Random(seed)
     states, workers = [Model()], backstage.Failing(rng, 0.2)
-    chances = ((Step.REMAP, 0.6), (Step.SORT, 0.6), (Step.MERGE, 0.5), (Step.AUTHORITY, 0.2))
+    chances = (
+        (PipelineStep.REMAP, 0.6),
+        (PipelineStep.SORT, 0.6),
+        (PipelineStep.MERGE, 0.5),
+        (PipelineStep.AUTHORITY, 0.2),
+    )
     for _ in range(20):
         model = states[-1].copy()
         lines = [random_line(rng) for _ in range(rng.randrange(1, 8))]
@@ -145,8 +150,12 @@ def test_every_key_has_one_id_for_ever_whatever_is_killed(web: Made, seed: int) 
         check(web, states, rng, state=state)
 
 
-@pytest.mark.parametrize("stage", [None, Step.REMAP, Step.SORT, Step.AUTHORITY])
-def test_queries_name_keys_and_are_answered_with_keys(web: Made, stage: Step | None) -> None:
+@pytest.mark.parametrize(
+    "stage", [None, PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY]
+)
+def test_queries_name_keys_and_are_answered_with_keys(
+    web: Made, stage: PipelineStep | None
+) -> None:
     lines = [
         ("visits", "insert", {"page": "/b", "at": 1, "visitor": 9}),
         ("visits", "insert", {"page": "/a", "at": 2, "visitor": 9}),
@@ -155,8 +164,8 @@ def test_queries_name_keys_and_are_answered_with_keys(web: Made, stage: Step | N
     ]
     send(web, lines[:2])
     send(web, lines[2:])
-    for step in (Step.REMAP, Step.SORT, Step.AUTHORITY):
-        if stage is not None and list(Step).index(step) <= list(Step).index(stage):
+    for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY):
+        if stage is not None and list(PipelineStep).index(step) <= list(PipelineStep).index(stage):
             assert backstage.do(web, step)
 
     def places(**asked: object) -> list[int]:
@@ -188,7 +197,7 @@ def test_ids_are_dense_over_many_uploads_in_columns(web: Made) -> None:
         rows = pa.table({"page": pages, "at": list(range(first, first + 2500))})
         assert web.send("uploads", as_arrow(rows), ARROW, table="visits").status_code == 201
         if first:
-            backstage.do(web, Step.REMAP)
+            backstage.do(web, PipelineStep.REMAP)
     backstage.drain(web)
     ids = web.rows("page", order=[["id", 1]], limit=5000, freshness="any")
     assert ids == [{"key": f"/{n}", "id": n} for n in range(4000)]
@@ -199,15 +208,15 @@ def test_ids_are_dense_over_many_uploads_in_columns(web: Made) -> None:
 
 def test_ids_that_two_assign_count_once(web: Made) -> None:
     send(web, [("links", "insert", {"from": "/a", "to": "/b"})])
-    standing, wanted = backstage.standing_of(web), backstage.due(web, Step.REMAP)
+    standing, wanted = backstage.standing_of(web), backstage.due(web, PipelineStep.REMAP)
     assert wanted is not None
-    assert backstage.do(web, Step.REMAP)
-    with pytest.raises(Overtaken):
+    assert backstage.do(web, PipelineStep.REMAP)
+    with pytest.raises(StepSuperseded):
         run_step(backstage.Inline(), backstage.authority_of(web), standing, wanted)
-    standing, wanted = backstage.standing_of(web), backstage.due(web, Step.SORT)
+    standing, wanted = backstage.standing_of(web), backstage.due(web, PipelineStep.SORT)
     ledger.take_over()
     assert wanted is not None
-    with pytest.raises(Overtaken):
+    with pytest.raises(StepSuperseded):
         run_step(backstage.Inline(), backstage.authority_of(web), standing, wanted)
     backstage.drain(web)
     assert len(web.rows("page", freshness="any")) == 2
@@ -215,7 +224,7 @@ def test_ids_that_two_assign_count_once(web: Made) -> None:
 
 def test_the_pipeline_shows_uploads_whose_keys_have_ids(web: Made) -> None:
     send(web, [("links", "insert", {"from": "/a", "to": "/b"})])
-    backstage.do(web, Step.REMAP)
+    backstage.do(web, PipelineStep.REMAP)
     send(web, [("links", "insert", {"from": "/a", "to": "/c"})])
     told = web.caller.get(f"{web.path}/pipeline").json()
     assert [upload["stage"] for upload in told["uploads"]] == ["unsorted", "remapped"]

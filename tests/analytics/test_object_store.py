@@ -15,7 +15,7 @@ from analytics.definitions.removal import remove_files
 from analytics.pipeline.catalogue import _catalogue, open_catalogue
 from analytics.pipeline.collector import collect
 from analytics.pipeline.coordinator import Coordinator
-from analytics.pipeline.decisions import Step
+from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.workers import ThreadWorkers
 from analytics.places import folder_of, namespace_of, root
 from analytics.rows.objects import objects
@@ -74,7 +74,7 @@ def running() -> Iterator[None]:
 
 def test_every_stage_reads_and_writes_objects(web: Made, store: Store) -> None:
     rng, states = random.Random(1), [Model()]
-    for step in (Step.REMAP, Step.SORT, Step.AUTHORITY, None):
+    for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY, None):
         model = states[-1].copy()
         lines = [random_line(rng) for _ in range(6)]
         model.do(lines)
@@ -131,7 +131,7 @@ def test_a_store_that_does_not_answer_loses_nothing(web: Made, store: Store) -> 
     problem(web.send("uploads", rows, ARROW, table="links"), 503, "unavailable")
     problem(web.caller.post(f"{web.path}/query", {"table": "links"}), 503, "unavailable")
     with pytest.raises(Unavailable):
-        backstage.do(web, Step.REMAP)
+        backstage.do(web, PipelineStep.REMAP)
     store.is_away = False
     backstage.drain(web)
     assert web.query("links", freshness="any")["state"] == 1

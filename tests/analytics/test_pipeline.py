@@ -11,8 +11,8 @@ import pytest
 
 from analytics.pipeline import blocks, changes, ledger
 from analytics.pipeline.collector import collect, sweep, with_leftovers
-from analytics.pipeline.decisions import Limits, Step
-from analytics.pipeline.ledger import Overtaken
+from analytics.pipeline.decisions import Limits, PipelineStep
+from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from foundation.scope import scoped
 from tests.analytics import backstage
@@ -40,10 +40,10 @@ def test_an_upload_moves_from_stage_to_stage(shop: Made) -> None:
         return found
 
     assert (stage(), stages(shop)) == ("unsorted", {"unsorted": 1})
-    assert backstage.do(shop, Step.SORT)
+    assert backstage.do(shop, PipelineStep.SORT)
     assert (stage(), stages(shop)) == ("sorted", {"sorted": 1})
     assert shop.query("orders", freshness="any")["rows"] == []
-    assert backstage.do(shop, Step.AUTHORITY)
+    assert backstage.do(shop, PipelineStep.AUTHORITY)
     assert (stage(), stages(shop)) == ("authority", {"authority": 1})
     assert [row["id"] for row in shop.rows("orders", freshness="any")] == [1, 2]
     assert stages(shop, filter={"id": 7}) == {}, "no file can hold this key"
@@ -52,11 +52,11 @@ def test_an_upload_moves_from_stage_to_stage(shop: Made) -> None:
 def test_eight_runs_of_a_level_become_one_of_the_next(shop: Made) -> None:
     for number in range(8):
         shop.insert("orders", {"id": number % 3, "count": number})
-        assert backstage.due(shop, Step.MERGE) is None
-        assert backstage.do(shop, Step.SORT)
+        assert backstage.due(shop, PipelineStep.MERGE) is None
+        assert backstage.do(shop, PipelineStep.SORT)
     never = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
     assert stages(shop) == {"sorted": 8}
-    assert backstage.do(shop, Step.MERGE, limits=never)
+    assert backstage.do(shop, PipelineStep.MERGE, limits=never)
     assert stages(shop) == {"merged": 1}
     assert [row["count"] for row in shop.rows("orders", columns=["count"])] == [6, 7, 5]
     assert shop.query("orders", state=5, columns=["count"])["rows"] == [
@@ -112,7 +112,11 @@ def test_every_freshness_is_answered_from_whatever_stages_there_are(shop: Made, 
         model = states[-1].copy()
         shop.upload(*random_upload(rng, model))
         states.append(model)
-        for step, likely in ((Step.SORT, 0.6), (Step.MERGE, 0.5), (Step.AUTHORITY, 0.15)):
+        for step, likely in (
+            (PipelineStep.SORT, 0.6),
+            (PipelineStep.MERGE, 0.5),
+            (PipelineStep.AUTHORITY, 0.15),
+        ):
             if rng.random() < likely:
                 with contextlib.suppress(OSError):
                     backstage.do(shop, step, workers)
@@ -153,23 +157,23 @@ def test_columns_that_are_added_later_go_through_all_stages(shop: Made) -> None:
 def test_what_a_replaced_worker_made_counts_for_nothing(shop: Made) -> None:
     shop.insert("orders", {"id": 1})
     standing = backstage.standing_of(shop)
-    wanted = backstage.due(shop, Step.SORT)
+    wanted = backstage.due(shop, PipelineStep.SORT)
     assert wanted is not None
     ledger.take_over()
-    with pytest.raises(Overtaken):
+    with pytest.raises(StepSuperseded):
         run_step(backstage.Inline(), backstage.authority_of(shop), standing, wanted)
     assert stages(shop) == {"unsorted": 1}
 
 
-@pytest.mark.parametrize("step", [Step.SORT, Step.AUTHORITY])
-def test_a_step_that_two_do_is_done_once(shop: Made, step: Step) -> None:
+@pytest.mark.parametrize("step", [PipelineStep.SORT, PipelineStep.AUTHORITY])
+def test_a_step_that_two_do_is_done_once(shop: Made, step: PipelineStep) -> None:
     shop.insert("orders", {"id": 1})
-    if step is Step.AUTHORITY:
-        backstage.do(shop, Step.SORT)
+    if step is PipelineStep.AUTHORITY:
+        backstage.do(shop, PipelineStep.SORT)
     standing, wanted = backstage.standing_of(shop), backstage.due(shop, step)
     assert wanted is not None
     assert backstage.do(shop, step)
-    with pytest.raises(Overtaken):
+    with pytest.raises(StepSuperseded):
         run_step(backstage.Inline(), backstage.authority_of(shop), standing, wanted)
     assert len(shop.rows("orders")) == 1
     shop.insert("orders", {"id": 2})
@@ -250,7 +254,7 @@ def test_the_pipeline_says_how_far_uploads_have_come(shop: Made) -> None:
     shop.insert("orders", {"id": 1}, {"id": 2})
     backstage.drain(shop)
     shop.insert("orders", {"id": 3})
-    backstage.do(shop, Step.SORT)
+    backstage.do(shop, PipelineStep.SORT)
     shop.insert("orders", {"id": 4})
     told = pipeline()
     assert (told["state"], told["authority_state"], told["error"]) == (3, 1, None)

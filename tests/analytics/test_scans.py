@@ -15,7 +15,7 @@ import pytest
 
 from analytics import requests
 from analytics.pipeline.coordinator import Coordinator
-from analytics.pipeline.decisions import Step
+from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.scans import Scans
 from analytics.pipeline.workers import ThreadWorkers
 from analytics.places import root
@@ -143,7 +143,7 @@ def fill(shop: Made, rng: random.Random) -> None:
             backstage.drain(shop)
     gone = [{"orders": {"id": n}, "op": "delete"} for n in range(0, 200, 9)]
     shop.upload(*gone)
-    backstage.do(shop, Step.SORT)
+    backstage.do(shop, PipelineStep.SORT)
     shop.upload(*({"orders": {"id": n, "count": 9}, "op": "update"} for n in range(0, 200, 7)))
 
 

@@ -98,7 +98,7 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
 def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
     open_window: OpenWindow, server: str
 ) -> None:
-    from analytics.pipeline.decisions import Step
+    from analytics.pipeline.decisions import PipelineStep
     from tests.analytics.backstage import do
     from tests.analytics.made import make_dataset
     from tests.analytics.test_id_keys import WEB
@@ -108,10 +108,10 @@ def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
     window.open(f"/datasets/{web.name}")
     web.upload({"links": {"from": "/a", "to": "/b", "weight": 1}})
     window.sees("1", "[data-stage=unsorted] .stage-rows")
-    do(web, Step.REMAP)
+    do(web, PipelineStep.REMAP)
     window.sees("1", "[data-stage=remapped] .stage-rows")
     window.sees("remapped", "[aria-label='Newest uploads']")
-    do(web, Step.SORT)
+    do(web, PipelineStep.SORT)
     # With the row come its two keys, which are rows of a table of their own.
     window.sees("3", "[data-stage=sorted] .stage-rows")
     assert window.complaints == []
@@ -121,7 +121,7 @@ def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
 def test_a_dataset_looks_right_and_keeps_nobody_out(
     window: Window, posts: Made, pictures: Path
 ) -> None:
-    from analytics.pipeline.decisions import Step
+    from analytics.pipeline.decisions import PipelineStep
     from tests.analytics.backstage import do, drain
 
     for first in (0, 4_000, 6_000):
@@ -130,7 +130,7 @@ def test_a_dataset_looks_right_and_keeps_nobody_out(
         if first == 0:
             drain(posts)
         elif first == 4_000:
-            assert do(posts, Step.SORT)
+            assert do(posts, PipelineStep.SORT)
     for tab, there in (("", ".stage-card"), ("/query", EDITOR), ("/tables", "h2.mono")):
         window.open(f"/datasets/posts{tab}")
         window.wait(f"document.querySelector({there!r})")

@@ -44,12 +44,12 @@ class Provisioner:
         return [*found, *(each for each in accounts if each["metadata"]["name"] == self.account)]
 
     def _is_kept_in(self) -> bool:
-        from realtime.clusters.kubernetes.server import Refused
+        from realtime.clusters.kubernetes.server import ApiServerRejection
 
         outside: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}}
         try:
             self.server().apply(outside, dry_run=True)
-        except Refused as refused:
+        except ApiServerRejection as refused:
             return "may change only" in refused.message
         return False
 

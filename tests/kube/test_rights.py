@@ -17,7 +17,7 @@ from tests.make import unique
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from realtime.clusters.kubernetes.wanted import Wanted
+    from realtime.clusters.kubernetes.wanted import ClusterSpec
     from tests.kube.control_plane import ControlPlane
     from tests.kube.provisioner import Provisioner
 
@@ -58,7 +58,7 @@ def provisioner(plane: ControlPlane) -> Provisioner:
     return Provisioner(plane, unique("rb")[:20].rstrip("-"))
 
 
-def wished(provisioner: Provisioner) -> Wanted:
+def wished(provisioner: Provisioner) -> ClusterSpec:
     """Return the wish of a tenant that nobody has heard of."""
     from tests.realtime.clusters.wishes import INSTALLATION, USUAL
 
@@ -67,11 +67,11 @@ def wished(provisioner: Provisioner) -> Wanted:
 
 
 def live(provisioner: Provisioner) -> None:
-    """Do everything once that is ever done to a cluster; raise `Refused` where it may not be."""
+    """Do every operation on a cluster once; raise `ApiServerRejection` if a right is missing."""
     from realtime.clusters.kubernetes.events import event
     from realtime.clusters.kubernetes.objects.naming import common
     from realtime.clusters.kubernetes.server import Reference
-    from realtime.clusters.kubernetes.steps import Step, Verb, take
+    from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
     from realtime.clusters.kubernetes.wanted import WantedGrid
 
     server, first = provisioner.server(), wished(provisioner)
@@ -83,7 +83,7 @@ def live(provisioner: Provisioner) -> None:
             _patiently(lambda wanted=wanted: list(take(server, wanted)))  # type: ignore[misc]
             server.find("Pod", wanted.namespace, common(wanted))
         now = datetime.datetime.now(datetime.UTC)
-        server.say(event(first.namespace, Step(Verb.CHANGE, space), now), first.namespace)
+        server.say(event(first.namespace, ApplyStep(Verb.CHANGE, space), now), first.namespace)
         server.delete(space)
     except BaseException:
         provisioner.plane.kubectl("delete", "namespace", "--ignore-not-found", space.name, NO_WAIT)
@@ -92,17 +92,17 @@ def live(provisioner: Provisioner) -> None:
 
 def _patiently(work: Callable[[], object]) -> None:
     """Do something that the provisioner may do once its own new binding is known."""
-    from realtime.clusters.kubernetes.server import Refused
+    from realtime.clusters.kubernetes.server import ApiServerRejection
 
     def done() -> bool:
         try:
             work()
-        except Refused as refused:
+        except ApiServerRejection as refused:
             told.append(refused)
             return False
         return True
 
-    told = list[Refused]()
+    told = list[ApiServerRejection]()
     try:
         wait_until(done, what="the binding to count", timeout_s=SETTLED_S)
     except AssertionError:
@@ -111,11 +111,11 @@ def _patiently(work: Callable[[], object]) -> None:
 
 def _refusal(provisioner: Provisioner) -> str:
     """Return what is refused, or nothing."""
-    from realtime.clusters.kubernetes.server import Refused
+    from realtime.clusters.kubernetes.server import ApiServerRejection
 
     try:
         live(provisioner)
-    except Refused as refused:
+    except ApiServerRejection as refused:
         return refused.message
     return ""
 
@@ -173,19 +173,19 @@ def test_it_may_touch_nothing_but_tenants_namespaces(
     plane: ControlPlane, provisioner: Provisioner
 ) -> None:
     from realtime.clusters.kubernetes.objects.accounts import bindings
-    from realtime.clusters.kubernetes.server import Reference, Refused
+    from realtime.clusters.kubernetes.server import ApiServerRejection, Reference
 
     server = provisioner.server()
     elsewhere: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("x")}}
-    with pytest.raises(Refused, match="may change only"):
+    with pytest.raises(ApiServerRejection, match="may change only"):
         server.apply(elsewhere)
     (binding, _) = bindings(wished(provisioner))
     stolen = {**binding, "metadata": {"name": "stolen", "namespace": "kube-system"}}
-    with pytest.raises(Refused, match="may change only"):
+    with pytest.raises(ApiServerRejection, match="may change only"):
         server.apply(stolen)
-    with pytest.raises(Refused, match="may change only"):
+    with pytest.raises(ApiServerRejection, match="may change only"):
         server.delete(Reference("Namespace", "", provisioner.namespace))
     for kind in ("Secret", "Deployment", "Pod"):
-        with pytest.raises(Refused):
+        with pytest.raises(ApiServerRejection):
             server.find(kind, "kube-system", {})
     assert plane.kubectl("get", "namespace", provisioner.namespace)

@@ -18,7 +18,7 @@ from realtime.grid.size import Size
 
 if TYPE_CHECKING:
     from realtime.clusters.kubernetes.server import ApiServer
-    from realtime.clusters.kubernetes.wanted import Wanted
+    from realtime.clusters.kubernetes.wanted import ClusterSpec
     from tests.kube.control_plane import ControlPlane
 
 pytestmark = pytest.mark.timeout(400)
@@ -43,7 +43,7 @@ def server(keeper: ControlPlane) -> ApiServer:
 
 
 @pytest.fixture
-def wanted() -> Wanted:
+def wanted() -> ClusterSpec:
     from tests.realtime.clusters.wishes import USUAL
 
     return replace(USUAL, tenant_id=uuid4())
@@ -53,7 +53,7 @@ def verbs(steps: list[Any]) -> Counter[str]:
     return Counter(str(step.verb) for step in steps)
 
 
-def test_objects_are_made_once_and_then_kept(server: ApiServer, wanted: Wanted) -> None:
+def test_objects_are_made_once_and_then_kept(server: ApiServer, wanted: ClusterSpec) -> None:
     from realtime.clusters.kubernetes.steps import foresee, take
 
     planned = list(foresee(server, wanted))
@@ -65,7 +65,7 @@ def test_objects_are_made_once_and_then_kept(server: ApiServer, wanted: Wanted) 
 
 
 def test_what_was_changed_added_or_removed_by_hand_is_put_back(
-    keeper: ControlPlane, server: ApiServer, wanted: Wanted
+    keeper: ControlPlane, server: ApiServer, wanted: ClusterSpec
 ) -> None:
     from realtime.clusters.kubernetes.steps import foresee, take
 
@@ -100,7 +100,7 @@ def test_what_was_changed_added_or_removed_by_hand_is_put_back(
 
 
 def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
-    server: ApiServer, wanted: Wanted
+    server: ApiServer, wanted: ClusterSpec
 ) -> None:
     from realtime.clusters.kubernetes.steps import take
     from realtime.clusters.kubernetes.wanted import WantedGrid
@@ -123,7 +123,7 @@ def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
     }
 
 
-def test_two_tenants_objects_are_looked_after_apart(server: ApiServer, wanted: Wanted) -> None:
+def test_two_tenants_objects_are_looked_after_apart(server: ApiServer, wanted: ClusterSpec) -> None:
     from realtime.clusters.kubernetes.steps import take
 
     list(take(server, wanted))

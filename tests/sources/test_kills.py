@@ -118,11 +118,11 @@ def test_a_transaction_too_large_for_one_write_is_applied_once_bit_by_bit(
     monkeypatch.setattr(transactions, "MAX_WHOLE_CHANGES", 50)
     monkeypatch.setattr(stream, "PART_CHANGES", 40)
     monkeypatch.setattr(service, "CARE_S", 0.05)
-    interrupted: list[progress.Place] = []
+    interrupted: list[progress.LogPosition] = []
     write = progress.Progress.write
 
     async def write_or_break(
-        self: progress.Progress, operations: object, place: progress.Place
+        self: progress.Progress, operations: object, place: progress.LogPosition
     ) -> None:
         """Break off in the middle, as if the connection had been lost."""
         await write(self, operations, place)  # type: ignore[arg-type]

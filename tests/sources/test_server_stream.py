@@ -8,7 +8,7 @@ from struct import pack
 
 import pytest
 
-from sources.upstream.conditions import Unfit
+from sources.upstream.conditions import SourceUnsuitable
 from sources.upstream.server_stream import ANSWER_BYTES, SCRAM_ITERATIONS, ServerStream
 from tests.sources.hostile import (
     DONE,
@@ -91,7 +91,7 @@ def test_answers_may_be_endlessly_many_if_each_one_is_small() -> None:
     ],
 )
 def test_what_makes_libpq_work_or_keep_much_does_not_pass(data: bytes, code: str) -> None:
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(SourceUnsuitable) as refused:
         passed(data)
     assert refused.value.code == code
 

@@ -59,7 +59,7 @@ from rillbase_server.graphql.topics import (
     TopicQueries,
     TopicSubscriptions,
 )
-from rillbase_server.graphql.typed.declared import Declared
+from rillbase_server.graphql.typed.declared import TypedCollection
 from rillbase_server.graphql.typed.fields import CollectionFields
 from rillbase_server.graphql.typed.filters import Filters
 from rillbase_server.graphql.typed.lookups import Lookups
@@ -212,18 +212,18 @@ def without_collections() -> Texts:
 
 def _texts(collections: Found) -> Texts:
     taken = set(without_collections().schema.type_map) if collections else set()
-    declared: dict[str, Declared] = {}
+    declared: dict[str, TypedCollection] = {}
     for name, text in collections:
         shape = shape_of(cast("Schema", json.loads(text)))
         if isinstance(shape, Record):
-            found = Declared.of(name, shape, taken)
+            found = TypedCollection.of(name, shape, taken)
             # Two of one name are refused when they are declared, unless at the same moment.
             declared.setdefault(found.field, found)
             taken |= found.types
     return Texts(assembled(list(declared.values())))
 
 
-def assembled(declared: list[Declared]) -> GraphQLSchema:
+def assembled(declared: list[TypedCollection]) -> GraphQLSchema:
     """Put a schema together."""
     static = static_schema()
     types = Types(cast("GraphQLScalarType", static.type_map["JSON"]))

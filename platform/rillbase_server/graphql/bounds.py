@@ -40,14 +40,14 @@ _MANY, _LOOKED_UP = "lookupMany", "lookup"
 
 
 @dataclass(slots=True)
-class _Measured:
+class _OperationSize:
     depth: int = 0
     aliases: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
-    """An operation that is neither too deep nor under too many names."""
+class BoundedOperation:
+    """An operation within the limits of depth and aliases."""
 
     operation: OperationDefinitionNode
     fragments: Mapping[str, FragmentDefinitionNode]
@@ -63,7 +63,7 @@ class Bounded:
             )
 
 
-def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bounded:
+def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> BoundedOperation:
     """Judge a valid document, or raise `InvalidOperation`."""
     fragments = {
         definition.name.value: definition
@@ -79,7 +79,9 @@ def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bound
     roots = [node.name.value for node in ruler.fields(operation.selection_set)]
     if len(roots) > MAX_ROOTS:
         raise InvalidOperation(f"There are {len(roots)} fields; {MAX_ROOTS} are allowed.")
-    return Bounded(operation, fragments, any(name in ("__schema", "__type") for name in roots))
+    return BoundedOperation(
+        operation, fragments, any(name in ("__schema", "__type") for name in roots)
+    )
 
 
 @dataclass(slots=True)
@@ -87,10 +89,10 @@ class _Ruler:
     """Measures selections, each fragment once however often it is spread."""
 
     fragments: Mapping[str, FragmentDefinitionNode]
-    _known: dict[str, _Measured] = field(default_factory=dict)
+    _known: dict[str, _OperationSize] = field(default_factory=dict)
 
-    def measure(self, selections: SelectionSetNode | None) -> _Measured:
-        found = _Measured()
+    def measure(self, selections: SelectionSetNode | None) -> _OperationSize:
+        found = _OperationSize()
         for node in selections.selections if selections is not None else ():
             if isinstance(node, FieldNode):
                 below = self.measure(node.selection_set)
@@ -106,7 +108,7 @@ class _Ruler:
             found.aliases += below.aliases
         return found
 
-    def _fragment(self, name: str) -> _Measured:
+    def _fragment(self, name: str) -> _OperationSize:
         if name not in self._known:
             self._known[name] = self.measure(self.fragments[name].selection_set)
         return self._known[name]

@@ -21,7 +21,7 @@ def read(text: str) -> Reference:
                 return reference(collection, key)
             case _:
                 pass
-    except (opaque.Unreadable, ApiError):
+    except (opaque.InvalidOpaqueText, ApiError):
         pass
     problem = FieldProblem("/id", "invalid", "This is no id of this API.")
     raise InvalidBody(errors=[problem])

@@ -23,7 +23,7 @@ from rillbase_server.graphql import callers, failures, persisted, text
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
 from rillbase_server.graphql.inner import Inner
-from rillbase_server.graphql.operations import Refused, Request, answer
+from rillbase_server.graphql.operations import OperationRejected, Request, answer
 from tenants import cors
 
 PATH = "/graphql"
@@ -67,7 +67,7 @@ class GraphqlHttp:
         context = Context(principal, tenant, head, Inner(self.app, scope))
         try:
             found = await self._run(request, context, head)
-        except Refused as refused:
+        except OperationRejected as refused:
             return _rendered(head, {"errors": refused.errors}, 400)
         return _rendered(head, found, 200)
 

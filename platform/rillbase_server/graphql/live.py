@@ -113,7 +113,7 @@ class LiveMessage:
     resume: strawberry.Private[str | None]
 
 
-class Told(TypedDict):
+class LiveMessageMembers(TypedDict):
     """The members of a `LiveMessage`."""
 
     kind: LiveKind
@@ -126,10 +126,10 @@ class Told(TypedDict):
     resume: str | None
 
 
-def told(frame: JsonObject) -> Told:
+def told(frame: JsonObject) -> LiveMessageMembers:
     """Return what a frame says, whatever it is about."""
     match, state = frame.get("match"), frame.get("state")
-    return Told(
+    return LiveMessageMembers(
         kind=LiveKind(frame["type"]),
         part=cast("int | None", frame.get("part")),
         last=cast("bool | None", frame.get("last")),
@@ -153,7 +153,7 @@ class LiveRow(LiveMessage):
     )
 
 
-class Placed(Told):
+class LiveRowMembers(LiveMessageMembers):
     """The members of a `LiveRow`."""
 
     index: int | None
@@ -162,9 +162,9 @@ class Placed(Told):
     notice: QueryNotice | None
 
 
-def placed(frame: JsonObject) -> Placed:
+def placed(frame: JsonObject) -> LiveRowMembers:
     """Return what a frame says, and where."""
-    return Placed(
+    return LiveRowMembers(
         **told(frame),
         index=cast("int | None", frame.get("index")),
         old_index=cast("int | None", frame.get("old_index")),

@@ -10,8 +10,8 @@ from foundation.json_body import parse_json_body
 from foundation.json_types import JsonValue
 
 
-class Unreadable(Exception):
-    """The text was not made here."""
+class InvalidOpaqueText(Exception):
+    """The text was not issued by this installation."""
 
 
 def write(value: JsonValue) -> str:
@@ -19,10 +19,10 @@ def write(value: JsonValue) -> str:
 
 
 def read(text: str) -> JsonValue:
-    """Return the value in a text, with or without padding, or raise `Unreadable`."""
+    """Return the value in a text, with or without padding, or raise `InvalidOpaqueText`."""
     unpadded = text.rstrip("=")
     padded = unpadded + "=" * (-len(unpadded) % 4)
     try:
         return parse_json_body(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, MalformedJson):
-        raise Unreadable from None
+        raise InvalidOpaqueText from None

@@ -31,7 +31,7 @@ from graphql.pyutils import is_awaitable
 from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidOperation
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import failures
-from rillbase_server.graphql.bounds import MAX_TOKENS, Bounded, bounded
+from rillbase_server.graphql.bounds import MAX_TOKENS, BoundedOperation, bounded
 from rillbase_server.graphql.context import Context
 from rillbase_server.graphql.plans import Plans
 from rillbase_server.graphql.rows import PlanningExecutor
@@ -86,12 +86,12 @@ def _wrong(member: str, detail: str, code: str = "invalid") -> InvalidBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """An operation that fits its schema."""
+class PreparedOperation:
+    """An operation that is valid for its schema."""
 
     schema: GraphQLSchema
     document: DocumentNode
-    bounded: Bounded
+    bounded: BoundedOperation
     #: How its objects are completed, every time; None: its directives may choose other fields.
     plans: Plans | None
 
@@ -105,8 +105,8 @@ class Prepared:
         return None if named is None else named.value
 
 
-class Refused(Exception):
-    """An operation that cannot be run, with the errors that say why."""
+class OperationRejected(Exception):
+    """An invalid operation, with its errors."""
 
     def __init__(self, errors: list[GraphQLError]) -> None:
         super().__init__(errors[0].message)
@@ -118,11 +118,13 @@ class Texts:
     """A schema's operations, those not used for longest forgotten first."""
 
     schema: GraphQLSchema
-    _kept: OrderedDict[tuple[str, str | None], Prepared] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[str, str | None], PreparedOperation] = field(
+        default_factory=OrderedDict
+    )
     _chars: int = 0
 
-    def prepare(self, text: str, name: str | None) -> Prepared:
-        """Return the operation of this name in a text, or raise `Refused`."""
+    def prepare(self, text: str, name: str | None) -> PreparedOperation:
+        """Return the operation of this name in a text, or raise `OperationRejected`."""
         key = (text, name)
         known = self._kept.get(key)
         if known is not None:
@@ -136,26 +138,26 @@ class Texts:
             self._chars -= len(forgotten)
         return found
 
-    def _read(self, text: str, name: str | None) -> Prepared:
+    def _read(self, text: str, name: str | None) -> PreparedOperation:
         try:
             return self._checked(parse(text, max_tokens=MAX_TOKENS), text, name)
         except GraphQLSyntaxError as wrong:
-            raise Refused([wrong]) from None
+            raise OperationRejected([wrong]) from None
         except RecursionError:
             raise InvalidOperation("The operation is nested too deeply.") from None
 
-    def _checked(self, document: DocumentNode, text: str, name: str | None) -> Prepared:
+    def _checked(self, document: DocumentNode, text: str, name: str | None) -> PreparedOperation:
         errors = validate(self.schema, document, max_errors=20)
         if errors:
-            raise Refused(errors)
+            raise OperationRejected(errors)
         operation = get_operation_ast(document, name)
         if operation is None:
             raise InvalidOperation("Name one of the operations in `operationName`.")
         plans: Plans | None = None if "@" in text else {}
-        return Prepared(self.schema, document, bounded(document, operation), plans)
+        return PreparedOperation(self.schema, document, bounded(document, operation), plans)
 
 
-def _enter(prepared: Prepared, variables: Mapping[str, object], context: Context) -> None:
+def _enter(prepared: PreparedOperation, variables: Mapping[str, object], context: Context) -> None:
     """Refuse what this caller may not ask, or not so much at once."""
     if prepared.plans is not None:
         context.plans = prepared.plans
@@ -164,7 +166,9 @@ def _enter(prepared: Prepared, variables: Mapping[str, object], context: Context
     prepared.bounded.weigh(variables)
 
 
-async def answer(prepared: Prepared, variables: dict[str, object], context: Context) -> JsonObject:
+async def answer(
+    prepared: PreparedOperation, variables: dict[str, object], context: Context
+) -> JsonObject:
     """Run a query or a mutation."""
     _enter(prepared, variables, context)
     result = execute(
@@ -191,8 +195,10 @@ class Stream:
         return _rendered(await _come(result))
 
 
-async def begun(prepared: Prepared, variables: dict[str, object], context: Context) -> Stream:
-    """Begin a subscription, or raise `Refused`."""
+async def begun(
+    prepared: PreparedOperation, variables: dict[str, object], context: Context
+) -> Stream:
+    """Begin a subscription, or raise `OperationRejected`."""
     _enter(prepared, variables, context)
     executor = PlanningExecutor.build(
         prepared.schema,
@@ -202,11 +208,11 @@ async def begun(prepared: Prepared, variables: dict[str, object], context: Conte
         operation_name=prepared.name,
     )
     if isinstance(executor, list):
-        raise Refused(executor)
+        raise OperationRejected(executor)
     found = create_source_event_stream(executor)
     stream = await found if is_awaitable(found) else found
     if isinstance(stream, ExecutionResult):
-        raise Refused(stream.errors or [GraphQLError("The subscription did not begin.")])
+        raise OperationRejected(stream.errors or [GraphQLError("The subscription did not begin.")])
     return Stream(executor, cast("AsyncGenerator[object, None]", stream))
 
 

@@ -23,7 +23,7 @@ DEFAULT_FIRST, MAX_FIRST = 100, 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePosition:
     """Between two rows: so many rows behind a page's beginning."""
 
     start: str | None
@@ -34,7 +34,7 @@ class Place:
         return opaque.write([self.start, self.passed])
 
     @classmethod
-    def read(cls, cursor: str | None, most: int) -> Place:
+    def read(cls, cursor: str | None, most: int) -> PagePosition:
         """Read a cursor of a connection whose cursors pass over at most so many rows."""
         if cursor is None:
             return cls(None, 0)
@@ -42,7 +42,7 @@ class Place:
             match opaque.read(cursor):
                 case [None | str() as start, int(passed)] if 0 <= passed <= most:
                     return cls(start, passed)
-        except opaque.Unreadable:
+        except opaque.InvalidOpaqueText:
             pass
         raise _no_cursor()
 
@@ -52,7 +52,7 @@ class Rows:
     """A page: envelopes, where it begins, and what follows."""
 
     items: list[JsonObject]
-    begin: Place
+    begin: PagePosition
     #: The next page's beginning, where that is known otherwise than by counting.
     following: str | None
     has_next: bool
@@ -62,8 +62,8 @@ class Rows:
     def cursor(self, number: int) -> str:
         """Return the cursor of a row."""
         if number == len(self.items) - 1 and self.following is not None:
-            return Place(self.following, 0).cursor
-        return Place(self.begin.start, self.begin.passed + number + 1).cursor
+            return PagePosition(self.following, 0).cursor
+        return PagePosition(self.begin.start, self.begin.passed + number + 1).cursor
 
 
 async def read(
@@ -71,7 +71,7 @@ async def read(
 ) -> Rows:
     """Read the rows of a query that follow a place."""
     wanted = _number(first)
-    place = Place.read(after, MAX_LIMIT - MAX_FIRST)
+    place = PagePosition.read(after, MAX_LIMIT - MAX_FIRST)
     body: dict[str, JsonValue] = {**query, "limit": wanted + place.passed, "cursor": place.start}
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     items, following = answer["items"], answer["next_cursor"]
@@ -93,7 +93,7 @@ async def read_groups(
 ) -> Rows:
     """Read the rows of a query that groups. They are counted from the first one."""
     wanted = _number(first)
-    place = Place.read(after, MAX_OFFSET)
+    place = PagePosition.read(after, MAX_OFFSET)
     if place.start is not None:
         raise _no_cursor()
     body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": wanted + 1}

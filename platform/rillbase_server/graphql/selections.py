@@ -26,8 +26,8 @@ ROWS = (("nodes",), ("edges", "node"), ("items",), ("node",))
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
-    """A field that is selected, under one name."""
+class SelectedField:
+    """A selected field, under one alias."""
 
     name: str
     #: Of its values, or of the items of its lists.
@@ -39,7 +39,7 @@ class Selected:
     _info: Resolving
 
     @classmethod
-    def resolved(cls, info: Resolving) -> Selected:
+    def resolved(cls, info: Resolving) -> SelectedField:
         """Return the field that is being resolved."""
         kind = get_named_type(info.return_type)
         return cls(info.field_name, kind, {}, {}, info.field_nodes, info)
@@ -48,7 +48,7 @@ class Selected:
     def is_watched(self) -> bool:
         return self._info.operation.operation is OperationType.SUBSCRIPTION
 
-    def fields(self) -> Iterator[Selected]:
+    def fields(self) -> Iterator[SelectedField]:
         """Yield the fields below, those of fragments included."""
         if not isinstance(self.type, GraphQLObjectType):
             return
@@ -65,9 +65,11 @@ class Selected:
                 continue
             given = get_argument_values(field, nodes[0], info.variable_values)
             kind = get_named_type(field.type)
-            yield Selected(nodes[0].name.value, kind, given, field.extensions or {}, nodes, info)
+            yield SelectedField(
+                nodes[0].name.value, kind, given, field.extensions or {}, nodes, info
+            )
 
-    def at(self, *path: str) -> Iterator[Selected]:
+    def at(self, *path: str) -> Iterator[SelectedField]:
         """Yield the fields at a path."""
         if not path:
             yield self
@@ -76,7 +78,7 @@ class Selected:
             if each.name == path[0]:
                 yield from each.at(*path[1:])
 
-    def rows(self) -> Iterator[Selected]:
+    def rows(self) -> Iterator[SelectedField]:
         """Yield the fields that show rows."""
         for path in ROWS:
             yield from self.at(*path)

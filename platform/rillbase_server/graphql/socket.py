@@ -38,7 +38,13 @@ from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import PATH
 from rillbase_server.graphql.inner import Inner
 from rillbase_server.graphql.live import Feed, LiveContext, LiveMessage
-from rillbase_server.graphql.operations import Prepared, Refused, Request, answer, begun
+from rillbase_server.graphql.operations import (
+    OperationRejected,
+    PreparedOperation,
+    Request,
+    answer,
+    begun,
+)
 
 SUBPROTOCOL = "graphql-transport-ws"
 GREETING_S = 5.0
@@ -273,7 +279,7 @@ class Connection:
         try:
             self._check_room()
             await self._answer(name, Request.read(payload))
-        except Refused as refused:
+        except OperationRejected as refused:
             self._say("error", name, refused.errors)
         except GraphQLError as failed:
             self._say("error", name, [failures.formatted(failed)])
@@ -307,7 +313,7 @@ class Connection:
             self._say("next", name, await answer(prepared, request.variables, context))
 
     async def _stream(
-        self, name: str, prepared: Prepared, request: Request, context: LiveContext
+        self, name: str, prepared: PreparedOperation, request: Request, context: LiveContext
     ) -> None:
         stream = await begun(prepared, request.variables, context)
         try:

@@ -101,7 +101,7 @@ class BecameReady:
 
 
 @dataclass(frozen=True)
-class Exited:
+class ProcessExited:
     """The process ended; ``transient`` when its last words promise that another try may work.
 
     ``retry_forever`` when it is tried again however often it has failed: giving it up would end
@@ -114,8 +114,8 @@ class Exited:
 
 
 @dataclass(frozen=True)
-class Hung:
-    """The service was ready, and does not answer any more."""
+class ServiceHung:
+    """The service was ready and no longer answers."""
 
     silent_s: float
 
@@ -132,7 +132,7 @@ class StopRequested:
     force: bool = False
 
 
-Event = Start | BecameReady | Exited | Hung | TimerFired | StopRequested
+Event = Start | BecameReady | ProcessExited | ServiceHung | TimerFired | StopRequested
 
 
 class Effect(Enum):
@@ -156,10 +156,10 @@ def advance(policy: Policy, life: Lifecycle, event: Event, now: float) -> Step:
             _require(life, event, State.STARTING)
             ready = _move(life, State.READY, now)
             return replace(ready, was_ready=True, reason=""), ()
-        case Exited():
+        case ProcessExited():
             _require(life, event, *WITH_PROCESS)
             return _exited(policy, life, event, now)
-        case Hung():
+        case ServiceHung():
             _require(life, event, State.READY)
             return replace(life, reason=f"did not answer for {event.silent_s:.0f} s"), (
                 Effect.KILL,
@@ -176,7 +176,7 @@ def _spawn(policy: Policy, life: Lifecycle, now: float) -> Step:
     return replace(starting, wake_at=now + policy.start_deadline_s), (Effect.SPAWN,)
 
 
-def _exited(policy: Policy, life: Lifecycle, event: Exited, now: float) -> Step:
+def _exited(policy: Policy, life: Lifecycle, event: ProcessExited, now: float) -> Step:
     life = replace(life, exit_code=event.code)
     if life.state is State.STOPPING:
         return _move(life, State.STOPPED, now), ()

@@ -19,9 +19,9 @@ from .lifecycle import (
     BecameReady,
     Effect,
     Event,
-    Exited,
-    Hung,
     Lifecycle,
+    ProcessExited,
+    ServiceHung,
     State,
     TimerFired,
     advance,
@@ -89,7 +89,7 @@ class Runner:
             self._end_watches()
         elif before.state is not State.READY:
             self._begin_watches()
-        failure: Exited | None = None
+        failure: ProcessExited | None = None
         for effect in effects:
             failure = self._carry_out(effect) or failure
         self._on_change(self)
@@ -109,7 +109,7 @@ class Runner:
         said = "\n".join(self.last_lines)
         transient = any(phrase in said for phrase in self.service.transient_failures)
         transient = self._repaired(said) or transient
-        self.handle(Exited(process.returncode, transient, self._is_retried_forever(said)))
+        self.handle(ProcessExited(process.returncode, transient, self._is_retried_forever(said)))
 
     def reload(self) -> None:
         """Have the process read its configuration again; one that starts later reads it anyway."""
@@ -128,7 +128,7 @@ class Runner:
         self._end_reader()
         self.log.close()
 
-    def _carry_out(self, effect: Effect) -> Exited | None:
+    def _carry_out(self, effect: Effect) -> ProcessExited | None:
         if effect is Effect.SPAWN:
             return self._spawn()
         if self._process is not None and effect is Effect.SIGNAL_STOP:
@@ -137,7 +137,7 @@ class Runner:
             signal_family(self._process.pid, signal.SIGKILL)
         return None
 
-    def _spawn(self) -> Exited | None:
+    def _spawn(self) -> ProcessExited | None:
         self._end_reader()
         self.last_lines.clear()
         reading, writing = os.pipe()
@@ -148,7 +148,7 @@ class Runner:
             os.close(reading)
             self._hear(f"cannot start: {problem}".encode())
             forever = self._is_retried_forever(str(problem))
-            return Exited(CANNOT_EXECUTE, retry_forever=forever)
+            return ProcessExited(CANNOT_EXECUTE, retry_forever=forever)
         finally:
             os.close(writing)
         self.identity = identify(self._process.pid)
@@ -212,7 +212,7 @@ class Runner:
         while True:
             answered = await _asked(alive, pid) is None
             if liveness.asked(time.monotonic(), answered=answered):
-                self.handle(Hung(liveness.silent_s))
+                self.handle(ServiceHung(liveness.silent_s))
                 return
             await asyncio.sleep(INTERVAL_S)
 

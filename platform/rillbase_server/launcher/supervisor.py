@@ -29,8 +29,8 @@ class ServiceFailed(Exception):
         self.runner = runner
 
 
-class Interrupted(Exception):
-    """The stop was asked for before everything was ready."""
+class StartInterrupted(Exception):
+    """A stop was requested before every service was ready."""
 
 
 class Supervisor:
@@ -87,7 +87,7 @@ class Supervisor:
             await self._turn()
             self._raise_on_failure()
             if self._stop_asked:
-                raise Interrupted
+                raise StartInterrupted
 
     async def watch(self) -> None:
         """Keep the services up until the stop is asked for. Start those that are needed late."""

@@ -39,7 +39,7 @@ from .ready_file import write_ready_file
 from .runner import NO_SPACE, Runner
 from .secrets_file import Demo, Secrets, load_or_make
 from .state_file import InstanceRecord, ServiceRecord, write_state
-from .supervisor import Interrupted, ServiceFailed, Supervisor
+from .supervisor import ServiceFailed, StartInterrupted, Supervisor
 
 ADDRESS_IN_USE = "address already in use"
 LOOPBACK_NOTE = (
@@ -121,7 +121,7 @@ class Instance:
             self._announce(secrets.demo if self._options.makes_demo else Demo(), link)
             self._running = True
             await supervisor.watch()
-        except Interrupted:
+        except StartInterrupted:
             pass
         except ServiceFailed as failure:
             raise self._explained(failure.runner) from None

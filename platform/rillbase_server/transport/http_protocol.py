@@ -24,7 +24,7 @@ from websockets.http11 import Request
 from foundation.asgi import CONNECTION, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.framing import Framing, HeadTooLarge
-from rillbase_server.transport.lingering import Lingering
+from rillbase_server.transport.lingering import LingeringClose
 from rillbase_server.transport.outlet import Outlet
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.refusals import Refusal, response
@@ -222,7 +222,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             return
         self._forget()
         self._transport.write(response(refusal.error(), self._state.default_headers))
-        Lingering(self._transport, entry, self._table, self._state)
+        LingeringClose(self._transport, entry, self._table, self._state)
 
     def _count(self, reason: str) -> None:
         CONNECTIONS_CLOSED.labels(reason).inc()

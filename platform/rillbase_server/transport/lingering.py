@@ -16,8 +16,8 @@ LINGER_S = 2.0
 LINGER_BYTES = 1024 * 1024
 
 
-class Lingering(asyncio.BufferedProtocol):
-    """Takes over a connection on which the last word has been written."""
+class LingeringClose(asyncio.BufferedProtocol):
+    """Reads from a connection until the client closes it, after the last byte was written."""
 
     def __init__(
         self, transport: asyncio.Transport, entry: Entry, table: ConnectionTable, state: ServerState

@@ -38,7 +38,7 @@ from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
 from rillbase_server.transport.connection_table import Entry
 from rillbase_server.transport.lazy_deflate import LazyDeflate
-from rillbase_server.transport.lingering import Lingering
+from rillbase_server.transport.lingering import LingeringClose
 from rillbase_server.transport.outlet import Outlet
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.tables import table_of
@@ -369,7 +369,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._close_sent = True
         self._flush()
         self._end(code, reason)
-        Lingering(self._transport, self._entry, self._table, self._state)
+        LingeringClose(self._transport, self._entry, self._table, self._state)
 
     # Signs of life
 

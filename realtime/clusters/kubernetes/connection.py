@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from foundation.environment import environment
-from realtime.clusters.kubernetes.server import ApiServer, Away
+from realtime.clusters.kubernetes.server import ApiServer, ApiServerUnavailable
 
 
 @contextmanager
 def api_server() -> Iterator[ApiServer]:
-    """Connect, or raise `Away`."""
+    """Connect, or raise `ApiServerUnavailable`."""
     # It takes seconds to import.
     from kubernetes import client, config  # noqa: PLC0415
 
@@ -24,7 +24,9 @@ def api_server() -> Iterator[ApiServer]:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError) as missing:
         place = file or "the account of this pod"
-        raise Away(f"{place} does not say how to reach Kubernetes: {missing}") from None
+        raise ApiServerUnavailable(
+            f"{place} does not say how to reach Kubernetes: {missing}"
+        ) from None
     server = ApiServer(client.ApiClient(settings))
     try:
         yield server

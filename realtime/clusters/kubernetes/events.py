@@ -6,8 +6,8 @@ import datetime
 import logging
 
 from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
-from realtime.clusters.kubernetes.server import ApiServer, Away, Refused
-from realtime.clusters.kubernetes.steps import OF_A_GRID, Step, Verb
+from realtime.clusters.kubernetes.server import ApiServer, ApiServerRejection, ApiServerUnavailable
+from realtime.clusters.kubernetes.steps import OF_A_GRID, ApplyStep, Verb
 
 log = logging.getLogger(__name__)
 
@@ -15,17 +15,17 @@ MAX_PLACES = 5
 _REASONS = {Verb.CREATE: "Created", Verb.CHANGE: "Changed", Verb.DELETE: "Removed"}
 
 
-def comment(server: ApiServer, namespace: str, step: Step) -> None:
+def comment(server: ApiServer, namespace: str, step: ApplyStep) -> None:
     """Say what was done to an object, where that is worth a word. Nothing depends on it."""
     if step.verb is Verb.KEEP or (step.verb is Verb.CREATE and step.object.kind not in OF_A_GRID):
         return
     try:
         server.say(event(namespace, step, datetime.datetime.now(datetime.UTC)), namespace)
-    except (Away, Refused) as unsaid:
+    except (ApiServerUnavailable, ApiServerRejection) as unsaid:
         log.info("no event about %s could be written: %s", step.object, unsaid)
 
 
-def event(namespace: str, step: Step, now: datetime.datetime) -> Object:
+def event(namespace: str, step: ApplyStep, now: datetime.datetime) -> Object:
     """Return the comment on a step."""
     moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
@@ -47,7 +47,7 @@ def event(namespace: str, step: Step, now: datetime.datetime) -> Object:
     }
 
 
-def _message(step: Step) -> str:
+def _message(step: ApplyStep) -> str:
     if step.verb is not Verb.CHANGE:
         return f"Rillbase has {_REASONS[step.verb].lower()} {step.object}."
     places = [each.path for each in step.changes]

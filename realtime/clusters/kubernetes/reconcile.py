@@ -23,9 +23,14 @@ from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes import conditions, events
 from realtime.clusters.kubernetes.conditions import Condition
 from realtime.clusters.kubernetes.objects.naming import Object, common
-from realtime.clusters.kubernetes.server import ApiServer, Away, Reference, Refused
-from realtime.clusters.kubernetes.steps import Step, Verb, take
-from realtime.clusters.kubernetes.wanted import Wanted, namespace_of
+from realtime.clusters.kubernetes.server import (
+    ApiServer,
+    ApiServerRejection,
+    ApiServerUnavailable,
+    Reference,
+)
+from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
+from realtime.clusters.kubernetes.wanted import ClusterSpec, namespace_of
 from realtime.clusters.kubernetes.wish import installation, wish
 from realtime.models import Cluster
 from tenants.models import Tenant
@@ -42,7 +47,7 @@ _FORBIDDEN = 403
 #: So often a new cluster may be refused before it counts as failing.
 FRESH = 2
 
-Told = Callable[[Step], None]
+Told = Callable[[ApplyStep], None]
 """Hears of each step that was taken."""
 
 
@@ -64,7 +69,7 @@ def reconcile(tenant_id: UUID, server: ApiServer, told: Told = lambda _: None) -
         return
     try:
         outcome = _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, told)
-    except (Away, Refused) as failed:
+    except (ApiServerUnavailable, ApiServerRejection) as failed:
         note_failure(cluster, failed)
         return
     if outcome is not None:
@@ -79,14 +84,14 @@ def claim(tenant_id: UUID) -> Cluster | None:
     return rows.first() if rows.filter(due_at__lte=now).update(due_at=until) else None
 
 
-def intended(cluster: Cluster) -> Wanted:
+def intended(cluster: Cluster) -> ClusterSpec:
     """Return what a cluster would be made now, and change nothing."""
     own = epochs.foreseen(cluster.tenant_id, cluster.size)
     awake, _ = _awake(cluster, own)
     return _wish(cluster, own, awake=awake)
 
 
-def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> Wanted:
+def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> ClusterSpec:
     slug = Tenant.objects.using(ALIAS).values_list("slug", flat=True).get(pk=cluster.tenant_id)
     return wish(cluster, slug, own, awake=awake)
 
@@ -185,10 +190,10 @@ def orphans(server: ApiServer) -> Iterator[Reference]:
             yield reference
 
 
-def note_failure(cluster: Cluster, failed: Away | Refused) -> None:
+def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejection) -> None:
     """Write down why a run has failed, and when the next one is."""
     failures = cluster.failures + 1
-    if isinstance(failed, Away):
+    if isinstance(failed, ApiServerUnavailable):
         found = Condition("Applied", None, "ApiServerAway", str(failed))
     else:
         reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason

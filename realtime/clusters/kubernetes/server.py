@@ -42,12 +42,12 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-class Away(Exception):
-    """The API server did not answer, or not in time."""
+class ApiServerUnavailable(Exception):
+    """The API server did not answer in time."""
 
 
-class Refused(Exception):
-    """The API server has said no."""
+class ApiServerRejection(Exception):
+    """The API server rejected a request."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ class Reference:
 
 
 class ApiServer:
-    """The API server, as whoever the client is. Every method may raise `Away` and `Refused`."""
+    """The API server. Methods raise `ApiServerUnavailable` or `ApiServerRejection`."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
@@ -90,7 +90,7 @@ class ApiServer:
         """Return an object; None: there is none."""
         try:
             return self._call("GET", wanted.path)
-        except Refused as refused:
+        except ApiServerRejection as refused:
             if refused.status == _NOT_FOUND:
                 return None
             raise
@@ -119,7 +119,7 @@ class ApiServer:
         body: Object = {"propagationPolicy": "Background"}
         try:
             self._call("DELETE", wanted.path, {}, body)
-        except Refused as refused:
+        except ApiServerRejection as refused:
             # Conflict: a namespace that is going already.
             if refused.status in (_NOT_FOUND, _CONFLICT):
                 return False
@@ -160,7 +160,7 @@ class ApiServer:
                 retries=False,
             )
         except (HTTPError, OSError) as away:
-            raise Away(str(away)) from None
+            raise ApiServerUnavailable(str(away)) from None
         return _read(answer.status, answer.data)
 
 
@@ -179,8 +179,8 @@ def _read(status: int, data: bytes) -> Object:
         return body
     message = str(body.get("message", ""))
     if status >= 500 or status == 429:  # noqa: PLR2004 -- HTTP's
-        raise Away(f"{status}: {message}")
-    raise Refused(status, str(body.get("reason", status)), message)
+        raise ApiServerUnavailable(f"{status}: {message}")
+    raise ApiServerRejection(status, str(body.get("reason", status)), message)
 
 
 def _collection(kind: str, namespace: str) -> str:

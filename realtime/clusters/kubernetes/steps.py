@@ -19,7 +19,7 @@ from realtime.clusters.kubernetes.differences import (
 from realtime.clusters.kubernetes.objects import render
 from realtime.clusters.kubernetes.objects.naming import Object, common
 from realtime.clusters.kubernetes.server import ApiServer, Reference
-from realtime.clusters.kubernetes.wanted import Wanted
+from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 #: Of these there are some for each grid epoch, which go when it is retired.
 OF_A_GRID = ("Deployment", "Service", "ConfigMap", "PodDisruptionBudget")
@@ -45,25 +45,25 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One object, and what becomes of it."""
+class ApplyStep:
+    """One object, and the change to apply to it."""
 
     verb: Verb
     object: Reference
     changes: list[Difference] = field(default_factory=list)
 
 
-def take(server: ApiServer, wanted: Wanted) -> Iterator[Step]:
+def take(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
     """Bring a cluster's objects about; each step is told once it has been taken."""
     return _walk(server, wanted, dry_run=False)
 
 
-def foresee(server: ApiServer, wanted: Wanted) -> Iterator[Step]:
+def foresee(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
     """Tell what `take` would do, and do nothing."""
     return _walk(server, wanted, dry_run=True)
 
 
-def _walk(server: ApiServer, wanted: Wanted, *, dry_run: bool) -> Iterator[Step]:
+def _walk(server: ApiServer, wanted: ClusterSpec, *, dry_run: bool) -> Iterator[ApplyStep]:
     rendered = render(wanted)
     space = Reference("Namespace", "", wanted.namespace)
     # In a namespace that is not there nothing can be tried.
@@ -72,7 +72,7 @@ def _walk(server: ApiServer, wanted: Wanted, *, dry_run: bool) -> Iterator[Step]
     for described in rendered:
         reference = Reference.of(described)
         if alone:
-            yield Step(Verb.CREATE, reference)
+            yield ApplyStep(Verb.CREATE, reference)
             continue
         if reference.kind in _FIRST:
             yield _made(server, described, server.get(reference), dry_run=dry_run)
@@ -85,10 +85,10 @@ def _walk(server: ApiServer, wanted: Wanted, *, dry_run: bool) -> Iterator[Step]
         if reference.kind in OF_A_GRID:
             if not dry_run:
                 server.delete(reference)
-            yield Step(Verb.DELETE, reference)
+            yield ApplyStep(Verb.DELETE, reference)
 
 
-def _live(server: ApiServer, wanted: Wanted) -> dict[Reference, Object]:
+def _live(server: ApiServer, wanted: ClusterSpec) -> dict[Reference, Object]:
     selector: Mapping[str, str] = common(wanted)
     return {
         Reference.of(found, kind): {**found, "kind": kind}
@@ -97,7 +97,7 @@ def _live(server: ApiServer, wanted: Wanted) -> dict[Reference, Object]:
     }
 
 
-def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run: bool) -> Step:
+def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run: bool) -> ApplyStep:
     reference = Reference.of(described)
     ours = None if live is None else taken_over(live)
     if live is not None and ours is not None and not dry_run:
@@ -106,8 +106,8 @@ def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run:
         server.own(reference, ours, str(metadata.get("resourceVersion", "")))
     after = server.apply(described, dry_run=dry_run)
     if live is None:
-        return Step(Verb.CREATE, reference)
+        return ApplyStep(Verb.CREATE, reference)
     changes = differences({**live, "kind": reference.kind}, after)
     if ours is not None and not changes:
         changes = [Difference("(what others have added)", HIDDEN, None)]
-    return Step(Verb.CHANGE if changes else Verb.KEEP, reference, changes)
+    return ApplyStep(Verb.CHANGE if changes else Verb.KEEP, reference, changes)

@@ -20,7 +20,7 @@ from realtime.clusters import epochs, grids
 from realtime.clusters.actions import RECONCILE_TASK
 from realtime.clusters.kubernetes import reconcile
 from realtime.clusters.kubernetes.connection import api_server
-from realtime.clusters.kubernetes.server import Away
+from realtime.clusters.kubernetes.server import ApiServerUnavailable
 from realtime.models import Cluster
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def bring_about(*, tenant: str) -> None:
     try:
         with api_server() as server:
             reconcile.reconcile(tenant_id, server)
-    except Away as away:
+    except ApiServerUnavailable as away:
         cluster = reconcile.claim(tenant_id)
         if cluster is not None:
             reconcile.note_failure(cluster, away)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from realtime.clusters import epochs, grids
 from realtime.clusters.kubernetes.differences import Difference
-from realtime.clusters.kubernetes.steps import Step, Verb
+from realtime.clusters.kubernetes.steps import ApplyStep, Verb
 from realtime.clusters.kubernetes.wanted import namespace_of
 from realtime.clusters.kubernetes.wish import installation
 from realtime.models import Cluster
@@ -26,15 +26,15 @@ _STATUS = {"True": "green", "False": "red", "Unknown": "yellow"}
 _MAX_VALUE_CHARS = 70
 
 
-class Telling:
-    """One command's way to the terminal. Without one, its lines have no colours."""
+class ProgressPrinter:
+    """Prints one command's progress. Without a terminal, its lines have no colours."""
 
     def __init__(self, tenant: str, console: Console | None = None) -> None:
         self._tenant = tenant
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._counts = Counter[Verb]()
 
-    def step(self, step: Step, *, places: bool = False) -> None:
+    def step(self, step: ApplyStep, *, places: bool = False) -> None:
         """Tell of one object; with `places`, of each place that is otherwise."""
         self._counts[step.verb] += 1
         colour, sign, word = _SIGNS[step.verb]

@@ -102,7 +102,7 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClusterSpec:
     """A tenant's cluster."""
 
     installation: Installation

@@ -13,17 +13,17 @@ from django.conf import settings as django_settings
 from foundation.database_roles import Role
 from foundation.environment import Environment, environment
 from realtime.clusters.epochs import OwnGrid
-from realtime.clusters.kubernetes.wanted import Installation, Server, Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import ClusterSpec, Installation, Server, WantedGrid
 from realtime.models import Cluster
 
 _POSTGRESQL_PORT, _VALKEY_PORT = 5432, 6379
 
 
-def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) -> Wanted:
+def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) -> ClusterSpec:
     """Return what a tenant's cluster shall be. The same row and settings give the same wish."""
     settings = environment()
     offered = settings.rillbase_clusters_images
-    return Wanted(
+    return ClusterSpec(
         installation=installation(),
         tenant_id=cluster.tenant_id,
         slug=slug,

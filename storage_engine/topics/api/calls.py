@@ -113,7 +113,11 @@ async def subscribe_one(call: Call) -> Answer:
 
 
 def _subscribed(
-    topic: TopicFacts, wanted: subscribe.Wanted, done: subscribe.Subscribed, *, form: bool
+    topic: TopicFacts,
+    wanted: subscribe.SubscribeRequest,
+    done: subscribe.SubscribeResult,
+    *,
+    form: bool,
 ) -> bytes:
     head = to_json(
         {

@@ -21,15 +21,15 @@ from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from rillbase_native import Value
 from storage_engine.node.client import PATIENCE_S, client
-from storage_engine.node.feeds import GONE, Following, feeds
+from storage_engine.node.feeds import GONE, FeedFollower, feeds
 from storage_engine.node.publication import Publication
 from storage_engine.node.refusals import away
 from storage_engine.topics import facts, names, positions, subscribe
 from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.live import frames
 from storage_engine.topics.live import wanted as wanting
-from storage_engine.topics.live.tokens import Tokens, Told
-from storage_engine.topics.live.wanted import Wanted
+from storage_engine.topics.live.tokens import Tokens, TopicResumePoint
+from storage_engine.topics.live.wanted import TopicSubscribeRequest
 from storage_engine.topics.names import SubscriptionName
 
 #: What may be on its way to a client; the rest waits in the node.
@@ -44,7 +44,9 @@ class TopicSubscriptions:
 
     member = "topic"
 
-    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Watched:
+    async def open(
+        self, subscriber: Subscriber, message: Value, outlet: Outlet
+    ) -> TopicSubscription:
         """Begin a subscription, or raise why not."""
         facts.allow(subscriber.principal, READ)
         wanted = wanting.read(message)
@@ -52,7 +54,7 @@ class TopicSubscriptions:
             raise NotFound(f"There is no topic {wanted.topic!r}.")
         topic = await facts.find(subscriber.tenant.id, wanted.topic)
         tokens = Tokens(subscriber.tenant.id, subscriber.principal.actor, topic)
-        watched = Watched(topic, message, wanted, outlet, subscriber, tokens)
+        watched = TopicSubscription(topic, message, wanted, outlet, subscriber, tokens)
         await watched.begin()
         return watched
 
@@ -67,12 +69,12 @@ async def _unsubscribe(topic: TopicFacts, name: SubscriptionName) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Watched:
-    """One subscription to a topic. It follows the node's own."""
+class TopicSubscription:
+    """One subscription to a topic. It follows the storage node's subscription."""
 
     topic: TopicFacts
     message: Value
-    wanted: Wanted
+    wanted: TopicSubscribeRequest
     outlet: Outlet
     subscriber: Subscriber
     tokens: Tokens
@@ -85,7 +87,7 @@ class Watched:
     on_the_way: list[int] = field(default_factory=lambda: [0, 0])
     over: bool = False
     name: SubscriptionName | None = None
-    following: Following | None = None
+    following: FeedFollower | None = None
     #: Whether there is such a subscription, while that is not known.
     found: asyncio.Future[None] | None = None
     #: Subscribing anew, where the node's subscription had ended.
@@ -116,7 +118,7 @@ class Watched:
     async def _subscribe(self) -> None:
         asked = subscribe.read(self.message, self.topic, id_member="topic_id")
         done = await subscribe.subscribe(self.topic, asked)
-        token = self.tokens.write(Told(done.name, done.name.position, self.events))
+        token = self.tokens.write(TopicResumePoint(done.name, done.name.position, self.events))
         for frame in frames.results(self._id, self.topic, done.publications, token):
             self._send(frame)
         self._follow(done.name, done.name.position)
@@ -189,7 +191,7 @@ class Watched:
         if self.name is None or not self._has_room():
             return False
         self.events += 1
-        token = self.tokens.write(Told(self.name, publication.position, self.events))
+        token = self.tokens.write(TopicResumePoint(self.name, publication.position, self.events))
         self._send(frames.event(self._id, self.topic, publication, self.events, token))
         return True
 
@@ -198,7 +200,9 @@ class Watched:
         if self.found is not None and not self.found.done():
             self.found.set_result(None)
         if not self.told_ready and self.following is not None and self.name is not None:
-            token = self.tokens.write(Told(self.name, self.following.position, self.events))
+            token = self.tokens.write(
+                TopicResumePoint(self.name, self.following.position, self.events)
+            )
             self._send(frames.ready(self._id, token))
             self.told_ready = True
         elif self.state == "stale":

@@ -23,8 +23,8 @@ _FORM = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.(\d{1,18})\.([0-9a-f]{3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Where a subscriber stands."""
+class TopicResumePoint:
+    """The position of a subscriber."""
 
     name: SubscriptionName
     position: int
@@ -40,19 +40,19 @@ class Tokens:
         bound = f"topic-resume|{tenant_id}|{topic.id}|{actor}".encode()
         self._keyed = hmac.new(secret, bound + b"\0", sha256)
 
-    def write(self, told: Told) -> str:
+    def write(self, told: TopicResumePoint) -> str:
         position = positions.token_of(self._topic.node_name, told.position)
         text = f"{told.name.public}.{position}.{told.events}"
         return f"{text}.{self._tag(text)}"
 
-    def read(self, token: str) -> Told:
+    def read(self, token: str) -> TopicResumePoint:
         """Return what a token says, or raise."""
         form = _FORM.match(token) if len(token) <= MAX_CHARS else None
         if form is None or not hmac.compare_digest(form[4], self._tag(token[: -_TAG_CHARS - 1])):
             detail = "The token is not this subscription's."
             raise InvalidBody(errors=[FieldProblem("/resume", "invalid", detail)])
         position = positions.position_of(self._topic.node_name, form[2])
-        return Told(names.read(form[1], self._topic), position, int(form[3]))
+        return TopicResumePoint(names.read(form[1], self._topic), position, int(form[3]))
 
     def _tag(self, text: str) -> str:
         keyed = self._keyed.copy()

@@ -19,8 +19,8 @@ MAX_RESUME_CHARS = 4_200
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be followed."""
+class TopicSubscribeRequest:
+    """A parsed subscribe message."""
 
     topic: str
     #: A subscription that was made by a call; None: one is made.
@@ -30,7 +30,7 @@ class Wanted:
     resume: str | None
 
 
-def read(message: Value) -> Wanted:
+def read(message: Value) -> TopicSubscribeRequest:
     """Read a `subscribe`, or raise what is wrong with it."""
     existing = text(message, "subscription_id", MAX_NAME_CHARS)
     allowed = (*_COMMON, *(MEMBERS if existing is None else EXISTING))
@@ -41,7 +41,7 @@ def read(message: Value) -> Wanted:
     ]
     if problems:
         raise InvalidBody(errors=problems)
-    return Wanted(
+    return TopicSubscribeRequest(
         topic=text(message, "topic", 63) or "",
         existing=existing,
         after=text(message, "after", positions.CHARS),

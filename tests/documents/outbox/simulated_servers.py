@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from random import Random
 
 from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, Group, Look, Verdict
+from documents.outbox.events import Answer, EventLayerStatus, Group, Verdict
 from documents.outbox.machine import LEASE_S, SLOTS
 from documents.outbox.requests import (
     Claim,
-    Claimed,
+    ClaimResult,
     EmptySlot,
     Fetch,
-    Fetched,
-    Listed,
+    FetchResult,
     ListRows,
+    RowList,
     SendTick,
     World,
 )
@@ -131,15 +131,15 @@ class Database:
     def world(self) -> World:
         return World(1, f"1:{PARTITIONS}", f"life {self.life}")
 
-    def claim(self, _: Claim, now_s: float) -> Claimed:
+    def claim(self, _: Claim, now_s: float) -> ClaimResult:
         if self._expires_s >= now_s:
-            return Claimed(None, self.world)
+            return ClaimResult(None, self.world)
         self._drawn += 1
         self._token = self._drawn
         self._expires_s = now_s + LEASE_S
-        return Claimed(self._token, self.world)
+        return ClaimResult(self._token, self.world)
 
-    def list_rows(self, asked: ListRows, now_s: float) -> Listed:
+    def list_rows(self, asked: ListRows, now_s: float) -> RowList:
         held = self._token == asked.token
         if held and asked.renew:
             self._expires_s = now_s + LEASE_S
@@ -148,9 +148,9 @@ class Database:
             for row in self.rows.values()
             if row.xid >= asked.watermark and (asked.marked_too or row.xid not in self.marks)
         )
-        return Listed(held, self.world, self.snapshot(), rows)
+        return RowList(held, self.world, self.snapshot(), rows)
 
-    def fetch(self, asked: Fetch) -> Fetched:
+    def fetch(self, asked: Fetch) -> FetchResult:
         """Return few rows at a time; an atomic batch all at once."""
         by_xid: dict[int, list[Row]] = {xid: [] for xid in asked.xids}
         for row in self.rows.values():
@@ -164,7 +164,7 @@ class Database:
             page.append(wanted[len(page)])
         unread = {row.xid for row in wanted[len(page) :]}
         last = page[-1] if page else None
-        return Fetched(
+        return FetchResult(
             groups=[Group([self._entry(row)]) for row in page],
             done=tuple(xid for xid in asked.xids if xid not in unread),
             after=last.id if last is not None and last.xid in unread else 0,
@@ -224,9 +224,11 @@ class Events:
     def time_us(self, now_s: float) -> int:
         return int((now_s + self.offset_s) * 1e6)
 
-    def look(self, now_s: float) -> Look:
+    def look(self, now_s: float) -> EventLayerStatus:
         run_id = f"run {self.lives}"
-        return Look(self.time_us(now_s), run_id, self.random, self.complete, self.epochs)
+        return EventLayerStatus(
+            self.time_us(now_s), run_id, self.random, self.complete, self.epochs
+        )
 
     def install(self, token: int, epochs: str, random: str, now_s: float) -> Answer:
         if token < self.token:

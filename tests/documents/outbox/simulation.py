@@ -19,17 +19,17 @@ from documents.outbox.machine import PATIENCE_S, SNAPSHOT_S, Relay
 from documents.outbox.requests import (
     Append,
     Claim,
-    Done,
     EmptySlot,
-    Failed,
     Fetch,
     Install,
     ListRows,
-    LookAt,
-    Looked,
     Mark,
+    ProbeEventLayer,
+    ProbeResult,
     Reply,
     Request,
+    RequestDone,
+    RequestFailed,
     SendTick,
     Trim,
 )
@@ -184,7 +184,7 @@ class Simulation:
         number, request = step
         generation, read_s = party.generation, party.read_s
         if self._lost():
-            self._answer(party, generation, number, Failed())
+            self._answer(party, generation, number, RequestFailed())
             return
         self._later(self._delay(), lambda: self._arrive(party, generation, number, request, read_s))
 
@@ -197,7 +197,7 @@ class Simulation:
         elif isinstance(request, Append) and _is_ok(reply):
             self._check_age(read_s)
         if self._lost():
-            reply = Failed()
+            reply = RequestFailed()
         self._answer(party, generation, number, reply)
 
     def _answer(self, party: Party, generation: int, number: int, reply: Reply) -> None:
@@ -215,7 +215,7 @@ class Simulation:
 
     def _carry_out(self, request: Request) -> Reply:
         match request:
-            case LookAt() | Install() | Append() | Trim() | SendTick():
+            case ProbeEventLayer() | Install() | Append() | Trim() | SendTick():
                 return self._at_events(request)
             case _:
                 return self._at_database(request)
@@ -235,13 +235,13 @@ class Simulation:
                 database.mark(xids, now_s)
             case EmptySlot():
                 database.empty(request, now_s)
-        return Done()
+        return RequestDone()
 
-    def _at_events(self, request: LookAt | Install | Append | Trim | SendTick) -> Reply:
+    def _at_events(self, request: ProbeEventLayer | Install | Append | Trim | SendTick) -> Reply:
         events, now_s = self.events, self.now_s
         match request:
-            case LookAt():
-                return Looked(events.look(now_s))
+            case ProbeEventLayer():
+                return ProbeResult(events.look(now_s))
             case Install(token=token, epochs=epochs):
                 return events.install(token, epochs, f"r{self.random.random()}", now_s)
             case Append():

@@ -17,7 +17,7 @@ from documents.outbox.entries import (
     encode_image,
     encode_tick_body,
 )
-from documents.outbox.events import EventLayer, Group, Look, Verdict, stream
+from documents.outbox.events import EventLayer, EventLayerStatus, Group, Verdict, stream
 from foundation.valkey_wire import ValkeyWire
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
@@ -31,7 +31,7 @@ def entry(version: int = 1, body: bytes = b"body") -> bytes:
     return encode_image(Image(Kind.PUT, 77, uuid4(), uuid4(), version, 3, 7, 1_000, b"key", body))
 
 
-async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> Look:
+async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> EventLayerStatus:
     answer = await events.install(1, epochs, **limits)
     assert answer.verdict is Verdict.OK
     return await events.look()
@@ -43,7 +43,7 @@ async def append(events: EventLayer, entries: Sequence[tuple[int, bytes]]) -> No
     assert answer.verdict is Verdict.OK
 
 
-async def tick(events: EventLayer, look: Look, token: int = 1) -> Verdict:
+async def tick(events: EventLayer, look: EventLayerStatus, token: int = 1) -> Verdict:
     body = encode_tick_body(token, INCARNATION, SNAPSHOT)
     return (await events.tick(look.time_us, token, look, INCARNATION, body)).verdict
 

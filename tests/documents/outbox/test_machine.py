@@ -11,11 +11,11 @@ from collections.abc import Callable
 import pytest
 
 from documents.outbox import machine
-from documents.outbox.ahead import Ahead
+from documents.outbox.ahead import DependencyStack
 from documents.outbox.entries import Snapshot
-from documents.outbox.events import Look
+from documents.outbox.events import EventLayerStatus
 from documents.outbox.machine import Life, Relay
-from documents.outbox.requests import Listed, SendTick, World
+from documents.outbox.requests import RowList, SendTick, World
 from tests.documents.outbox.simulated_servers import Events
 from tests.documents.outbox.simulation import Lie, Simulation
 
@@ -51,7 +51,7 @@ def test_ticks_tell_the_truth_in_thousands_of_histories() -> None:
 
 
 def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
-    def begin(incarnation: bytes, look: Look, complete: bool) -> Life:  # noqa: FBT001
+    def begin(incarnation: bytes, look: EventLayerStatus, complete: bool) -> Life:  # noqa: FBT001
         return Life(incarnation, look, complete=True)
 
     patch.setattr(machine, "Life", begin)
@@ -60,13 +60,13 @@ def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
 def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
     original = machine.incarnation_of
 
-    def without(world: World, look: Look) -> bytes:
+    def without(world: World, look: EventLayerStatus) -> bytes:
         return original(World(world.installation, world.epochs, ""), look)
 
-    def learn(relay: Relay, asked: object, reply: Listed, now_s: float) -> object:
+    def learn(relay: Relay, asked: object, reply: RowList, now_s: float) -> object:
         world = World(reply.world.installation, reply.world.epochs, "")
         relay._world = world
-        return listed(relay, asked, Listed(reply.held, world, reply.snapshot, reply.rows), now_s)
+        return listed(relay, asked, RowList(reply.held, world, reply.snapshot, reply.rows), now_s)
 
     listed: Callable[..., object] = Relay._listed
     patch.setattr(machine, "incarnation_of", without)
@@ -76,7 +76,7 @@ def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
 def read_by_a_cursor(patch: pytest.MonkeyPatch) -> None:
     original = Relay._learn
 
-    def learn(relay: Relay, life: Life, reply: Listed, now_s: float) -> None:
+    def learn(relay: Relay, life: Life, reply: RowList, now_s: float) -> None:
         original(relay, life, reply, now_s)
         life.watermark = reply.snapshot.xmax
 
@@ -108,7 +108,7 @@ def take_ticks_meant_for_another_life(patch: pytest.MonkeyPatch) -> None:
 
 
 def let_nobody_go_before_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ahead, "put", lambda *_: False)
+    patch.setattr(DependencyStack, "put", lambda *_: False)
 
 
 def take_stamps_of_any_age(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from redis.exceptions import RedisError
 
-from documents.outbox.after_images import CALL_BYTES, Committed
+from documents.outbox.after_images import CALL_BYTES, CommittedTransaction
 from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, Kind, encode_image
 from documents.outbox.events import EventLayer, Group, Verdict
@@ -81,7 +81,7 @@ async def test_a_write_comes_out_as_it_was_committed(
     )
     changes = plan.apply([[there]], [0], 1_000, [])
     xid = next(_xids)
-    publisher.offer(publisher.stamp(), Committed(xid, tenant, changes, [5]))
+    publisher.offer(publisher.stamp(), CommittedTransaction(xid, tenant, changes, [5]))
     await until(lambda: len(streams.images()) == 2, "the after-images")
     found = {image.kind: image for image in streams.images()}
     kept, deleted = found[Kind.PUT], found[Kind.DELETE]

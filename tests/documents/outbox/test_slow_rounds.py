@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, Group, Look, Verdict
+from documents.outbox.events import Answer, EventLayerStatus, Group, Verdict
 from documents.outbox.machine import LONG_ROUND_S, Relay, incarnation_of
 from documents.outbox.requests import (
     Append,
     Claim,
-    Claimed,
-    Done,
+    ClaimResult,
     EmptySlot,
     Fetch,
-    Fetched,
-    Listed,
+    FetchResult,
     ListRows,
-    LookAt,
-    Looked,
     Mark,
+    ProbeEventLayer,
+    ProbeResult,
     Reply,
     Request,
+    RequestDone,
+    RowList,
     SendTick,
     World,
 )
 
 WORLD = World(1, "1:2", "a life")
-LOOK = Look(1_000_000, "run", "random", "", "1:2")
-COMPLETE = Look(1_000_000, "run", "random", incarnation_of(WORLD, LOOK).hex(), "1:2")
+LOOK = EventLayerStatus(1_000_000, "run", "random", "", "1:2")
+COMPLETE = EventLayerStatus(1_000_000, "run", "random", incarnation_of(WORLD, LOOK).hex(), "1:2")
 PAGES = 3
 
 
@@ -43,16 +43,16 @@ class SlowServers:
     def reply(self, request: Request) -> Reply:
         match request:
             case Claim():
-                return Claimed(1, WORLD)
-            case LookAt():
-                return Looked(COMPLETE)
+                return ClaimResult(1, WORLD)
+            case ProbeEventLayer():
+                return ProbeResult(COMPLETE)
             case ListRows():
-                return Listed(True, WORLD, Snapshot(50, 50, ()), dict.fromkeys(self.unmarked, 9))
+                return RowList(True, WORLD, Snapshot(50, 50, ()), dict.fromkeys(self.unmarked, 9))
             case Fetch(xids=xids):
                 self._pages[xids[0]] -= 1
                 over = not self._pages[xids[0]]
                 group = Group([(1, b"entry")])
-                return Fetched([group], (xids[0],) if over else (), 0 if over else 1)
+                return FetchResult([group], (xids[0],) if over else (), 0 if over else 1)
             case Mark(xids=xids):
                 self.unmarked = [xid for xid in self.unmarked if xid not in xids]
             case SendTick():
@@ -62,7 +62,7 @@ class SlowServers:
                 return Answer(Verdict.OK, 1_000_000)
             case _:
                 assert isinstance(request, EmptySlot)
-        return Done()
+        return RequestDone()
 
 
 def test_transactions_come_out_although_each_answer_takes_longer_than_a_long_round() -> None:

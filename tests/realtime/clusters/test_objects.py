@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from realtime.clusters.kubernetes.objects import render
-from realtime.clusters.kubernetes.wanted import Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import ClusterSpec, WantedGrid
 from realtime.grid.size import Size
 from scripts import kube_tools
 from tests.kube.rendering import (
@@ -30,7 +30,7 @@ Object = dict[str, Any]
 every_wish = pytest.mark.parametrize("name", WISHES)
 
 
-def made(wanted: Wanted) -> list[Object]:
+def made(wanted: ClusterSpec) -> list[Object]:
     # As the server gets them.
     found: list[Object] = json.loads(json.dumps(render(wanted)))
     return found
@@ -136,7 +136,7 @@ def test_secrets_stand_in_the_secret_and_nowhere_else(name: str) -> None:
 
 
 def test_other_settings_and_secrets_start_the_driver_anew() -> None:
-    def told(wanted: Wanted) -> object:
+    def told(wanted: ClusterSpec) -> object:
         (driver,) = of(made(wanted), "Deployment")
         return driver["spec"]["template"]["metadata"]["annotations"]["rillbase.dev/settings"]
 

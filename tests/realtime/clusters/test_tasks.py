@@ -16,7 +16,7 @@ from django.utils import timezone
 from foundation.scope import scoped
 from realtime.clusters import epochs
 from realtime.clusters.kubernetes import reconcile, tasks
-from realtime.clusters.kubernetes.server import Away
+from realtime.clusters.kubernetes.server import ApiServerUnavailable
 from realtime.events import layer
 from realtime.grid.size import Size
 from realtime.models import Cluster
@@ -106,7 +106,7 @@ def test_a_wish_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> None:
     assert claimed is not None
     changed_at = timezone.now()
     rows(cluster.tenant_id).update(version=2, due_at=changed_at)
-    reconcile.note_failure(claimed, Away("too late"))
+    reconcile.note_failure(claimed, ApiServerUnavailable("too late"))
     row = now(cluster)
     assert (row.failures, row.due_at) == (0, changed_at)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ipaddress import ip_network
 from uuid import UUID
 
-from realtime.clusters.kubernetes.wanted import Installation, Server, Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import ClusterSpec, Installation, Server, WantedGrid
 from realtime.grid.size import Size
 
 TENANT = UUID("01a1ffb7-61c1-721e-b902-9f470656bdc8")
@@ -17,7 +17,7 @@ INSTALLATION = Installation(
     api_networks=(ip_network("10.0.0.1/32"),),
     servers=(Server("rb-postgresql.data.svc", 5432), Server("rb-valkey-events.data.svc", 6379)),
 )
-USUAL = Wanted(
+USUAL = ClusterSpec(
     installation=INSTALLATION,
     tenant_id=TENANT,
     slug="acme",

@@ -9,7 +9,7 @@ import pytest
 
 from documents.outbox.entries import Image, Kind, encode_image
 from documents.store.facts import CollectionFacts
-from realtime.delivery_trace.evidence import Named
+from realtime.delivery_trace.evidence import TracedDocument
 from rillbase_native import Definition, Value, id_key
 
 KEY = id_key(Value.parse(b'"a"'))
@@ -29,7 +29,7 @@ IMAGE = Image(
 
 
 @pytest.fixture
-def named() -> Named:
+def named() -> TracedDocument:
     facts = CollectionFacts(
         id=COLLECTION,
         raw=COLLECTION.bytes,
@@ -42,10 +42,10 @@ def named() -> Named:
         indexes=(),
         source_id=None,
     )
-    return Named(facts, KEY)
+    return TracedDocument(facts, KEY)
 
 
-def test_an_entry_of_the_document_is_read(named: Named) -> None:
+def test_an_entry_of_the_document_is_read(named: TracedDocument) -> None:
     assert named.image(encode_image(IMAGE)) == IMAGE
 
 
@@ -59,10 +59,12 @@ def test_an_entry_of_the_document_is_read(named: Named) -> None:
     ],
     ids=["tenant", "collection", "key", "content"],
 )
-def test_what_others_wrote_under_the_same_key_is_no_evidence(named: Named, other: Image) -> None:
+def test_what_others_wrote_under_the_same_key_is_no_evidence(
+    named: TracedDocument, other: Image
+) -> None:
     assert named.image(encode_image(other)) is None
 
 
-def test_what_is_no_image_is_no_evidence(named: Named) -> None:
+def test_what_is_no_image_is_no_evidence(named: TracedDocument) -> None:
     assert named.image(KEY) is None
     assert named.image(b"\1\4" + KEY) is None

@@ -11,7 +11,7 @@ import pytest
 
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import story, wording
-from realtime.delivery_trace.evidence import Clause, Evidence, Row, Stored
+from realtime.delivery_trace.evidence import Clause, CurrentDocument, Evidence, OutboxRow
 from rillbase_native import Filter, Value
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,8 +73,8 @@ def shown(told: str, **more: object) -> list[object]:
 EVIDENCE = Evidence(
     version=2,
     partition=0,
-    stored=Stored(2, 4_000, BODY),
-    row=Row(2, 77, 4_000, in_batch=False, published_ms=4_001),
+    stored=CurrentDocument(2, 4_000, BODY),
+    row=OutboxRow(2, 77, 4_000, in_batch=False, published_ms=4_001),
     entry=None,
     body=BODY,
     is_deletion=False,
@@ -94,7 +94,7 @@ FILTER0 = [{"node": "filter", "partition": 0, "watches": False}]
         (replace(EVIDENCE, version=None, stored=None, row=None), "no_document", "write"),
         (replace(EVIDENCE, version=9), "no_such_version", "write"),
         (
-            replace(EVIDENCE, row=Row(2, 77, 4_000, in_batch=False, published_ms=None)),
+            replace(EVIDENCE, row=OutboxRow(2, 77, 4_000, in_batch=False, published_ms=None)),
             "not_published",
             "publication",
         ),
@@ -174,7 +174,7 @@ def test_a_change_that_was_shown_is_told_although_its_content_is_gone() -> None:
     gone = replace(
         EVIDENCE,
         row=None,
-        stored=Stored(8, 9_000, BODY),
+        stored=CurrentDocument(8, 9_000, BODY),
         body=None,
         filter=None,
         hub=hub(changes=shown("events")),

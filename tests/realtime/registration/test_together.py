@@ -10,7 +10,7 @@ from documents.outbox.entries import Snapshot
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import Grid
 from realtime.registration.register import Registration, Source
-from realtime.registration.together import AT_ONCE, Together
+from realtime.registration.together import AT_ONCE, RegistrationBatcher
 from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until
 
@@ -54,7 +54,7 @@ async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else
             await reads_on.wait()
         return [DONE for _ in queries]
 
-    together = Together(2, read)
+    together = RegistrationBatcher(2, read)
 
     async def register(source: Source, number: int) -> Registration:
         query = query_of(source.tenant_id, number)

@@ -12,11 +12,11 @@ from rillbase_server.launcher.lifecycle import (
     BecameReady,
     Effect,
     Event,
-    Exited,
-    Hung,
     IllegalMove,
     Lifecycle,
     Policy,
+    ProcessExited,
+    ServiceHung,
     Start,
     State,
     StopRequested,
@@ -73,7 +73,7 @@ def test_a_service_becomes_ready_and_stops_when_asked() -> None:
     assert story.is_at(State.READY)
     assert story.on(StopRequested()) == (Effect.SIGNAL_STOP,)
     assert story.is_at(State.STOPPING)
-    story.on(Exited(0), after_s=1)
+    story.on(ProcessExited(0), after_s=1)
     assert story.is_at(State.STOPPED)
 
 
@@ -82,7 +82,7 @@ def test_a_service_that_ignores_its_stop_signal_is_killed_after_its_grace_period
     story.on(StopRequested())
     assert story.until_timer() == (Effect.KILL,)
     assert story.now == 1 + POLICY.stop_grace_s
-    story.on(Exited(-9))
+    story.on(ProcessExited(-9))
     assert story.is_at(State.STOPPED)
 
 
@@ -94,14 +94,14 @@ def test_a_forced_stop_kills_at_once_even_while_an_orderly_one_is_under_way() ->
 
 def test_a_service_that_dies_before_it_was_ever_ready_has_failed() -> None:
     story = started()
-    assert story.on(Exited(3)) == ()
+    assert story.on(ProcessExited(3)) == ()
     assert story.is_at(State.FAILED)
     assert story.life.reason == "exited with code 3"
 
 
 def test_a_start_that_met_the_remains_of_a_killed_server_is_tried_again() -> None:
     story = started()
-    story.on(Exited(1, transient=True))
+    story.on(ProcessExited(1, transient=True))
     assert story.is_at(State.BACKING_OFF)
     assert story.until_timer() == (Effect.SPAWN,)
     story.on(BecameReady())
@@ -111,7 +111,7 @@ def test_a_start_that_met_the_remains_of_a_killed_server_is_tried_again() -> Non
 def test_a_service_that_is_not_ready_in_time_is_killed_and_has_failed() -> None:
     story = started()
     assert story.until_timer() == (Effect.KILL,)
-    story.on(Exited(-9))
+    story.on(ProcessExited(-9))
     assert story.is_at(State.FAILED)
     assert story.life.reason == "not ready within 30 s"
 
@@ -120,13 +120,13 @@ def test_restarts_back_off_exponentially_up_to_a_cap_and_end_for_good() -> None:
     story = ready()
     pauses = []
     for _ in range(POLICY.max_failures):
-        story.on(Exited(1))
+        story.on(ProcessExited(1))
         assert story.life.wake_at is not None
         pauses.append(story.life.wake_at - story.now)
         story.until_timer()
         story.on(BecameReady())
     assert pauses == [1, 2, 4, 8, 8]
-    story.on(Exited(1))
+    story.on(ProcessExited(1))
     assert story.is_at(State.FAILED)
     assert story.life.restarts == POLICY.max_failures
 
@@ -134,7 +134,7 @@ def test_restarts_back_off_exponentially_up_to_a_cap_and_end_for_good() -> None:
 def test_failures_are_forgotten_once_a_service_has_been_stable() -> None:
     story = ready()
     for _ in range(3 * POLICY.max_failures):
-        story.on(Exited(1), after_s=POLICY.stable_after_s)
+        story.on(ProcessExited(1), after_s=POLICY.stable_after_s)
         assert story.life.wake_at == story.now + POLICY.first_delay_s
         story.until_timer()
         story.on(BecameReady())
@@ -142,21 +142,21 @@ def test_failures_are_forgotten_once_a_service_has_been_stable() -> None:
 
 def test_a_one_shot_is_done_with_code_0_and_has_failed_with_any_other() -> None:
     story = started(ONE_SHOT)
-    story.on(Exited(0))
+    story.on(ProcessExited(0))
     assert story.is_at(State.DONE)
     story = started(ONE_SHOT)
-    story.on(Exited(1))
+    story.on(ProcessExited(1))
     assert story.is_at(State.FAILED)
 
 
 def test_a_service_that_waits_for_its_next_try_stops_without_a_signal() -> None:
     story = ready()
-    story.on(Exited(1))
+    story.on(ProcessExited(1))
     assert story.on(StopRequested()) == ()
     assert story.is_at(State.STOPPED)
 
 
-@pytest.mark.parametrize("event", [BecameReady(), Exited(0), Hung(15), TimerFired()])
+@pytest.mark.parametrize("event", [BecameReady(), ProcessExited(0), ServiceHung(15), TimerFired()])
 def test_events_that_cannot_happen_are_refused(event: Event) -> None:
     with pytest.raises(IllegalMove):
         Story().on(event)
@@ -165,8 +165,8 @@ def test_events_that_cannot_happen_are_refused(event: Event) -> None:
 EVENTS = st.one_of(
     st.just(Start()),
     st.just(BecameReady()),
-    st.just(Hung(15)),
-    st.builds(Exited, st.integers(-15, 3), st.booleans()),
+    st.just(ServiceHung(15)),
+    st.builds(ProcessExited, st.integers(-15, 3), st.booleans()),
     st.just(TimerFired()),
     st.builds(StopRequested, st.booleans()),
 )
@@ -186,7 +186,7 @@ def test_whatever_happens_every_move_is_legal_and_every_process_is_accounted_for
         except IllegalMove:
             assert story.life.state is before
             continue
-        processes += effects.count(Effect.SPAWN) - isinstance(event, Exited)
+        processes += effects.count(Effect.SPAWN) - isinstance(event, ProcessExited)
         assert story.life.state is before or story.life.state in MOVES[before]
         resting = story.life.state in AT_REST or story.life.state is State.BACKING_OFF
         assert processes == (0 if resting else 1)
@@ -201,8 +201,8 @@ def test_pauses_never_exceed_their_cap(failures: int) -> None:
 
 def test_a_service_that_hangs_is_killed_and_started_again() -> None:
     story = ready()
-    assert story.on(Hung(15.2), after_s=100) == (Effect.KILL,)
-    story.on(Exited(-9))
+    assert story.on(ServiceHung(15.2), after_s=100) == (Effect.KILL,)
+    story.on(ProcessExited(-9))
     assert story.is_at(State.BACKING_OFF)
     assert story.life.reason == "did not answer for 15 s"
     assert story.until_timer() == (Effect.SPAWN,)

@@ -17,7 +17,7 @@ from storage_engine.models import Topic
 from storage_engine.node import client, feeds
 from storage_engine.topics import facts
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.live.kind import OUTBOX_FRAMES, TopicSubscriptions, Watched
+from storage_engine.topics.live.kind import OUTBOX_FRAMES, TopicSubscription, TopicSubscriptions
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Kind, Principal
 from tests.make import make_tenant
@@ -45,7 +45,7 @@ class Outlet:
     def keys(self) -> list[str]:
         return [frame["key"] for frame in self.frames if frame["type"] == "event"]
 
-    def leave(self, watched: Watched) -> None:
+    def leave(self, watched: TopicSubscription) -> None:
         """Let everything leave."""
         sizes, self.sizes = self.sizes, []
         for size in sizes:
@@ -69,7 +69,7 @@ async def topic() -> AsyncIterator[TopicFacts]:
     await client.close()
 
 
-async def watch(topic: TopicFacts, outlet: Outlet) -> Watched:
+async def watch(topic: TopicFacts, outlet: Outlet) -> TopicSubscription:
     tenant = TenantFacts.__new__(TenantFacts)
     object.__setattr__(tenant, "id", topic.tenant_id)
     principal = Principal(

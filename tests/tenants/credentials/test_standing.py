@@ -20,7 +20,7 @@ from foundation.request_context import client_address
 from foundation.scope import scoped
 from tenants.credentials.authenticate import authenticate_data_plane
 from tenants.credentials.cache import at_most
-from tenants.credentials.standing import Standing, read_together, stand, standing_of
+from tenants.credentials.standing import CredentialReference, read_together, stand, standing_of
 from tenants.models import ApiKey, Membership, Tenant
 from tenants.roles import Role
 from tests.asgi_driver import http_scope
@@ -32,7 +32,7 @@ def head(**headers: str) -> Head:
     return Head(http_scope("GET", "/v1/realtime", named))
 
 
-def accepted(found: Head) -> Standing:
+def accepted(found: Head) -> CredentialReference:
     principal, _ = authenticate_data_plane(found)
     return standing_of(principal, found)
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tenants.mail.letters import Letter, LinkTo, write
+from tenants.mail.letters import LinkTo, MailTemplate, write
 from tenants.purposes import Purpose
 
 FACTS = {
@@ -21,8 +21,8 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("letter", list(Letter))
-def test_each_letter_is_complete_in_text_and_html(letter: Letter) -> None:
+@pytest.mark.parametrize("letter", list(MailTemplate))
+def test_each_letter_is_complete_in_text_and_html(letter: MailTemplate) -> None:
     written = write(letter, "ada@example.test", FACTS, LinkTo(Purpose.RESET, uuid4()))
     assert written.subject
     assert "\n" not in written.subject
@@ -37,7 +37,7 @@ def test_each_letter_is_complete_in_text_and_html(letter: Letter) -> None:
 def test_what_strangers_choose_is_text_and_never_markup() -> None:
     facts = {**FACTS, "tenant": "<script>alert(1)</script> & sons"}
     written = write(
-        Letter.INVITATION, "ada@example.test", facts, LinkTo(Purpose.INVITATION, uuid4())
+        MailTemplate.INVITATION, "ada@example.test", facts, LinkTo(Purpose.INVITATION, uuid4())
     )
     assert "<script>" not in written.html
     assert "&lt;script&gt;" in written.html
@@ -55,6 +55,6 @@ def test_a_link_is_the_same_however_often_it_is_written() -> None:
 def test_a_subject_is_one_line_whatever_a_tenant_is_called(name: str) -> None:
     facts = {**FACTS, "tenant": name}
     link = LinkTo(Purpose.INVITATION, uuid4())
-    message = write(Letter.INVITATION, "ada@example.test", facts, link).message()
+    message = write(MailTemplate.INVITATION, "ada@example.test", facts, link).message()
     again = message_from_bytes(message.as_bytes(), policy=policy.default)
     assert again["Subject"] == " ".join(f"Invitation to {name}".split())

@@ -7,7 +7,7 @@ import smtplib
 
 import pytest
 
-from tenants.mail.letters import Letter
+from tenants.mail.letters import MailTemplate
 from tenants.mail.tasks import send
 from tests.tenants.mail.smtp_server import SmtpServer
 
@@ -15,7 +15,7 @@ FACTS = {"new_email": "new@example.test"}
 
 
 def _send() -> None:
-    send(letter=Letter.EMAIL_CHANGED, to="gone@example.test", facts=FACTS, link=None)
+    send(letter=MailTemplate.EMAIL_CHANGED, to="gone@example.test", facts=FACTS, link=None)
 
 
 def test_a_mail_to_a_mailbox_that_does_not_exist_is_noted_and_dropped(

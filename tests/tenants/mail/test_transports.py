@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tenants.mail.letters import Letter, LinkTo, Written, write
+from tenants.mail.letters import LinkTo, MailTemplate, RenderedMail, write
 from tenants.mail.transports import MailRefused, transport_of
 from tenants.purposes import Purpose
 from tests.foundation.outbound.servers import Authority
@@ -21,8 +21,8 @@ from tests.tenants.mail.smtp_server import SmtpServer
 TO = "ada@example.test"
 
 
-def _letter() -> Written:
-    return write(Letter.RESET_PASSWORD, TO, {}, LinkTo(Purpose.RESET, uuid4()))
+def _letter() -> RenderedMail:
+    return write(MailTemplate.RESET_PASSWORD, TO, {}, LinkTo(Purpose.RESET, uuid4()))
 
 
 def test_a_mail_server_is_given_the_mail_and_the_login() -> None:

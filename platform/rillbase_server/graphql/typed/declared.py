@@ -33,8 +33,8 @@ WATCHED = ("offset", "limit", "resume", "deliver", "throttleMs")
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """A collection whose documents have a shape."""
+class TypedCollection:
+    """A collection whose documents have a declared shape."""
 
     collection: str
     shape: Record
@@ -42,7 +42,7 @@ class Declared:
     type: str
 
     @classmethod
-    def of(cls, collection: str, shape: Record, taken: AbstractSet[str]) -> Declared:
+    def of(cls, collection: str, shape: Record, taken: AbstractSet[str]) -> TypedCollection:
         """Return a collection whose types have names that no other types have."""
         name = names.type_name(names.of_collection(collection))
         while any(name + ending in taken for ending in ENDINGS):

@@ -24,8 +24,8 @@ from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.documents import AnyDocument, AnyDocumentConnection
 from rillbase_server.graphql.live import LiveDocuments
 from rillbase_server.graphql.rows import READ
-from rillbase_server.graphql.selections import Selected
-from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Declared, Fields, many
+from rillbase_server.graphql.selections import SelectedField
+from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Fields, TypedCollection, many
 from rillbase_server.graphql.typed.filters import (
     Filters,
     as_filter,
@@ -46,7 +46,7 @@ class CollectionFields:
 
     def __init__(
         self,
-        declared: Declared,
+        declared: TypedCollection,
         static: GraphQLSchema,
         types: Types,
         filters: Filters,
@@ -150,7 +150,7 @@ class CollectionFields:
         return {
             "filter": as_filter(self.declared.shape, given),
             "sort": as_sort(asked.get("sort")),
-            "lookup": wanted(Selected.resolved(info)),
+            "lookup": wanted(SelectedField.resolved(info)),
         }
 
     def mutations(self) -> Fields:

@@ -19,12 +19,19 @@ from graphql import (
 )
 
 from foundation.json_types import JsonObject, JsonValue
-from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Plain, Record, Shape
+from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Record, ScalarKind, Shape
 from rillbase_server.graphql.typed.types import Types, written
 
 ORDERED = frozenset(
-    {Plain.STRING, Plain.INT, Plain.LONG, Plain.FLOAT, Plain.DATE_TIME, Plain.DECIMAL}
-    | {Plain.OBJECT_ID}
+    {
+        ScalarKind.STRING,
+        ScalarKind.INT,
+        ScalarKind.LONG,
+        ScalarKind.FLOAT,
+        ScalarKind.DATE_TIME,
+        ScalarKind.DECIMAL,
+    }
+    | {ScalarKind.OBJECT_ID}
 )
 _LOGIC = {"and": "$and", "or": "$or", "nor": "$nor"}
 _OPERATORS = {
@@ -100,7 +107,7 @@ class Filters:
             fields["any"] = GraphQLInputField(many, description="One of these is one of them.")
         return GraphQLInputObjectType(f"{name}ListFilter", fields)
 
-    def _of_leaf(self, shape: Plain | Choice, name: str) -> GraphQLInputObjectType:
+    def _of_leaf(self, shape: ScalarKind | Choice, name: str) -> GraphQLInputObjectType:
         leaf = cast("GraphQLScalarType | GraphQLEnumType", self.types.input(shape, name))
         title = f"{leaf.name}Filter"
         if title not in self._shared:
@@ -109,7 +116,7 @@ class Filters:
 
 
 def _comparisons(
-    shape: Plain | Choice, leaf: GraphQLScalarType | GraphQLEnumType
+    shape: ScalarKind | Choice, leaf: GraphQLScalarType | GraphQLEnumType
 ) -> dict[str, GraphQLInputField]:
     words = list(_OPERATORS)
     if shape not in ORDERED:
@@ -121,7 +128,7 @@ def _comparisons(
         for word in words
     }
     fields["exists"] = GraphQLInputField(GraphQLBoolean)
-    if shape is Plain.STRING:
+    if shape is ScalarKind.STRING:
         fields["regex"] = GraphQLInputField(GraphQLString)
     return fields
 
@@ -178,7 +185,7 @@ def _of_list_word(shape: ListOf, word: str, value: object) -> JsonObject:
     return words[word](value)
 
 
-def _comparison(shape: Plain | Choice, word: str, value: object) -> JsonObject:
+def _comparison(shape: ScalarKind | Choice, word: str, value: object) -> JsonObject:
     if word == "exists":
         return {"$exists": cast("bool", value)}
     if word == "regex":
@@ -209,7 +216,7 @@ def sort_input(name: str, by: GraphQLEnumType) -> GraphQLInputObjectType:
 
 def leaves(
     shape: Record, title: str = "", path: str = ""
-) -> Iterator[tuple[str, str, Plain | Choice | ListOf]]:
+) -> Iterator[tuple[str, str, ScalarKind | Choice | ListOf]]:
     """Yield the fields of documents that are no records: a name, a path and a shape."""
     for member in shape.members:
         if isinstance(member.shape, Record):

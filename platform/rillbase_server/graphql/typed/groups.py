@@ -33,22 +33,22 @@ from rillbase_server.graphql import groups, live, pages
 from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.groups import DocumentGroup, DocumentGroupConnection, LiveGroups
 from rillbase_server.graphql.rows import READ
-from rillbase_server.graphql.selections import Selected
-from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Declared, Fields, many
+from rillbase_server.graphql.selections import SelectedField
+from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Fields, TypedCollection, many
 from rillbase_server.graphql.typed.filters import ORDERED, as_filter, leaves, sort_input
-from rillbase_server.graphql.typed.shapes import Plain, Record
+from rillbase_server.graphql.typed.shapes import Record, ScalarKind
 from rillbase_server.graphql.typed.types import Readable
 from rillbase_server.graphql.typed.values import LONG, SCALARS
 
-_NUMBERS = frozenset({Plain.INT, Plain.LONG, Plain.FLOAT, Plain.DECIMAL})
+_NUMBERS = frozenset({ScalarKind.INT, ScalarKind.LONG, ScalarKind.FLOAT, ScalarKind.DECIMAL})
 _MEASURES = {"sum": _NUMBERS, "avg": _NUMBERS, "min": ORDERED, "max": ORDERED}
 
 Read = Callable[[DocumentGroup], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Something that is measured of a group."""
+class GroupMeasure:
+    """An operation over a path of the documents of a group."""
 
     operation: str
     path: str | None = None
@@ -69,7 +69,7 @@ class Measured:
         return cast("JsonObject", row.document)[self.name]
 
 
-COUNT = Measured("count")
+COUNT = GroupMeasure("count")
 
 
 class GroupFields:
@@ -77,7 +77,7 @@ class GroupFields:
 
     def __init__(
         self,
-        declared: Declared,
+        declared: TypedCollection,
         static: GraphQLSchema,
         content: Readable,
         by: GraphQLEnumType,
@@ -117,7 +117,9 @@ class GroupFields:
 
     def _sorts(self, by: GraphQLEnumType) -> GraphQLEnumType:
         """Return what rows are sorted by: the values that they share, and their measures."""
-        values: dict[str, str | Measured] = {name: value.value for name, value in by.values.items()}
+        values: dict[str, str | GroupMeasure] = {
+            name: value.value for name, value in by.values.items()
+        }
         measures = [("count", COUNT)]
         measures += [
             (f"{kind}_{field}", measured)
@@ -201,11 +203,11 @@ class GroupFields:
         """Return the members of the REST call and of `subscribe` that a question consists of."""
         by = cast("list[str]", asked["by"])
         sort = cast("list[Mapping[str, object]] | None", asked.get("sort"))
-        measures = dict.fromkeys(self._selected(Selected.resolved(info), by))
+        measures = dict.fromkeys(self._selected(SelectedField.resolved(info), by))
         keys: list[JsonValue] = []
         for key in sort or ():
             field = key["by"]
-            if isinstance(field, Measured):
+            if isinstance(field, GroupMeasure):
                 measures[field] = None
                 field = field.name
             keys.append([cast("str", field), cast("int", key["direction"])])
@@ -221,7 +223,7 @@ class GroupFields:
             },
         }
 
-    def _selected(self, asked: Selected, by: list[str]) -> Iterator[Measured]:
+    def _selected(self, asked: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
         """Yield what is measured; raise when values are selected that rows do not have."""
         for row in asked.rows():
             for field in row.fields():
@@ -234,7 +236,7 @@ class GroupFields:
                     yield from (below[each.name][0] for each in field.fields())
 
 
-def _check(selected: Selected, shape: Record, path: str, by: list[str]) -> None:
+def _check(selected: SelectedField, shape: Record, path: str, by: list[str]) -> None:
     """Refuse values that documents are not grouped by."""
     members = {member.field: member for member in shape.members}
     for each in selected.fields():
@@ -247,26 +249,26 @@ def _check(selected: Selected, shape: Record, path: str, by: list[str]) -> None:
             raise InvalidGroup(errors=[FieldProblem("/by", "invalid_group", detail)])
 
 
-def _measures(shape: Record, kind: str) -> Iterator[tuple[str, tuple[Measured, GraphQLField]]]:
+def _measures(shape: Record, kind: str) -> Iterator[tuple[str, tuple[GroupMeasure, GraphQLField]]]:
     """Yield the fields below one that shows measures of a kind."""
     seen: set[str] = set()
     for title, path, leaf in leaves(shape):
-        if isinstance(leaf, Plain) and leaf in _MEASURES[kind] and title not in seen:
+        if isinstance(leaf, ScalarKind) and leaf in _MEASURES[kind] and title not in seen:
             seen.add(title)
-            measured = Measured(kind, path)
+            measured = GroupMeasure(kind, path)
             yield title, (measured, _reading(_type(kind, leaf), _shown(measured, leaf)))
 
 
-def _type(kind: str, leaf: Plain) -> GraphQLOutputType:
+def _type(kind: str, leaf: ScalarKind) -> GraphQLOutputType:
     """Return the type of what is measured of a field."""
-    if leaf in (Plain.INT, Plain.LONG) and kind in ("sum", "avg"):
+    if leaf in (ScalarKind.INT, ScalarKind.LONG) and kind in ("sum", "avg"):
         return LONG if kind == "sum" else GraphQLFloat
     return SCALARS[leaf]
 
 
-def _shown(measured: Measured, leaf: Plain) -> Read:
+def _shown(measured: GroupMeasure, leaf: ScalarKind) -> Read:
     """Return how a measure is read. A sum of no numbers is zero, whatever their type were."""
-    if leaf is not Plain.DECIMAL:
+    if leaf is not ScalarKind.DECIMAL:
         return measured.read
 
     def decimal(row: DocumentGroup) -> JsonValue:

@@ -30,8 +30,8 @@ from rillbase_server.graphql.context import Lookup, Resolving, reference
 from rillbase_server.graphql.documents import AnyDocument, row
 from rillbase_server.graphql.plans import NotAsDeclared
 from rillbase_server.graphql.rows import READ, READ_GIVEN
-from rillbase_server.graphql.selections import Selected
-from rillbase_server.graphql.typed.shapes import ListOf, Plain, Record, Shape
+from rillbase_server.graphql.selections import SelectedField
+from rillbase_server.graphql.typed.shapes import ListOf, Record, ScalarKind, Shape
 
 #: One document, or several, or none.
 Shown: TypeAlias = "AnyDocument | list[AnyDocument] | None"
@@ -43,8 +43,8 @@ _ANY_COLLECTION = {"collection": GraphQLArgument(GraphQLNonNull(GraphQLString))}
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """A document, and the field of it that refers to others."""
+class LookupSource:
+    """A document and the field that refers to other documents."""
 
     document: AnyDocument
     local: str
@@ -79,7 +79,7 @@ def _document(collection: str, found: JsonValue) -> AnyDocument:
     return row(collection, {"id": content["_id"], "document": content})
 
 
-def wanted(asked: Selected) -> JsonValue:
+def wanted(asked: SelectedField) -> JsonValue:
     """Return the `lookup` of a query whose rows are selected below a field; None: nothing is."""
     found: dict[Lookup, None] = {}
     for rows in asked.rows():
@@ -90,7 +90,7 @@ def wanted(asked: Selected) -> JsonValue:
     return [lookup.body for lookup in sorted(found)] or None
 
 
-def _of_rows(rows: Selected) -> Iterator[tuple[Lookup, Selected]]:
+def _of_rows(rows: SelectedField) -> Iterator[tuple[Lookup, SelectedField]]:
     """Yield what the selection of documents looks up, and what it selects of that."""
     for field in rows.fields():
         if field.name not in (ONE, MANY):
@@ -151,14 +151,14 @@ def _looking(kind: GraphQLObjectType, local: GraphQLArgument, *, many: bool) -> 
     return GraphQLField(
         kind,
         {"local": local},
-        resolve=lambda source, _, local: Looking(source, local, many),
+        resolve=lambda source, _, local: LookupSource(source, local, many),
         description=f"{what} in a field, by its collection.",
         extensions={READ_GIVEN: lambda given: _opener(str(given["local"]), many=many)},
     )
 
 
-def _opener(local: str, *, many: bool) -> Callable[[AnyDocument], Looking]:
-    return lambda source: Looking(source, local, many)
+def _opener(local: str, *, many: bool) -> Callable[[AnyDocument], LookupSource]:
+    return lambda source: LookupSource(source, local, many)
 
 
 def _listed(
@@ -167,10 +167,10 @@ def _listed(
     return GraphQLList(GraphQLNonNull(node)) if many else node
 
 
-def _reader(collection: str) -> Callable[[Looking], Shown]:
+def _reader(collection: str) -> Callable[[LookupSource], Shown]:
     """Return what reads what came along; the executor asks for whatever did not."""
 
-    def read(looking: Looking) -> Shown:
+    def read(looking: LookupSource) -> Shown:
         try:
             return looking.held(collection)
         except KeyError:
@@ -179,18 +179,20 @@ def _reader(collection: str) -> Callable[[Looking], Shown]:
     return read
 
 
-def _found(looking: Looking, info: Resolving, collection: str) -> Shown | Awaitable[Shown]:
+def _found(looking: LookupSource, info: Resolving, collection: str) -> Shown | Awaitable[Shown]:
     try:
         return looking.held(collection)
     except KeyError:
         return looking.asked(info, collection)
 
 
-def _resolver(collection: str) -> Callable[[Looking, Resolving], Shown | Awaitable[Shown]]:
+def _resolver(collection: str) -> Callable[[LookupSource, Resolving], Shown | Awaitable[Shown]]:
     return lambda looking, info: _found(looking, info, collection)
 
 
-def _resolve_any(looking: Looking, info: Resolving, *, collection: str) -> Shown | Awaitable[Shown]:
+def _resolve_any(
+    looking: LookupSource, info: Resolving, *, collection: str
+) -> Shown | Awaitable[Shown]:
     return _found(looking, info, collection)
 
 
@@ -203,7 +205,7 @@ def _paths(
         here, through = path + member.name, many or is_list
         if isinstance(inner, Record):
             yield from _paths(inner, f"{title}{member.field}_", f"{here}.", many=through)
-        elif inner is Plain.JSON and not through:
+        elif inner is ScalarKind.JSON and not through:
             yield title + member.field, here, (False, True)
         else:
             yield title + member.field, here, (through,)

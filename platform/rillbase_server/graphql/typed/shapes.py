@@ -23,8 +23,8 @@ Schema: TypeAlias = Mapping[str, JsonValue]
 Resolve: TypeAlias = Callable[[str], Schema]
 
 
-class Plain(Enum):
-    """A value without parts."""
+class ScalarKind(Enum):
+    """The kinds of scalar values."""
 
     STRING = "String"
     INT = "Int"
@@ -69,20 +69,20 @@ class Record:
     members: tuple[Member, ...]
 
 
-Shape: TypeAlias = Union[Plain, Choice, ListOf, Record]  # noqa: UP007 -- it names itself
+Shape: TypeAlias = Union[ScalarKind, Choice, ListOf, Record]  # noqa: UP007 -- it names itself
 
-_BY_TYPE: Mapping[str, Plain] = {
-    "string": Plain.STRING,
-    "integer": Plain.LONG,
-    "number": Plain.FLOAT,
-    "boolean": Plain.BOOLEAN,
-    "bool": Plain.BOOLEAN,
-    "int": Plain.INT,
-    "long": Plain.LONG,
-    "double": Plain.FLOAT,
-    "date": Plain.DATE_TIME,
-    "objectId": Plain.OBJECT_ID,
-    "decimal": Plain.DECIMAL,
+_BY_TYPE: Mapping[str, ScalarKind] = {
+    "string": ScalarKind.STRING,
+    "integer": ScalarKind.LONG,
+    "number": ScalarKind.FLOAT,
+    "boolean": ScalarKind.BOOLEAN,
+    "bool": ScalarKind.BOOLEAN,
+    "int": ScalarKind.INT,
+    "long": ScalarKind.LONG,
+    "double": ScalarKind.FLOAT,
+    "date": ScalarKind.DATE_TIME,
+    "objectId": ScalarKind.OBJECT_ID,
+    "decimal": ScalarKind.DECIMAL,
 }
 
 
@@ -91,14 +91,14 @@ def shape_of(schema: Schema, resolve: Resolve | None = None, depth: int = 0) -> 
     reference = schema.get("$ref")
     if isinstance(reference, str):
         if resolve is None:
-            return Plain.JSON
+            return ScalarKind.JSON
         return shape_of(resolve(reference), resolve, depth)
     if any(word in schema for word in ("oneOf", "anyOf", "not")):
-        return Plain.JSON
+        return ScalarKind.JSON
     alike = schema.get("allOf")
     if isinstance(alike, list):
         only = alike[0] if len(alike) == 1 else None
-        return shape_of(only, resolve, depth) if isinstance(only, dict) else Plain.JSON
+        return shape_of(only, resolve, depth) if isinstance(only, dict) else ScalarKind.JSON
     if "enum" in schema:
         return _choice(schema["enum"])
     kind = _kind(schema)
@@ -106,10 +106,12 @@ def shape_of(schema: Schema, resolve: Resolve | None = None, depth: int = 0) -> 
         return _record(schema, resolve, depth)
     if kind == "array":
         items = schema.get("items")
-        return ListOf(shape_of(items, resolve, depth)) if isinstance(items, dict) else Plain.JSON
+        return (
+            ListOf(shape_of(items, resolve, depth)) if isinstance(items, dict) else ScalarKind.JSON
+        )
     if kind == "integer" and _fits_32_bits(schema):
-        return Plain.INT
-    return _BY_TYPE.get(kind, Plain.JSON)
+        return ScalarKind.INT
+    return _BY_TYPE.get(kind, ScalarKind.JSON)
 
 
 def _kind(schema: Schema) -> str:
@@ -127,22 +129,22 @@ def _kind(schema: Schema) -> str:
 def _choice(values: JsonValue) -> Shape:
     texts = [value for value in values if value is not None] if isinstance(values, list) else []
     if not all(isinstance(text, str) for text in texts):
-        return Plain.JSON
+        return ScalarKind.JSON
     choices = tuple(str(text) for text in texts)
     taken = {"true", "false", "null"}
     if len(choices) > MAX_CHOICES or not all(
         names.is_name(text) and text not in taken for text in choices
     ):
-        return Plain.STRING
-    return Choice(choices) if choices else Plain.JSON
+        return ScalarKind.STRING
+    return Choice(choices) if choices else ScalarKind.JSON
 
 
 def _record(schema: Schema, resolve: Resolve | None, depth: int) -> Shape:
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not 0 < len(properties) <= MAX_MEMBERS:
-        return Plain.JSON
+        return ScalarKind.JSON
     if depth >= MAX_DEPTH or names.clash(properties) is not None:
-        return Plain.JSON
+        return ScalarKind.JSON
     listed = schema.get("required")
     required: Sequence[JsonValue] = listed if isinstance(listed, list) else ()
     members = tuple(
@@ -156,7 +158,7 @@ def _record(schema: Schema, resolve: Resolve | None, depth: int) -> Shape:
         for name, declared in properties.items()
         if isinstance(declared, dict)
     )
-    return Record(members) if members else Plain.JSON
+    return Record(members) if members else ScalarKind.JSON
 
 
 def _text(value: JsonValue) -> str | None:

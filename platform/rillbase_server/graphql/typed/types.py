@@ -26,7 +26,7 @@ from graphql import (
 
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.rows import READ
-from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Plain, Record, Shape
+from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Record, ScalarKind, Shape
 from rillbase_server.graphql.typed.values import SCALARS, to_document
 
 #: Types of values that may be null.
@@ -78,7 +78,7 @@ class Types:
         found = self.input(member.shape, name + _capital(member.field))
         return GraphQLNonNull(found) if member.required else found
 
-    def _leaf(self, shape: Choice | Plain, name: str) -> GraphQLEnumType | GraphQLScalarType:
+    def _leaf(self, shape: Choice | ScalarKind, name: str) -> GraphQLEnumType | GraphQLScalarType:
         if isinstance(shape, Choice):
             known = self._enums.get(name)
             if known is None:
@@ -117,4 +117,4 @@ def written(shape: Shape, given: object) -> JsonValue:
     if isinstance(shape, ListOf):
         return [written(shape.item, item) for item in cast("list[object]", given)]
     value = cast("JsonValue", given)
-    return to_document(shape, value) if isinstance(shape, Plain) else value
+    return to_document(shape, value) if isinstance(shape, ScalarKind) else value

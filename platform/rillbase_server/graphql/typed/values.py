@@ -20,7 +20,7 @@ from graphql import (
 )
 
 from foundation.json_types import JsonValue
-from rillbase_server.graphql.typed.shapes import Plain
+from rillbase_server.graphql.typed.shapes import ScalarKind
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
@@ -92,25 +92,25 @@ DECIMAL = GraphQLScalarType(
     description="A decimal number of up to 34 digits, as text.",
 )
 
-SCALARS: Mapping[Plain, GraphQLScalarType] = {
-    Plain.STRING: GraphQLString,
-    Plain.INT: GraphQLInt,
-    Plain.LONG: LONG,
-    Plain.FLOAT: GraphQLFloat,
-    Plain.BOOLEAN: GraphQLBoolean,
-    Plain.DATE_TIME: DATE_TIME,
-    Plain.OBJECT_ID: OBJECT_ID,
-    Plain.DECIMAL: DECIMAL,
+SCALARS: Mapping[ScalarKind, GraphQLScalarType] = {
+    ScalarKind.STRING: GraphQLString,
+    ScalarKind.INT: GraphQLInt,
+    ScalarKind.LONG: LONG,
+    ScalarKind.FLOAT: GraphQLFloat,
+    ScalarKind.BOOLEAN: GraphQLBoolean,
+    ScalarKind.DATE_TIME: DATE_TIME,
+    ScalarKind.OBJECT_ID: OBJECT_ID,
+    ScalarKind.DECIMAL: DECIMAL,
 }
 
-_MEMBERS: Mapping[Plain, str] = {
-    Plain.DATE_TIME: "$date",
-    Plain.OBJECT_ID: "$oid",
-    Plain.DECIMAL: "$numberDecimal",
+_MEMBERS: Mapping[ScalarKind, str] = {
+    ScalarKind.DATE_TIME: "$date",
+    ScalarKind.OBJECT_ID: "$oid",
+    ScalarKind.DECIMAL: "$numberDecimal",
 }
 
 
-def to_document(plain: Plain, value: JsonValue) -> JsonValue:
+def to_document(plain: ScalarKind, value: JsonValue) -> JsonValue:
     """Return a value as documents have it."""
     member = _MEMBERS.get(plain)
     return value if member is None or value is None else {member: value}

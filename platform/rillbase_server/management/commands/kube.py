@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from realtime.clusters.kubernetes import reconcile, telling
 from realtime.clusters.kubernetes.connection import api_server
-from realtime.clusters.kubernetes.server import Away, Refused
+from realtime.clusters.kubernetes.server import ApiServerRejection, ApiServerUnavailable
 from realtime.clusters.kubernetes.steps import foresee
 from realtime.models import Cluster
 from tenants.models import Tenant
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         cluster = _cluster(str(options["tenant"]))
-        told = telling.Telling(str(options["tenant"]))
+        told = telling.ProgressPrinter(str(options["tenant"]))
         if options["action"] == "status":
             told.status(cluster)
             return
@@ -48,7 +48,7 @@ class Command(BaseCommand):
                     for step in foresee(server, wanted):
                         told.step(step, places=options["action"] == "diff")
                     told.foreseen()
-        except (Away, Refused) as failed:
+        except (ApiServerUnavailable, ApiServerRejection) as failed:
             raise CommandError(f"Kubernetes: {failed}") from None
 
 

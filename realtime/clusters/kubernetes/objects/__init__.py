@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from realtime.clusters.kubernetes.objects import accounts, grid, namespace, network, settings
 from realtime.clusters.kubernetes.objects.naming import Object
-from realtime.clusters.kubernetes.wanted import Wanted
+from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 
-def render(wanted: Wanted) -> list[Object]:
+def render(wanted: ClusterSpec) -> list[Object]:
     """Return all objects, each behind those that it needs."""
     return [
         namespace.namespace(wanted),

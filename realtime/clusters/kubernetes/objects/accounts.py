@@ -8,14 +8,14 @@ that it needs no rights elsewhere, and the driver's, who makes, sees and removes
 from __future__ import annotations
 
 from realtime.clusters.kubernetes.objects.naming import Object, metadata
-from realtime.clusters.kubernetes.wanted import Wanted
+from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 DRIVER_ACCOUNT = "grid"
 #: Nodes never call the API server.
 EXECUTOR_ACCOUNT = "executor"
 
 
-def bindings(wanted: Wanted) -> list[Object]:
+def bindings(wanted: ClusterSpec) -> list[Object]:
     """Return who gets which role."""
     ours = wanted.installation
     return [
@@ -36,7 +36,7 @@ def bindings(wanted: Wanted) -> list[Object]:
     ]
 
 
-def accounts(wanted: Wanted) -> list[Object]:
+def accounts(wanted: ClusterSpec) -> list[Object]:
     """Return the accounts of pods. Tokens are mounted only where a pod asks for one."""
     about = {
         DRIVER_ACCOUNT: "The driver of the grid",
@@ -53,7 +53,9 @@ def accounts(wanted: Wanted) -> list[Object]:
     ]
 
 
-def _binding(wanted: Wanted, name: str, role: str, account: tuple[str, str], about: str) -> Object:
+def _binding(
+    wanted: ClusterSpec, name: str, role: str, account: tuple[str, str], about: str
+) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",

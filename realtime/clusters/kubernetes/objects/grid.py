@@ -11,12 +11,12 @@ import json
 from realtime.clusters.kubernetes.objects import pods, settings
 from realtime.clusters.kubernetes.objects.accounts import DRIVER_ACCOUNT
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata, selector
-from realtime.clusters.kubernetes.wanted import DRIVER, DRIVER_BURST_MIB, Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import DRIVER, DRIVER_BURST_MIB, ClusterSpec, WantedGrid
 
 _MASTER = "k8s://https://kubernetes.default.svc"
 
 
-def objects(wanted: Wanted, grid: WantedGrid) -> list[Object]:
+def objects(wanted: ClusterSpec, grid: WantedGrid) -> list[Object]:
     """Return everything of one grid epoch."""
     return [
         settings.spark(wanted, grid),
@@ -26,7 +26,7 @@ def objects(wanted: Wanted, grid: WantedGrid) -> list[Object]:
     ]
 
 
-def _driver(wanted: Wanted, grid: WantedGrid) -> Object:
+def _driver(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     about = f"Driver of grid {grid.epoch}: {grid.size.nodes} nodes in {grid.executors} executors"
     return {
         "apiVersion": "apps/v1",
@@ -53,12 +53,12 @@ def _driver(wanted: Wanted, grid: WantedGrid) -> Object:
     }
 
 
-def _fingerprint(wanted: Wanted, grid: WantedGrid) -> str:
+def _fingerprint(wanted: ClusterSpec, grid: WantedGrid) -> str:
     told = [settings.secret(wanted)["data"], settings.spark(wanted, grid)["data"]]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _pod(wanted: Wanted, grid: WantedGrid) -> Object:
+def _pod(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     spec = pods.basics(wanted, "grid", grid, DRIVER_ACCOUNT, calls_api=True)
     config: Object = {"name": "spark", "configMap": {"name": grid.name}}
     return {
@@ -69,7 +69,7 @@ def _pod(wanted: Wanted, grid: WantedGrid) -> Object:
     }
 
 
-def _container(wanted: Wanted, grid: WantedGrid) -> Object:
+def _container(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     box = pods.container(wanted, "grid")
     told = [
         {"name": "RILLBASE_GRID", "value": "spark"},
@@ -111,7 +111,7 @@ def _probes() -> Object:
     }
 
 
-def _service(wanted: Wanted, grid: WantedGrid) -> Object:
+def _service(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     about = "The name by which executors find their driver"
     return {
         "apiVersion": "v1",
@@ -130,7 +130,7 @@ def _service(wanted: Wanted, grid: WantedGrid) -> Object:
     }
 
 
-def _budget(wanted: Wanted, grid: WantedGrid) -> Object:
+def _budget(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     """Let machines be emptied one executor at a time.
 
     The pods belong to a pod and not to a controller, so a number has to say how many must stay.

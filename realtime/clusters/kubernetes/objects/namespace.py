@@ -6,7 +6,7 @@ from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
 from realtime.clusters.kubernetes.wanted import (
     DRIVER,
     DRIVER_BURST_MIB,
-    Wanted,
+    ClusterSpec,
     WantedGrid,
 )
 from realtime.grid.size import Size
@@ -14,7 +14,7 @@ from realtime.grid.size import Size
 _LEVELS = ("enforce", "audit", "warn")
 
 
-def namespace(wanted: Wanted) -> Object:
+def namespace(wanted: ClusterSpec) -> Object:
     """Return the namespace, which admits only pods that keep to `restricted` Pod Security."""
     security = {f"pod-security.kubernetes.io/{level}": "restricted" for level in _LEVELS}
     return {
@@ -28,12 +28,12 @@ def namespace(wanted: Wanted) -> Object:
     }
 
 
-def bounds(wanted: Wanted) -> list[Object]:
+def bounds(wanted: ClusterSpec) -> list[Object]:
     """Return how much there may be at most, and what pods get that do not say."""
     return [_quota(wanted), _limits(wanted)]
 
 
-def _quota(wanted: Wanted) -> Object:
+def _quota(wanted: ClusterSpec) -> Object:
     """Leave room for all grids, for one more beside them, and for executors being replaced.
 
     Spark gives up after a few executors that a quota has refused.
@@ -64,7 +64,7 @@ def _quota(wanted: Wanted) -> Object:
     }
 
 
-def _limits(wanted: Wanted) -> Object:
+def _limits(wanted: ClusterSpec) -> Object:
     most_mib = max(DRIVER.memory_mib + DRIVER_BURST_MIB, wanted.size.memory_mib)
     usual = {
         "type": "Container",

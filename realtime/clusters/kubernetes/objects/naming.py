@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from realtime.clusters.kubernetes.wanted import Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import ClusterSpec, WantedGrid
 
 Object = dict[str, object]
 
@@ -13,7 +13,7 @@ TENANT, TENANT_ID = "rillbase.dev/tenant", "rillbase.dev/tenant-id"
 EPOCH = "rillbase.dev/grid-epoch"
 
 
-def common(wanted: Wanted) -> dict[str, str]:
+def common(wanted: ClusterSpec) -> dict[str, str]:
     """Return what selects everything of a tenant's cluster. It never changes."""
     return {
         "app.kubernetes.io/name": "rillbase",
@@ -22,13 +22,13 @@ def common(wanted: Wanted) -> dict[str, str]:
     }
 
 
-def selector(wanted: Wanted, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
+def selector(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
     """Return what selects a part's pods, of one grid or of all."""
     found = {**common(wanted), COMPONENT: part}
     return found if grid is None else {**found, EPOCH: str(grid.epoch)}
 
 
-def labels(wanted: Wanted, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
+def labels(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
     """Return an object's labels."""
     return {
         **selector(wanted, part, grid),
@@ -41,7 +41,7 @@ def labels(wanted: Wanted, part: str, grid: WantedGrid | None = None) -> dict[st
 
 
 def metadata(
-    wanted: Wanted, part: str, name: str, about: str, grid: WantedGrid | None = None
+    wanted: ClusterSpec, part: str, name: str, about: str, grid: WantedGrid | None = None
 ) -> Object:
     """Return name, namespace, labels and what the object is there for."""
     return {

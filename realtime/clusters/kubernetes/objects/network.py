@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from realtime.clusters.kubernetes.objects.naming import TENANT_ID, Object, metadata, selector
 from realtime.clusters.kubernetes.objects.pods import BLOCKS_PORT, DRIVER_PORT, HTTP_PORT
-from realtime.clusters.kubernetes.wanted import Wanted
+from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 _DNS = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API_PORTS = (443, 6443)
 
 
-def policies(wanted: Wanted) -> list[Object]:
+def policies(wanted: ClusterSpec) -> list[Object]:
     """Return what closes everything, and what opens the few ways that are needed."""
     driver, executor = _pods(wanted, "grid"), _pods(wanted, "executor")
     scrapers = {
@@ -52,11 +52,11 @@ def policies(wanted: Wanted) -> list[Object]:
     ]
 
 
-def _kinds(wanted: Wanted) -> list[bool]:
+def _kinds(wanted: ClusterSpec) -> list[bool]:
     return sorted({server.in_cluster for server in wanted.installation.servers})
 
 
-def _way_to_servers(wanted: Wanted, *, in_cluster: bool) -> Object:
+def _way_to_servers(wanted: ClusterSpec, *, in_cluster: bool) -> Object:
     servers = wanted.installation.servers
     ports = sorted({server.port for server in servers if server.in_cluster == in_cluster})
     if not in_cluster:
@@ -67,7 +67,7 @@ def _way_to_servers(wanted: Wanted, *, in_cluster: bool) -> Object:
 
 
 def _policy(
-    wanted: Wanted,
+    wanted: ClusterSpec,
     name: str,
     about: str,
     pods: Object,
@@ -86,7 +86,7 @@ def _policy(
     }
 
 
-def _pods(wanted: Wanted, part: str) -> Object:
+def _pods(wanted: ClusterSpec, part: str) -> Object:
     return {"matchLabels": selector(wanted, part)}
 
 

@@ -6,7 +6,7 @@ Nothing is written but to a volume that goes with the pod, as in the chart's pod
 from __future__ import annotations
 
 from realtime.clusters.kubernetes.objects.naming import Object, selector
-from realtime.clusters.kubernetes.wanted import NodeSize, Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import ClusterSpec, NodeSize, WantedGrid
 
 USER = 10001
 HTTP_PORT, DRIVER_PORT, BLOCKS_PORT = 8082, 7078, 7079
@@ -34,7 +34,9 @@ SPARK_SECRET_MOUNT: Object = {
 }
 
 
-def basics(wanted: Wanted, part: str, grid: WantedGrid, account: str, *, calls_api: bool) -> Object:
+def basics(
+    wanted: ClusterSpec, part: str, grid: WantedGrid, account: str, *, calls_api: bool
+) -> Object:
     """Return the part of a pod's `spec` that has nothing to do with what it runs."""
     return {
         "serviceAccountName": account,
@@ -60,7 +62,7 @@ def basics(wanted: Wanted, part: str, grid: WantedGrid, account: str, *, calls_a
     }
 
 
-def container(wanted: Wanted, name: str) -> Object:
+def container(wanted: ClusterSpec, name: str) -> Object:
     """Return the part of a container that has nothing to do with what it runs."""
     return {
         "name": name,

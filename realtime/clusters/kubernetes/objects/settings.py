@@ -8,13 +8,13 @@ import json
 from realtime.clusters.kubernetes.objects import pods
 from realtime.clusters.kubernetes.objects.accounts import EXECUTOR_ACCOUNT
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
-from realtime.clusters.kubernetes.wanted import NODES_OF_EXECUTOR, Wanted, WantedGrid
+from realtime.clusters.kubernetes.wanted import NODES_OF_EXECUTOR, ClusterSpec, WantedGrid
 
 DIRECTORY = "/etc/rillbase/spark"
 _ACCOUNT_FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def secret(wanted: Wanted) -> Object:
+def secret(wanted: ClusterSpec) -> Object:
     """Return what nobody may see: each key is the variable that the processes read."""
     encoded = {
         name: base64.b64encode(value.encode()).decode()
@@ -29,7 +29,7 @@ def secret(wanted: Wanted) -> Object:
     }
 
 
-def spark(wanted: Wanted, grid: WantedGrid) -> Object:
+def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     """Return Spark's own settings, and the pod that it makes executors of."""
     lines = [f"{name} {value}" for name, value in spark_settings(wanted, grid).items()]
     return {
@@ -44,7 +44,7 @@ def spark(wanted: Wanted, grid: WantedGrid) -> Object:
     }
 
 
-def spark_settings(wanted: Wanted, grid: WantedGrid) -> dict[str, str]:
+def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
     """Return what stands in `spark-defaults.conf`."""
     size = wanted.size
     found = {
@@ -80,7 +80,7 @@ def spark_settings(wanted: Wanted, grid: WantedGrid) -> dict[str, str]:
     return found
 
 
-def executor(wanted: Wanted, grid: WantedGrid) -> Object:
+def executor(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     """Return the pod that executors are made from. Secrets are referred to: pods can be seen."""
     spec = pods.basics(wanted, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
     mounts = [*pods.SCRATCH_MOUNTS, pods.SPARK_SECRET_MOUNT]
