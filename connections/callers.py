@@ -20,8 +20,8 @@ from tenants import cors
 from tenants.credentials import act_as
 from tenants.credentials.authenticate import KEY_HEADER, TENANT_HEADER
 from tenants.credentials.cache import NotCached, cached_only
+from tenants.credentials.credential_reference import CredentialReference, stand, standing_of
 from tenants.credentials.facts import TenantFacts
-from tenants.credentials.standing import CredentialReference, stand, standing_of
 from tenants.principals import Principal
 
 MEMBERS = ("token", "key", "tenant")

@@ -30,7 +30,7 @@ from connections.outgoing import Outgoing
 from connections.products import Products
 from connections.subscription_kinds import Subscriber
 from connections.write_order import InOrder
-from data_plane.calls import let_in
+from data_plane.calls import check_rate_limits
 from foundation import contention
 from foundation.api.problems import translate
 from foundation.asgi import Claim, Receive, Send, text_of
@@ -286,7 +286,7 @@ class Connection:
     async def _counted(self) -> Party:
         """Return the caller, if it may ask for something now."""
         party = self._present()
-        await let_in(party.principal, party.tenant, {})
+        await check_rate_limits(party.principal, party.tenant, {})
         return party
 
     def _present(self) -> Party:

@@ -23,12 +23,12 @@ from connections.open_subscription import OpenSubscription
 from connections.penalty_delay import PenaltyDelay
 from connections.quotas import Counts, Quotas
 from connections.starts import Start, Starts
-from data_plane.calls import let_in, looked_up
+from data_plane.calls import check_rate_limits, looked_up
 from foundation import bulk_budget, contention
 from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
 from foundation.metrics import SOCKETS
 from tenants.credentials.cache import at_most
-from tenants.credentials.standing import CredentialReference, read_together, stand
+from tenants.credentials.credential_reference import CredentialReference, read_together, stand
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class ConnectionRegistry:
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.penalty_delay = PenaltyDelay(contention.tenants)
-        self._starts = Starts(bulk_budget.tenants, (_let_in, self._count_in))
+        self._starts = Starts(bulk_budget.tenants, (_check_rate_limits, self._count_in))
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
@@ -245,11 +245,11 @@ def _uncount_all(starts: Sequence[Start]) -> None:
         start.held.uncount()
 
 
-async def _let_in(starts: Sequence[Start]) -> None:
+async def _check_rate_limits(starts: Sequence[Start]) -> None:
     """Count starts as calls, or raise that there are too many."""
     calls, party = sum(start.calls for start in starts), starts[0].party
     if calls:
-        await let_in(party.principal, party.tenant, {}, calls=calls)
+        await check_rate_limits(party.principal, party.tenant, {}, calls=calls)
 
 
 def _allowed(party: Party) -> Counts:

@@ -23,7 +23,7 @@ from foundation.errors import Forbidden, InvalidCredentials, Unavailable
 from foundation.event_server import wire
 from foundation.json_types import JsonObject
 from foundation.sealing import seal, unseal
-from tenants.credentials.standing import CredentialReference
+from tenants.credentials.credential_reference import CredentialReference
 from tenants.principals import Kind
 
 PREFIX = "rbl_"

@@ -90,7 +90,7 @@ class DataPlane:
         match = self._match(scope, head)
         principal, tenant = await authenticated(head)
         headers.update(cors.answer_headers(head, tenant))
-        await let_in(principal, tenant, headers)
+        await check_rate_limits(principal, tenant, headers)
         call = Call(head, Body(head, receive), principal, tenant, match.parameters, headers)
         return await match.operation.handler(call)
 
@@ -166,10 +166,10 @@ def _with_connection(look_up: Callable[[], T]) -> T:
             connections[alias].close()
 
 
-async def let_in(
+async def check_rate_limits(
     principal: Principal, tenant: TenantFacts, headers: dict[str, str], *, calls: int = 1
 ) -> None:
-    """Count calls, or raise that a limit is used up. `headers` get what the caller is told."""
+    """Count calls, or raise `RateLimited`. Adds the rate limit headers to `headers`."""
     contention.tenants.record(tenant.id)
     decision = await limiter().acheck(
         request_limits(str(tenant.id), str(principal.credential_id), tenant.limits, calls)

@@ -19,7 +19,7 @@ from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
 from foundation.request_context import request_id
 from rillbase_native import JsonError, QueryError, Value
-from tenants.credentials.standing import standing_of
+from tenants.credentials.credential_reference import standing_of
 
 ROUTE = "/v1/aggregates/{aggregate}/live"
 LAST_EVENT_ID = "Last-Event-ID"

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from aggregates import facts, refusals
 from aggregates.facts import READ, AggregateFacts
 from aggregates.live import frames
-from aggregates.live import wanted as wanting
+from aggregates.live import subscribe_request as wanting
 from aggregates.live.feed import Answer, FeedWatch, feeds
 from aggregates.live.feed import Rows as FedRows
 from aggregates.live.rows import Rows
+from aggregates.live.subscribe_request import AggregateSubscribeRequest
 from aggregates.live.tokens import AggregateResumePoint, Tokens
-from aggregates.live.wanted import AggregateSubscribeRequest
 from connections.subscription_kinds import Outlet, Subscriber
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject

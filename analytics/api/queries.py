@@ -9,10 +9,10 @@ import pyarrow as pa
 from analytics.api.reading import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
 from analytics.media_types import ARROW
-from analytics.query.asked import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
 from analytics.query.files import Plan
 from analytics.query.literals import plain
 from analytics.query.plan import plan
+from analytics.query.query_parser import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
 from analytics.query.remote_scan import RemoteScan
 from analytics.query.run import ScanResult, prepare, run
 from data_plane.calls import Call

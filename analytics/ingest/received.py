@@ -14,8 +14,8 @@ from typing import TypedDict, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from analytics.facts import DatasetFacts
+from analytics.ingest.body_spool import SpooledBody
 from analytics.ingest.segments import Segment
-from analytics.ingest.spooled import SpooledBody
 from analytics.ingest.worker_files import WorkerFiles
 from analytics.rows.durable import storage_full
 from foundation.environment import environment

@@ -1,6 +1,6 @@
 """Queries, in five phases: filter, latest per key, group by, aggregate, filter again.
 
-asked    what a body asks
+query_parser  a request body as a `Query`
 literals values in a body as values of a column
 filters  a filter as an expression over columns, and which keys can match it
 files    what a query reads

@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.query.asked import Query
 from analytics.query.files import File, Plan
 from analytics.query.filters import Condition, Filter
 from analytics.query.grouped import Aggregate, grouped, ordered
 from analytics.query.id_keys import IdKeys
 from analytics.query.merged import choose_view, rows_at
+from analytics.query.query_parser import Query
 from analytics.query.scan import ScanReader
 from analytics.rows.keys import Key
 from analytics.schema import Table

@@ -15,11 +15,11 @@ from analytics import requests
 from analytics.facts import DatasetFacts
 from analytics.places import root
 from analytics.query import scan_task
-from analytics.query.asked import Query
 from analytics.query.files import Plan
 from analytics.query.filters import Filter
 from analytics.query.id_keys import shown
 from analytics.query.pieces import Piece, in_pieces, primary_files, together
+from analytics.query.query_parser import Query
 from analytics.query.run import PreparedQuery, ScanResult
 from analytics.query.scan import MAX_BYTES
 from analytics.requests import Request

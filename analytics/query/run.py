@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from analytics.query.asked import Query
 from analytics.query.files import Plan
 from analytics.query.filters import Filter
 from analytics.query.grouped import grouped, ordered
 from analytics.query.id_keys import IdKey, IdKeys, shown
 from analytics.query.merged import rows_at
+from analytics.query.query_parser import Query
 from analytics.query.scan import ScanReader
 from foundation.json_types import JsonObject
 

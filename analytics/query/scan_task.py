@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics.query.asked import Query, read_query
 from analytics.query.files import File, IdPlan, Plan
 from analytics.query.id_keys import IdKey
 from analytics.query.pieces import Piece, answer_piece
+from analytics.query.query_parser import Query, read_query
 from analytics.query.scan import ScanReader
 from analytics.rows.durable import written
 from analytics.rows.keys import Key, from_plain, to_plain

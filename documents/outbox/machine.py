@@ -6,9 +6,9 @@ It works in rounds, about four a second, and has one request under way at a time
 
 Each round's list names a snapshot of the database and the transactions whose rows it saw
 unmarked. A transaction that is still unmarked a quarter of a second later is no longer expected
-to be published by its writer, so the relay publishes it; before it, whoever has written one of its
-documents again (`documents.outbox.ahead`). Once all that a snapshot saw is marked or sent, a tick
-may say so.
+to be published by its writer, so the relay publishes it, after the later writers of its documents
+(`documents.outbox.dependency_stack`). Once all that a snapshot saw is marked or sent, a tick may
+say so.
 
 There is no cursor: transactions commit in another order than they begin, so nothing may be
 concluded from having seen a later one. What can be concluded is this: transactions below a
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 
-from documents.outbox.ahead import DependencyStack
+from documents.outbox.dependency_stack import DependencyStack
 from documents.outbox.entries import INCARNATION_BYTES, Snapshot
 from documents.outbox.events import Answer, EventLayerStatus, Verdict
 from documents.outbox.requests import (

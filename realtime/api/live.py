@@ -6,7 +6,7 @@ from connections.callers import Handshake, Party, by_ticket
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream import Stream
 from connections.subscription_kinds import Kinds
-from data_plane.calls import Call, let_in
+from data_plane.calls import Call, check_rate_limits
 from data_plane.http import Answer, Body, Head, problem_answer
 from data_plane.request_reader import (
     as_object,
@@ -22,11 +22,11 @@ from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import InvalidBody, MethodNotAllowed
 from foundation.request_context import request_id
-from realtime.registration.wanted import MEMBERS
+from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
 from storage_engine.topics.live.api import TopicStreams
 from tenants import cors, error_log
-from tenants.credentials.standing import standing_of
+from tenants.credentials.credential_reference import standing_of
 
 LAST_EVENT_ID = "Last-Event-ID"
 TICKET = b"ticket="
@@ -113,7 +113,7 @@ class TicketedStreams:
         party, ticket = await by_ticket(handshake, head.query["ticket"])
         query = {name: str(value) for name, value in (ticket.query or {}).items()}
         headers.update(cors.answer_headers(head, party.tenant))
-        await let_in(party.principal, party.tenant, headers)
+        await check_rate_limits(party.principal, party.tenant, headers)
         call = Call(head, Body(head, receive), party.principal, party.tenant, query)
         if "topic" in query:
             return await self._topics.by_ticket(party, call)

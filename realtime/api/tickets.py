@@ -16,13 +16,13 @@ from documents.api import requests
 from documents.api.requests import usable
 from foundation.errors import InvalidBody
 from foundation.json_types import JsonObject
-from realtime.registration import wanted
-from realtime.registration.wanted import MEMBERS
+from realtime.registration import subscribe_request
+from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
 from storage_engine.topics import facts, names
 from storage_engine.topics.facts import READ
-from storage_engine.topics.live import wanted as topic_wanted
-from tenants.credentials.standing import standing_of
+from storage_engine.topics.live import subscribe_request as topic_wanted
+from tenants.credentials.credential_reference import standing_of
 
 MAX_ORIGIN_CHARS = 300
 #: Members of a live query that its address can carry.
@@ -71,7 +71,7 @@ async def _query(call: Call, value: Value | None) -> JsonObject | None:
         return None
     if value.kind == "object" and value.get("topic") is not None:
         return await _subscription(call, as_object(value.ejson(canonical=True), OF_TOPIC))
-    found = wanted.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
+    found = subscribe_request.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
     usable(call, found.collection, requests.READ)
     return {
         name: member.text() if name == "collection" else member.ejson(canonical=True).decode()

@@ -19,7 +19,7 @@ from foundation.json_types import JsonObject
 from realtime.clusters import actions, epochs, grids, proposal
 from realtime.clusters.describe import SHARED, describe
 from realtime.clusters.forms import ClusterChange, ClusterCreation
-from realtime.clusters.kubernetes.wanted import NODES_OF_EXECUTOR, SIZES
+from realtime.clusters.kubernetes.cluster_spec import NODES_OF_EXECUTOR, SIZES
 from realtime.models import Cluster
 from tenants.api.base import TenantView, find_for_change
 from tenants.models import Tenant

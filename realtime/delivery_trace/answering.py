@@ -22,7 +22,7 @@ from realtime.delivery_trace.evidence import Subject
 from realtime.delivery_trace.exchange import LIFETIME_S, answers, answers_here, questions
 from realtime.delivery_trace.question import Hypothesis, Question
 from realtime.hub.documents import QuerySubscription
-from realtime.registration import wanted as wanting
+from realtime.registration import subscribe_request as wanting
 from rillbase_native import Value
 
 log = logging.getLogger(__name__)

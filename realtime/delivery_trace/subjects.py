@@ -18,7 +18,7 @@ from foundation.names import NAME_PATTERN
 from realtime.delivery_trace.evidence import Subject, TracedVersion
 from realtime.grid.layout import read_served
 from realtime.hub.documents import QuerySubscription
-from realtime.registration.wanted import QuerySubscribeRequest
+from realtime.registration.subscribe_request import QuerySubscribeRequest
 from rillbase_native import Filter, Value, id_key
 
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")

@@ -20,7 +20,7 @@ from foundation.errors import Forbidden, InvalidParameter
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import exchange
 from realtime.delivery_trace.question import Hypothesis
-from realtime.registration import wanted as wanting
+from realtime.registration import subscribe_request as wanting
 from realtime.subscriptions.views import TAG
 from rillbase_native import Value, id_key, parse_id
 from tenants.api.base import TenantView

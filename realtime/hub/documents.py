@@ -20,9 +20,9 @@ from foundation.names import NAME_PATTERN
 from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
 from realtime.hub.running import AttachedSubscription, RunningHub
-from realtime.registration import wanted as wanting
+from realtime.registration import subscribe_request as wanting
 from realtime.registration.register import Source, slack_for
-from realtime.registration.wanted import MATCHES, QuerySubscribeRequest
+from realtime.registration.subscribe_request import MATCHES, QuerySubscribeRequest
 from rillbase_native import LiveQuery, Value
 from tenants import error_log
 

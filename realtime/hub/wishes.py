@@ -21,7 +21,7 @@ from realtime.hub.logs import Entry, listed
 from realtime.hub.running import RunningHub, Wish
 from realtime.registration import fetches, renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
-from realtime.registration.together import RegistrationBatcher
+from realtime.registration.registration_batcher import RegistrationBatcher
 from rillbase_native import LiveQuery, Question
 from tenants.error_log import Area
 

@@ -22,7 +22,7 @@ from foundation.errors import ResultTooLarge
 from foundation.postgres import Result, Runs, Statement
 from foundation.postgres.session import Step
 from foundation.postgres.shared_trips import SharedTrips
-from realtime.registration.wanted import MAX_WINDOW
+from realtime.registration.subscribe_request import MAX_WINDOW
 from rillbase_native import Filter, Group, LiveQuery, Sort
 from tenants.principals import Principal
 

@@ -17,7 +17,7 @@ from tests.make import unique
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from realtime.clusters.kubernetes.wanted import ClusterSpec
+    from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
     from tests.kube.control_plane import ControlPlane
     from tests.kube.provisioner import Provisioner
 
@@ -68,11 +68,11 @@ def wished(provisioner: Provisioner) -> ClusterSpec:
 
 def live(provisioner: Provisioner) -> None:
     """Do every operation on a cluster once; raise `ApiServerRejection` if a right is missing."""
+    from realtime.clusters.kubernetes.cluster_spec import WantedGrid
     from realtime.clusters.kubernetes.events import event
     from realtime.clusters.kubernetes.objects.naming import common
     from realtime.clusters.kubernetes.server import Reference
     from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
-    from realtime.clusters.kubernetes.wanted import WantedGrid
 
     server, first = provisioner.server(), wished(provisioner)
     space = Reference("Namespace", "", first.namespace)

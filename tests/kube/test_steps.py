@@ -17,8 +17,8 @@ import pytest
 from realtime.grid.size import Size
 
 if TYPE_CHECKING:
+    from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
     from realtime.clusters.kubernetes.server import ApiServer
-    from realtime.clusters.kubernetes.wanted import ClusterSpec
     from tests.kube.control_plane import ControlPlane
 
 pytestmark = pytest.mark.timeout(400)
@@ -102,8 +102,8 @@ def test_what_was_changed_added_or_removed_by_hand_is_put_back(
 def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
     server: ApiServer, wanted: ClusterSpec
 ) -> None:
+    from realtime.clusters.kubernetes.cluster_spec import WantedGrid
     from realtime.clusters.kubernetes.steps import take
-    from realtime.clusters.kubernetes.wanted import WantedGrid
 
     first, second = WantedGrid(1001, Size(2)), WantedGrid(1002, Size(4))
     list(take(server, replace(wanted, grids=(first,))))

@@ -59,11 +59,11 @@ from rillbase_server.graphql.topics import (
     TopicQueries,
     TopicSubscriptions,
 )
-from rillbase_server.graphql.typed.declared import TypedCollection
 from rillbase_server.graphql.typed.fields import CollectionFields
 from rillbase_server.graphql.typed.filters import Filters
 from rillbase_server.graphql.typed.lookups import Lookups
 from rillbase_server.graphql.typed.shapes import Record, Schema, shape_of
+from rillbase_server.graphql.typed.typed_collection import TypedCollection
 from rillbase_server.graphql.typed.types import Types
 from rillbase_server.graphql.writes import Writes
 

@@ -35,10 +35,12 @@ def _look_up(head: Head) -> tuple[Principal, TenantFacts | None]:
     return authenticate.enter_data_plane(principal, head)
 
 
-async def let_in(principal: Principal, tenant: TenantFacts | None, headers: dict[str, str]) -> None:
+async def check_rate_limits(
+    principal: Principal, tenant: TenantFacts | None, headers: dict[str, str]
+) -> None:
     """Count an operation, or raise `RateLimited`."""
     if tenant is not None:
-        await calls.let_in(principal, tenant, headers)
+        await calls.check_rate_limits(principal, tenant, headers)
         return
     decision = await limiter().acheck(user_limits(str(principal.user_id)))
     headers.update(decision.headers())

@@ -62,7 +62,7 @@ class GraphqlHttp:
         principal, tenant = await callers.authenticated(head)
         if tenant is not None:
             headers.update(cors.answer_headers(head, tenant))
-        await callers.let_in(principal, tenant, headers)
+        await callers.check_rate_limits(principal, tenant, headers)
         request = Request.read(await _body(head, Body(head, receive)))
         context = Context(principal, tenant, head, Inner(self.app, scope))
         try:

@@ -26,7 +26,7 @@ from connections.connection_registry import ConnectionRegistry, Verdict
 from connections.open_subscription import OpenSubscription
 from connections.outgoing import Outgoing
 from connections.subscription_kinds import Kinds, Subscriber
-from data_plane.calls import let_in
+from data_plane.calls import check_rate_limits
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send, text_of
@@ -294,7 +294,7 @@ class Connection:
 
     async def _answer(self, name: str, request: Request) -> None:
         party = self._open_party()
-        await let_in(party.principal, party.tenant, {})
+        await check_rate_limits(party.principal, party.tenant, {})
         inner = Inner(self._server.app, self._scope)
         context = LiveContext(
             party.principal,

@@ -24,7 +24,7 @@ from websockets.http11 import Request
 from foundation.asgi import CONNECTION, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.framing import Framing, HeadTooLarge
-from rillbase_server.transport.lingering import LingeringClose
+from rillbase_server.transport.lingering_close import LingeringClose
 from rillbase_server.transport.outlet import Outlet
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.refusals import Refusal, response

@@ -38,7 +38,7 @@ from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
 from rillbase_server.transport.connection_table import Entry
 from rillbase_server.transport.lazy_deflate import LazyDeflate
-from rillbase_server.transport.lingering import LingeringClose
+from rillbase_server.transport.lingering_close import LingeringClose
 from rillbase_server.transport.outlet import Outlet
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.tables import table_of

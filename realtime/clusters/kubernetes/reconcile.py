@@ -21,6 +21,7 @@ from foundation.tasks.backoff import Backoff
 from realtime.clusters import epochs, grids
 from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes import conditions, events
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, namespace_of
 from realtime.clusters.kubernetes.conditions import Condition
 from realtime.clusters.kubernetes.objects.naming import Object, common
 from realtime.clusters.kubernetes.server import (
@@ -30,7 +31,6 @@ from realtime.clusters.kubernetes.server import (
     Reference,
 )
 from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
-from realtime.clusters.kubernetes.wanted import ClusterSpec, namespace_of
 from realtime.clusters.kubernetes.wish import installation, wish
 from realtime.models import Cluster
 from tenants.models import Tenant

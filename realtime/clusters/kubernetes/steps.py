@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
 
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
 from realtime.clusters.kubernetes.differences import (
     HIDDEN,
     Difference,
@@ -19,7 +20,6 @@ from realtime.clusters.kubernetes.differences import (
 from realtime.clusters.kubernetes.objects import render
 from realtime.clusters.kubernetes.objects.naming import Object, common
 from realtime.clusters.kubernetes.server import ApiServer, Reference
-from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 #: Of these there are some for each grid epoch, which go when it is retired.
 OF_A_GRID = ("Deployment", "Service", "ConfigMap", "PodDisruptionBudget")

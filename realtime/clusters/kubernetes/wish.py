@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 from foundation.database_roles import Role
 from foundation.environment import Environment, environment
 from realtime.clusters.epochs import OwnGrid
-from realtime.clusters.kubernetes.wanted import ClusterSpec, Installation, Server, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, Installation, Server, WantedGrid
 from realtime.models import Cluster
 
 _POSTGRESQL_PORT, _VALKEY_PORT = 5432, 6379

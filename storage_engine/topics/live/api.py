@@ -22,7 +22,7 @@ from storage_engine.topics import facts
 from storage_engine.topics.api.operations import SUBSCRIPTION_PARAMETER, TAG, TOPIC_PARAMETER
 from storage_engine.topics.facts import READ
 from storage_engine.topics.live.kind import TopicSubscriptions
-from tenants.credentials.standing import standing_of
+from tenants.credentials.credential_reference import standing_of
 
 ROUTE = "/v1/topics/{topic}/subscriptions/{subscription}/live"
 LAST_EVENT_ID = "Last-Event-ID"

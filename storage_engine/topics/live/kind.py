@@ -27,9 +27,9 @@ from storage_engine.node.refusals import away
 from storage_engine.topics import facts, names, positions, subscribe
 from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.live import frames
-from storage_engine.topics.live import wanted as wanting
+from storage_engine.topics.live import subscribe_request as wanting
+from storage_engine.topics.live.subscribe_request import TopicSubscribeRequest
 from storage_engine.topics.live.tokens import Tokens, TopicResumePoint
-from storage_engine.topics.live.wanted import TopicSubscribeRequest
 from storage_engine.topics.names import SubscriptionName
 
 #: What may be on its way to a client; the rest waits in the node.

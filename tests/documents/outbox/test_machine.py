@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from documents.outbox import machine
-from documents.outbox.ahead import DependencyStack
+from documents.outbox.dependency_stack import DependencyStack
 from documents.outbox.entries import Snapshot
 from documents.outbox.events import EventLayerStatus
 from documents.outbox.machine import Life, Relay

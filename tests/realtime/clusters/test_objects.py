@@ -13,8 +13,8 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, WantedGrid
 from realtime.clusters.kubernetes.objects import render
-from realtime.clusters.kubernetes.wanted import ClusterSpec, WantedGrid
 from realtime.grid.size import Size
 from scripts import kube_tools
 from tests.kube.rendering import (

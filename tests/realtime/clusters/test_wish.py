@@ -10,7 +10,7 @@ import pytest
 from foundation.database_roles import Role, role_password
 from foundation.environment import environment
 from realtime.clusters.epochs import OwnGrid
-from realtime.clusters.kubernetes.wanted import ClusterSpec, Server, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, Server, WantedGrid
 from realtime.clusters.kubernetes.wish import wish
 from realtime.grid.layout import Grid
 from realtime.grid.size import Size

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ipaddress import ip_network
 from uuid import UUID
 
-from realtime.clusters.kubernetes.wanted import ClusterSpec, Installation, Server, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, Installation, Server, WantedGrid
 from realtime.grid.size import Size
 
 TENANT = UUID("01a1ffb7-61c1-721e-b902-9f470656bdc8")

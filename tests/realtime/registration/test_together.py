@@ -10,7 +10,7 @@ from documents.outbox.entries import Snapshot
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import Grid
 from realtime.registration.register import Registration, Source
-from realtime.registration.together import AT_ONCE, RegistrationBatcher
+from realtime.registration.registration_batcher import AT_ONCE, RegistrationBatcher
 from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until
 

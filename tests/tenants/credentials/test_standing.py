@@ -20,7 +20,12 @@ from foundation.request_context import client_address
 from foundation.scope import scoped
 from tenants.credentials.authenticate import authenticate_data_plane
 from tenants.credentials.cache import at_most
-from tenants.credentials.standing import CredentialReference, read_together, stand, standing_of
+from tenants.credentials.credential_reference import (
+    CredentialReference,
+    read_together,
+    stand,
+    standing_of,
+)
 from tenants.models import ApiKey, Membership, Tenant
 from tenants.roles import Role
 from tests.asgi_driver import http_scope

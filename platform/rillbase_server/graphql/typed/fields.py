@@ -25,7 +25,6 @@ from rillbase_server.graphql.documents import AnyDocument, AnyDocumentConnection
 from rillbase_server.graphql.live import LiveDocuments
 from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.selections import SelectedField
-from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Fields, TypedCollection, many
 from rillbase_server.graphql.typed.filters import (
     Filters,
     as_filter,
@@ -35,6 +34,13 @@ from rillbase_server.graphql.typed.filters import (
 )
 from rillbase_server.graphql.typed.groups import GroupFields
 from rillbase_server.graphql.typed.lookups import Lookups, wanted
+from rillbase_server.graphql.typed.typed_collection import (
+    PAGES,
+    WATCHED,
+    Fields,
+    TypedCollection,
+    many,
+)
 from rillbase_server.graphql.typed.types import Types, written
 from rillbase_server.graphql.writes import Writes
 

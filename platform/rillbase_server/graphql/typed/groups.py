@@ -34,9 +34,15 @@ from rillbase_server.graphql.context import Resolving
 from rillbase_server.graphql.groups import DocumentGroup, DocumentGroupConnection, LiveGroups
 from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.selections import SelectedField
-from rillbase_server.graphql.typed.declared import PAGES, WATCHED, Fields, TypedCollection, many
 from rillbase_server.graphql.typed.filters import ORDERED, as_filter, leaves, sort_input
 from rillbase_server.graphql.typed.shapes import Record, ScalarKind
+from rillbase_server.graphql.typed.typed_collection import (
+    PAGES,
+    WATCHED,
+    Fields,
+    TypedCollection,
+    many,
+)
 from rillbase_server.graphql.typed.types import Readable
 from rillbase_server.graphql.typed.values import LONG, SCALARS
 

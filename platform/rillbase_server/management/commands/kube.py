@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from realtime.clusters.kubernetes import reconcile, telling
+from realtime.clusters.kubernetes import progress_printer, reconcile
 from realtime.clusters.kubernetes.connection import api_server
 from realtime.clusters.kubernetes.server import ApiServerRejection, ApiServerUnavailable
 from realtime.clusters.kubernetes.steps import foresee
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         cluster = _cluster(str(options["tenant"]))
-        told = telling.ProgressPrinter(str(options["tenant"]))
+        told = progress_printer.ProgressPrinter(str(options["tenant"]))
         if options["action"] == "status":
             told.status(cluster)
             return

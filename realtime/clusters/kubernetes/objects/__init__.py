@@ -11,9 +11,9 @@ grid        the driver of a grid epoch and what stands around it
 
 from __future__ import annotations
 
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
 from realtime.clusters.kubernetes.objects import accounts, grid, namespace, network, settings
 from realtime.clusters.kubernetes.objects.naming import Object
-from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 
 def render(wanted: ClusterSpec) -> list[Object]:

@@ -7,8 +7,8 @@ that it needs no rights elsewhere, and the driver's, who makes, sees and removes
 
 from __future__ import annotations
 
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
 from realtime.clusters.kubernetes.objects.naming import Object, metadata
-from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 DRIVER_ACCOUNT = "grid"
 #: Nodes never call the API server.

@@ -8,10 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 
+from realtime.clusters.kubernetes.cluster_spec import (
+    DRIVER,
+    DRIVER_BURST_MIB,
+    ClusterSpec,
+    WantedGrid,
+)
 from realtime.clusters.kubernetes.objects import pods, settings
 from realtime.clusters.kubernetes.objects.accounts import DRIVER_ACCOUNT
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata, selector
-from realtime.clusters.kubernetes.wanted import DRIVER, DRIVER_BURST_MIB, ClusterSpec, WantedGrid
 
 _MASTER = "k8s://https://kubernetes.default.svc"
 

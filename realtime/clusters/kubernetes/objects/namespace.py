@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
-from realtime.clusters.kubernetes.wanted import (
+from realtime.clusters.kubernetes.cluster_spec import (
     DRIVER,
     DRIVER_BURST_MIB,
     ClusterSpec,
     WantedGrid,
 )
+from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
 from realtime.grid.size import Size
 
 _LEVELS = ("enforce", "audit", "warn")

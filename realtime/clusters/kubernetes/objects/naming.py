@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from realtime.clusters.kubernetes.wanted import ClusterSpec, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, WantedGrid
 
 Object = dict[str, object]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
 from realtime.clusters.kubernetes.objects.naming import TENANT_ID, Object, metadata, selector
 from realtime.clusters.kubernetes.objects.pods import BLOCKS_PORT, DRIVER_PORT, HTTP_PORT
-from realtime.clusters.kubernetes.wanted import ClusterSpec
 
 _DNS = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API_PORTS = (443, 6443)

@@ -5,8 +5,8 @@ Nothing is written but to a volume that goes with the pod, as in the chart's pod
 
 from __future__ import annotations
 
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, NodeSize, WantedGrid
 from realtime.clusters.kubernetes.objects.naming import Object, selector
-from realtime.clusters.kubernetes.wanted import ClusterSpec, NodeSize, WantedGrid
 
 USER = 10001
 HTTP_PORT, DRIVER_PORT, BLOCKS_PORT = 8082, 7078, 7079

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import json
 
+from realtime.clusters.kubernetes.cluster_spec import NODES_OF_EXECUTOR, ClusterSpec, WantedGrid
 from realtime.clusters.kubernetes.objects import pods
 from realtime.clusters.kubernetes.objects.accounts import EXECUTOR_ACCOUNT
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
-from realtime.clusters.kubernetes.wanted import NODES_OF_EXECUTOR, ClusterSpec, WantedGrid
 
 DIRECTORY = "/etc/rillbase/spark"
 _ACCOUNT_FILES = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -1,11 +1,11 @@
-"""Queries that wait to be registered at the same time are registered together.
+"""Batches queries that wait for registration at the same time.
 
-A hub that comes back to an event layer without its queries has thousands of them to register. Only
-so many registrations are under way at once; whoever gets its turn takes along those of the same
-collection that still wait, so that they share a snapshot and a call. While nobody waits each query
-goes by itself, at once. A tenant has half of the turns at most, and in company they rest, so that
-more of its queries go together: queries that no index helps may read their whole collections, and
-nobody else shall wait for that.
+A hub that reconnects to an event layer without its queries has thousands of them to register. The
+number of registrations in flight is bounded; each takes along the waiting queries of the same
+collection, so that they share a snapshot and a call. Without a backlog a query is registered at
+once. A tenant has at most half of the slots, and under contention a slot pauses after use, so that
+more queries are batched: a query that no index supports may scan its whole collection, and must not
+delay other tenants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a subscriber asks for: a query, and how it wants to be told of changes."""
+"""Parses a subscribe message: the query and how its changes are delivered."""
 
 from __future__ import annotations
 

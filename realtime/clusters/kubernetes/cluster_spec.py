@@ -1,6 +1,6 @@
-"""What a tenant's cluster shall be: all that its objects are made of, and nothing else.
+"""The desired state of a tenant's cluster: the only input of its Kubernetes objects.
 
-Objects are a pure function of this, so that the same wish always gives the same objects.
+The objects are a pure function of this specification, so equal specifications give equal objects.
 """
 
 from __future__ import annotations

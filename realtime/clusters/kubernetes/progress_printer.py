@@ -1,4 +1,4 @@
-"""Tells people at a terminal what is done to a cluster, and how it stands."""
+"""Prints the progress and the status of a cluster on a terminal."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from realtime.clusters import epochs, grids
+from realtime.clusters.kubernetes.cluster_spec import namespace_of
 from realtime.clusters.kubernetes.differences import Difference
 from realtime.clusters.kubernetes.steps import ApplyStep, Verb
-from realtime.clusters.kubernetes.wanted import namespace_of
 from realtime.clusters.kubernetes.wish import installation
 from realtime.models import Cluster
 
