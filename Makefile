@@ -65,6 +65,7 @@ lint: ## Check style, types, layers, stubs, Rust, TypeScript and the repository'
 	cd sdk/js && npm run --silent check
 	cd console && npm run --silent check
 	$(python) -m scripts.check_readme
+	$(python) -m scripts.check_names
 	$(python) -m scripts.check_locks
 	$(python) -m scripts.check_licences
 

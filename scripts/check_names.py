@@ -1,0 +1,171 @@
+"""Check names of types and modules, banned terms, and the paths in ARCHITECTURE.md.
+
+python -m scripts.check_names
+
+The rules are in docs/glossary.md. `scripts/allowed_names.toml` lists the exceptions. An exception
+that is no longer needed must be removed, so the list only shrinks.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ALLOWED = "scripts/allowed_names.toml"
+GLOSSARY = "docs/glossary.md"
+BANNED_TITLE = "## Banned terms"
+#: Pages whose paths are checked.
+PAGES = ("ARCHITECTURE.md", GLOSSARY)
+#: Programs beside the product: they define names for themselves only.
+BESIDE = re.compile(
+    r"(^|/)(tests|benches|migrations)/|^(benchmarks|examples)/|^native/(fuzz|loom)/"
+)
+#: Names that Django prescribes.
+PRESCRIBED = frozenset({"Command", "Meta", "Migration"})
+RUST_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait) (\w+)", re.MULTILINE)
+#: Participles, pronouns and adverbs. None of them says what a thing is.
+_BARE = """
+absent added after ahead alive alone also answered answering asked asking assigned attached
+awaited away before begun beside bounded claimed closing committed counted counting declared
+decoded deleted delivered delivering diverged done elsewhere empty ended ending exited expiring
+failed fenced few fetched following found garbled gathered gone grouped heard held here hung
+incomplete inner interrupted keeping kept killed known later latest lingering listed local
+looked looking lost made many measured meeting merged metered missed moving named next nothing
+now other others outer overtaken packed persisted placed planned polled prepared published read
+reading received refused registered removed running sampling seen selected sent served shared
+shown spooled standing stored subscribed taken telling them there those together told unchanged
+unfinished unfit unknown unreadable untold used waiting wanted watched watching whoever written
+"""
+BARE = frozenset(_BARE.split())
+#: A path on a page: with a folder, or with the ending of a file.
+PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")
+ENDINGS = (".css", ".lua", ".md", ".proto", ".py", ".rs", ".toml", ".ts", ".tsx", ".yaml")
+BANNED_ROW = re.compile(r"^\| `([^`|]+)` \| ([^|]+) \|$", re.MULTILINE)
+
+
+def main() -> int:
+    """Print what is wrong; return how many things that is."""
+    files = _tracked()
+    definitions = types_of({name: (ROOT / name).read_text() for name in files if _has_types(name)})
+    allowed = tomllib.loads((ROOT / ALLOWED).read_text())
+    texts = {name: (ROOT / name).read_text() for name in files if is_public_text(name)}
+    glossary, _, terms = texts[GLOSSARY].partition(BANNED_TITLE)
+    texts[GLOSSARY] = glossary
+    complaints = [
+        *excess("type defined more than once", duplicates(definitions), allowed["duplicate_types"]),
+        *excess("type with a bare name", bare(definitions), allowed["bare_types"]),
+        *excess("module with a bare name", bare_modules(files), allowed["bare_modules"]),
+        *banned_terms(texts, banned(terms)),
+        *(missing for page in PAGES for missing in missing_paths(page, texts[page], files)),
+    ]
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return len(complaints)
+
+
+def types_of(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the files that define each type."""
+    files = defaultdict[str, set[str]](set)
+    for file, text in sources.items():
+        for name in _python_types(text) if file.endswith(".py") else RUST_TYPE.findall(text):
+            if name not in PRESCRIBED:
+                files[name].add(file)
+    return files
+
+
+def duplicates(definitions: Mapping[str, AbstractSet[str]]) -> set[str]:
+    """Return the types that more than one file defines."""
+    return {name for name, files in definitions.items() if len(files) > 1}
+
+
+def bare(names: Iterable[str]) -> set[str]:
+    """Return the names that are one word which says nothing about the thing."""
+    return {name for name in names if name.strip("_").lower() in BARE}
+
+
+def bare_modules(files: Iterable[str]) -> set[str]:
+    """Return the modules with such a name."""
+    modules = [file for file in files if file.endswith((".py", ".rs")) and not BESIDE.search(file)]
+    return {file for file in modules if bare([Path(file).stem])}
+
+
+def excess(kind: str, present: AbstractSet[str], allowed: Iterable[str]) -> list[str]:
+    """Compare names with the list of exceptions, which must not list more than there is."""
+    listed = set(allowed)
+    return [
+        *(f"{kind}: {name}" for name in sorted(present - listed)),
+        *(f"{ALLOWED}: remove {name}, no {kind} any more" for name in sorted(listed - present)),
+    ]
+
+
+def banned(section: str) -> dict[str, str]:
+    """Return the terms that a section of the glossary bans, each with its replacement."""
+    return {term: better.strip() for term, better in BANNED_ROW.findall(section)}
+
+
+def banned_terms(texts: Mapping[str, str], terms: Mapping[str, str]) -> list[str]:
+    """Return where texts use a banned term."""
+    return [
+        f"{file}:{number}: write {better!r} instead of {term!r}"
+        for file, text in texts.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        for term, better in terms.items()
+        if re.search(rf"\b{re.escape(term)}\b", line, re.IGNORECASE)
+    ]
+
+
+def missing_paths(page: str, text: str, files: Iterable[str]) -> list[str]:
+    """Return the paths on a page that are neither a file nor a folder of the repository."""
+    existing = set[str]()
+    for file in files:
+        existing.update([file, *(str(folder) for folder in Path(file).parents)])
+    return [
+        f"{page}: the path {path} does not exist; write it from the repository's root"
+        for path in dict.fromkeys(PATH.findall(text))
+        if _is_path(path) and path.rstrip("/") not in existing
+    ]
+
+
+def is_public_text(file: str) -> bool:
+    """Tell whether users read a file: the documentation, or texts of the console."""
+    return file in {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} or (
+        (file.startswith("docs/") and file.endswith(".md"))
+        or (file.startswith("console/src/") and file.endswith((".ts", ".tsx")))
+        or (file.startswith("sdk/") and file.endswith((".py", ".ts")))
+    )
+
+
+def _is_path(text: str) -> bool:
+    return text.endswith((*ENDINGS, "/")) or (
+        text.split("/", maxsplit=1)[0] in _FOLDERS and "/" in text
+    )
+
+
+def _has_types(file: str) -> bool:
+    return file.endswith((".py", ".rs")) and not BESIDE.search(file)
+
+
+def _python_types(text: str) -> list[str]:
+    return [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+
+
+def _tracked() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [name for name in listed if (ROOT / name).is_file()]
+
+
+_FOLDERS = frozenset(path.name for path in ROOT.iterdir() if path.is_dir())
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
