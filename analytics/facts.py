@@ -16,7 +16,7 @@ from foundation.names import NAME_PATTERN
 from tenants.principals import Principal
 
 if TYPE_CHECKING:
-    from analytics.rows.stored import StoredPath
+    from analytics.rows.file_store import StoredPath
     from analytics.schema import Table
 
 READ, WRITE = "analytics:read", "analytics:write"

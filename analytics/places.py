@@ -10,7 +10,7 @@ from foundation.environment import environment
 from foundation.errors import Unavailable
 
 if TYPE_CHECKING:
-    from analytics.rows.stored import StoredPath
+    from analytics.rows.file_store import StoredPath
 
 
 #: How a store begins that is no folder.

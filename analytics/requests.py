@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from analytics.rows.stored import StoredPath, files_in, read_text, write_text
+from analytics.rows.file_store import StoredPath, files_in, read_text, write_text
 
 _FOLDER, _REQUEST, _ANSWER = "scans", ".request", ".answer"
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from analytics.declared import (
+from analytics.table_definitions import (
     ID,
     KEY,
     IdKeyDefinition,

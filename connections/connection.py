@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from connections import callers, frames, messages
 from connections.callers import Handshake, Party
-from connections.closing import Closing, code_for
+from connections.close_codes import CloseReason, code_for
 from connections.message_calls import MessageCall
 from connections.messages import Message
 from connections.open_subscription import OpenSubscription
@@ -95,7 +95,7 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._order = InOrder()
-        self._closing: asyncio.Future[Closing] = asyncio.get_running_loop().create_future()
+        self._closing: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
         #: The memory of the message that was read last.
         self._claim: Claim | None = None
@@ -110,7 +110,7 @@ class Connection:
             await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
             if reader.done() and not self._closing.done():
                 self._closing.set_result(_why(reader))
-            closing = self._closing.result() if self._closing.done() else Closing.GONE
+            closing = self._closing.result() if self._closing.done() else CloseReason.GONE
             await self._leave(sender, closing)
         finally:
             await self._let_go()
@@ -118,7 +118,7 @@ class Connection:
                 task.cancel()
             await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
 
-    def close(self, closing: Closing) -> None:
+    def close(self, closing: CloseReason) -> None:
         """Let the connection end."""
         if not self._closing.done():
             self._closing.set_result(closing)
@@ -147,7 +147,7 @@ class Connection:
             self._expire()
         elif refused is not None:
             self._end_all(refused)
-            self.close(Closing(code_for(refused), refused.code))
+            self.close(CloseReason(code_for(refused), refused.code))
         elif party is not None and party.principal != self.party.principal:
             await self._become(party)
 
@@ -366,7 +366,7 @@ class Connection:
     def _expire(self) -> None:
         self.state = State.EXPIRED
         self._end_all(TokenExpired())
-        closing = Closing(4401, TokenExpired.code)
+        closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
 
     def _end_all(self, error: ApiError) -> None:
@@ -387,7 +387,7 @@ class Connection:
             for each in held:
                 each.close()
 
-    async def _leave(self, sender: asyncio.Task[None], closing: Closing) -> None:
+    async def _leave(self, sender: asyncio.Task[None], closing: CloseReason) -> None:
         """Say the last words, if there is somebody to hear them."""
         if closing.error is not None:
             self._refuse(None, closing.error)
@@ -397,7 +397,7 @@ class Connection:
         self._registry.leave(self)
         if self._expiry is not None:
             self._expiry.cancel()
-        if closing is Closing.GONE or sender.done():
+        if closing is CloseReason.GONE or sender.done():
             return
         self._outgoing.finish()
         with contextlib.suppress(OSError, TimeoutError):
@@ -408,12 +408,12 @@ class Connection:
                 )
 
 
-def _why(reader: asyncio.Task[None]) -> Closing:
+def _why(reader: asyncio.Task[None]) -> CloseReason:
     """Return why a connection whose reading is over has to end."""
     failed = reader.exception()
     if failed is None or isinstance(failed, OSError):
-        return Closing.GONE
+        return CloseReason.GONE
     if not isinstance(failed, Exception):
         raise failed
     error = translate(failed)
-    return Closing(code_for(error), error.code, error)
+    return CloseReason(code_for(error), error.code, error)

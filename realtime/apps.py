@@ -10,10 +10,10 @@ class RealtimeConfig(AppConfig):
     def ready(self) -> None:
         """Tell the parts below what is counted and cleaned here."""
         # Models are ready only now.
-        from realtime.clusters import cleaner, counting  # noqa: PLC0415
+        from realtime.clusters import cleaner, cluster_quota  # noqa: PLC0415
         from realtime.clusters.actions import LIMIT  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415
         from tenants.quotas import register_count  # noqa: PLC0415
 
-        register_count(LIMIT, counting.write_partitions)
+        register_count(LIMIT, cluster_quota.write_partitions)
         register_cleaner(cleaner.clean)

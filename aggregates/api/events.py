@@ -12,8 +12,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from aggregates import refusals
-from aggregates.api.named import Names
-from aggregates.api.reading import aggregate_of
+from aggregates.api.aggregate_access import aggregate_of
+from aggregates.api.event_names import Names
 from aggregates.facts import WRITE, AggregateFacts
 from data_plane import idempotency
 from data_plane.calls import Call

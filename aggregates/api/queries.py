@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection
 
 from aggregates import refusals
-from aggregates.api.reading import aggregate_of
+from aggregates.api.aggregate_access import aggregate_of
 from aggregates.facts import READ, AggregateFacts
 from data_plane.calls import Call
 from data_plane.http import Answer

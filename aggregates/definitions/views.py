@@ -21,7 +21,7 @@ from aggregates.definitions.forms import (
 )
 from aggregates.models import Aggregate
 from tenants.api.base import find, find_for_change
-from tenants.api.declared import DeclaredView
+from tenants.api.declared_view import DeclaredView
 from tenants.api.schemas import page_of
 
 TAG = "Aggregates"

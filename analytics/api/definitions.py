@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analytics import facts
-from analytics.api.reading import in_scope
+from analytics.api.dataset_access import in_scope
 from analytics.definitions.describe import describe
 from analytics.facts import READ
 from data_plane.calls import Call

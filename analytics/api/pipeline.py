@@ -7,14 +7,14 @@ import datetime
 from django.db.models import Max, Min, Sum
 from django.utils import timezone
 
-from analytics.api.reading import dataset_of, in_scope
-from analytics.api.shown import upload_shown
-from analytics.declared import read_definition
+from analytics.api.dataset_access import dataset_of, in_scope
+from analytics.api.upload_json import upload_shown
 from analytics.facts import READ, DatasetFacts
 from analytics.models import Dataset, Run, Upload
 from analytics.places import namespace_of
 from analytics.query.files import StateSelector
 from analytics.query.plan import plan, tiled
+from analytics.table_definitions import read_definition
 from data_plane.calls import Call
 from data_plane.http import Answer, json_answer
 from data_plane.request_reader import parameters

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from analytics.api.reading import dataset_of, in_scope, in_thread
+from analytics.api.dataset_access import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
 from analytics.media_types import ARROW
 from analytics.query.files import Plan

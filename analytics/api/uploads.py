@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from analytics.api.reading import dataset_of, in_scope, in_thread, while_connected
-from analytics.api.shown import upload_shown
+from analytics.api.dataset_access import dataset_of, in_scope, in_thread, while_connected
+from analytics.api.upload_json import upload_shown
 from analytics.facts import READ, WRITE, DatasetFacts
 from analytics.ingest import uploads
 from analytics.ingest.body_spool import spooled
-from analytics.ingest.received import Address, receive
 from analytics.ingest.segments import Segment, remove
+from analytics.ingest.upload_decoder import Address, receive
 from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
 from data_plane.calls import Call

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TypedDict
 
-from analytics.declared import IdKeyDefinition, TableDefinition, read_definition
 from analytics.definitions.checks import check_change, completed
 from analytics.definitions.describe import describe
 from analytics.definitions.removal import REMOVE_TASK
 from analytics.models import Dataset
 from analytics.places import root
+from analytics.table_definitions import IdKeyDefinition, TableDefinition, read_definition
 from foundation.errors import NameTaken
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from analytics.declared import (
+from analytics.table_definitions import (
     ID,
     KEY,
     MAX_DATA_COLUMNS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from analytics.declared import read_definition
 from analytics.models import Dataset
+from analytics.table_definitions import read_definition
 from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analytics.declared import KEY_TYPE_NAMES, TYPE_NAMES, IdKeyDefinition
+from analytics.table_definitions import KEY_TYPE_NAMES, TYPE_NAMES, IdKeyDefinition
 from foundation.api.bodies import Body
 from tenants.api.forms import NameField, PatternField
 

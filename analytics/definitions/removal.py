@@ -42,7 +42,7 @@ def remove_files(dataset_id: UUID) -> None:
                 (namespace_of(dataset_id),),
             )
     from analytics.requests import folder_for  # noqa: PLC0415
-    from analytics.rows.stored import remove_folder  # noqa: PLC0415
+    from analytics.rows.file_store import remove_folder  # noqa: PLC0415
 
     for folder in (folder_of(dataset_id), folder_for(root(), dataset_id)):
         remove_folder(folder)

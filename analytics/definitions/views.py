@@ -15,7 +15,7 @@ from analytics.definitions.describe import describe
 from analytics.definitions.forms import DatasetChange, DatasetCreation, IdKeyField
 from analytics.models import Dataset
 from tenants.api.base import find, find_for_change
-from tenants.api.declared import DeclaredView
+from tenants.api.declared_view import DeclaredView
 from tenants.api.schemas import page_of
 
 TAG = "Datasets"

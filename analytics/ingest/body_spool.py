@@ -21,7 +21,7 @@ from data_plane.lines import decoded
 from foundation.environment import environment
 
 if TYPE_CHECKING:
-    from analytics.rows.stored import StoredPath
+    from analytics.rows.file_store import StoredPath
 
 _CHUNK_BYTES = 1024 * 1024
 

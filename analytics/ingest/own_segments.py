@@ -10,7 +10,7 @@ import pyarrow as pa
 from analytics.ingest.segment_files import Batches, Content, write_files
 from analytics.ingest.segments import FOLDER, Segment
 from analytics.rows.durable import written
-from analytics.rows.stored import StoredPath, size_of
+from analytics.rows.file_store import StoredPath, size_of
 
 
 def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analytics.rows.stored import StoredPath
+    from analytics.rows.file_store import StoredPath
 
 #: The folder of segments below the dataset's.
 FOLDER = "segments"

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from analytics.declared import read_definition
 from analytics.facts import DatasetFacts
 from analytics.ingest.segments import FOLDER, Segment
 from analytics.rows.durable import local_folder, storing, sync
+from analytics.table_definitions import read_definition
 
 if TYPE_CHECKING:
-    from analytics.rows.stored import StoredPath
+    from analytics.rows.file_store import StoredPath
 
 _PRIVATE = 0o600
 

@@ -12,10 +12,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics.rows.latest import latest
+from analytics.rows.file_store import StoredPath
+from analytics.rows.latest_operation import latest
 from analytics.rows.segment import with_mask
 from analytics.rows.sorted_file import SortedFileInfo, write_sorted
-from analytics.rows.stored import StoredPath
 from analytics.schema import Table, View
 
 #: What is sorted in memory at once, for one view.

@@ -22,7 +22,7 @@ from analytics.pipeline.catalogue import Authority
 from analytics.pipeline.ledger import ALIAS
 from analytics.places import folder_of, root
 from analytics.requests import folder_for
-from analytics.rows.stored import StoredPath, files_in
+from analytics.rows.file_store import StoredPath, files_in
 
 #: An upload that was opened, and what nobody was told of, after so long.
 ABANDONED_S = 24 * 3600

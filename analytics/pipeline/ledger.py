@@ -16,7 +16,6 @@ from django.db import transaction
 from django.db.models import F, Max, Min, Q, QuerySet, Sum
 from django.utils import timezone
 
-from analytics.declared import read_definition
 from analytics.models import Dataset, Run, Stage, StoredFile, Upload
 from analytics.pipeline.decisions import (
     ActiveRun,
@@ -27,6 +26,7 @@ from analytics.pipeline.decisions import (
 )
 from analytics.pipeline.tasks import WrittenFile
 from analytics.rows.keys import from_plain, to_text
+from analytics.table_definitions import read_definition
 from foundation.ids import uuid7
 
 ALIAS = "relay"

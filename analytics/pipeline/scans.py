@@ -19,7 +19,7 @@ from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.workers import Workers, WorkersLost
 from analytics.places import root
 from analytics.requests import Request
-from analytics.rows.stored import is_far
+from analytics.rows.file_store import is_far
 
 logger = logging.getLogger(__name__)
 

@@ -16,18 +16,18 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.declared import ID, KEY
 from analytics.pipeline.blocks import blocks
 from analytics.pipeline.changes import Changes
 from analytics.query import scan_task
 from analytics.rows.durable import written
+from analytics.rows.file_store import StoredPath, below, opened, size_of, stored_path
 from analytics.rows.ids import IdLookup, assign, read_ids, read_keys, translated, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
-from analytics.rows.latest import latest, living
+from analytics.rows.latest_operation import latest, living
 from analytics.rows.segment import read_segment, with_columns, with_mask, write_segment
 from analytics.rows.sorted_file import SortedFile, SortedFileInfo, write_sorted
-from analytics.rows.stored import StoredPath, below, opened, size_of, stored_path
 from analytics.schema import Table, View, tables_of
+from analytics.table_definitions import ID, KEY
 
 #: What is sorted in memory at once.
 CHUNK_BYTES = 256 * 1024 * 1024

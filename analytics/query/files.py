@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from analytics.rows.file_store import StoredPath
 from analytics.rows.keys import Key
-from analytics.rows.stored import StoredPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.declared import ID, KEY
 from analytics.query.files import IdPlan, Part
 from analytics.query.filters import Filter, near
 from analytics.query.scan import ScanReader
 from analytics.rows.compound import decoded
 from analytics.rows.ids import IdAssignment, IdLookup, assign, read_keys
 from analytics.schema import BY_ID, OP, TYPES, Table
+from analytics.table_definitions import ID, KEY
 
 NO_ID = -1
 

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from analytics.query.files import File, Plan
 from analytics.query.filters import Condition, Filter
-from analytics.query.grouped import Aggregate, grouped, ordered
+from analytics.query.grouping import Aggregate, grouped, ordered
 from analytics.query.id_keys import IdKeys
-from analytics.query.merged import choose_view, rows_at
 from analytics.query.query_parser import Query
 from analytics.query.scan import ScanReader
+from analytics.query.state_rows import choose_view, rows_at
 from analytics.rows.keys import Key
 from analytics.schema import Table
 

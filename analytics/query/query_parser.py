@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from analytics.query.files import StateSelector
 from analytics.query.filters import Filter, read_filter
-from analytics.query.grouped import FUNCTIONS, Aggregate, type_of
+from analytics.query.grouping import FUNCTIONS, Aggregate, type_of
 from analytics.query.literals import InvalidLiteral, moment
 from analytics.schema import Table
 from foundation.errors import FieldProblem, InvalidBody, InvalidSort

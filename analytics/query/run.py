@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from analytics.query.files import Plan
 from analytics.query.filters import Filter
-from analytics.query.grouped import grouped, ordered
+from analytics.query.grouping import grouped, ordered
 from analytics.query.id_keys import IdKey, IdKeys, shown
-from analytics.query.merged import rows_at
 from analytics.query.query_parser import Query
 from analytics.query.scan import ScanReader
+from analytics.query.state_rows import rows_at
 from foundation.json_types import JsonObject
 
 

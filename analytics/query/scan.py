@@ -15,9 +15,9 @@ import pyarrow.dataset as ds
 
 from analytics.query.files import File, Part
 from analytics.query.filters import Filter
+from analytics.rows.file_store import filesystem_of
 from analytics.rows.ids import translated
 from analytics.rows.segment import read_segment, with_columns
-from analytics.rows.stored import filesystem_of
 from analytics.schema import OP, Table, View
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject

@@ -15,8 +15,8 @@ from analytics.query.pieces import Piece, answer_piece
 from analytics.query.query_parser import Query, read_query
 from analytics.query.scan import ScanReader
 from analytics.rows.durable import written
+from analytics.rows.file_store import StoredPath, opened, stored_path
 from analytics.rows.keys import Key, from_plain, to_plain
-from analytics.rows.stored import StoredPath, opened, stored_path
 from analytics.schema import tables_of
 from foundation.errors import ApiError
 from foundation.json_types import JsonObject

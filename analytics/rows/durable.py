@@ -19,7 +19,7 @@ from foundation.errors import StorageFull
 from foundation.failures import STORAGE_RETRY_AFTER_S, is_disk_full
 
 if TYPE_CHECKING:
-    from analytics.rows.stored import StoredPath
+    from analytics.rows.file_store import StoredPath
 
 
 @contextmanager

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.declared import ID, KEY
 from analytics.rows.compound import decoded
-from analytics.rows.stored import StoredPath, opened
+from analytics.rows.file_store import StoredPath, opened
 from analytics.schema import IDS_COLUMN, KEYS_COLUMN, TYPES, Table
+from analytics.table_definitions import ID, KEY
 
 
 @dataclass(frozen=True, slots=True)

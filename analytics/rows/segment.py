@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from analytics.rows.file_store import StoredPath, opened
 from analytics.rows.segment_writer import SegmentWriter
-from analytics.rows.stored import StoredPath, opened
 from analytics.schema import OP, Table
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.rows.durable import written
+from analytics.rows.file_store import StoredPath, is_far, opened, size_of
 from analytics.rows.keys import Key, from_plain, key_at, place_of, to_plain
-from analytics.rows.stored import StoredPath, is_far, opened, size_of
 
 _STARTS = b"rillbase.starts"
 #: What one row group holds before it is compressed: what is read for a single row.

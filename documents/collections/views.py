@@ -19,7 +19,7 @@ from documents.models import Collection, Index
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
-from tenants.api.declared import DeclaredView
+from tenants.api.declared_view import DeclaredView
 from tenants.api.schemas import page_of
 
 TAG = "Collections"

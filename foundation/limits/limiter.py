@@ -21,7 +21,7 @@ from foundation import metrics
 from foundation.environment import environment
 from foundation.limits.breaker import Breaker, Permit
 from foundation.limits.gcra import Decision, Limit, decide, require_distinct
-from foundation.limits.local import LocalCounters
+from foundation.limits.local_counters import LocalCounters
 from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import ValkeyWire
 

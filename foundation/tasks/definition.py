@@ -63,7 +63,7 @@ def task(
             run,
             name=name,
             bind=True,
-            Request="foundation.tasks.lost:LossReportingRequest",
+            Request="foundation.tasks.lost_tasks:LossReportingRequest",
             soft_time_limit=soft_limit_s,
             time_limit=hard_limit_s,
         )

@@ -26,7 +26,7 @@ def build_application() -> Edge:
     # Their models exist once Django is set up.
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
     from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
-    from analytics.ingest.received import close as close_upload_workers  # noqa: PLC0415
+    from analytics.ingest.upload_decoder import close as close_upload_workers  # noqa: PLC0415
     from data_plane.calls import DataPlane  # noqa: PLC0415
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415

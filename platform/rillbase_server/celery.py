@@ -41,15 +41,15 @@ __all__ = ["app"]
 
 #: Modules that hold tasks.
 TASK_MODULES = (
-    "foundation.tasks.lost",
-    "aggregates.definitions.keeping",
+    "foundation.tasks.lost_tasks",
+    "aggregates.definitions.node_sync",
     "analytics.definitions.removal",
     "documents.collections.backfill",
     "documents.collections.expiry",
     "documents.collections.removal",
     "documents.collections.storage_usage",
     "documents.collections.tombstones",
-    "documents.collections.unfinished",
+    "documents.collections.lost_work",
     "realtime.clusters.kubernetes.tasks",
     "realtime.registration.fetches",
     "realtime.registration.renewals",

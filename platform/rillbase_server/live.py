@@ -22,12 +22,12 @@ from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
 from realtime.clusters import grids
 from realtime.delivery_trace import exchange
-from realtime.delivery_trace.answering import Answers
+from realtime.delivery_trace.question_listener import Answers
 from realtime.hub.documents import DocumentQueries
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
 from realtime.hub.wishes import Wishes
-from realtime.subscriptions import reading
+from realtime.subscriptions import subscription_list
 from realtime.subscriptions.records import Records
 from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
@@ -84,7 +84,7 @@ class LiveConnections:
         await feeds.feeds.close()
         await aggregate_feed.feeds.close()
         await client.close()
-        reading.close()
+        subscription_list.close()
         grids.close()
         exchange.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analytics.pipeline.waiting import Pipeline
+from analytics.pipeline.idle_pipeline import Pipeline
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging

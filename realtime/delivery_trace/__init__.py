@@ -7,7 +7,7 @@ what the hub sent to whom cannot be recomputed: it keeps that in bounded rings
 
 question   the request, as it travels between processes
 exchange   to the process that holds the subscription, and back
-answering  that process's side
+question_listener  that process's side
 subjects   the subscription or query that a request is about
 evidence   what the database, streams, filters and the hub know
 story      the steps that follow from the evidence

@@ -18,7 +18,7 @@ from foundation.errors import CATALOGUE, Internal, NotFound, NotTraceable, Unava
 from foundation.json_types import JsonObject
 from foundation.valkey_sockets import ValkeySockets
 from realtime.delivery_trace.question import Hypothesis, Question
-from realtime.subscriptions import names, reading
+from realtime.subscriptions import names, subscription_list
 
 ANSWER_TIMEOUT_S = 6
 #: A question is worth an answer for so long.
@@ -40,7 +40,7 @@ def answers(nonce: str) -> str:
 
 def described(tenant_id: UUID, public: str) -> JsonObject:
     """Return what the list of subscriptions says of one that can be asked about, or raise."""
-    found = [row for row in reading.listed(tenant_id) if row["id"] == public]
+    found = [row for row in subscription_list.listed(tenant_id) if row["id"] == public]
     if not found:
         raise NotFound("There is no such subscription.")
     if "collection" not in found[0]:

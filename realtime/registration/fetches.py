@@ -24,7 +24,7 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer, query_partition
 from realtime.grid.layout import Grid
-from realtime.registration.reading import take_snapshot
+from realtime.registration.initial_rows import take_snapshot
 from realtime.registration.register import OtherRules, Source, compare, sides_of_query
 from realtime.registration.renewals import of_all, with_grids
 from rillbase_native import LiveQuery, Question

@@ -18,7 +18,7 @@ from documents.store.queries import native
 from foundation.event_loop_budget import EventLoopBudget
 from realtime.events.layer import GridLayer, StreamEnds, query_partition
 from realtime.grid.layout import Grid
-from realtime.registration.reading import Extent, Row, Rows, read_all
+from realtime.registration.initial_rows import Extent, Row, Rows, read_all
 from rillbase_native import LiveQuery, Sort
 
 #: Rows that a sort node keeps beyond a window: half of the window, within bounds.

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from realtime.subscriptions import reading
+from realtime.subscriptions import subscription_list
 from tenants.api.base import TenantView
 from tenants.audit import Target, record
 from tenants.roles import Role
@@ -61,7 +61,7 @@ class SubscriptionsView(TenantView):
         responses=SubscriptionsAnswer,
     )
     def get(self, request: Request, tenant: str) -> Response:
-        return Response({"items": reading.listed(self.tenant.id)})
+        return Response({"items": subscription_list.listed(self.tenant.id)})
 
 
 class SubscriptionView(TenantView):
@@ -76,7 +76,7 @@ class SubscriptionView(TenantView):
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, subscription: str) -> Response:
-        reading.end(self.tenant.id, subscription)
+        subscription_list.end(self.tenant.id, subscription)
         record(self.principal, "subscription.ended", Target("subscription", subscription))
         return Response(status=204)
 

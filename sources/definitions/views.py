@@ -16,7 +16,7 @@ from sources.definitions import actions
 from sources.definitions.describe import describe
 from sources.definitions.forms import SourceChange, SourceCreation
 from sources.models import Source
-from tenants.api.declared import DeclaredView
+from tenants.api.declared_view import DeclaredView
 from tenants.api.schemas import page_of
 
 TAG = "Sources"

@@ -15,7 +15,7 @@ from storage_engine.topics import actions
 from storage_engine.topics.describe import describe
 from storage_engine.topics.forms import Grid, TopicChange, TopicCreation
 from tenants.api.base import find, find_for_change
-from tenants.api.declared import DeclaredView
+from tenants.api.declared_view import DeclaredView
 from tenants.api.schemas import page_of
 
 TAG = "Topics"

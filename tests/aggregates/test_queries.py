@@ -145,7 +145,7 @@ def test_every_kind_of_measure_is_answered(server: str) -> None:
 
 
 def test_a_change_of_the_definition_makes_the_rows_anew(filled: Made) -> None:
-    from aggregates.definitions import keeping
+    from aggregates.definitions import node_sync
     from aggregates.models import Aggregate
     from foundation.scope import scoped
 
@@ -162,7 +162,7 @@ def test_a_change_of_the_definition_makes_the_rows_anew(filled: Made) -> None:
         aggregate = str(Aggregate.objects.get(name=filled.name).pk)
 
     def built() -> bool:
-        keeping.keep(tenant=str(filled.made.tenant.id), aggregate=aggregate)
+        node_sync.keep(tenant=str(filled.made.tenant.id), aggregate=aggregate)
         return bool(filled.caller.get(filled.control_path).json()["state"] == "active")
 
     wait_until(built, what="the new rows")

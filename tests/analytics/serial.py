@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analytics.declared import TableDefinition
+from analytics.table_definitions import TableDefinition
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ import pytest
 
 from analytics.definitions.removal import remove_files
 from analytics.models import Dataset, Run
-from analytics.pipeline import ledger, waiting
+from analytics.pipeline import idle_pipeline, ledger
 from analytics.pipeline.catalogue import open_catalogue
 from analytics.pipeline.collector import collect, sweep
 from analytics.pipeline.coordinator import STEPS_AT_ONCE, Coordinator
@@ -262,8 +262,8 @@ async def test_a_coordinator_that_cannot_be_started_ends_the_process(
         raise OSError("there is no room for it")
 
     given_up = threading.Event()
-    monkeypatch.setattr(waiting, "_load", broken)
-    pipeline = waiting.Pipeline(given_up.set)
+    monkeypatch.setattr(idle_pipeline, "_load", broken)
+    pipeline = idle_pipeline.Pipeline(given_up.set)
     await pipeline.start()
     try:
         await until(given_up.is_set, "the process to be told to end")

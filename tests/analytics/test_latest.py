@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.declared import TableDefinition
-from analytics.rows.latest import by_key, latest, living
+from analytics.rows.latest_operation import by_key, latest, living
 from analytics.schema import OP, Table, tables_of
+from analytics.table_definitions import TableDefinition
 from tests.analytics.serial import Serial
 
 TABLE: TableDefinition = {

@@ -18,8 +18,8 @@ from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.workers import ThreadWorkers
 from analytics.places import folder_of, namespace_of, root
+from analytics.rows.file_store import files_in
 from analytics.rows.objects import objects
-from analytics.rows.stored import files_in
 from foundation.errors import Unavailable
 from tests.analytics import backstage
 from tests.analytics.made import ARROW, as_arrow, make_dataset

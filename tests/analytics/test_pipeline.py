@@ -274,7 +274,7 @@ def test_the_pipeline_says_how_far_uploads_have_come(shop: Made) -> None:
 
 
 async def test_the_first_dataset_starts_the_coordinator(shop: Made) -> None:
-    from analytics.pipeline.waiting import Pipeline
+    from analytics.pipeline.idle_pipeline import Pipeline
     from tests.waiting import until
 
     pipeline = Pipeline(lambda: None)

@@ -19,7 +19,7 @@ from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.scans import Scans
 from analytics.pipeline.workers import ThreadWorkers
 from analytics.places import root
-from analytics.rows.stored import files_in
+from analytics.rows.file_store import files_in
 from foundation.lead import Lead
 from tests.analytics import backstage
 from tests.analytics.made import make_dataset

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from rillbase_server.awaited import ReadyServer, Server, StorageNode, wait_for_as_long
+from rillbase_server.server_readiness import ReadyServer, Server, StorageNode, wait_for_as_long
 from rillbase_server.version import VERSION
 from tests.own_valkey import free_port
 
@@ -44,7 +44,7 @@ def test_the_storage_node_and_servers_say_of_which_release_they_are(server: str)
 def test_an_older_server_is_waited_for_until_it_was_upgraded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rillbase_server.awaited.PAUSE_S", 0.0)
+    monkeypatch.setattr("rillbase_server.server_readiness.PAUSE_S", 0.0)
     said: list[str] = []
     upgraded = Upgraded("0.0.9", OSError("refused"), "99.0.0")
     assert wait_for_as_long(upgraded, 600.0, said.append)

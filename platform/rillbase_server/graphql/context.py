@@ -21,7 +21,7 @@ from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Value
 from rillbase_server.graphql import text
-from rillbase_server.graphql.inner import Inner
+from rillbase_server.graphql.internal_request import InternalRequests
 from rillbase_server.graphql.plans import Plans
 from tenants.credentials.authenticate import TENANT_HEADER
 from tenants.credentials.facts import TenantFacts
@@ -64,7 +64,7 @@ class Context:
     #: None: a member who named no tenant, and sees the control plane only.
     tenant: TenantFacts | None
     head: Head
-    inner: Inner
+    inner: InternalRequests
     #: How objects of the operation are completed, as far as that has been found out.
     plans: Plans = field(init=False, default_factory=dict)
     #: Documents by their keys: those that several fields ask for are read by one statement.

@@ -28,7 +28,7 @@ from foundation.api.preconditions import etag
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Context, Resolving
-from rillbase_server.graphql.inner import path_of
+from rillbase_server.graphql.internal_request import path_of
 from rillbase_server.graphql.resources import CLUSTER, RESOURCES, TENANT, Resource
 from rillbase_server.graphql.typed.shapes import Record, Schema, Shape, shape_of
 from rillbase_server.graphql.typed.types import Readable, Types, written

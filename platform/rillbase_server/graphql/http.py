@@ -19,10 +19,10 @@ from foundation.errors import (
 )
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject, JsonValue
-from rillbase_server.graphql import callers, failures, persisted, text
+from rillbase_server.graphql import callers, failures, persisted_operations, text
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
-from rillbase_server.graphql.inner import Inner
+from rillbase_server.graphql.internal_request import InternalRequests
 from rillbase_server.graphql.operations import OperationRejected, Request, answer
 from tenants import cors
 
@@ -64,7 +64,7 @@ class GraphqlHttp:
             headers.update(cors.answer_headers(head, tenant))
         await callers.check_rate_limits(principal, tenant, headers)
         request = Request.read(await _body(head, Body(head, receive)))
-        context = Context(principal, tenant, head, Inner(self.app, scope))
+        context = Context(principal, tenant, head, InternalRequests(self.app, scope))
         try:
             found = await self._run(request, context, head)
         except OperationRejected as refused:
@@ -72,10 +72,10 @@ class GraphqlHttp:
         return _rendered(head, found, 200)
 
     async def _run(self, request: Request, context: Context, head: Head) -> JsonObject:
-        asked = await persisted.text_of(request, context)
+        asked = await persisted_operations.text_of(request, context)
         texts = await self.schemas.of(None if context.tenant is None else context.tenant.id)
         prepared = texts.prepare(asked, request.name)
-        await persisted.keep(request, context)
+        await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
             raise InvalidOperation("Subscriptions come over a WebSocket: graphql-transport-ws.")
         if prepared.kind is OperationType.MUTATION and head.method != "POST":

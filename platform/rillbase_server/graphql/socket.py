@@ -33,10 +33,10 @@ from foundation.asgi import App, Receive, Scope, Send, text_of
 from foundation.errors import ApiError, InvalidBody, TooManySubscriptions, Unauthenticated
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
-from rillbase_server.graphql import failures, persisted
+from rillbase_server.graphql import failures, persisted_operations
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import PATH
-from rillbase_server.graphql.inner import Inner
+from rillbase_server.graphql.internal_request import InternalRequests
 from rillbase_server.graphql.live import Feed, LiveContext, LiveMessage
 from rillbase_server.graphql.operations import (
     OperationRejected,
@@ -295,7 +295,7 @@ class Connection:
     async def _answer(self, name: str, request: Request) -> None:
         party = self._open_party()
         await check_rate_limits(party.principal, party.tenant, {})
-        inner = Inner(self._server.app, self._scope)
+        inner = InternalRequests(self._server.app, self._scope)
         context = LiveContext(
             party.principal,
             party.tenant,
@@ -303,10 +303,10 @@ class Connection:
             inner,
             _OfOperation(self, name),
         )
-        text = await persisted.text_of(request, context)
+        text = await persisted_operations.text_of(request, context)
         texts = await self._server.schemas.of(party.tenant.id)
         prepared = texts.prepare(text, request.name)
-        await persisted.keep(request, context)
+        await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
             await self._stream(name, prepared, request, context)
         else:

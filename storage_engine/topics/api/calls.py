@@ -30,14 +30,14 @@ from storage_engine.models import DeliveredSubscription
 from storage_engine.node import publication as replies
 from storage_engine.node.client import client
 from storage_engine.topics import (
-    delivering,
     facts,
     names,
     places,
     positions,
     publish,
-    shown,
     subscribe,
+    topic_json,
+    webhook_delivery,
 )
 from storage_engine.topics.facts import READ, WRITE, TopicFacts
 
@@ -74,7 +74,7 @@ async def publish_one(call: Call) -> Answer:
         }
     )
     if done.publications is not None:
-        joined = shown.publications(topic, done.publications, canonical=form)
+        joined = topic_json.publications(topic, done.publications, canonical=form)
         told = told[:-1] + b',"publications":' + joined + b"}"
     if done.again:
         return Answer(200, told, {REPLAYED_HEADER: "true"})
@@ -103,11 +103,13 @@ async def subscribe_one(call: Call) -> Answer:
     if (repeated := await idempotency.before(claim)) is not None:
         return repeated
     webhook = (
-        None if named_hook is None else await delivering.webhook_of(topic.tenant_id, named_hook)
+        None
+        if named_hook is None
+        else await webhook_delivery.webhook_of(topic.tenant_id, named_hook)
     )
     grace_ms = 0 if webhook is None else subscribe.GRACE_MS
     done = await subscribe.subscribe(topic, wanted, grace_ms=grace_ms)
-    also = None if webhook is None else delivering.noting(topic, wanted, done, webhook)
+    also = None if webhook is None else webhook_delivery.noting(topic, wanted, done, webhook)
     answer = Answer(201, _subscribed(topic, wanted, done, form=form))
     return await idempotency.settle(topic.tenant_id, claim, answer, also)
 
@@ -129,10 +131,10 @@ def _subscribed(
     )
     parts = [
         head[:-1],
-        b'"publications":' + shown.publications(topic, done.publications, canonical=form),
+        b'"publications":' + topic_json.publications(topic, done.publications, canonical=form),
     ]
     if done.subscriptions is not None:
-        others = [shown.subscription(topic, found) for found in done.subscriptions]
+        others = [topic_json.subscription(topic, found) for found in done.subscriptions]
         parts.append(b'"subscriptions":' + to_json(others))
     return b",".join(parts) + b"}"
 
@@ -150,7 +152,7 @@ async def look(call: Call) -> Answer:
     following = None
     if len(found) > limit:
         following = cursor_behind(topic, positions.token_of(topic.node_name, page[-1].position))
-    items = shown.publications(topic, page, canonical=form)
+    items = topic_json.publications(topic, page, canonical=form)
     return Answer(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")
 
 

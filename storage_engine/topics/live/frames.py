@@ -8,7 +8,7 @@ from data_plane.times import rfc3339
 from foundation.api.rendering import to_json
 from foundation.errors import ApiError
 from storage_engine.node.publication import Publication
-from storage_engine.topics import places, positions, shown
+from storage_engine.topics import places, positions, topic_json
 from storage_engine.topics.facts import TopicFacts
 
 #: Publications in one part of a result.
@@ -47,7 +47,7 @@ def event(name: str, topic: TopicFacts, publication: Publication, seq: int, resu
             **_circumstances(topic, publication),
         }
     )
-    document = shown.data(publication, canonical=False)
+    document = topic_json.data(publication, canonical=False)
     return head[:-1] + b',"document":' + document + b',"resume":' + to_json(resume) + b"}"
 
 
@@ -73,7 +73,7 @@ def _envelope(topic: TopicFacts, publication: Publication) -> bytes:
             **_circumstances(topic, publication),
         }
     )
-    return head[:-1] + b',"document":' + shown.data(publication, canonical=False) + b"}"
+    return head[:-1] + b',"document":' + topic_json.data(publication, canonical=False) + b"}"
 
 
 def _circumstances(topic: TopicFacts, publication: Publication) -> dict[str, object]:

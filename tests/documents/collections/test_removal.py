@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
-from documents.collections import removal, unfinished
+from documents.collections import lost_work, removal
 from documents.models import Collection, ImportJob
 from foundation.models import OutboxTask
 from foundation.scope import scoped
@@ -78,14 +78,14 @@ def test_work_that_was_lost_is_queued_again(server: str) -> None:
     caller.patch(f"{path}/kept", {"indexes": [INDEX]})
     caller.delete(f"{path}/gone")
     index = stored.index(UUID(kept), "by-x")
-    past = index.created_at - 2 * unfinished.PATIENCE
+    past = index.created_at - 2 * lost_work.PATIENCE
     with scoped(tenant_id=made.tenant.id):
         type(index).objects.filter(number=index.number).update(created_at=past)
         Collection.objects.filter(pk=gone).update(updated_at=past)
     OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id).delete()
 
     with transaction.atomic(using="relay"):
-        unfinished.sweep()
+        lost_work.sweep()
         queued = OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id)
         assert sorted(queued.values_list("name", flat=True)) == [
             "documents.collections.backfill",

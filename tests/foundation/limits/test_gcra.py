@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foundation.limits import Limit
 from foundation.limits.gcra import backlog, decide
-from foundation.limits.local import LocalCounters
+from foundation.limits.local_counters import LocalCounters
 
 
 class Clock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from rillbase_server.awaited import (
+from rillbase_server.server_readiness import (
     ReadyServer,
     Server,
     StorageNode,

@@ -32,7 +32,7 @@ Reading: TypeAlias = tuple[str, bytes]
 
 
 @dataclass(slots=True)
-class Inner:
+class InternalRequests:
     """The application behind the edge, and the request that asks for something in it."""
 
     app: App

@@ -17,7 +17,7 @@ from analytics.query.files import File, Plan
 from analytics.query.filters import Filter, near
 from analytics.query.id_keys import IdKeys
 from analytics.query.scan import ScanReader
-from analytics.rows.latest import latest, living
+from analytics.rows.latest_operation import latest, living
 from analytics.rows.segment import with_columns
 from analytics.schema import CLEARS, OP, Table, View
 

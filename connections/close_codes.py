@@ -13,7 +13,7 @@ _BY_STATUS = {401: UNAUTHENTICATED, 413: TOO_BIG, 429: TOO_MANY}
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class CloseReason:
     """How a connection ends. `error`, if there is one, is told first."""
 
     code: int
@@ -21,10 +21,10 @@ class Closing:
     error: ApiError | None = None
 
     #: The client has gone: there is nobody to tell.
-    GONE: ClassVar[Closing]
+    GONE: ClassVar[CloseReason]
 
 
-Closing.GONE = Closing(1000, "")
+CloseReason.GONE = CloseReason(1000, "")
 
 
 def code_for(error: ApiError) -> int:
