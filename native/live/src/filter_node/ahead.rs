@@ -11,8 +11,8 @@ use std::sync::Arc;
 use crate::message::AfterImage;
 use crate::snapshot::Snapshot;
 
+use super::incremental_map::{IncrementalMap, Name};
 use super::queries::Member;
-use super::steady::{Name, Steady};
 
 /// Those who joined with one registration.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Row {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    rows: Steady<Vec<Row>>,
+    rows: IncrementalMap<Vec<Row>>,
     documents: usize,
     joined: VecDeque<Joined>,
     /// How many joined with such rows.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::incremental_map::{IncrementalMap, Name};
 use super::queries::Member;
-use super::steady::{Name, Steady};
 
 /// How many documents one look at what may be forgotten takes.
 const SWEEP: usize = 10_000;
@@ -82,7 +82,7 @@ impl Known {
 /// All remembered documents, by collection and key.
 #[derive(Debug)]
 pub(super) struct Documents {
-    known: Steady<Known>,
+    known: IncrementalMap<Known>,
     /// When to look whether a document may be forgotten. Each document is here once.
     due: VecDeque<(u64, Name)>,
     remembered_us: u64,
@@ -91,7 +91,7 @@ pub(super) struct Documents {
 impl Documents {
     pub(super) fn new(remembered_us: u64) -> Self {
         Self {
-            known: Steady::default(),
+            known: IncrementalMap::default(),
             due: VecDeque::new(),
             remembered_us,
         }

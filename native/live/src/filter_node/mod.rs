@@ -23,12 +23,12 @@
 mod ahead;
 mod config;
 mod documents;
+mod incremental_map;
 mod queries;
 mod rebuild;
 mod registration;
 mod retained;
 mod sides;
-mod steady;
 mod stream;
 mod writes;
 
@@ -74,8 +74,8 @@ pub struct FilterNode {
 
 #[derive(Debug)]
 enum Phase {
-    /// Its state is not complete, and nobody has begun to mend that.
-    Asleep,
+    /// Its state is incomplete, and no rebuild has begun.
+    NeedsRebuild,
     Rebuilding(Rebuild),
     Running,
 }
@@ -99,7 +99,7 @@ impl FilterNode {
         let begin = StreamId::default();
         Self {
             voice: Voice::new(Source::Filter(config.partition), config.token),
-            phase: Phase::Asleep,
+            phase: Phase::NeedsRebuild,
             matcher: Matcher::new(config.limits),
             queries: Queries::default(),
             sides: Sides::default(),
@@ -246,7 +246,7 @@ impl FilterNode {
     }
 
     fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {
-        self.phase = Phase::Asleep;
+        self.phase = Phase::NeedsRebuild;
         out.push(Output::Rebuild(why));
     }
 

@@ -35,7 +35,7 @@ struct Pending {
 
 impl FilterNode {
     pub(super) fn start(&mut self, out: &mut Vec<Output>) {
-        self.phase = Phase::Asleep;
+        self.phase = Phase::NeedsRebuild;
         self.voice.say(News::Start, out);
     }
 
@@ -71,7 +71,8 @@ impl FilterNode {
         now_us: u64,
         out: &mut Vec<Output>,
     ) {
-        let Phase::Rebuilding(mut rebuild) = std::mem::replace(&mut self.phase, Phase::Asleep)
+        let Phase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, Phase::NeedsRebuild)
         else {
             return;
         };
@@ -132,7 +133,7 @@ impl FilterNode {
     pub(super) fn end(&mut self, out: &mut Vec<Output>) {
         let Phase::Rebuilding(mut rebuild) = std::mem::replace(&mut self.phase, Phase::Running)
         else {
-            self.phase = Phase::Asleep;
+            self.phase = Phase::NeedsRebuild;
             return;
         };
         for id in self.queries.ids() {

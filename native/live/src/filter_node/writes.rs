@@ -1,4 +1,4 @@
-//! A write: which queries have the document now, and which had it before.
+//! Handles a write: which queries match the document now, and which matched it before.
 
 use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
@@ -9,14 +9,14 @@ use crate::node::Output;
 use super::FilterNode;
 use super::queries::{Member, Queries};
 
-/// Lists that are filled for each write, kept so that none is made anew.
+/// Buffers that are reused for each write.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     found: Vec<QueryId>,
     failed: Vec<QueryId>,
 }
 
-/// What a write does to the answers.
+/// How a write changes the results of queries.
 #[derive(Debug, Default)]
 struct Difference {
     added: Vec<QueryHash>,
@@ -45,8 +45,8 @@ impl FilterNode {
         self.compare(image, now_us, out);
     }
 
-    /// A batch is appended to a stream in one piece, so that something else behind it, or nothing,
-    /// means that all of it was read.
+    /// Ends the current batch. A batch is appended to the stream atomically, so the batch is complete
+    /// once another entry, or the end of the stream, follows it.
     pub(super) fn end_batch(&mut self, out: &mut Vec<Output>) {
         if let Some(xid) = self.batch.take() {
             self.voice.say(News::Done { xid }, out);
@@ -58,7 +58,7 @@ impl FilterNode {
         if image.version <= known.handled {
             known.obscure |= image.content == Content::Superseded;
             if known.meet(image.version) {
-                self.tell_left(image, out);
+                self.emit_late_removals(image, out);
             }
             return;
         }
@@ -76,7 +76,7 @@ impl FilterNode {
         let (may, may_not) = self.sides.judge(&image.collection, &scratch.found);
         self.tell_unevaluated(image, &scratch.failed, out);
         self.scratch = scratch;
-        self.name_twice(&passed, image.xid, &mut difference);
+        self.emit_remove_and_change(&passed, image.xid, &mut difference);
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
             known.members = difference.members;
         }
@@ -103,7 +103,7 @@ impl FilterNode {
         }
         if doubtful {
             let ids = self.queries.sorted(&image.collection);
-            self.say_left(image, &ids, out);
+            self.emit_removals(image, &ids, out);
         }
     }
 
@@ -123,9 +123,10 @@ impl FilterNode {
         }
     }
 
-    /// Somebody joined these queries with a lower version, which was passed over. Where the node has
-    /// not told of another one before, nobody else may have the document.
-    fn name_twice(&self, passed: &[Member], xid: u64, difference: &mut Difference) {
+    /// Adds a removal and a change for each query that the document joined with a lower version,
+    /// which was skipped because this one came first. Without an earlier notification of the node,
+    /// no other subscriber may have the document.
+    fn emit_remove_and_change(&self, passed: &[Member], xid: u64, difference: &mut Difference) {
         for member in passed.iter().filter(|one| self.queries.is_alive(**one)) {
             let query = self.queries.get(member.id);
             let Some(query) = query.filter(|query| !query.has_seen(xid)) else {
@@ -150,10 +151,12 @@ impl FilterNode {
         }
     }
 
-    /// A version was passed over because a higher one came first. No query was told of it, but a
-    /// sort node that was rebuilt between the two has found it in the database: whatever it matches
-    /// and the higher one does not is told to have left. Nobody knows what a superseded one matches.
-    fn tell_left(&mut self, image: &AfterImage, out: &mut Vec<Output>) {
+    /// Emits removals for a version that was skipped because a higher one came first. No query was
+    /// notified of it, but a sort node that was rebuilt between the two has read it from the
+    /// database. So the document is removed from every sorted query that the skipped version
+    /// matches and the higher one does not. Of a superseded version the content is not known: all
+    /// sorted queries of the collection are considered.
+    fn emit_late_removals(&mut self, image: &AfterImage, out: &mut Vec<Output>) {
         let ids = if image.content == Content::Superseded {
             self.queries.sorted(&image.collection)
         } else {
@@ -169,12 +172,13 @@ impl FilterNode {
         let known = self.documents.get_mut(&image.collection, &image.key);
         let handled = known.map_or(0, |known| known.handled);
         if let Some(later) = self.retained.find(&image.collection, &image.key, handled) {
-            self.say_left(&later, &ids, out);
+            self.emit_removals(&later, &ids, out);
         }
     }
 
-    /// Says that a write left those of the queries that do not have it, unless their rows are newer.
-    fn say_left(&mut self, image: &AfterImage, ids: &[QueryId], out: &mut Vec<Output>) {
+    /// Emits removals of a write for those of the queries that do not have the document, unless their
+    /// rows are newer.
+    fn emit_removals(&mut self, image: &AfterImage, ids: &[QueryId], out: &mut Vec<Output>) {
         let Some(known) = self.documents.get_mut(&image.collection, &image.key) else {
             return;
         };
@@ -197,7 +201,8 @@ impl FilterNode {
         }
     }
 
-    /// The queries that match. The document is in no answer of those that came to none.
+    /// Returns the queries that match, and those that could not be evaluated. The document is in no
+    /// result of the latter.
     fn find(&mut self, image: &AfterImage) -> Scratch {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.found.clear();

@@ -87,8 +87,8 @@ pub struct SortNode {
 
 #[derive(Debug)]
 enum Phase {
-    /// Its state is not complete, and nobody has begun to mend that.
-    Asleep,
+    /// Its state is incomplete, and no rebuild has begun.
+    NeedsRebuild,
     Rebuilding(Box<Rebuild>),
     Running,
 }
@@ -109,7 +109,7 @@ impl SortNode {
     pub fn new(config: Config) -> Self {
         Self {
             voice: Voice::new(Source::Sort, config.token),
-            phase: Phase::Asleep,
+            phase: Phase::NeedsRebuild,
             queries: BTreeMap::new(),
             unsorted: HashSet::new(),
             held: BTreeSet::new(),
@@ -445,7 +445,7 @@ impl SortNode {
     }
 
     fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {
-        self.phase = Phase::Asleep;
+        self.phase = Phase::NeedsRebuild;
         out.push(Output::Rebuild(why));
     }
 

@@ -44,7 +44,7 @@ struct Building {
 
 impl SortNode {
     pub(super) fn start(&mut self, out: &mut Vec<Output>) {
-        self.phase = Phase::Asleep;
+        self.phase = Phase::NeedsRebuild;
         self.voice.say(News::Start, out);
     }
 
@@ -99,7 +99,8 @@ impl SortNode {
     }
 
     pub(super) fn rows(&mut self, collection: [u8; 16], rows: &[Row]) {
-        let Phase::Rebuilding(mut rebuild) = std::mem::replace(&mut self.phase, Phase::Asleep)
+        let Phase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, Phase::NeedsRebuild)
         else {
             return;
         };
@@ -121,7 +122,7 @@ impl SortNode {
 
     pub(super) fn end(&mut self, now_us: u64, out: &mut Vec<Output>) {
         let Phase::Rebuilding(rebuild) = std::mem::replace(&mut self.phase, Phase::Running) else {
-            self.phase = Phase::Asleep;
+            self.phase = Phase::NeedsRebuild;
             return;
         };
         let Rebuild {

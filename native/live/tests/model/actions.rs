@@ -54,7 +54,7 @@ impl Model for Scope {
         if faults.empties > 0 {
             actions.push(Action::Empty);
         }
-        if faults.kills > 0 && state.node.phase != Phase::Asleep {
+        if faults.kills > 0 && state.node.phase != Phase::NeedsRebuild {
             actions.push(Action::KillNode);
         }
         if faults.crashes > 0 {
@@ -149,7 +149,7 @@ impl Scope {
 
 fn of_node(state: &State, actions: &mut Vec<Action>) {
     match state.node.phase {
-        Phase::Asleep => actions.push(Action::NodeBegins),
+        Phase::NeedsRebuild => actions.push(Action::NodeBegins),
         Phase::Noted { registered } => actions.push(Action::NodeRebuilds { registered }),
         Phase::Running => {
             if state.node.can_read(&state.valkey) {

@@ -7,7 +7,7 @@ use crate::state::{DOCUMENTS, Entry, Kind, News, Request, Set, State, Tick, Valk
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Phase {
     /// It is gone, or knows that it has missed something.
-    Asleep,
+    NeedsRebuild,
     /// It has said that it begins, has noted where the streams end and whether the query is
     /// registered, and reads the documents.
     Noted { registered: bool },
@@ -51,7 +51,7 @@ impl Node {
 impl State {
     pub(crate) fn kill_node(&mut self) {
         self.node = Node {
-            phase: Phase::Asleep,
+            phase: Phase::NeedsRebuild,
             ..Node::default()
         };
     }

@@ -1,22 +1,22 @@
-//! A map of documents that grows a little at a time.
+//! A hash map of documents that grows incrementally.
 //!
-//! A hash table that doubles moves all that it holds at once. With a million documents that takes a
-//! tenth of a second, for which every notification would wait. Here the documents lie in small
-//! tables at the leaves of a binary tree, chosen by the bits of their hash; a table that is full
-//! becomes two. So no insertion moves more than one small table.
+//! An ordinary hash table moves all of its entries when it doubles. With a million documents that
+//! takes a tenth of a second and delays every notification. This map keeps entries in small tables at
+//! the leaves of a binary tree, which is descended by the bits of the hash. A full table is split in
+//! two, so an insertion never moves more than one small table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
-/// Most entries of a table.
+/// The maximum number of entries in a table. A full one is split.
 const FULL: usize = 512;
-/// Two tables with so few entries become one again.
+/// Two sibling tables are merged when together they have at most so many entries.
 const SPARSE: usize = FULL / 8;
-/// Hashes have no more bits for the tree: the tables need the others.
+/// The maximum depth of the tree. The tables need the other bits of the hash.
 const DEEPEST: u32 = 32;
 
-/// A document: its collection and its key, with their hash.
+/// Identifies a document: its collection and key, with their hash.
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     hash: u64,
@@ -38,11 +38,11 @@ impl Hash for Name {
     }
 }
 
-/// Hands on what is a hash already.
+/// Returns what already is a hash unchanged.
 #[derive(Debug, Default)]
-struct Same(u64);
+struct Identity(u64);
 
-impl Hasher for Same {
+impl Hasher for Identity {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -58,7 +58,7 @@ impl Hasher for Same {
     }
 }
 
-type Table<V> = HashMap<Name, V, BuildHasherDefault<Same>>;
+type Table<V> = HashMap<Name, V, BuildHasherDefault<Identity>>;
 
 #[derive(Debug)]
 enum Node<V> {
@@ -66,14 +66,14 @@ enum Node<V> {
     Two(Box<[Self; 2]>),
 }
 
-/// Values by document.
+/// A map from documents to values. See the module.
 #[derive(Debug)]
-pub(super) struct Steady<V> {
+pub(super) struct IncrementalMap<V> {
     hasher: RandomState,
     root: Node<V>,
 }
 
-impl<V> Default for Steady<V> {
+impl<V> Default for IncrementalMap<V> {
     fn default() -> Self {
         Self {
             hasher: RandomState::new(),
@@ -82,7 +82,7 @@ impl<V> Default for Steady<V> {
     }
 }
 
-impl<V> Steady<V> {
+impl<V> IncrementalMap<V> {
     pub(super) fn name(&self, collection: [u8; 16], key: &Arc<[u8]>) -> Name {
         Name {
             hash: self.hasher.hash_one((collection, key)),
@@ -95,7 +95,7 @@ impl<V> Steady<V> {
         self.root.table(name).get_mut(name)
     }
 
-    /// The value of a document, made if there is none.
+    /// The value of a document, inserted if there is none.
     pub(super) fn get_or_insert_with(&mut self, name: Name, make: impl FnOnce() -> V) -> &mut V {
         let table = self.root.roomy_table(&name);
         table.entry(name).or_insert_with(make)
@@ -106,14 +106,15 @@ impl<V> Steady<V> {
     }
 }
 
-/// Which way a document goes from a node at this depth. The low bits of its hash choose the place
-/// in a table, and the highest ones tell those of one place apart.
+/// Which child of a node at this depth a document belongs to. The standard table uses the low bits of
+/// the hash for the bucket and the highest ones to compare entries of a bucket, so the tree uses
+/// those between.
 const fn is_right(name: &Name, depth: u32) -> bool {
     (name.hash >> (16 + depth)) & 1 == 1
 }
 
 impl<V> Node<V> {
-    /// The table that a document belongs to.
+    /// Returns the table that a document belongs to.
     fn table(&mut self, name: &Name) -> &mut Table<V> {
         let (mut node, mut depth) = (self, 0);
         loop {
@@ -128,7 +129,7 @@ impl<V> Node<V> {
         }
     }
 
-    /// The same, with room for one more.
+    /// Returns the same table, split first if it is full.
     fn roomy_table(&mut self, name: &Name) -> &mut Table<V> {
         let (mut node, mut depth) = (self, 0);
         loop {
@@ -161,7 +162,7 @@ impl<V> Node<V> {
             Self::Table(table) => {
                 table.remove(name);
                 if table.is_empty() {
-                    // What it took is given back.
+                    // An empty table keeps its capacity otherwise.
                     *table = Table::default();
                 }
             }
@@ -200,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn very_many_are_found_in_tables_that_stay_small() {
-        let mut map = Steady::default();
+    fn tables_stay_small_however_many_entries_there_are() {
+        let mut map = IncrementalMap::default();
         for number in 0..20_000 {
             let name = map.name([1; 16], &key(number));
             *map.get_or_insert_with(name, || 0) += number;
@@ -218,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_was_emptied_is_small_again() {
-        let mut map = Steady::default();
+    fn an_emptied_map_is_a_single_table_again() {
+        let mut map = IncrementalMap::default();
         let names: Vec<Name> = (0..20_000)
             .map(|number| map.name([1; 16], &key(number)))
             .collect();
