@@ -15,14 +15,18 @@ __all__ = [
     "EngineSnapshot",
     "EngineTransaction",
     "Expected",
+    "FailQuery",
+    "FetchDocuments",
     "Filter",
     "GridNode",
     "Group",
     "Grouping",
     "Hub",
+    "HubMemory",
     "JsonError",
     "KeyspaceOptions",
     "LiveQuery",
+    "LogUnevaluated",
     "Lookups",
     "Node",
     "NodeError",
@@ -34,9 +38,15 @@ __all__ = [
     "Projection",
     "QueryError",
     "Question",
+    "RecheckAccess",
+    "RegisterQuery",
+    "RenewQuery",
+    "ReplayLog",
     "Rule",
     "Selection",
     "Sort",
+    "SubscriptionFigures",
+    "UnregisterQuery",
     "UpdateOperators",
     "Value",
     "dump_file",
@@ -51,9 +61,7 @@ __all__ = [
     "verify_database",
 ]
 
-_JsonValue: TypeAlias = (
-    None | bool | int | float | str | list[_JsonValue] | dict[str, _JsonValue]
-)
+_JsonValue: TypeAlias = None | bool | int | float | str | list[_JsonValue] | dict[str, _JsonValue]
 # Path and direction.
 _Fields: TypeAlias = Sequence[tuple[str, int]]
 # Number of the index, key, whether it takes part in sorting, whether it is enforced.
@@ -80,9 +88,7 @@ class QueryError(ValueError):
     detail: str
     violations: list[tuple[str, str]]
 
-def parse_json(
-    body: bytes, *, max_depth: int = 100, max_values: int | None = None
-) -> _JsonValue:
+def parse_json(body: bytes, *, max_depth: int = 100, max_values: int | None = None) -> _JsonValue:
     """Return the JSON document in `body`, or raise `JsonError`.
 
     Stricter than the standard library: see `native/json`. Integers are exact; `-0` is a float,
@@ -455,9 +461,7 @@ class Selection:
         lookups: Lookups | None = None,
         readable: Filter | None = None,
     ) -> Selection: ...
-    def by_index(
-        self, index: _Fields, bounds: Bounds | None, backward: bool
-    ) -> Selection:
+    def by_index(self, index: _Fields, bounds: Bounds | None, backward: bool) -> Selection:
         """Return the same selection for candidates that come in the order of an index."""
 
     def feed(self, rows: Sequence[_Row]) -> Literal["more", "enough", "misplaced"]:
@@ -612,9 +616,7 @@ class LiveQuery:
     def references(self, rows: Sequence[_LiveRow]) -> list[list[bytes]]:
         """Return the keys to which documents refer, of each collection that is looked up."""
 
-    def shown(
-        self, rows: Sequence[_LiveRow], foreign: Sequence[_Foreign] = ...
-    ) -> list[_LiveRow]:
+    def shown(self, rows: Sequence[_LiveRow], foreign: Sequence[_Foreign] = ...) -> list[_LiveRow]:
         """Return the rows of the result: of documents, with what was read of those that they refer
         to, or of the groups that they are in."""
 
@@ -645,7 +647,7 @@ class Question:
 
     @staticmethod
     def read(bytes: bytes) -> Question:
-        """Read a question, as a hub's wish has it."""
+        """Read a question, as `FetchDocuments` has it."""
 
     @property
     def name(self) -> str:
@@ -659,22 +661,160 @@ class Question:
         """Return what the sort node is told, with what one snapshot has of each collection."""
 
 @final
+class RegisterQuery:
+    """Read a query's rows and register it with the grid's nodes.
+
+    Answered by `Hub.registered` or `Hub.refused`.
+    """
+
+    @property
+    def query(self) -> bytes: ...
+
+@final
+class UnregisterQuery:
+    """Release a query whose last subscription has ended."""
+
+    @property
+    def query(self) -> bytes: ...
+
+@final
+class RenewQuery:
+    """Read a query's rows again, with `slack` more of them beyond its window."""
+
+    @property
+    def query(self) -> bytes: ...
+    @property
+    def slack(self) -> int: ...
+
+@final
+class FetchDocuments:
+    """Read single documents that a query looks up, for the sort node.
+
+    `question` is for `Question.read`.
+    """
+
+    @property
+    def query(self) -> bytes: ...
+    @property
+    def question(self) -> bytes: ...
+
+@final
+class RecheckAccess:
+    """Check the access of a query's subscribers again: a write was made under newer rules."""
+
+    @property
+    def query(self) -> bytes: ...
+
+@final
+class FailQuery:
+    """End the subscriptions of a query that a node cannot watch. Answered by `Hub.refused`."""
+
+    @property
+    def query(self) -> bytes: ...
+    @property
+    def code(self) -> str:
+        """Return the code of the error."""
+
+    @property
+    def detail(self) -> str:
+        """Return the detail of the error, for people."""
+
+@final
+class LogUnevaluated:
+    """Add to the error log that documents cannot be evaluated for a query and are in no result."""
+
+    @property
+    def query(self) -> bytes: ...
+    @property
+    def count(self) -> int: ...
+
+@final
+class ReplayLog:
+    """Read the part of a notification log that a subscription missed. Answered by `Hub.replay`."""
+
+    @property
+    def subscription(self) -> int: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def after(self) -> str:
+        """Return the last entry that the client has seen."""
+
+    @property
+    def upto(self) -> str:
+        """Return the last entry to read."""
+
+_HubRequest: TypeAlias = (
+    RegisterQuery
+    | UnregisterQuery
+    | RenewQuery
+    | FetchDocuments
+    | RecheckAccess
+    | FailQuery
+    | LogUnevaluated
+    | ReplayLog
+)
+
+@final
+class SubscriptionFigures:
+    """The state of one subscription."""
+
+    @property
+    def state(self) -> Literal["starting", "live", "stale"]: ...
+    @property
+    def events(self) -> int:
+        """Return the number of events that were sent."""
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of events that wait to be sent."""
+
+    @property
+    def lag_us(self) -> int | None:
+        """Return how far the query is behind the writes, in microseconds."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Return the memory that is kept for this subscription alone."""
+
+    @property
+    def result_bytes(self) -> int:
+        """Return the memory of the query's result, which all of its subscriptions share."""
+
+@final
+class HubMemory:
+    """The memory of a hub in bytes, and how often it was relieved."""
+
+    @property
+    def results(self) -> int:
+        """Return the bytes of results."""
+
+    @property
+    def waiting(self) -> int:
+        """Return the bytes of changes that wait to be applied to results."""
+
+    @property
+    def outboxes(self) -> int:
+        """Return the bytes that clients have not read."""
+
+    @property
+    def let_go(self) -> int:
+        """Return how often the bodies of a result were evicted."""
+
+    @property
+    def cut_off(self) -> int:
+        """Return how many clients were cut off."""
+
+    @property
+    def refused(self) -> int:
+        """Return how many queries were refused."""
+
+@final
 class Hub:
     """The hub of one process: what its subscribers are told.
 
-    It does no input or output: `read` gives it the notification logs, `poll` takes frames out, and
-    `wishes` what else is to be done. Each wish is (kind, query, subscription, number, text, text):
-
-    register    read the query's rows and register it; then `registered` or `refused`
-    unregister  nobody here watches the query any more
-    renew       have the rows read again, with as many beyond the window as the number says
-    fetch       read single documents that the query looks up: a `Question` in hexadecimal (text)
-    judge       a write was made under other access rules: look at the subscribers' rules
-    fail        a node gave the query up: a code and words for people; then `refused`
-    note_unevaluated  so many documents (number) were written that are in no result, since they
-                cannot be evaluated: keep that in the error log
-    replay      read the log of the partition (number) behind the first place (text) up to the
-                second, for the subscription; then `replay`
+    It does no input or output: `read` takes entries of the notification logs, `poll` returns frames,
+    and `take_requests` what else the app server has to do.
     """
 
     def __new__(
@@ -703,11 +843,11 @@ class Hub:
         muted: Sequence[bool] = ...,
         resume: str | None = None,
         reset: str | None = None,
-        way: int,
+        connection: int,
     ) -> None:
         """Begin a subscription. `muted`: `add`, `change`, `changeIndex`, `remove` not wanted.
 
-        `way` names the connection that carries it, perhaps among others.
+        `connection` identifies the connection that carries it, perhaps among others.
         """
 
     def detach(self, subscription: int) -> None:
@@ -745,9 +885,7 @@ class Hub:
     def read(self, partition: int, entries: Sequence[tuple[str, bytes]]) -> int:
         """Read entries of a log; return how many. One that cannot be read raises `ValueError`."""
 
-    def replay(
-        self, subscription: int, entries: Sequence[tuple[str, bytes]] | None
-    ) -> None:
+    def replay(self, subscription: int, entries: Sequence[tuple[str, bytes]] | None) -> None:
         """Take what a subscription missed; None: the log no longer has it."""
 
     def tick(self, now_us: int) -> None:
@@ -765,8 +903,8 @@ class Hub:
     def unevaluated(self, query: bytes, count: int) -> None:
         """Learn how many documents were left out of the rows that were registered."""
 
-    def wishes(self) -> list[tuple[str, bytes, int, int, str, str]]:
-        """Take what is to be done."""
+    def take_requests(self) -> list[_HubRequest]:
+        """Take the requests to the app server."""
 
     def query(self, query: bytes) -> LiveQuery | None:
         """Return a query that is watched."""
@@ -774,11 +912,8 @@ class Hub:
     def subscriptions(self, query: bytes) -> list[int]:
         """Return the subscriptions of a query."""
 
-    def figures(
-        self, subscription: int
-    ) -> tuple[str, int, int, int | None, int, int] | None:
-        """Return state, events sent, events waiting, lag in microseconds, and the bytes of what
-        waits and of the query's result."""
+    def figures(self, subscription: int) -> SubscriptionFigures | None:
+        """Return the state of a subscription; None: there is no such subscription."""
 
     def trace(
         self,
@@ -798,9 +933,8 @@ class Hub:
     def has_room(self) -> bool:
         """Tell whether more subscriptions may come."""
 
-    def memory(self) -> tuple[int, int, int, int, int, int]:
-        """Return the bytes of results, of what waits for them and of what clients have not taken;
-        how often results were let go, clients cut off, and queries refused for want of room."""
+    def memory(self) -> HubMemory:
+        """Return the hub's memory, and how often it had to relieve it."""
 
 class EngineError(Exception):
     """Why the storage engine failed: `code` for programs, `str()` for people.
@@ -880,9 +1014,7 @@ class KeyspaceOptions:
     def __new__(
         cls,
         *,
-        strategy: Literal[
-            "leveled", "size_tiered", "lazy_leveled", "time_window"
-        ] = "leveled",
+        strategy: Literal["leveled", "size_tiered", "lazy_leveled", "time_window"] = "leveled",
         fanout: int = 10,
         runs: int = 4,
         window_ms: int = ...,
@@ -938,9 +1070,7 @@ class Engine:
     def keyspaces(self) -> list[str]:
         """Return the names of the keyspaces."""
 
-    def create_keyspace(
-        self, name: str, options: KeyspaceOptions | None = None
-    ) -> None:
+    def create_keyspace(self, name: str, options: KeyspaceOptions | None = None) -> None:
         """Make a keyspace, unless there is one of that name."""
 
     def drop_keyspace(self, name: str) -> None:
@@ -1042,9 +1172,7 @@ class EngineSnapshot:
 class EngineBatch:
     """Writes that become visible and durable together."""
 
-    def put(
-        self, keyspace: str, key: bytes, value: bytes, *, expiry_ms: int | None = None
-    ) -> None:
+    def put(self, keyspace: str, key: bytes, value: bytes, *, expiry_ms: int | None = None) -> None:
         """Give a key a value; with `expiry_ms`, until that moment since 1970."""
 
     def delete(self, keyspace: str, key: bytes) -> None:

@@ -24,9 +24,9 @@ from realtime.clusters import grids
 from realtime.delivery_trace import exchange
 from realtime.delivery_trace.question_listener import Answers
 from realtime.hub.documents import DocumentQueries
+from realtime.hub.hub_requests import HubRequests
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
-from realtime.hub.wishes import Wishes
 from realtime.subscriptions import subscription_list
 from realtime.subscriptions.records import Records
 from rillbase_server.drain import DRAIN
@@ -93,7 +93,7 @@ def build() -> LiveConnections:
     """Put a process's part together. Nothing runs before `start`."""
     process = HubProcess()
     documents = DocumentQueries(process)
-    process.serve, process.settle = Wishes(documents).serve, documents.settle
+    process.serve, process.settle = HubRequests(documents).serve, documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
     kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
     return LiveConnections(

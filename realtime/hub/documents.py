@@ -170,17 +170,17 @@ class QuerySubscription:
 
     def figures(self) -> JsonObject:
         """Describe the subscription to the tenant's members."""
-        found = self.running.hub.figures(self.number) or ("starting", 0, 0, None, 0, 0)
-        state, events, waiting, lag_us, waiting_bytes, result_bytes = found
+        figures = self.running.hub.figures(self.number)
+        lag_us = figures.lag_us if figures else None
         return {
             "collection": self.wanted.collection,
             "query": self._shown(),
             "query_hash": self.query.hash.hex() if self.query is not None else "",
-            "state": state,
-            "events": events,
-            "waiting": waiting,
-            "waiting_bytes": waiting_bytes,
-            "result_bytes": result_bytes,
+            "state": figures.state if figures else "starting",
+            "events": figures.events if figures else 0,
+            "waiting": figures.waiting if figures else 0,
+            "waiting_bytes": figures.waiting_bytes if figures else 0,
+            "result_bytes": figures.result_bytes if figures else 0,
             "lag_ms": None if lag_us is None else round(lag_us / 1000, 3),
         }
 
@@ -246,7 +246,7 @@ class QuerySubscription:
             muted=[match not in options.events for match in MATCHES],
             resume=resume,
             reset=reset,
-            way=int.from_bytes(sha256(self.subscriber.connection.encode()).digest()[:8]),
+            connection=int.from_bytes(sha256(self.subscriber.connection.encode()).digest()[:8]),
         )
         self.running.wake()
 

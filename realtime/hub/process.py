@@ -25,7 +25,7 @@ from foundation.errors import Unavailable
 from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
 from realtime.grid.layout import ServingGrids, read_served
 from realtime.hub import moving
-from realtime.hub.running import RunningHub, Wish
+from realtime.hub.running import HubRequest, RunningHub, Serve
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class HubProcess:
 
     def __init__(self) -> None:
         self.name = secrets.token_hex(8)
-        self.serve: Callable[[RunningHub, Wish], Awaitable[None]] = _nobody
+        self.serve: Serve = _nobody
         #: Has subscriptions change hubs after it has become known which grids there are.
         self.settle: Callable[[], Awaitable[None]] = _nothing
         self._served: ServingGrids | None = None
@@ -154,12 +154,14 @@ class HubProcess:
     def _measure(self) -> None:
         hubs = [found.hub for place in self._hubs if (found := self.now(place)) is not None]
         memory = [hub.memory() for hub in hubs]
-        for number, part in enumerate(("results", "waiting", "outboxes")):
-            LIVE_BYTES.labels(part).set(sum(each[number] for each in memory))
+        LIVE_BYTES.labels("results").set(sum(each.results for each in memory))
+        LIVE_BYTES.labels("waiting").set(sum(each.waiting for each in memory))
+        LIVE_BYTES.labels("outboxes").set(sum(each.outboxes for each in memory))
         LIVE_TRACE_BYTES.set(sum(hub.trace_bytes() for hub in hubs))
         LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
-        for number, kind in enumerate(("let_go", "cut_off", "refused"), start=3):
-            LIVE_RELIEFS.labels(kind).set(sum(each[number] for each in memory))
+        LIVE_RELIEFS.labels("let_go").set(sum(each.let_go for each in memory))
+        LIVE_RELIEFS.labels("cut_off").set(sum(each.cut_off for each in memory))
+        LIVE_RELIEFS.labels("refused").set(sum(each.refused for each in memory))
 
 
 async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
@@ -175,8 +177,8 @@ async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(PAUSE_S)
 
 
-async def _nobody(running: RunningHub, wish: Wish) -> None:
-    raise RuntimeError(f"nobody serves the wish {wish[0]}")
+async def _nobody(running: RunningHub, request: HubRequest) -> None:
+    raise RuntimeError(f"no handler serves {type(request).__name__}")
 
 
 async def _nothing() -> None:

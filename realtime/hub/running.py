@@ -1,6 +1,6 @@
 """A hub: the native machine, and what it needs of the world.
 
-The machine decides; here are its clock, its frames on their way out, and its wishes.
+The machine decides. This module runs its clock, sends its frames and has its requests served.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from redis.exceptions import RedisError
 
@@ -23,7 +24,17 @@ from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
 from realtime.grid.layout import Grid
 from realtime.hub.logs import Entry, LogReader
-from rillbase_native import Hub
+from rillbase_native import (
+    FailQuery,
+    FetchDocuments,
+    Hub,
+    LogUnevaluated,
+    RecheckAccess,
+    RegisterQuery,
+    RenewQuery,
+    ReplayLog,
+    UnregisterQuery,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,17 +42,26 @@ TICK_S = 0.05
 ALIVE_S = 3.0
 #: Whoever has not been heard of for so long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
-#: Frames that are taken at once, and wishes that are begun in one round of the event loop: all
-#: connections wait for it to end.
-FRAMES_AT_ONCE, WISHES_AT_ONCE = 32, 16
+#: Frames that are taken at once, and requests that are begun in one iteration of the event loop,
+#: which delays all connections.
+FRAMES_AT_ONCE, REQUESTS_AT_ONCE = 32, 16
 #: Queries that are let go in one call: the server answers nobody else meanwhile.
 LET_GO_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
 
-Wish = tuple[str, bytes, int, int, str, str]
-#: What does things that a hub wants done.
-Serve = Callable[["RunningHub", Wish], Awaitable[None]]
+#: The requests of a hub that are served one by one. `UnregisterQuery` is served in batches.
+HubRequest: TypeAlias = (
+    RegisterQuery
+    | RenewQuery
+    | FetchDocuments
+    | RecheckAccess
+    | FailQuery
+    | LogUnevaluated
+    | ReplayLog
+)
+#: Serves one request of a hub.
+Serve = Callable[["RunningHub", HubRequest], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +96,7 @@ class RunningHub:
         self._serve = serve
         self._readers: dict[int, LogReader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._wishes: deque[Wish] = deque()
+        self._requests: deque[HubRequest] = deque()
         self._pumping = False
 
     async def start(self) -> None:
@@ -131,7 +151,7 @@ class RunningHub:
         task.add_done_callback(self._tasks.discard)
 
     def wake(self) -> None:
-        """Hand out frames and wishes, soon."""
+        """Send frames and serve requests, soon."""
         if not self._pumping:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -142,7 +162,7 @@ class RunningHub:
         self.wake()
 
     async def let_go(self, queries: Iterable[bytes]) -> None:
-        """Hold queries no more, unless they are watched: wishes are not served in order."""
+        """Release queries unless they are watched again: requests are not served in order."""
         grid, layer = self.grid, self.layer
         gone: dict[int, list[bytes]] = defaultdict(list)
         for query in queries:
@@ -155,20 +175,23 @@ class RunningHub:
 
     def _pump(self) -> None:
         self._pumping = False
-        self._begin_wishes()
+        self._begin_requests()
         self._hand_out()
-        if self._wishes or self.hub.has_frames():
+        if self._requests or self.hub.has_frames():
             self.wake()
 
-    def _begin_wishes(self) -> None:
-        wishes = self.hub.wishes()
-        # A client that leaves may have had very many.
-        gone = [query for kind, query, *_ in wishes if kind == "unregister"]
+    def _begin_requests(self) -> None:
+        gone = []
+        for request in self.hub.take_requests():
+            if isinstance(request, UnregisterQuery):
+                gone.append(request.query)
+            else:
+                self._requests.append(request)
+        # A client that disconnects may have had very many.
         if gone:
             self.spawn(self._let_go(gone))
-        self._wishes.extend(wish for wish in wishes if wish[0] != "unregister")
-        for _ in range(min(len(self._wishes), WISHES_AT_ONCE)):
-            self.spawn(self._served(self._wishes.popleft()))
+        for _ in range(min(len(self._requests), REQUESTS_AT_ONCE)):
+            self.spawn(self._served(self._requests.popleft()))
 
     def _hand_out(self) -> None:
         budget = EventLoopBudget()
@@ -188,11 +211,11 @@ class RunningHub:
         except RedisError as away:
             log.info("queries are held on, until this server's lease is over: %s", away)
 
-    async def _served(self, wish: Wish) -> None:
+    async def _served(self, request: HubRequest) -> None:
         try:
-            await self._serve(self, wish)
+            await self._serve(self, request)
         except Exception:
-            log.exception("the hub's wish %r was not served", wish[0])
+            log.exception("could not serve the hub's request %s", type(request).__name__)
         self.wake()
 
     def _taker(self, partition: int) -> Callable[[list[Entry]], None]:

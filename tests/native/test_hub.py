@@ -1,4 +1,4 @@
-"""The hub, as its event loop sees it: bytes of the log in, frames and wishes out."""
+"""The hub, as its event loop sees it: bytes of the log in, frames and requests out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ import struct
 import pytest
 
 from foundation.json_types import JsonObject
-from rillbase_native import Filter, Hub, LiveQuery, Sort, Value, id_key
+from rillbase_native import (
+    FailQuery,
+    Filter,
+    Hub,
+    LiveQuery,
+    RegisterQuery,
+    ReplayLog,
+    Sort,
+    Value,
+    id_key,
+)
 
 NOW_US = 1_800_000_000_000_000
 HOLDER = b"h" * 16
@@ -82,7 +92,7 @@ def items(result: JsonObject) -> list[JsonObject]:
 
 
 def opened(hub: Hub, query: LiveQuery) -> None:
-    hub.attach(1, "s1", query, 0, holder=HOLDER, way=1)
+    hub.attach(1, "s1", query, 0, holder=HOLDER, connection=1)
     asked = hub.asked(query.hash)
     assert asked is not None
     hub.registered(query.hash, asked, 1, "7-1", "0-0", (5, 5, []), [row("a", 1)])
@@ -92,10 +102,12 @@ def opened(hub: Hub, query: LiveQuery) -> None:
 
 def test_a_query_that_nobody_has_registered_is_asked_for_once(hub: Hub) -> None:
     wanted = query()
-    hub.attach(1, "s1", wanted, 0, holder=HOLDER, way=1)
-    hub.attach(2, "s2", wanted, 0, holder=HOLDER, way=1)
-    assert [(kind, name) for kind, name, *_ in hub.wishes()] == [("register", wanted.hash)]
-    assert hub.wishes() == []
+    hub.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
+    hub.attach(2, "s2", wanted, 0, holder=HOLDER, connection=1)
+    (request,) = hub.take_requests()
+    assert isinstance(request, RegisterQuery)
+    assert request.query == wanted.hash
+    assert hub.take_requests() == []
 
 
 def test_the_result_comes_first_and_then_that_it_is_ready(hub: Hub) -> None:
@@ -103,8 +115,9 @@ def test_the_result_comes_first_and_then_that_it_is_ready(hub: Hub) -> None:
     result, ready = frames(hub)
     assert (result["type"], ready["type"]) == ("result", "ready")
     assert [item["id"] for item in items(result)] == ["a"]
-    state, events, _, lag_us, *_ = hub.figures(1) or ("", 0, 0, None, 0, 0)
-    assert (state, events, lag_us) == ("live", 0, 300_000)
+    figures = hub.figures(1)
+    assert figures is not None
+    assert (figures.state, figures.events, figures.lag_us) == ("live", 0, 300_000)
 
 
 def test_when_ticks_stop_the_subscriber_is_told(hub: Hub) -> None:
@@ -118,10 +131,11 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
     opened(hub, query())
     frames(hub)
     hub.tick(NOW_US + 600_000)
-    results, _, outboxes, *_ = hub.memory()
-    assert 0 < results < 1_000
-    assert outboxes > 0
-    assert (hub.figures(1) or ())[4:] == (outboxes, results)
+    memory, figures = hub.memory(), hub.figures(1)
+    assert 0 < memory.results < 1_000
+    assert memory.outboxes > 0
+    assert figures is not None
+    assert (figures.waiting_bytes, figures.result_bytes) == (memory.outboxes, memory.results)
     assert hub.has_room()
     wanted = LiveQuery.read(query().definition())
     large = body(json.dumps({"_id": "b", "text": "x" * 300_000}))
@@ -135,18 +149,19 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
         memory_bytes=1_000_000,
         trace_bytes=100_000,
     )
-    narrow.attach(1, "s1", wanted, 0, holder=HOLDER, way=1)
-    narrow.wishes()
+    narrow.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
+    narrow.take_requests()
     asked = narrow.asked(wanted.hash)
     assert asked is not None
     narrow.registered(wanted.hash, asked, 1, "1-1", "0-0", (5, 5, []), [(b"b", 1, 0, 0, large)])
-    [(kind, _, _, _, code, _)] = narrow.wishes()
-    assert (kind, code) == ("fail", "result_too_large")
+    (request,) = narrow.take_requests()
+    assert isinstance(request, FailQuery)
+    assert request.code == "result_too_large"
 
 
 def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:
     wanted = query()
-    hub.attach(1, "s1", wanted, 0, holder=HOLDER, way=1)
+    hub.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
     hub.refused(wanted.hash, '{"code":"result_too_large"}')
     [(subscription, frame, is_last)] = hub.poll(10)
     assert (subscription, is_last) == (1, True)
@@ -157,13 +172,14 @@ def test_who_comes_back_with_a_token_has_the_log_read_from_there(hub: Hub) -> No
     wanted = query()
     opened(hub, wanted)
     token = str(frames(hub)[-1]["resume"])
-    hub.wishes()
+    hub.take_requests()
     hub.read(0, [tick(3)])
-    hub.attach(2, "s2", wanted, 0, holder=HOLDER, way=1, resume=token)
+    hub.attach(2, "s2", wanted, 0, holder=HOLDER, connection=1, resume=token)
     hub.tick(NOW_US + 600_000)
-    [(kind, _, subscription, partition, after, upto)] = hub.wishes()
-    assert (kind, subscription, partition) == ("replay", 2, 0)
-    assert (after, upto) == (tick(2)[0], tick(3)[0])
+    (request,) = hub.take_requests()
+    assert isinstance(request, ReplayLog)
+    assert (request.subscription, request.partition) == (2, 0)
+    assert (request.after, request.upto) == (tick(2)[0], tick(3)[0])
     hub.replay(2, [tick(3)])
     assert [frame["type"] for frame in frames(hub)] == ["ready"]
 
@@ -172,7 +188,7 @@ def test_a_token_of_another_principal_is_answered_by_a_fresh_result(hub: Hub) ->
     wanted = query()
     opened(hub, wanted)
     token = str(frames(hub)[-1]["resume"])
-    hub.attach(2, "s2", wanted, 0, holder=b"x" * 16, way=1, resume=token)
+    hub.attach(2, "s2", wanted, 0, holder=b"x" * 16, connection=1, resume=token)
     assert [frame["type"] for frame in frames(hub)] == ["reset", "result", "ready"]
 
 

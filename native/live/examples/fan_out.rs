@@ -89,7 +89,7 @@ fn opened(subscribers: u64) -> Hub {
             holder: [3; 16],
             resume: None,
             reset: None,
-            way: id,
+            connection: id,
         };
         hub.attach(id, attach);
     }

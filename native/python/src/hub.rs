@@ -6,19 +6,38 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Question, Sealer, Wish};
+use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Question, Sealer};
 use rillbase_live::message::{Notification, QueryHash, StreamId};
-use rillbase_live::wire::{notification, request};
+use rillbase_live::wire::notification;
 
 use crate::filters::Projection;
+use crate::hub_requests::as_python;
 use crate::live_query::{LiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
 
-/// Kind, query, subscription, and what else the kind needs: see the stub.
-type PyWish<'py> = (&'static str, Bound<'py, PyBytes>, u64, u32, String, String);
-/// State, events sent, events waiting, lag, bytes that wait, bytes of the result.
-type PyFigures = (&'static str, u64, usize, Option<u64>, usize, usize);
 /// A place in a log, and the entry there.
 type PyEntry = (String, PyBackedBytes);
+
+/// The state of one subscription.
+#[pyclass(frozen, get_all, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct SubscriptionFigures {
+    state: &'static str,
+    events: u64,
+    waiting: usize,
+    lag_us: Option<u64>,
+    waiting_bytes: usize,
+    result_bytes: usize,
+}
+
+/// The memory of a hub in bytes, and how often it was relieved.
+#[pyclass(frozen, get_all, module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct HubMemory {
+    results: usize,
+    waiting: usize,
+    outboxes: usize,
+    let_go: u64,
+    cut_off: u64,
+    refused: u64,
+}
 
 /// The hub of one process: what its subscribers are told.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
@@ -72,7 +91,7 @@ impl Hub {
     #[pyo3(signature = (
         subscription, name, query, partition, *, holder, projection = None,
         whole_results = false, throttle_ms = 0, muted = [false; 4], resume = None, reset = None,
-        way
+        connection
     ))]
     #[allow(
         clippy::too_many_arguments,
@@ -92,7 +111,7 @@ impl Hub {
         muted: [bool; 4],
         resume: Option<String>,
         reset: Option<String>,
-        way: u64,
+        connection: u64,
     ) {
         let attach = Attach {
             name,
@@ -107,7 +126,7 @@ impl Hub {
             holder,
             resume,
             reset,
-            way,
+            connection,
         };
         self.locked().attach(subscription, attach);
     }
@@ -230,10 +249,13 @@ impl Hub {
         self.locked().unevaluated(&QueryHash(query), count);
     }
 
-    /// Take what is to be done.
-    fn wishes<'py>(&self, py: Python<'py>) -> Vec<PyWish<'py>> {
-        let wishes = self.locked().wishes();
-        wishes.into_iter().map(|wish| told(py, wish)).collect()
+    /// Take the requests to the app server.
+    fn take_requests<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let requests = self.locked().take_requests();
+        requests
+            .into_iter()
+            .map(|request| as_python(py, request))
+            .collect()
     }
 
     /// Return a query that is watched.
@@ -250,18 +272,17 @@ impl Hub {
         self.locked().clients(&QueryHash(query))
     }
 
-    /// Return state, events sent, events waiting, lag in microseconds, and the bytes of what waits
-    /// and of the query's result.
-    fn figures(&self, subscription: u64) -> Option<PyFigures> {
+    /// Return the state of a subscription; None: there is no such subscription.
+    fn figures(&self, subscription: u64) -> Option<SubscriptionFigures> {
         let figures = self.locked().figures(subscription)?;
-        Some((
-            figures.state,
-            figures.events,
-            figures.waiting,
-            figures.lag_us,
-            figures.waiting_bytes,
-            figures.result_bytes,
-        ))
+        Some(SubscriptionFigures {
+            state: figures.state,
+            events: figures.events,
+            waiting: figures.waiting,
+            lag_us: figures.lag_us,
+            waiting_bytes: figures.waiting_bytes,
+            result_bytes: figures.result_bytes,
+        })
     }
 
     /// Return what is known of a version of a document, for a subscription: a JSON object.
@@ -294,18 +315,17 @@ impl Hub {
         self.locked().has_room()
     }
 
-    /// Return the bytes of results, of what waits for them and of what clients have not taken; how
-    /// often results were let go, clients cut off, and queries refused for want of room.
-    fn memory(&self) -> (usize, usize, usize, u64, u64, u64) {
+    /// Return the hub's memory, and how often it had to relieve it.
+    fn memory(&self) -> HubMemory {
         let memory = self.locked().memory();
-        (
-            memory.results,
-            memory.waiting,
-            memory.outboxes,
-            memory.let_go,
-            memory.cut_off,
-            memory.refused,
-        )
+        HubMemory {
+            results: memory.results,
+            waiting: memory.waiting,
+            outboxes: memory.outboxes,
+            let_go: memory.let_go,
+            cut_off: memory.cut_off,
+            refused: memory.refused,
+        }
     }
 }
 
@@ -324,42 +344,4 @@ fn decoded(py: Python<'_>, entries: &[PyEntry]) -> PyResult<Vec<(StreamId, Notif
             })
             .collect()
     })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0');
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(digit).collect()
-}
-
-fn told(py: Python<'_>, wish: Wish) -> PyWish<'_> {
-    let query = |hash: QueryHash| PyBytes::new(py, &hash.0);
-    let none = String::new;
-    match wish {
-        Wish::Register(hash) => ("register", query(hash), 0, 0, none(), none()),
-        Wish::Unregister(hash) => ("unregister", query(hash), 0, 0, none(), none()),
-        Wish::Renew(hash, slack) => ("renew", query(hash), 0, slack, none(), none()),
-        Wish::Fetch(asked, keys) => {
-            let question = request::encode_question(&asked, &keys);
-            ("fetch", query(asked.query), 0, 0, hex(&question), none())
-        }
-        Wish::Judge(hash) => ("judge", query(hash), 0, 0, none(), none()),
-        Wish::Fail(hash, code, detail) => ("fail", query(hash), 0, 0, code, detail),
-        Wish::NoteUnevaluated(hash, count) => {
-            ("note_unevaluated", query(hash), 0, count, none(), none())
-        }
-        Wish::Replay {
-            client,
-            partition,
-            after,
-            upto,
-        } => (
-            "replay",
-            PyBytes::new(py, &[]),
-            client,
-            partition.into(),
-            format!("{}-{}", after.ms, after.number),
-            format!("{}-{}", upto.ms, upto.number),
-        ),
-    }
 }

@@ -13,6 +13,7 @@ mod engine;
 mod errors;
 mod filters;
 mod hub;
+mod hub_requests;
 mod json;
 mod live_query;
 mod nodes;
@@ -36,7 +37,12 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::filters::{Bounds, Filter, Group, Lookups, Projection, Rule, Sort};
     #[pymodule_export]
-    use crate::hub::Hub;
+    use crate::hub::{Hub, HubMemory, SubscriptionFigures};
+    #[pymodule_export]
+    use crate::hub_requests::{
+        FailQuery, FetchDocuments, LogUnevaluated, RecheckAccess, RegisterQuery, RenewQuery,
+        ReplayLog, UnregisterQuery,
+    };
     #[pymodule_export]
     use crate::json::parse_json;
     #[pymodule_export]

@@ -21,7 +21,7 @@ pub(crate) struct Question {
 
 #[pymethods]
 impl Question {
-    /// Read a question, as a hub's wish has it.
+    /// Read a question, as `FetchDocuments` has it.
     #[staticmethod]
     fn read(bytes: &[u8]) -> PyResult<Self> {
         let (asked, keys) = request::decode_question(bytes)

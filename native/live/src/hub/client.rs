@@ -7,8 +7,8 @@ use rillbase_query::projection::Projection;
 use crate::message::{QueryHash, StreamId};
 
 use super::change::{Change, Leave, Listed, Rows, bytes_of};
+use super::coalesced_changes::CoalescedChanges;
 use super::frames::{self, Part};
-use super::held::Held;
 use super::outbox::Outbox;
 use super::token::Token;
 use super::trace::{ClientTrace, How};
@@ -101,9 +101,9 @@ pub(super) struct Client {
     pub(super) name: String,
     pub(super) query: QueryHash,
     pub(super) holder: [u8; 16],
-    /// Its connection.
-    pub(super) way: u64,
-    /// Nobody reads that.
+    /// The connection that carries it.
+    pub(super) connection: u64,
+    /// The client does not read from that connection.
     pub(super) stuck: bool,
     pub(super) phase: Phase,
     /// It was told that its query is ready.
@@ -122,8 +122,8 @@ pub(super) struct Client {
     options: Options,
     bounds: Bounds,
     groups: u64,
-    /// While changes are put together.
-    held: Option<Held>,
+    /// While changes are coalesced.
+    coalesced: Option<CoalescedChanges>,
     dirty: bool,
     due_us: u64,
     /// When it took something, last.
@@ -145,7 +145,7 @@ impl Client {
             name,
             query,
             holder,
-            way: 0,
+            connection: 0,
             stuck: false,
             phase: Phase::Waiting,
             ready: false,
@@ -160,7 +160,7 @@ impl Client {
             options,
             bounds,
             groups: 0,
-            held: None,
+            coalesced: None,
             dirty: false,
             due_us: 0,
             taken_us: 0,
@@ -179,13 +179,13 @@ impl Client {
             Phase::Replaying(_, Some(missed)) => missed.iter().map(bytes_of_missed).sum(),
             _ => 0,
         };
-        self.outbox.bytes() + self.held.as_ref().map_or(0, Held::bytes) + missed
+        self.outbox.bytes() + self.coalesced.as_ref().map_or(0, CoalescedChanges::bytes) + missed
     }
 
     /// Results as they were, which are kept for it.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<Listed>> {
-        let held = self.held.as_ref().and_then(Held::listed);
-        self.outbox.listed().chain(held)
+        let window = self.coalesced.as_ref().and_then(CoalescedChanges::listed);
+        self.outbox.listed().chain(window)
     }
 
     /// Whether it will be told what is in the current rows, besides what changes from now on.
@@ -201,7 +201,7 @@ impl Client {
         self.trace.later(now_us);
         self.begins_anew("too_slow");
         self.outbox.clear();
-        self.held = None;
+        self.coalesced = None;
         self.dirty = false;
         self.ready = false;
         self.phase = Phase::CutOff;
@@ -224,7 +224,7 @@ impl Client {
         self.begins_anew(reason);
         self.outbox.clear();
         self.seq = 0;
-        self.held = None;
+        self.coalesced = None;
         self.dirty = false;
         self.ready = false;
         self.phase = Phase::Waiting;
@@ -239,12 +239,12 @@ impl Client {
 
     /// Whether something waits until it is due or there is room.
     pub(super) fn is_behind(&self) -> bool {
-        self.held.is_some() || self.dirty
+        self.coalesced.is_some() || self.dirty
     }
 
     /// Whether its next group is told at once, with bodies that are rendered for all.
     pub(super) fn takes_bodies(&self) -> bool {
-        self.projection.is_none() && !self.options.whole_results && self.held.is_none()
+        self.projection.is_none() && !self.options.whole_results && self.coalesced.is_none()
     }
 
     /// Whether it is sent results instead of events.
@@ -254,7 +254,7 @@ impl Client {
 
     /// Sends the whole result. What the client held before is replaced.
     pub(super) fn give(&mut self, rows: &Rows, seal: &Seal<'_>) {
-        self.held = None;
+        self.coalesced = None;
         self.dirty = false;
         self.outbox.push_result(rows.list(), seal(self.seq));
         let number = self.outbox.last_number();
@@ -297,31 +297,31 @@ impl Client {
         news
     }
 
-    /// Tells of a group of changes, or keeps it in mind.
+    /// Sends a group of changes, or records it to be coalesced.
     pub(super) fn deliver(&mut self, news: &News<'_>, now_us: u64, seal: &Seal<'_>) {
         if self.options.whole_results {
             self.dirty = true;
             self.trace.holds();
-        } else if let Some(held) = &mut self.held {
-            held.miss(news.group);
+        } else if let Some(coalesced) = &mut self.coalesced {
+            coalesced.record(news.group);
             self.dirty = true;
             self.trace.holds();
         } else {
             self.tell(news, seal);
-            self.put_together_if_full(news.rows, now_us);
+            self.coalesce_if_full(news.rows, now_us);
         }
     }
 
-    /// From now on changes are put together: for a while, or until there is room.
-    pub(super) fn put_together_if_full(&mut self, rows: &Rows, now_us: u64) {
+    /// Coalesces changes from now on if the client is throttled or has no room.
+    pub(super) fn coalesce_if_full(&mut self, rows: &Rows, now_us: u64) {
         let waits = self.options.throttle_us > 0 || self.stuck || self.outbox.is_full(self.bounds);
         if !self.options.whole_results && waits {
-            self.held = Some(Held::all(rows));
+            self.coalesced = Some(CoalescedChanges::since(rows));
             self.due_us = now_us.saturating_add(self.options.throttle_us);
         }
     }
 
-    /// Sends what has been put together, if it is time and there is room.
+    /// Sends what has been coalesced, if it is due and there is room.
     pub(super) fn flush(&mut self, rows: &Rows, now_us: u64, leave: &Leave<'_>, seal: &Seal<'_>) {
         if now_us < self.due_us {
             return;
@@ -336,19 +336,19 @@ impl Client {
         if self.stuck || !self.outbox.has_room(self.bounds) {
             return;
         }
-        let Some(held) = self.held.take() else {
+        let Some(coalesced) = self.coalesced.take() else {
             return;
         };
         if !std::mem::take(&mut self.dirty) {
             return;
         }
         let news = News {
-            group: &held.until(rows, leave),
+            group: &coalesced.diff_to(rows, leave),
             bodies: &[],
             rows,
         };
         self.tell(&news, seal);
-        self.put_together_if_full(rows, now_us);
+        self.coalesce_if_full(rows, now_us);
     }
 
     /// Sends what has been put together before its time, so that a token may say that everything

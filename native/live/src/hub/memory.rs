@@ -19,7 +19,7 @@ use crate::message::{Content, News, QueryHash, Row, WindowChange};
 
 use super::change::{Listed, bytes_of};
 use super::client::Client;
-use super::{Hub, Wish};
+use super::{Hub, HubRequest};
 
 /// What it takes to remember a key.
 pub(super) const KEY_BYTES: usize = 160;
@@ -254,8 +254,8 @@ impl Hub {
     fn has_no_room_for(&mut self, hash: &QueryHash, code: &str) {
         let detail = "The result does not fit into the memory that live queries may take.";
         self.memory.refused += 1;
-        self.wishes
-            .push(Wish::Fail(*hash, code.to_owned(), detail.to_owned()));
+        self.requests
+            .push(HubRequest::Fail(*hash, code.to_owned(), detail.to_owned()));
     }
 
     /// Has a query read again whose bodies were let go.
@@ -265,7 +265,7 @@ impl Hub {
             && !query.is_whole()
             && query.refresh(self.now_us)
         {
-            self.wishes.push(Wish::Register(*hash));
+            self.requests.push(HubRequest::Register(*hash));
         }
     }
 

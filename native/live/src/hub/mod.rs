@@ -4,7 +4,7 @@
 //! the notification log to it, and tells each subscriber what has changed since it was told last.
 //!
 //! ```text
-//! attach ───────────▶ query known? ── no ──▶ wish: Register ──▶ registered(rows, snapshot)
+//! attach ───────────▶ query known? ── no ──▶ request: Register ──▶ registered(rows, snapshot)
 //! notification log ─▶ sources (fenced, counted) ─▶ query (versions, batches, windows) ─▶ groups
 //! groups ───────────▶ client (projection, throttle, coalescing, numbering) ─▶ frames
 //! ```
@@ -14,14 +14,17 @@
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
 //! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
-//! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`ways`] — connections; [`client`], [`outbox`], [`held`], [`telling`], [`unevaluated`], [`frames`] — one subscriber; [`token`] and
-//! [`replay`] — going on; [`trace`] — what became of changes lately, for those who ask.
+//! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`connection_window`] — flow control
+//! of connections; [`client`], [`outbox`], [`coalesced_changes`], [`telling`], [`unevaluated`],
+//! [`frames`] — one subscriber; [`token`] and [`replay`] — resuming; [`trace`] — the delivery trace
+//! of recent changes.
 
 mod answers;
 mod change;
 mod client;
+mod coalesced_changes;
+mod connection_window;
 mod frames;
-mod held;
 mod memory;
 mod moving;
 mod outbox;
@@ -36,7 +39,6 @@ mod telling;
 mod token;
 mod trace;
 mod unevaluated;
-mod ways;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -46,15 +48,15 @@ use crate::message::{Definition, QueryHash, Row, StreamId};
 use crate::snapshot::Snapshot;
 
 use client::{Client, Phase};
+use connection_window::ConnectionWindows;
 use query::Query;
 use queue::Place;
 use sources::Log;
 use trace::Shares;
-use ways::Ways;
 
 pub use client::{Bounds, Options};
 pub use memory::Memory;
-pub use parts::{Attach, Config, Figures, Frame, Grid, Wish};
+pub use parts::{Attach, Config, Figures, Frame, Grid, HubRequest};
 pub use token::{Sealer, Token};
 pub use trace::Question;
 
@@ -69,16 +71,16 @@ pub struct Hub {
     waiting: BTreeSet<QueryHash>,
     /// Clients with frames to hand out, each once, in turn.
     outgoing: VecDeque<u64>,
-    /// Clients whose changes are put together.
+    /// Clients whose changes are coalesced.
     behind: BTreeSet<u64>,
-    wishes: Vec<Wish>,
+    requests: Vec<HubRequest>,
     now_us: u64,
     judged_us: u64,
     /// How many queries were ever watched here.
     begun: u64,
     memory: Memory,
     in_flight_bytes: usize,
-    ways: Ways,
+    windows: ConnectionWindows,
     shares: Shares,
 }
 
@@ -94,13 +96,13 @@ impl Hub {
             waiting: BTreeSet::new(),
             outgoing: VecDeque::new(),
             behind: BTreeSet::new(),
-            wishes: Vec::new(),
+            requests: Vec::new(),
             now_us: 0,
             judged_us: 0,
             begun: 0,
             memory: Memory::default(),
             in_flight_bytes: 0,
-            ways: Ways::default(),
+            windows: ConnectionWindows::default(),
         }
     }
 
@@ -116,8 +118,8 @@ impl Hub {
             self.config.bounds,
             self.shares.each(),
         );
-        client.way = attach.way;
-        self.ways.join(attach.way);
+        client.connection = attach.connection;
+        self.windows.join(attach.connection);
         if let Some(reason) = attach.reset {
             client.outbox.push(frames::reset(&client.name, &reason));
         }
@@ -129,10 +131,10 @@ impl Hub {
                 client.outbox.push(frame);
             }
         }
-        let (wishes, partitions) = (&mut self.wishes, self.config.write_partitions);
+        let (requests, partitions) = (&mut self.requests, self.config.write_partitions);
         let (begun, share) = (&mut self.begun, self.shares.each());
         let query = self.queries.entry(hash).or_insert_with(|| {
-            wishes.push(Wish::Register(hash));
+            requests.push(HubRequest::Register(hash));
             *begun += 1;
             Query::new(
                 attach.definition,
@@ -174,16 +176,18 @@ impl Hub {
         if query.clients.is_empty() {
             self.queries.remove(&client.query);
             self.waiting.remove(&client.query);
-            self.wishes.push(Wish::Unregister(client.query));
+            self.requests.push(HubRequest::Unregister(client.query));
         }
     }
 
     /// Takes a subscription out, and gives its connection the room back that it had.
     fn taken_out(&mut self, id: u64) -> Option<Client> {
         let client = self.clients.remove(&id)?;
-        let go_on = self.ways.leave(client.way, client.outbox.in_flight());
+        let resumed = self
+            .windows
+            .leave(client.connection, client.outbox.in_flight());
         self.outgoing
-            .extend(go_on.iter().filter(|other| **other != id));
+            .extend(resumed.iter().filter(|other| **other != id));
         Some(client)
     }
 
@@ -212,7 +216,7 @@ impl Hub {
         }
         if let Some(again) = query.refreshed(activation, &rows, self.now_us) {
             if again {
-                self.wishes.push(Wish::Register(*hash));
+                self.requests.push(HubRequest::Register(*hash));
             }
             self.settle(hash);
             return;
@@ -228,7 +232,7 @@ impl Hub {
         let before = query.rows.as_ref().map(change::Rows::list);
         let (entries, again) = query.registered((activation, request), snapshot, rows);
         if again {
-            self.wishes.push(Wish::Register(*hash));
+            self.requests.push(HubRequest::Register(*hash));
         }
         // Nothing of this is told by itself: those who held a result are told the difference, and
         // the others get all of it.
@@ -267,15 +271,16 @@ impl Hub {
                 self.has_frames_for(id);
             }
         }
-        self.wishes.push(Wish::Unregister(*hash));
+        self.requests.push(HubRequest::Unregister(*hash));
     }
 
     /// Learns what has left for a client.
     pub fn drained(&mut self, id: u64, frames: usize, bytes: usize) {
         if let Some(client) = self.clients.get_mut(&id) {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
-            let go_on = self.ways.drained(client.way, (frames, bytes), self.now_us);
-            self.outgoing.extend(go_on);
+            let (connection, now_us) = (client.connection, self.now_us);
+            let resumed = self.windows.drained(connection, (frames, bytes), now_us);
+            self.outgoing.extend(resumed);
             let groups = self
                 .queries
                 .get(&client.query)
@@ -292,9 +297,9 @@ impl Hub {
         }
     }
 
-    /// Takes what the app server has to do.
-    pub fn wishes(&mut self) -> Vec<Wish> {
-        std::mem::take(&mut self.wishes)
+    /// Takes the requests to the app server.
+    pub fn take_requests(&mut self) -> Vec<HubRequest> {
+        std::mem::take(&mut self.requests)
     }
 
     /// Whether there are frames to hand out.

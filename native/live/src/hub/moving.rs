@@ -11,7 +11,7 @@ use crate::message::QueryHash;
 
 use super::client::Phase;
 use super::parts::Grid;
-use super::{Hub, Wish};
+use super::{Hub, HubRequest};
 
 impl Hub {
     /// Follows another grid. Logs that are read from here on are its own.
@@ -21,15 +21,16 @@ impl Hub {
         self.config.write_partitions = grid.write_partitions;
         let before = std::mem::take(&mut self.logs);
         // What was to be asked of the old grid need not be.
-        self.wishes
-            .retain(|wish| matches!(wish, Wish::Judge(_) | Wish::Fail(..)));
+        self.requests.retain(|request| {
+            matches!(request, HubRequest::RecheckAccess(_) | HubRequest::Fail(..))
+        });
         for (hash, query) in &mut self.queries {
             let partition = partition_of(hash, grid.query_partitions);
             let log = before.get(&query.partition);
             query.moved((partition, grid.write_partitions), log, self.now_us);
             self.logs.entry(partition).or_default();
             self.waiting.insert(*hash);
-            self.wishes.push(Wish::Register(*hash));
+            self.requests.push(HubRequest::Register(*hash));
         }
         for client in self.clients.values_mut() {
             // What it missed was in the old log, of which its token is.

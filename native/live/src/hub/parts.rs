@@ -61,38 +61,39 @@ pub struct Attach {
     /// Why it begins anew, if it was there before.
     pub reset: Option<String>,
     /// The connection that carries it, perhaps among others.
-    pub way: u64,
+    pub connection: u64,
 }
 
-/// What the app server has to do.
+/// What a hub asks of the app server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum HubRequest {
     /// Read a query's rows and register it with the nodes, for the first time or again.
     Register(QueryHash),
-    /// Nobody here watches it any more.
+    /// The last subscription of the query has ended.
     Unregister(QueryHash),
-    /// Read the rows again, since the sort node has lost sight of them, with so many more.
+    /// Read the rows again, with this many beyond the window: the sort node has run out of them.
     Renew(QueryHash, u32),
-    /// Read single documents of the query's sides that the sort node asks for, by their keys.
+    /// Read single documents of the looked-up collections for the sort node, by their keys.
     Fetch(Asked, Vec<Vec<Arc<[u8]>>>),
-    /// Read what a client missed: the log behind the first place, up to the second.
+    /// Read the part of the notification log that a client missed.
     Replay {
-        /// Whose.
+        /// The subscription.
         client: u64,
-        /// Of which log.
+        /// The partition of the log.
         partition: u16,
-        /// Behind which entry.
+        /// The last entry that the client has seen.
         after: StreamId,
-        /// Up to which.
+        /// The last entry to read.
         upto: StreamId,
     },
-    /// A write has shown that the access rules are others now: judge the subscribers again. Said
-    /// again and again until they are gone.
-    Judge(QueryHash),
-    /// A node gave the query up: end its subscribers, with this code and detail.
+    /// A write was made under newer access rules: check the subscribers' access again. Repeated until
+    /// the subscribers under older rules are gone.
+    RecheckAccess(QueryHash),
+    /// A node cannot watch the query: end its subscriptions with this code and detail.
     Fail(QueryHash, String, String),
-    /// So many documents were written that cannot be evaluated: keep that in the error log.
-    NoteUnevaluated(QueryHash, u32),
+    /// This many documents were written that the query cannot be evaluated for: add that to the error
+    /// log.
+    LogUnevaluated(QueryHash, u32),
 }
 
 /// A frame for a client; `over`: it is the last.

@@ -7,7 +7,7 @@ use crate::message::{Asked, News, Notification, QueryHash, Source, StreamId};
 use super::query::{Query, Registration};
 use super::queue::Place;
 use super::sources::Heard;
-use super::{Hub, Wish};
+use super::{Hub, HubRequest};
 
 impl Hub {
     /// Reads an entry of a log.
@@ -53,7 +53,7 @@ impl Hub {
         if let Some(query) = self.queries.get_mut(hash)
             && query.register_again()
         {
-            self.wishes.push(Wish::Register(*hash));
+            self.requests.push(HubRequest::Register(*hash));
         }
         self.stands_still(hash);
     }
@@ -183,18 +183,18 @@ impl Hub {
         let stands_still = query.may_lack_something();
         match news {
             News::Failed { code, detail, .. } => {
-                let wish = Wish::Fail(*hash, code.clone(), detail.clone());
-                self.wishes.push(wish);
+                let request = HubRequest::Fail(*hash, code.clone(), detail.clone());
+                self.requests.push(request);
             }
             News::Renew {
                 activation, slack, ..
             } if *activation == life => {
                 query.renew(place.before);
-                self.wishes.push(Wish::Renew(*hash, *slack));
+                self.requests.push(HubRequest::Renew(*hash, *slack));
             }
             News::Fetch { asked, keys } if asked.activation == life => {
                 query.renew(place.before);
-                self.wishes.push(Wish::Fetch(*asked, keys.clone()));
+                self.requests.push(HubRequest::Fetch(*asked, keys.clone()));
             }
             // What was kept is judged when the rows are there.
             _ if stands_still => {}

@@ -10,7 +10,7 @@ use super::client::{Client, Missed, News, Phase};
 use super::query::Query;
 use super::sources::Log;
 use super::token::Token;
-use super::{Config, Frame, Hub, Wish, frames, replay};
+use super::{Config, Frame, Hub, HubRequest, frames, replay};
 
 /// Liveness is judged so often.
 const JUDGE_US: u64 = 200_000;
@@ -54,7 +54,7 @@ impl Hub {
                 continue;
             };
             client.trace.at(self.now_us, query.trace.groups);
-            client.stuck = self.ways.is_stuck(client.way, self.now_us);
+            client.stuck = self.windows.is_stuck(client.connection, self.now_us);
             let stamp = Stamp::new(&self.config, query, log, client.holder);
             let seal = |seq| stamp.seal(seq);
             match &mut client.phase {
@@ -211,7 +211,7 @@ impl Hub {
             return self.make_ready(id);
         }
         if let Some(query) = self.queries.get(&client.query) {
-            self.wishes.push(Wish::Replay {
+            self.requests.push(HubRequest::Replay {
                 client: id,
                 partition: query.partition,
                 after: token.position,
@@ -264,7 +264,7 @@ impl Hub {
                 client.tell(&news, &|seq| stamp.at(&token.seen, place, seq));
             }
             client.trace.resumes(false);
-            client.put_together_if_full(rows, self.now_us);
+            client.coalesce_if_full(rows, self.now_us);
         } else {
             client.reset("resume_not_possible", rows, &|seq| stamp.seal(seq));
             if !client.is_waiting() {
@@ -307,9 +307,9 @@ impl Hub {
             };
             query.forget(log, now_us);
             if query.outdated {
-                self.wishes.push(Wish::Judge(*hash));
+                self.requests.push(HubRequest::RecheckAccess(*hash));
             } else if query.is_overdue(log, now_us) && query.register_again() {
-                self.wishes.push(Wish::Register(*hash));
+                self.requests.push(HubRequest::Register(*hash));
             }
             let live = query.is_live(log, now_us);
             query.live_us = live.then(|| query.live_us.unwrap_or(now_us));
@@ -354,7 +354,7 @@ impl Hub {
         };
         let now_us = self.now_us;
         client.trace.at(now_us, query.trace.groups);
-        client.stuck = self.ways.is_stuck(client.way, now_us);
+        client.stuck = self.windows.is_stuck(client.connection, now_us);
         let stamp = Stamp::new(&self.config, query, log, client.holder);
         query.with_leave(|leave, rows| {
             client.flush(rows, now_us, leave, &|seq| stamp.seal(seq));
@@ -396,7 +396,7 @@ impl Hub {
             return Turn::Nothing;
         };
         for _ in 0..TURN {
-            if client.outbox.len() > 0 && !self.ways.admits(client.way, id) {
+            if client.outbox.len() > 0 && !self.windows.admits(client.connection, id) {
                 return Turn::Waits;
             }
             let Some(text) = client.next(short) else {
@@ -404,7 +404,8 @@ impl Hub {
             };
             *bytes += text.len();
             self.in_flight_bytes += text.len();
-            self.ways.handed(client.way, text.len(), self.now_us);
+            self.windows
+                .sent(client.connection, text.len(), self.now_us);
             let over = client.over && client.outbox.len() == 0;
             found.push(Frame {
                 client: id,

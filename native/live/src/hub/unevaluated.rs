@@ -6,7 +6,7 @@
 
 use crate::message::QueryHash;
 
-use super::{Hub, Wish, frames};
+use super::{Hub, HubRequest, frames};
 
 /// Documents, since somebody was told last.
 #[derive(Debug, Default)]
@@ -60,7 +60,8 @@ impl Hub {
         for (hash, query) in &mut self.queries {
             let written = std::mem::take(&mut query.unevaluated.written);
             if written > 0 {
-                self.wishes.push(Wish::NoteUnevaluated(*hash, written));
+                self.requests
+                    .push(HubRequest::LogUnevaluated(*hash, written));
             }
         }
         for (id, client) in &mut self.clients {

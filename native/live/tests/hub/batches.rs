@@ -1,6 +1,6 @@
 //! Atomic batches reach subscribers as one marked group.
 
-use rillbase_live::hub::{Options, Wish};
+use rillbase_live::hub::{HubRequest, Options};
 use rillbase_live::message::{AfterImage, Definition, News, Source, StreamId};
 
 use crate::common::{image, query, row, until};
@@ -219,14 +219,14 @@ fn a_batch_whose_end_does_not_come_is_read_again_and_becomes_a_reset() {
     let (mut desk, q) = opened();
     desk.pass(250_000);
     desk.take();
-    desk.wishes();
+    desk.take_requests();
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     for _ in 0..5 {
         desk.pass(500_000);
         desk.ticks(6);
     }
     assert_eq!(desk.lines(), ["s1 stale"]);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.register(&q, until(7), &[row("a", 1, 1), row("b", 1, 1)]);
     let expected = [
         "s1 reset batch_incomplete",
@@ -400,7 +400,7 @@ fn no_place_to_go_on_from_lies_within_a_batch() {
     done(&mut desk, F0, 7);
     done(&mut desk, F1, 7);
     let told = desk.lines().len();
-    desk.wishes();
+    desk.take_requests();
     desk.attach_with(2, &q, Options::default(), Some(token));
     desk.pass(250_000);
     desk.answer_replays();
@@ -456,7 +456,7 @@ fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_
         ]
     };
     assert_eq!(desk.lines(), told("s1"));
-    desk.wishes();
+    desk.take_requests();
     desk.attach_with(2, &q, Options::default(), Some(token));
     desk.ticks(10);
     desk.pass(250_000);

@@ -61,7 +61,7 @@ fn one_slow_client_does_not_delay_another() {
 #[test]
 fn a_connection_has_room_for_so_much_however_many_subscriptions_it_carries() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.way = Some(7);
+    desk.connection = Some(7);
     for id in 1..=40 {
         desk.attach(id, &q);
     }
@@ -69,7 +69,7 @@ fn a_connection_has_room_for_so_much_however_many_subscriptions_it_carries() {
     desk.open(&q, 5, &rows);
     let unread = handed_out(&mut desk);
     assert!(unread.1 < 3_000_000, "{unread:?}");
-    desk.way = None;
+    desk.connection = None;
     desk.attach(50, &q);
     assert!(handed_out(&mut desk).1 > 500_000, "others have their own");
 }
@@ -93,7 +93,7 @@ fn one_go_writes_out_about_so_much_and_says_that_there_is_more() {
 #[test]
 fn nothing_is_written_out_for_a_connection_that_nobody_reads_until_somebody_does() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    desk.way = Some(7);
+    desk.connection = Some(7);
     for id in 1..=40 {
         desk.attach(id, &q);
     }

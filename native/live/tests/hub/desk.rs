@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rillbase_live::hub::{Attach, Bounds, Config, Frame, Hub, Options, Sealer, Wish};
+use rillbase_live::hub::{Attach, Bounds, Config, Frame, Hub, HubRequest, Options, Sealer};
 use rillbase_live::message::{
     AfterImage, Cause, Definition, News, Notification, QueryHash, Row, Source, StreamId, Tick,
     Token, WindowChange,
@@ -27,7 +27,7 @@ pub(crate) struct Desk {
     pub(crate) life: [u8; 16],
     requests: u64,
     /// The connection of whoever subscribes next; none: one of its own.
-    pub(crate) way: Option<u64>,
+    pub(crate) connection: Option<u64>,
 }
 
 impl Desk {
@@ -66,7 +66,7 @@ impl Desk {
             counts: HashMap::new(),
             life: [1; 16],
             requests: 0,
-            way: None,
+            connection: None,
         };
         desk.pass(0);
         desk
@@ -171,12 +171,12 @@ impl Desk {
             holder: [9; 16],
             resume,
             reset: None,
-            way: self.way.unwrap_or(id),
+            connection: self.connection.unwrap_or(id),
         };
         self.hub.attach(id, attach);
     }
 
-    /// Answers a wish to register.
+    /// Answers a request to register.
     pub(crate) fn register(&mut self, query: &Definition, snapshot: Snapshot, rows: &[Row]) {
         let end = self.end();
         self.register_behind(query, end, snapshot, rows);
@@ -327,19 +327,19 @@ impl Desk {
         self.take().iter().map(|frame| line(&frame.text)).collect()
     }
 
-    pub(crate) fn wishes(&mut self) -> Vec<Wish> {
-        self.hub.wishes()
+    pub(crate) fn take_requests(&mut self) -> Vec<HubRequest> {
+        self.hub.take_requests()
     }
 
-    /// Answers what was wished of the log, which goes back to its beginning.
+    /// Answers requests to replay the log, which goes back to its beginning.
     pub(crate) fn answer_replays(&mut self) {
-        for wish in self.wishes() {
-            if let Wish::Replay {
+        for request in self.take_requests() {
+            if let HubRequest::Replay {
                 client,
                 after,
                 upto,
                 ..
-            } = wish
+            } = request
             {
                 let part = |(at, _): &&(StreamId, Notification)| *at > after && *at <= upto;
                 let part: Vec<_> = self.log.iter().filter(part).cloned().collect();

@@ -1,6 +1,6 @@
 //! Standing still, and healing.
 
-use rillbase_live::hub::{Options, Wish};
+use rillbase_live::hub::{HubRequest, Options};
 use rillbase_live::message::News;
 
 use crate::common::{image, query, row, told, until};
@@ -24,10 +24,10 @@ fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
 fn after_a_hole_the_query_is_registered_again_and_the_difference_is_told() {
     let (mut desk, q) = watched(&[row("a", 1, 1), row("b", 1, 1)]);
     desk.take();
-    desk.wishes();
+    desk.take_requests();
     desk.skip(F0);
     desk.tick(F0, 8);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.register(&q, until(8), &[row("a", 2, 1), row("c", 1, 1)]);
@@ -64,22 +64,22 @@ fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
 #[test]
 fn another_life_of_the_event_layer_makes_all_register_again() {
     let (mut desk, q) = watched(&[]);
-    desk.wishes();
+    desk.take_requests();
     desk.life = [2; 16];
     desk.tick(F0, 5);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
 }
 
 #[test]
 fn what_is_lost_while_a_registration_is_on_its_way_asks_for_another() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
-    desk.wishes();
+    desk.take_requests();
     desk.tick(F0, 5);
     desk.skip(F0);
     desk.tick(F0, 5);
     desk.register(&q, until(5), &[]);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn a_registration_that_nodes_do_not_answer_is_sent_again_and_then_less_often() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.register(&q, until(5), &[]);
-    desk.wishes();
+    desk.take_requests();
     let mut asked_s = Vec::new();
     for second in 1..=40 {
         desk.pass(1_000_000);
         desk.ticks(5);
-        if desk.wishes() == [Wish::Register(q.hash)] {
+        if desk.take_requests() == [HubRequest::Register(q.hash)] {
             asked_s.push(second);
             desk.register(&q, until(5), &[]);
         }
@@ -108,11 +108,11 @@ fn too_old_asks_for_a_registration_once() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.register(&q, until(5), &[]);
-    desk.wishes();
+    desk.take_requests();
     for source in [F0, F1] {
         desk.too_old(source, &q);
     }
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_new_node_tells_its_members_and_the_difference_is_told() {
 #[test]
 fn a_query_that_a_node_gave_up_is_failed() {
     let (mut desk, q) = watched(&[]);
-    desk.wishes();
+    desk.take_requests();
     let (query, code) = (q.hash, "out_of_fuel".to_owned());
     let detail = String::new();
     desk.say(
@@ -174,14 +174,14 @@ fn a_query_that_a_node_gave_up_is_failed() {
             detail,
         },
     );
-    let expected = Wish::Fail(q.hash, "out_of_fuel".into(), String::new());
-    assert_eq!(desk.wishes(), [expected]);
+    let expected = HubRequest::Fail(q.hash, "out_of_fuel".into(), String::new());
+    assert_eq!(desk.take_requests(), [expected]);
 }
 
 #[test]
 fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
     let (mut desk, q) = watched(&[]);
-    desk.wishes();
+    desk.take_requests();
     let notices = |desk: &mut Desk| -> Vec<String> {
         let frames = desk.hub.poll(100).into_iter().map(|frame| frame.text);
         frames.filter(|text| text.contains("notice")).collect()
@@ -206,7 +206,10 @@ fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
         matches!(&told[..], [only] if only.contains(&counted(100))),
         "{told:?}"
     );
-    assert_eq!(desk.wishes(), [Wish::NoteUnevaluated(q.hash, 100)]);
+    assert_eq!(
+        desk.take_requests(),
+        [HubRequest::LogUnevaluated(q.hash, 100)]
+    );
     desk.pass(250_000);
     assert_eq!(notices(&mut desk), [""; 0]);
 }
@@ -304,9 +307,9 @@ fn what_was_registered_since_the_event_layer_forgot_is_not_registered_again() {
     desk.attach(2, &since);
     desk.open(&since, 6, &[row("a", 1, 1)]);
     desk.lines();
-    desk.wishes();
+    desk.take_requests();
     desk.hub.forgotten(0, &[since.hash].into());
-    assert_eq!(desk.wishes(), [Wish::Register(before.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(before.hash)]);
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, since.hash);
     let token = token(&desk.take());

@@ -1,6 +1,6 @@
 //! All subscriptions together stay within one budget.
 
-use rillbase_live::hub::{Options, Wish};
+use rillbase_live::hub::{HubRequest, Options};
 use rillbase_live::message::{Definition, Row};
 
 use crate::common::{bson, image, query, row, sorted, until};
@@ -37,7 +37,7 @@ fn crowded(desk: &mut Desk) -> Vec<Definition> {
         desk.take();
         desk.pass(250_000);
     }
-    desk.wishes();
+    desk.take_requests();
     queries
 }
 
@@ -59,7 +59,7 @@ fn results_that_nobody_was_given_lately_lose_their_bodies_and_changes_go_on() {
     desk.matched(F0, image(7, "q1-1", 2, None), Is::Removed, queries[0].hash);
     let expected = ["s1 change q1-0@2 #1", "s1 remove q1-1@2 deleted #2"];
     assert_eq!(desk.lines(), expected);
-    assert_eq!(desk.wishes(), []);
+    assert_eq!(desk.take_requests(), []);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn who_comes_to_a_result_without_bodies_has_it_read_again_and_others_notice_noth
     let (q, mut rows) = (&queries[0], many("q1-"));
     desk.ticks(5);
     desk.attach(20, q);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     assert_eq!(desk.lines(), [""; 0]);
     desk.matched(F0, image(6, "q1-0", 2, Some(1)), Is::Changed, q.hash);
     assert_eq!(desk.lines(), ["s1 change q1-0@2 #1"]);
@@ -88,7 +88,7 @@ fn what_was_written_while_bodies_were_read_is_waited_for() {
     let (q, mut rows) = (&queries[0], many("q1-"));
     desk.ticks(5);
     desk.attach(20, q);
-    desk.wishes();
+    desk.take_requests();
     rows[0] = large("q1-0", 2);
     desk.register(q, until(7), &rows);
     assert_eq!(desk.lines(), [""; 0]);
@@ -96,7 +96,7 @@ fn what_was_written_while_bodies_were_read_is_waited_for() {
     let lines = desk.lines();
     assert_eq!(lines[0], "s1 change q1-0@2 #1");
     assert!(lines[1].starts_with("s20 result q1-0@2 q1-1@1"));
-    assert_eq!(desk.wishes(), []);
+    assert_eq!(desk.take_requests(), []);
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn what_was_lost_while_bodies_were_read_is_read_behind_them() {
     let q = &queries[0];
     desk.ticks(5);
     desk.attach(20, q);
-    desk.wishes();
+    desk.take_requests();
     desk.hub.lost(0);
-    desk.wishes();
+    desk.take_requests();
     assert!(desk.lines().iter().all(|line| line.ends_with(" stale")));
     desk.register(q, until(5), &many("q1-"));
     assert_eq!(desk.lines(), [""; 0]);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_window_without_bodies_is_whole_again_too() {
     desk.pass(250_000);
     desk.take();
     desk.attach(20, &q);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.register(&q, until(5), &many("w"));
     let lines = desk.lines();
     assert!(lines[0].starts_with("s20 result w0@1 w1@1"));
@@ -146,7 +146,7 @@ fn one_who_would_have_to_begin_anew_waits_for_the_whole_result() {
     desk.attach_with(20, q, Options::default(), Some("00".into()));
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s20 reset token_not_valid"]);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.register(q, until(5), &many("q1-"));
     assert!(desk.lines()[0].starts_with("s20 result q1-0@1"));
 }
@@ -184,10 +184,10 @@ fn a_client_that_takes_nothing_is_cut_off_and_begins_anew_when_it_reads() {
     assert_eq!(memory.cut_off, 1, "{memory:?}");
     assert!(memory.outboxes <= BUDGET, "{memory:?}");
     assert_eq!(desk.hub.figures(1).unwrap().state, "stale");
-    desk.wishes();
+    desk.take_requests();
     desk.hub.drained(1, handed.0, handed.1);
     assert_eq!(desk.lines(), ["s1 reset too_slow"]);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.register(&q, until(200), &[row("a", 99, 1)]);
     assert_eq!(desk.lines(), ["s1 result a@99", "s1 ready"]);
 }
@@ -197,12 +197,12 @@ fn a_result_that_is_too_large_for_one_query_is_refused_by_name() {
     let mut desk = Desk::narrow(BUDGET);
     let q = query("q", "{}");
     desk.attach(1, &q);
-    desk.wishes();
+    desk.take_requests();
     let rows: Vec<_> = (0..13).map(|n| large(&format!("d{n}"), 1)).collect();
     desk.register(&q, until(5), &rows);
-    let wishes = desk.wishes();
+    let requests = desk.take_requests();
     assert!(
-        matches!(&wishes[..], [Wish::Fail(hash, code, _)] if *hash == q.hash && code == "result_too_large")
+        matches!(&requests[..], [HubRequest::Fail(hash, code, _)] if *hash == q.hash && code == "result_too_large")
     );
     assert_eq!(desk.lines(), [""; 0]);
 }
@@ -218,12 +218,12 @@ fn one_tenant_may_take_half_and_others_go_on() {
     for id in 1..5 {
         let q = query(&format!("q{id}"), "{}");
         desk.attach_with(id, &q, throttled.clone(), None);
-        desk.wishes();
+        desk.take_requests();
         desk.open(&q, 5, &many(&format!("q{id}-")));
         desk.take();
-        let failed = desk.wishes();
-        codes.extend(failed.iter().filter_map(|wish| match wish {
-            Wish::Fail(_, code, _) => Some(code.clone()),
+        let failed = desk.take_requests();
+        codes.extend(failed.iter().filter_map(|request| match request {
+            HubRequest::Fail(_, code, _) => Some(code.clone()),
             _ => None,
         }));
     }

@@ -1,6 +1,6 @@
 //! The nodes of a new grid epoch take over.
 
-use rillbase_live::hub::{Grid, Options, Wish};
+use rillbase_live::hub::{Grid, HubRequest, Options};
 use rillbase_live::message::{Source, StreamId};
 
 use crate::common::{image, query, row, sorted, until};
@@ -10,7 +10,7 @@ const F2: Source = Source::Filter(2);
 
 /// Lets the hub follow a grid of three write partitions, whose logs begin anew.
 fn moved(desk: &mut Desk) {
-    desk.wishes();
+    desk.take_requests();
     desk.hub.moved(Grid {
         installation: 1,
         epoch: 2,
@@ -28,7 +28,7 @@ fn nothing_is_missing_and_nothing_comes_twice() {
     desk.matched(F0, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.take();
     moved(&mut desk);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.pass(250_000);
     q.activation = 2;
     // One write was told, one was not, and one comes behind the rows.

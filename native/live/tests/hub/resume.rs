@@ -7,7 +7,7 @@ use crate::common::{bson, image, key, query, row, sorted, until};
 use crate::desk::{Desk, F0, F1, Is, line, token, watched};
 
 fn resume(desk: &mut Desk, id: u64, q: &Definition, token: String) -> Vec<String> {
-    desk.wishes();
+    desk.take_requests();
     desk.attach_with(id, q, Options::default(), Some(token));
     desk.pass(250_000);
     desk.answer_replays();
@@ -52,7 +52,7 @@ fn who_wants_whole_results_is_given_the_present_one() {
     let token = token(&desk.take());
     desk.matched(F1, image(8, "b", 1, Some(1)), Is::Added, q.hash);
     desk.take();
-    desk.wishes();
+    desk.take_requests();
     let options = Options {
         whole_results: true,
         ..Options::default()
@@ -117,7 +117,7 @@ fn what_happens_while_the_log_is_read_comes_behind_it() {
     let token = token(&desk.take());
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.take();
-    desk.wishes();
+    desk.take_requests();
     desk.attach_with(2, &q, Options::default(), Some(token));
     desk.matched(F0, image(8, "a", 3, Some(1)), Is::Changed, q.hash);
     desk.hub.detach(1);

@@ -1,6 +1,6 @@
 //! Nothing that was written under newer access rules is shown under older ones.
 
-use rillbase_live::hub::Wish;
+use rillbase_live::hub::HubRequest;
 use rillbase_live::message::{Definition, News, Source, WindowChange};
 
 use crate::common::{query, row, sorted, until};
@@ -13,7 +13,10 @@ fn under(mut query: Definition, rules_version: u64) -> Definition {
 
 fn is_judged_and_silent(desk: &mut Desk, q: &Definition) {
     desk.pass(250_000);
-    assert!(desk.wishes().contains(&Wish::Judge(q.hash)));
+    assert!(
+        desk.take_requests()
+            .contains(&HubRequest::RecheckAccess(q.hash))
+    );
     let lines = desk.lines();
     assert!(lines.iter().all(|line| line == "s1 stale"), "{lines:?}");
 }

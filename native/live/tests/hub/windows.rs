@@ -1,6 +1,6 @@
 //! Sorted queries, whose windows a sort node keeps.
 
-use rillbase_live::hub::Wish;
+use rillbase_live::hub::HubRequest;
 use rillbase_live::message::{Definition, Gone, News, WindowChange};
 
 use crate::common::{key, row, sorted, until};
@@ -26,7 +26,7 @@ fn opened() -> (Desk, Definition) {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2), row("c", 1, 3)]);
     assert_eq!(desk.lines(), ["s1 result a@1 b@1 c@1", "s1 ready"]);
-    desk.wishes();
+    desk.take_requests();
     (desk, q)
 }
 
@@ -113,7 +113,7 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
             slack,
         },
     );
-    assert_eq!(desk.wishes(), [Wish::Renew(q.hash, 4)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Renew(q.hash, 4)]);
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 stale"]);
     let changes = vec![add(3, "d", 1)];
@@ -183,7 +183,7 @@ fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
     assert_eq!(lines.len(), 3, "{lines:?}");
     desk.pass(1000);
     desk.ticks(8);
-    desk.wishes();
+    desk.take_requests();
     desk.attach(2, &q);
     assert_eq!(desk.lines(), ["s2 result a@1 c@2 d@1", "s2 ready"]);
 }

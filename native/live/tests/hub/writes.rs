@@ -1,6 +1,6 @@
 //! Unsorted queries, one write at a time.
 
-use rillbase_live::hub::{Options, Wish};
+use rillbase_live::hub::{HubRequest, Options};
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is};
@@ -9,7 +9,7 @@ use crate::desk::{Desk, F0, F1, Is};
 fn a_result_comes_first_and_ready_once_all_nodes_watch() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
-    assert_eq!(desk.wishes(), [Wish::Register(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.register(&q, until(5), &[row("a", 1, 1)]);
     assert_eq!(desk.lines(), ["s1 result a@1"]);
     desk.active(F0, &q);
@@ -46,10 +46,10 @@ fn a_later_subscriber_gets_the_current_result_at_once() {
     desk.open(&q, 5, &[row("a", 1, 1)]);
     desk.matched(F0, image(6, "a", 2, Some(2)), Is::Changed, q.hash);
     desk.take();
-    desk.wishes();
+    desk.take_requests();
     desk.attach(2, &q);
     assert_eq!(desk.lines(), ["s2 result a@2", "s2 ready"]);
-    assert!(desk.wishes().is_empty());
+    assert!(desk.take_requests().is_empty());
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn nothing_written_under_newer_rules_is_shown_nor_what_follows_it() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
     desk.take();
-    desk.wishes();
+    desk.take_requests();
     let mut newer = image(6, "a", 2, Some(2));
     newer.rules_version = 4;
     desk.matched(F0, newer, Is::Changed, q.hash);
     desk.matched(F0, image(7, "b", 1, Some(2)), Is::Added, q.hash);
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 stale"]);
-    assert_eq!(desk.wishes(), [Wish::Judge(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::RecheckAccess(q.hash)]);
 }
 
 #[test]
@@ -125,11 +125,11 @@ fn a_query_that_nobody_watches_any_more_is_given_up() {
     desk.attach(1, &q);
     desk.attach(2, &q);
     desk.open(&q, 5, &[]);
-    desk.wishes();
+    desk.take_requests();
     desk.hub.detach(1);
-    assert!(desk.wishes().is_empty());
+    assert!(desk.take_requests().is_empty());
     desk.hub.detach(2);
-    assert_eq!(desk.wishes(), [Wish::Unregister(q.hash)]);
+    assert_eq!(desk.take_requests(), [HubRequest::Unregister(q.hash)]);
 }
 
 #[test]

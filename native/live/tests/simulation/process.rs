@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use rillbase_live::hub::{Attach, Bounds, Config, Hub, Options, Sealer, Wish};
+use rillbase_live::hub::{Attach, Bounds, Config, Hub, HubRequest, Options, Sealer};
 use rillbase_live::message::{QueryHash, Request, Row, StreamId};
 use rillbase_live::snapshot::Snapshot;
 
@@ -134,7 +134,7 @@ impl Process {
                 holder: [9; 16],
                 resume,
                 reset: reset.map(str::to_owned),
-                way: client,
+                connection: client,
             },
         );
         self.attached.insert(client, subscription);
@@ -174,12 +174,12 @@ impl Process {
         }
         self.hub.tick(valkey.now_us);
         let mut demands = Vec::new();
-        for wish in self.hub.wishes() {
-            self.tasks.push_back(match wish {
-                Wish::Register(hash) => Task::Register(hash),
-                Wish::Unregister(hash) => Task::Unregister(hash),
-                Wish::Judge(hash) => Task::Judge(hash),
-                Wish::Replay {
+        for request in self.hub.take_requests() {
+            self.tasks.push_back(match request {
+                HubRequest::Register(hash) => Task::Register(hash),
+                HubRequest::Unregister(hash) => Task::Unregister(hash),
+                HubRequest::RecheckAccess(hash) => Task::Judge(hash),
+                HubRequest::Replay {
                     client,
                     after,
                     upto,
@@ -189,16 +189,16 @@ impl Process {
                     after,
                     upto,
                 },
-                Wish::Renew(hash, slack) => {
+                HubRequest::Renew(hash, slack) => {
                     demands.push(Demand::Rows(hash, slack));
                     continue;
                 }
-                Wish::Fetch(asked, keys) => {
+                HubRequest::Fetch(asked, keys) => {
                     demands.push(Demand::Documents(asked, keys));
                     continue;
                 }
-                Wish::Fail(hash, code, _) => panic!("{hash:?} failed: {code}"),
-                Wish::NoteUnevaluated(hash, _) => panic!("{hash:?} cannot be evaluated"),
+                HubRequest::Fail(hash, code, _) => panic!("{hash:?} failed: {code}"),
+                HubRequest::LogUnevaluated(hash, _) => panic!("{hash:?} cannot be evaluated"),
             });
         }
         demands

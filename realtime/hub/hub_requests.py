@@ -1,4 +1,4 @@
-"""Does what the machine wants done: registers queries, renews them, reads what clients missed."""
+"""Serves the requests of hubs: registers queries, renews them, reads what clients missed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,21 @@ from foundation.metrics import REGISTRATIONS
 from realtime.events import layer as events
 from realtime.hub.documents import DocumentQueries, QuerySubscription
 from realtime.hub.logs import Entry, listed
-from realtime.hub.running import RunningHub, Wish
+from realtime.hub.running import HubRequest, RunningHub
 from realtime.registration import fetches, renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
 from realtime.registration.registration_batcher import RegistrationBatcher
-from rillbase_native import LiveQuery, Question
+from rillbase_native import (
+    FailQuery,
+    FetchDocuments,
+    LiveQuery,
+    LogUnevaluated,
+    Question,
+    RecheckAccess,
+    RegisterQuery,
+    RenewQuery,
+    ReplayLog,
+)
 from tenants.error_log import Area
 
 log = logging.getLogger(__name__)
@@ -33,39 +43,33 @@ REGISTRATIONS_AT_ONCE = 8
 MAX_REPLAYED = 100_000
 
 
-class Wishes:
-    """Serves the wishes of a process's hubs."""
+class HubRequests:
+    """Serves the requests of a process's hubs."""
 
     def __init__(self, queries: DocumentQueries) -> None:
         self._queries = queries
         self._together = RegistrationBatcher(REGISTRATIONS_AT_ONCE)
-        #: Queries whose subscribers are being judged: the machine asks until they are gone.
+        #: Queries whose subscribers are being checked. The hub repeats its request meanwhile.
         self._judged: set[bytes] = set()
 
-    async def serve(self, running: RunningHub, wish: Wish) -> None:
-        """Do one thing that a machine wants done."""
-        kind, query, subscription, number, first, second = wish
-        match kind:
-            case "register":
-                await self._register(running, query)
-            case "renew":
-                await self._renew(running, query, number)
-            case "fetch":
-                await self._fetch(running, query, first)
-            case "judge":
-                await self.judge(running, query)
-            case "fail":
-                error = CATALOGUE.get(first, Internal)(second)
-                for watched in self._watched(running, query):
-                    watched.note(error)
-                running.hub.refused(query, _problem(error))
-            case "note_unevaluated":
-                self._note_unevaluated(running, query, number)
-            case "replay":
-                entries = await _missed(running, number, first, second)
-                running.hub.replay(subscription, entries)
-            case _:
-                raise ValueError(kind)
+    async def serve(self, running: RunningHub, request: HubRequest) -> None:
+        """Serve one request of a hub."""
+        match request:
+            case RegisterQuery():
+                await self._register(running, request.query)
+            case RenewQuery():
+                await self._renew(running, request.query, request.slack)
+            case FetchDocuments():
+                await self._fetch(running, request.query, request.question)
+            case RecheckAccess():
+                await self.judge(running, request.query)
+            case FailQuery():
+                self._fail(running, request)
+            case LogUnevaluated():
+                self._log_unevaluated(running, request.query, request.count)
+            case ReplayLog():
+                entries = await _missed(running, request)
+                running.hub.replay(request.subscription, entries)
 
     async def judge(self, running: RunningHub, query: bytes) -> None:
         """Look at the rules for all who watch a query here."""
@@ -82,8 +86,14 @@ class Wishes:
         numbers = running.hub.subscriptions(query)
         return [found for n in numbers if (found := self._queries.watched.get(n)) is not None]
 
-    def _note_unevaluated(self, running: RunningHub, query: bytes, count: int) -> None:
-        """Keep in the error log that documents are in no result of a live query."""
+    def _fail(self, running: RunningHub, request: FailQuery) -> None:
+        error = CATALOGUE.get(request.code, Internal)(request.detail)
+        for watched in self._watched(running, request.query):
+            watched.note(error)
+        running.hub.refused(request.query, _problem(error))
+
+    def _log_unevaluated(self, running: RunningHub, query: bytes, count: int) -> None:
+        """Add to the error log that documents cannot be evaluated for a live query."""
         for watched in self._watched(running, query)[:1]:
             source = watched.source
             notices = Notices(count, "A live query cannot evaluate them.")
@@ -138,7 +148,7 @@ class Wishes:
             registered.rows,
         )
         running.hub.unevaluated(query.hash, registered.unevaluated)
-        self._note_unevaluated(running, query.hash, registered.unevaluated)
+        self._log_unevaluated(running, query.hash, registered.unevaluated)
         await running.let_go([query.hash])
 
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
@@ -155,9 +165,9 @@ class Wishes:
             log.warning("no worker can be asked to renew a query: it is done here", exc_info=True)
             await register(running.layer, running.grid, running.name, wider, source, renewal=True)
 
-    async def _fetch(self, running: RunningHub, query: bytes, text: str) -> None:
-        """Have single documents read that the sort node asks for, by one of all app servers."""
-        question = Question.read(bytes.fromhex(text))
+    async def _fetch(self, running: RunningHub, query: bytes, encoded: bytes) -> None:
+        """Have single documents read for the sort node, by one of all app servers."""
+        question = Question.read(encoded)
         if not (await limiter().acheck(fetches.turn(question))).allowed:
             return
         found = await _when_there_is_room(running, query, fetches.limits(query))
@@ -166,7 +176,7 @@ class Wishes:
             return
         grid, source = running.grid, watched[0].source
         try:
-            await asyncio.to_thread(fetches.dispatch, grid.epoch, found, source, text)
+            await asyncio.to_thread(fetches.dispatch, grid.epoch, found, source, encoded.hex())
         except Exception:
             log.warning("no worker can be asked for documents: it is done here", exc_info=True)
             await fetches.fetch(running.layer, grid, found, source, question)
@@ -184,15 +194,15 @@ async def _when_there_is_room(
     return found
 
 
-async def _missed(running: RunningHub, partition: int, after: str, upto: str) -> list[Entry] | None:
+async def _missed(running: RunningHub, request: ReplayLog) -> list[Entry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
-    stream = events.log(running.grid.installation, running.grid.epoch, partition)
+    stream = events.log(running.grid.installation, running.grid.epoch, request.partition)
     try:
         first = listed(await event_server.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
-        if not first or _order(first[0][0]) > _order(after):
+        if not first or _order(first[0][0]) > _order(request.after):
             return None
         found = await event_server.wire().call(
-            "XRANGE", stream, f"({after}", upto, "COUNT", MAX_REPLAYED
+            "XRANGE", stream, f"({request.after}", request.upto, "COUNT", MAX_REPLAYED
         )
     except RedisError:
         return None
