@@ -31,7 +31,11 @@ def build_application() -> Edge:
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
-    from rillbase_server import garbage, graphql, live  # noqa: PLC0415
+    from rillbase_server import garbage, live  # noqa: PLC0415
+    from rillbase_server.graphql.assembly import Schemas  # noqa: PLC0415
+    from rillbase_server.graphql.http import GraphqlHttp  # noqa: PLC0415
+    from rillbase_server.graphql.socket import GraphqlServer  # noqa: PLC0415
+    from rillbase_server.routing import routes  # noqa: PLC0415
     from storage_engine.topics.api.operations import OPERATIONS as TOPICS  # noqa: PLC0415
     from tenants import error_log  # noqa: PLC0415
 
@@ -44,12 +48,13 @@ def build_application() -> Edge:
     probe = GridProbe()
     # The API goes on without the grid; live queries are stale.
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
-    app = graphql.around(alive.around(data_plane), alive.kinds, alive.registry)
-    served = Health(app, settings, [grid])
+    inner = alive.around(data_plane)
+    graphql = GraphqlServer(inner, Schemas(), alive.kinds, alive.registry)
+    http = Health(GraphqlHttp(inner, graphql.schemas), settings, [grid])
     publisher.publish_from_here()
     return Edge(
         Lifespan(
-            served,
+            routes(http, alive, graphql),
             start=[alive.start, garbage.settle],
             stop=[
                 alive.stop,

@@ -9,7 +9,6 @@ from aggregates.live.event_stream import AggregateStreams
 from aggregates.live.event_stream import operations as aggregate_operations
 from aggregates.live.kind import AggregateSubscriptions
 from connections.connection_registry import ConnectionRegistry
-from connections.endpoint import Realtime
 from connections.products import Products
 from connections.subscription_kinds import Kinds
 from data_plane.calls import Call
@@ -62,10 +61,14 @@ class LiveConnections:
             *aggregate_operations(self.aggregates),
         )
 
+    @property
+    def products(self) -> Products:
+        """What WebSockets are for."""
+        return Products(self.kinds, MESSAGE_CALLS)
+
     def around(self, app: App) -> App:
         """Return the application with everything in front of it that is not a plain call."""
-        products = Products(self.kinds, MESSAGE_CALLS)
-        return Realtime(TicketedStreams(app, self.queries, self.topics), products, self.registry)
+        return TicketedStreams(app, self.queries, self.topics)
 
     async def start(self) -> None:
         DRAIN.listen(self.registry, environment().rillbase_drain_s)

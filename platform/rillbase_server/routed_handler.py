@@ -60,10 +60,6 @@ class RoutedHandler(BaseHandler):
         self._gate = Gate(AT_ONCE, PATIENCE_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
-            return
         try:
             _check_length(_announced(scope), self._body_max_bytes)
             body = await _read_body(receive, self._body_max_bytes)

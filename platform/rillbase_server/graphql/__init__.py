@@ -17,18 +17,3 @@ about it is here:
     operations   reading, checking and running what a client sends; persisted queries
     http, socket how operations arrive
 """
-
-from __future__ import annotations
-
-from connections.connection_registry import ConnectionRegistry
-from connections.subscription_kinds import Kinds
-from foundation.asgi import App
-from rillbase_server.graphql.assembly import Schemas
-from rillbase_server.graphql.http import GraphqlHttp
-from rillbase_server.graphql.socket import GraphqlSocket
-
-
-def around(app: App, kinds: Kinds, registry: ConnectionRegistry) -> App:
-    """Return the application with GraphQL in front of it."""
-    schemas = Schemas()
-    return GraphqlSocket(GraphqlHttp(app, schemas), schemas, kinds, registry)

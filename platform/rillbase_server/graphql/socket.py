@@ -23,13 +23,14 @@ from connections import callers as socket_callers
 from connections import messages
 from connections.callers import Handshake, Party
 from connections.connection_registry import ConnectionRegistry, Verdict
+from connections.consumer import Serve, WebSocketConsumer
 from connections.open_subscription import OpenSubscription
 from connections.outgoing import Outgoing
 from connections.subscription_kinds import Kinds, Subscriber
 from data_plane.calls import check_rate_limits
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
-from foundation.asgi import App, Receive, Scope, Send, text_of
+from foundation.asgi import App, Receive, Send, text_of
 from foundation.errors import ApiError, InvalidBody, TooManySubscriptions, Unauthenticated
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
@@ -63,33 +64,38 @@ class Closing(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class GraphqlSocket:
-    """Accepts connections at `/graphql` and passes everything else on."""
+class GraphqlServer:
+    """What the connections of a process share."""
 
+    #: Answers the REST calls that fields stand for.
     app: App
     schemas: Schemas
     kinds: Kinds
     registry: ConnectionRegistry
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "websocket" or scope["path"] != PATH:
-            await self.app(scope, receive, send)
-            return
-        scope["state"]["route"] = PATH
-        await receive()
-        handshake = Handshake.of(scope)
-        if SUBPROTOCOL not in scope.get("subprotocols", ()):
-            await send({"type": "websocket.close", "code": 4406, "reason": "Subprotocol"})
-            return
-        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
-        await Connection(self, handshake, receive, send).run()
+
+class GraphqlConsumer(WebSocketConsumer):
+    """The protocol graphql-transport-ws at `/graphql`."""
+
+    def __init__(self, server: GraphqlServer) -> None:
+        super().__init__()
+        self._server = server
+
+    async def opened(self) -> Serve | None:
+        self.scope["state"]["route"] = PATH
+        handshake = Handshake.of(self.scope)
+        if SUBPROTOCOL not in self.scope.get("subprotocols", ()):
+            await self.send({"type": "websocket.close", "code": 4406, "reason": "Subprotocol"})
+            return None
+        await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+        return lambda receive, send: Connection(self._server, handshake, receive, send).run()
 
 
 class Connection:
     """One client. `run` returns when it is over."""
 
     def __init__(
-        self, server: GraphqlSocket, handshake: Handshake, receive: Receive, send: Send
+        self, server: GraphqlServer, handshake: Handshake, receive: Receive, send: Send
     ) -> None:
         self.id = secrets.token_hex(8)
         self.party: Party | None = None

@@ -1,0 +1,146 @@
+"""The Channels consumer under every WebSocket protocol of the product.
+
+A subclass accepts or refuses the handshake. What it returns then reads and writes the connection,
+in a task of its own: messages enter through `websocket_receive`, frames leave through `send`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from channels.consumer import AsyncConsumer
+from channels.exceptions import StopConsumer
+
+from data_plane.http import problem_answer
+from foundation.asgi import Message, Receive, Scope, Send
+from foundation.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+INTERNAL_ERROR = 1011
+
+#: Reads and writes a connection until it is over.
+Serve = Callable[[Receive, Send], Awaitable[None]]
+
+
+class Inbox:
+    """Hands messages over one at a time.
+
+    `give` returns when the message after it is asked for. Only then does the transport read on and
+    count the memory of the message as free.
+    """
+
+    def __init__(self) -> None:
+        self._message: Message | None = None
+        self._given = self._asked = 0
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    async def give(self, message: Message) -> None:
+        """Offer a message and wait until it is no longer needed."""
+        self._message = message
+        self._given += 1
+        self._changed.set()
+        while self._asked <= self._given and not self._is_closed:
+            await self._wait()
+
+    def give_last(self, message: Message) -> None:
+        """Offer the last message, which nothing waits for."""
+        self._message = message
+        self._changed.set()
+
+    async def take(self) -> Message:
+        """Return the next message. The one before is no longer needed."""
+        self._asked += 1
+        self._changed.set()
+        while (message := self._message) is None:
+            await self._wait()
+        self._message = None
+        return message
+
+    def close(self) -> None:
+        """Discard messages: nobody takes them any more."""
+        self._is_closed = True
+        self._changed.set()
+
+    async def _wait(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class WebSocketConsumer(AsyncConsumer, ABC):
+    """One WebSocket."""
+
+    scope: Scope  # type: ignore[assignment]  # a mapping of that form
+
+    def __init__(self) -> None:
+        self._inbox = Inbox()
+        self._serving: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def opened(self) -> Serve | None:
+        """Accept the handshake and return what serves the connection, or refuse it."""
+
+    async def dispatch(self, message: Message) -> None:
+        """Call the handler of a message.
+
+        The default looks handlers up by name and closes old database connections in a thread, for
+        each message: six times the time of everything else that a message costs here.
+        """
+        match message["type"]:
+            case "websocket.receive":
+                await self.websocket_receive(message)
+            case "websocket.connect":
+                await self.websocket_connect(message)
+            case "websocket.disconnect":
+                await self.websocket_disconnect(message)
+            case other:
+                raise ValueError(f"no handler for {other}")
+
+    async def websocket_connect(self, _: Message) -> None:
+        serve = await self.opened()
+        if serve is None:
+            raise StopConsumer
+        self._serving = asyncio.create_task(self._run(serve))
+        if (own := asyncio.current_task()) is not None:
+            # The server cancels this task when it ends in a hurry.
+            own.add_done_callback(self._cancel)
+
+    async def websocket_receive(self, message: Message) -> None:
+        await self._inbox.give(message)
+
+    async def websocket_disconnect(self, message: Message) -> None:
+        self._inbox.give_last(message)
+        if self._serving is not None:
+            await self._serving
+        raise StopConsumer
+
+    async def refuse(self, error: ApiError) -> None:
+        """Answer the handshake with a problem document."""
+
+        async def as_answer(message: Message) -> None:
+            await self.send({**message, "type": f"websocket.{message['type']}"})
+
+        await problem_answer(error).send(as_answer, {}, with_body=True)
+
+    async def _run(self, serve: Serve) -> None:
+        try:
+            await serve(self._inbox.take, self._send)
+        except OSError:
+            log.debug("the client went away", exc_info=True)
+        except Exception:
+            log.exception("a connection failed")
+            await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
+        finally:
+            self._inbox.close()
+
+    async def _send(self, message: Message) -> None:
+        await self.send(cast("Any", message))
+
+    def _cancel(self, _: asyncio.Task[None]) -> None:
+        if self._serving is not None:
+            self._serving.cancel()
