@@ -27,7 +27,7 @@ INTERNAL_ERROR = 1011
 Serve = Callable[[Receive, Send], Awaitable[None]]
 
 
-class Inbox:
+class MessageHandover:
     """Hands messages over one at a time.
 
     `give` returns when the message after it is asked for. Only then does the transport read on and
@@ -78,7 +78,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
     scope: Scope  # type: ignore[assignment]  # a mapping of that form
 
     def __init__(self) -> None:
-        self._inbox = Inbox()
+        self._inbox = MessageHandover()
         self._serving: asyncio.Task[None] | None = None
 
     @abstractmethod

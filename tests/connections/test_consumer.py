@@ -6,7 +6,7 @@ import asyncio
 
 from channels.testing import WebsocketCommunicator
 
-from connections.consumer import Inbox, Serve, WebSocketConsumer
+from connections.consumer import MessageHandover, Serve, WebSocketConsumer
 from foundation.asgi import Receive, Send
 from foundation.errors import NotFound
 
@@ -80,7 +80,7 @@ async def test_what_serves_a_connection_ends_with_its_server() -> None:
 
 
 async def test_a_message_is_kept_until_the_next_one_is_asked_for() -> None:
-    inbox = Inbox()
+    inbox = MessageHandover()
     giving = asyncio.create_task(inbox.give({"type": "websocket.receive", "text": "first"}))
     assert (await inbox.take())["text"] == "first"
     await asyncio.sleep(0)
@@ -92,7 +92,7 @@ async def test_a_message_is_kept_until_the_next_one_is_asked_for() -> None:
 
 
 async def test_nothing_waits_for_a_connection_that_is_over() -> None:
-    inbox = Inbox()
+    inbox = MessageHandover()
     giving = asyncio.create_task(inbox.give({"type": "websocket.receive", "text": "unread"}))
     await asyncio.sleep(0)
     inbox.close()
