@@ -5,8 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from threading import Event
 
 from tests.foundation.outbound.servers import RawServer, say
+
+
+def stay_silent(_: socket.socket, over: Event) -> None:
+    over.wait(30)
 
 
 @contextmanager
@@ -26,7 +31,7 @@ def loopback_targets() -> Iterator[Mapping[str, str]]:
             running.script = say(answer)
             urls[name] = f"http://127.0.0.1:{running.port}"
         silent = servers.enter_context(RawServer())
-        silent.script = lambda _connection, over: bool(over.wait(30)) or None
+        silent.script = stay_silent
         closed = servers.enter_context(socket.create_server(("127.0.0.1", 0)))
         urls["silence"] = f"http://127.0.0.1:{silent.port}"
         urls["no TLS"] = f"https://127.0.0.1:{silent.port}"

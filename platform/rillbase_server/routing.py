@@ -12,10 +12,10 @@ from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import NotFound
 from rillbase_server.edge import refuse_handshake
 from rillbase_server.graphql.socket import GraphqlConsumer, GraphqlServer
-from rillbase_server.live import Live
+from rillbase_server.live import LiveConnections
 
 
-def routes(http: App, live: Live, graphql: GraphqlServer) -> App:
+def routes(http: App, live: LiveConnections, graphql: GraphqlServer) -> App:
     """Return the application for requests and WebSockets."""
     realtime = RealtimeConsumer.as_asgi(products=live.products, registry=live.registry)
     websockets = URLRouter(
