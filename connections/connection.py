@@ -166,10 +166,9 @@ class Connection:
 
     async def _read(self) -> None:
         """Greet, then take messages until the client goes."""
-        party = await self._greeted()
+        party = await self._admitted()
         if party is None:
             return
-        await self._registry.admit(self, party)
         self.party, self.state = party, State.OPEN
         self.tell(frames.welcome(self.id))
         budget = EventLoopBudget()
@@ -180,6 +179,17 @@ class Connection:
             await self._rest()
             await self._outgoing.room()
             await budget.yield_if_spent()
+
+    async def _admitted(self) -> Party | None:
+        """Return the caller once it may connect; record a rejection while its tenant is known."""
+        try:
+            party = await self._greeted()
+            if party is not None:
+                await self._registry.admit(self, party)
+        except ApiError as rejected:
+            error_log.note_refusal(rejected, "WebSocket hello")
+            raise
+        return party
 
     async def _greeted(self) -> Party | None:
         """Return who it is; None: the client has gone before it said so."""

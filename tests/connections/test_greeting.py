@@ -12,8 +12,10 @@ from websockets.sync.client import connect
 
 from tenants.models import ApiKey, Quota, Tenant
 from tenants.roles import Role
+from tests.caller import with_key
 from tests.make import make_key, make_member, make_session, make_tenant
 from tests.realtime.client import greeted, opened
+from tests.waiting import wait_until
 
 
 def test_a_key_in_the_first_message_is_welcome(server: str) -> None:
@@ -128,3 +130,24 @@ def connection_to(server: str) -> socket.socket:
     """Return a connection to the server, over which any host may be asked for."""
     parts = urlsplit(server)
     return socket.create_connection((parts.hostname, parts.port))
+
+
+def test_a_rejected_origin_is_in_the_tenants_error_log(server: str) -> None:
+    made = make_tenant()
+    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    with opened(server, {"Origin": "https://elsewhere.example"}) as client:
+        client.say(type="hello", key=key)
+        assert client.next()["error"]["code"] == "forbidden"
+        assert client.closed()[0] == 4403
+    errors = f"/api/v1/tenants/{made.slug}/errors"
+
+    def entries() -> list[dict[str, object]]:
+        found: list[dict[str, object]] = (
+            with_key(server, made.admin_key).get(errors).json()["items"]
+        )
+        return found
+
+    wait_until(lambda: len(entries()) == 1, what="the rejection to be in the error log")
+    (entry,) = entries()
+    assert entry["place"] == "WebSocket hello"
+    assert "https://elsewhere.example" in str(entry["detail"])

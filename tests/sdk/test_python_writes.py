@@ -220,10 +220,11 @@ def test_a_listener_that_fails_is_told_again(
 
 
 def test_a_subscription_that_is_refused_tells_its_listener_why(
-    opens: Opens, todos: MadeCollection
+    opens: Opens, todos: MadeCollection, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Snapshot] = []
     with opens() as db:
         db.collection(todos.name).filter({"n": {"$foo": 1}}).on_snapshot(seen.append)
         wait_until(lambda: bool(seen) and seen[-1].state == "failed", what="the refusal")
+    assert "A subscription failed (unsupported_operator)" in caplog.text
     assert isinstance(seen[-1].error, ServerError)

@@ -76,6 +76,8 @@ function dataClient(slug: string): Client {
   return createClient({
     url: location.origin,
     tenant: slug,
+    // Each page shows the errors of its own queries.
+    onError: () => {},
     // A WebSocket cannot carry the header that names the tenant; a ticket stands for both.
     getTicket: async () => {
       const headers = sessionHeaders(slug);

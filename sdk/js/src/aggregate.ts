@@ -88,7 +88,8 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
 
   /** @internal */
   live(query: RowQuery): LiveRows {
-    return new LiveRows({ aggregate: this.name, ...members(query) }, this.core.connection);
+    const { connection, report } = this.core;
+    return new LiveRows({ aggregate: this.name, ...members(query) }, connection, report);
   }
 
   private path(call: string): string {

@@ -8,9 +8,10 @@ import type { Core } from "./core.js";
 import { type CredentialOptions, Credentials } from "./credentials.js";
 import { Dataset } from "./dataset.js";
 import { idSegment } from "./ejson/path.js";
-import type { RillbaseError } from "./errors.js";
+import { ConnectionError, type RillbaseError } from "./errors.js";
 import { type CallOptions, Http } from "./http/http.js";
 import { Connection, type ConnectionState } from "./live/connection.js";
+import type { FailureReport } from "./live/followed.js";
 import type { EnvelopeFrame } from "./live/frames.js";
 import { Registry } from "./live/registry.js";
 import { rowOf } from "./live/view.js";
@@ -37,6 +38,8 @@ export interface ClientOptions extends CredentialOptions {
   readonly queue?: QueueStorage;
   /** Told of queued writes that were refused after the program that made them had ended. */
   readonly onQueueError?: (error: RillbaseError) => void;
+  /** Called when a subscription fails; without it, failures are written to `console.error`. */
+  readonly onError?: (error: RillbaseError) => void;
   /** A connection that was silent for so long is given up; by default twice the heartbeat. */
   readonly silenceMs?: number;
   /** Another way to connect, for platforms without WebSocket and for tests. */
@@ -56,6 +59,7 @@ const CLIENT_OPTIONS = [
   "optimistic",
   "queue",
   "onQueueError",
+  "onError",
   "silenceMs",
   "dial",
   "fetch",
@@ -103,8 +107,9 @@ export class Client {
     this.queue = options.queue && queueOf(options.queue, options, http, writes, clock);
     const outbox: Outbox = this.queue ?? new DirectOutbox(http, writes, options.optimistic ?? true);
     const read = readerOf(http);
-    const live = new Registry({ connection: this.connection, writes, clock, read });
-    this.core = { http, outbox, connection: this.connection, live };
+    const report = failureReport(options.onError);
+    const live = new Registry({ connection: this.connection, writes, clock, read, report });
+    this.core = { http, outbox, connection: this.connection, live, report };
     this.stopWatching = this.watchNetwork();
   }
 
@@ -177,6 +182,15 @@ export class Client {
       removeEventListener("offline", offline);
     };
   }
+}
+
+function failureReport(onError: ClientOptions["onError"]): FailureReport {
+  return (subscription, error) => {
+    // A subscription ends with this error only because the program closed the client.
+    if (error instanceof ConnectionError) return;
+    if (onError !== undefined) onError(error);
+    else console.error(`Rillbase: the ${subscription} failed (${error.code}): ${error.message}`);
+  };
 }
 
 function queueOf(

@@ -2,6 +2,7 @@
 
 import type { Http } from "./http/http.js";
 import type { Connection } from "./live/connection.js";
+import type { FailureReport } from "./live/followed.js";
 import type { Registry } from "./live/registry.js";
 import type { Outbox } from "./writes/outbox.js";
 
@@ -9,5 +10,6 @@ export interface Core {
   readonly http: Http;
   readonly connection: Connection;
   readonly live: Registry;
+  readonly report: FailureReport;
   readonly outbox: Outbox;
 }

@@ -365,3 +365,52 @@ test("changes are iterated across interruptions without a loss or a repetition",
   await reading;
   assert.deepEqual(events, ["=1", "add b", "remove a", "add c"]);
 });
+
+const NOT_ALLOWED = {
+  type: "error",
+  id: null,
+  error: { code: "forbidden", status: 403, detail: "The origin is not allowed." },
+};
+
+/** Rejects the client's page as the server does, and returns what was written to console.error. */
+async function rejected({ server }: Stage): Promise<string[]> {
+  const written: string[] = [];
+  const original = console.error;
+  console.error = (text: string) => written.push(text);
+  try {
+    await settled();
+    server.last.open();
+    await settled();
+    server.last.tell(NOT_ALLOWED);
+    server.last.break(4403);
+    await settled();
+  } finally {
+    console.error = original;
+  }
+  return written;
+}
+
+test("a rejected origin is written to console.error when nothing else handles it", async () => {
+  const stage = watching();
+  assert.deepEqual(await rejected(stage), [
+    'Rillbase: the query on "todos" failed (forbidden): The origin is not allowed.',
+  ]);
+  assert.equal(stage.last().state, "failed");
+});
+
+test("an error handler gets failures instead of console.error", async () => {
+  const errors: string[] = [];
+  const stage = watching({ onError: (error) => errors.push(error.code) });
+  assert.deepEqual(await rejected(stage), []);
+  assert.deepEqual(errors, ["forbidden"]);
+});
+
+test("closing the client is no failure", async () => {
+  const errors: string[] = [];
+  const { client, server } = watching({ onError: (error) => errors.push(error.code) });
+  client.aggregate("sales").on({}, () => {});
+  await server.answer([]);
+  client.close();
+  await settled();
+  assert.deepEqual(errors, []);
+});

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from rillbase.errors import RillbaseError
 from rillbase.listeners import tell
 from rillbase.live import Snapshot
+
+log = logging.getLogger("rillbase")
 
 _NOTHING = Snapshot((), "connecting", has_answer=False)
 
@@ -45,4 +48,6 @@ async def _follow(source: AsyncIterator[Snapshot], listener: Callable[[Snapshot]
         async for last in source:
             tell(listener, last)
     except RillbaseError as error:
+        # A listener that reads documents alone would never see it.
+        log.error("A subscription failed (%s): %s", error.code, error)  # noqa: TRY400
         tell(listener, replace(last, state="failed", error=error))

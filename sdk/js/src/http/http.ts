@@ -97,7 +97,7 @@ export class Http {
       text = await answer.text();
     } catch (error) {
       if (signal.aborted) throw error;
-      throw new ConnectionError("The server could not be reached.", { cause: error });
+      throw new ConnectionError(unreachable(this.options.url), { cause: error });
     }
     if (!answer.ok) throw refusal(answer, text);
     return text === "" ? undefined : decode(JSON.parse(text));
@@ -117,6 +117,15 @@ export class Http {
       signal.addEventListener("abort", end, { once: true });
     });
   }
+}
+
+/** A browser hides from a page why a call to another origin failed. */
+function unreachable(url: string): string {
+  const page = globalThis.location?.origin;
+  if (page === undefined || new URL(url, page).origin === page) {
+    return "The server could not be reached.";
+  }
+  return `The server could not be reached, or the tenant does not allow the origin ${page}.`;
 }
 
 function isWorthRepeating(error: unknown): boolean {

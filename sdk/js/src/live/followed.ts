@@ -9,6 +9,9 @@ import type { EventFrame, SubscriptionFrame } from "./frames.js";
 import type { QueryState } from "./snapshot.js";
 import { type Effect, View } from "./view.js";
 
+/** Reports that a subscription failed to a program that may not look at its error. */
+export type FailureReport = (subscription: string, error: RillbaseError) => void;
+
 /** What a frame did, where it did something. */
 export type Done = Exclude<Effect, { readonly kind: "broken" | "nothing" }>;
 

@@ -8,7 +8,7 @@ import type { RillbaseError } from "../errors.js";
 import { overlaid, type Shown, shownRow } from "../local/overlay.js";
 import type { Holder, LocalWrites, Pending } from "../local/writes.js";
 import type { Connection } from "./connection.js";
-import { type Done, Followed } from "./followed.js";
+import { type Done, type FailureReport, Followed } from "./followed.js";
 import type { EventFrame } from "./frames.js";
 import { difference, type ItemChange, NO_ANSWER, type QuerySnapshot } from "./snapshot.js";
 import { type QuerySpec, specBody } from "./spec.js";
@@ -26,6 +26,7 @@ export interface Surroundings {
   readonly clock: Clock;
   /** Reads a document that was too large to be sent with its change. */
   readonly read: (collection: string, id: unknown) => Promise<Row | undefined>;
+  readonly report: FailureReport;
 }
 
 /**
@@ -117,6 +118,7 @@ export class LiveQuery extends Followed implements Holder {
     this.isAttached = false;
     this.leave();
     super.failed(error);
+    if (this.listeners.size > 0) this.around.report(`query on "${this.spec.collection}"`, error);
     for (const tell of [...this.tellings]) tell({ kind: "failed", error });
   }
 

@@ -7,7 +7,7 @@ import { encode } from "../ejson/encode.js";
 import type { RillbaseError } from "../errors.js";
 import type { Plain } from "../local/paths.js";
 import type { Connection } from "./connection.js";
-import { Followed } from "./followed.js";
+import { type FailureReport, Followed } from "./followed.js";
 import type { QueryState } from "./snapshot.js";
 
 export interface RowsSnapshot<R> {
@@ -37,6 +37,7 @@ export class LiveRows extends Followed {
     /** The members of the message that subscribes. */
     private readonly query: Plain,
     private readonly connectionOf: Connection,
+    private readonly report: FailureReport,
   ) {
     super();
   }
@@ -59,6 +60,13 @@ export class LiveRows extends Followed {
 
   protected members(): Record<string, unknown> {
     return encode(this.query) as Plain;
+  }
+
+  override failed(error: RillbaseError): void {
+    super.failed(error);
+    if (this.listeners.size > 0) {
+      this.report(`query on the aggregate "${this.query.aggregate}"`, error);
+    }
   }
 
   protected took(): void {
