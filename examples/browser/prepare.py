@@ -16,22 +16,31 @@ def prepare(app: App, url: str, key: str, origin: str) -> Mapping[str, str]:
     """Return what the page has to know."""
     api = Api(url, key)
     tenant = f"/api/v1/tenants/{api.call('GET', '/v1/whoami')['tenant']}"
-    samples = [{"insert": document} for document in app.samples()]
-    if (
-        api.call("POST", f"{tenant}/collections", app.declaration, but={TAKEN}) is not None
-        and samples
-    ):
-        path = f"/v1/collections/{app.collection}/documents:bulk"
-        api.call("POST", path, {"operations": samples})
+    _make_collection(api, tenant, app)
     public = _publishable_key(api, tenant, app)
     page, deadline = Api(url, public, origin), time.monotonic() + LET_IN_WITHIN_S
     while not _is_let_in(page, app):
         if time.monotonic() > deadline:
-            raise Refused("The page's origin is not let in.")
+            raise Refused(f"Rillbase did not accept the origin {origin} in time. Try again.")
         # Another example may have written the list at the same time.
         _let_in(api, tenant, origin)
         time.sleep(0.2)
     return {"url": url, "key": public}
+
+
+def _make_collection(api: Api, tenant: str, app: App) -> None:
+    """Create the collection with its samples, or find the one that an earlier run created."""
+    if api.call("POST", f"{tenant}/collections", app.declaration, but={TAKEN}) is None:
+        present = api.call("GET", f"{tenant}/collections/{app.collection}")
+        if any(present[part] != app.declaration[part] for part in ("schema", "access_rules")):
+            raise Refused(
+                f"The tenant already has a collection {app.collection!r} with another schema or "
+                "other access rules. Delete that collection, or use another tenant's key."
+            )
+        return
+    if samples := [{"insert": document} for document in app.samples()]:
+        path = f"/v1/collections/{app.collection}/documents:bulk"
+        api.call("POST", path, {"operations": samples})
 
 
 def _let_in(api: Api, tenant: str, origin: str) -> None:

@@ -49,7 +49,13 @@ def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
 
         _documents(shell, blocks)
         _accounts(shell, blocks)
+        assert _running_jobs(shell) == ""
     assert next(blocks, None) is None
+
+
+def _running_jobs(shell: Shell) -> str:
+    """Wait for jobs that were killed; return those that are still running."""
+    return shell.paste("sleep 1; jobs -r").strip()
 
 
 def _documents(shell: Shell, blocks: Iterator[str]) -> None:
@@ -61,10 +67,9 @@ def _documents(shell: Shell, blocks: Iterator[str]) -> None:
     made, changed_todo, refused = answers(shell.paste(next(blocks)))
     assert (made["version"], changed_todo["version"]) == (1, 2)
     assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
-    shell.paste(next(blocks))  # watches
-    shell.wait_for("watching")
-    assert answers(shell.paste(next(blocks))) == []
-    shell.wait_for("v4 deleted")
+    shown = shell.paste(next(blocks))
+    assert "watching" in shown
+    assert "v4 deleted" in shown
     (plan,) = answers(shell.paste(next(blocks)))
     assert plan["plan"]["index"] == "by-owner"  # type: ignore[index]
 
