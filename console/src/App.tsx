@@ -1,41 +1,42 @@
 /** Which page is shown at which address. Every page is loaded when it is first opened. */
 
-import { lazy, Suspense, useEffect } from "react";
+import { Suspense, useEffect } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
 import { SessionProvider, useSession } from "./api/session";
 import { TenantProvider, useTenants } from "./api/tenant";
 import { SignIn } from "./pages/account/SignIn";
+import { lazyPage } from "./shell/lazyPage";
 import { Shell } from "./shell/Shell";
 import { Boundary } from "./ui/Boundary";
 import { Empty } from "./ui/Empty";
 import { ErrorNotice } from "./ui/ErrorNotice";
 
-const SignUp = lazy(() => import("./pages/account/SignUp"));
-const LinkPage = lazy(() => import("./pages/account/LinkPage"));
-const ForgotPassword = lazy(() => import("./pages/account/ForgotPassword"));
-const Account = lazy(() => import("./pages/account/Account"));
-const Welcome = lazy(() => import("./pages/account/Welcome"));
-const Start = lazy(() => import("./pages/start/Start"));
-const CollectionPage = lazy(() => import("./pages/collections/CollectionPage"));
-const Playground = lazy(() => import("./pages/playground/Playground"));
-const Subscriptions = lazy(() => import("./pages/live/Subscriptions"));
-const Activity = lazy(() => import("./pages/live/Activity"));
-const Grid = lazy(() => import("./pages/live/Grid"));
-const Topics = lazy(() => import("./pages/topics/Topics"));
-const TopicPage = lazy(() => import("./pages/topics/TopicPage"));
-const Aggregates = lazy(() => import("./pages/aggregates/Aggregates"));
-const AggregatePage = lazy(() => import("./pages/aggregates/AggregatePage"));
-const Datasets = lazy(() => import("./pages/datasets/Datasets"));
-const DatasetPage = lazy(() => import("./pages/datasets/DatasetPage"));
-const GraphQL = lazy(() => import("./pages/graphql/GraphQL"));
-const Webhooks = lazy(() => import("./pages/webhooks/Webhooks"));
-const WebhookPage = lazy(() => import("./pages/webhooks/WebhookPage"));
-const Keys = lazy(() => import("./pages/keys/Keys"));
-const Members = lazy(() => import("./pages/tenant/Members"));
-const Usage = lazy(() => import("./pages/tenant/Usage"));
-const Errors = lazy(() => import("./pages/errors/Errors"));
-const Audit = lazy(() => import("./pages/tenant/Audit"));
-const Settings = lazy(() => import("./pages/tenant/Settings"));
+const SignUp = lazyPage(() => import("./pages/account/SignUp"));
+const LinkPage = lazyPage(() => import("./pages/account/LinkPage"));
+const ForgotPassword = lazyPage(() => import("./pages/account/ForgotPassword"));
+const Account = lazyPage(() => import("./pages/account/Account"));
+const Welcome = lazyPage(() => import("./pages/account/Welcome"));
+const Start = lazyPage(() => import("./pages/start/Start"));
+const CollectionPage = lazyPage(() => import("./pages/collections/CollectionPage"));
+const Playground = lazyPage(() => import("./pages/playground/Playground"));
+const Subscriptions = lazyPage(() => import("./pages/live/Subscriptions"));
+const Activity = lazyPage(() => import("./pages/live/Activity"));
+const Grid = lazyPage(() => import("./pages/live/Grid"));
+const Topics = lazyPage(() => import("./pages/topics/Topics"));
+const TopicPage = lazyPage(() => import("./pages/topics/TopicPage"));
+const Aggregates = lazyPage(() => import("./pages/aggregates/Aggregates"));
+const AggregatePage = lazyPage(() => import("./pages/aggregates/AggregatePage"));
+const Datasets = lazyPage(() => import("./pages/datasets/Datasets"));
+const DatasetPage = lazyPage(() => import("./pages/datasets/DatasetPage"));
+const GraphQL = lazyPage(() => import("./pages/graphql/GraphQL"));
+const Webhooks = lazyPage(() => import("./pages/webhooks/Webhooks"));
+const WebhookPage = lazyPage(() => import("./pages/webhooks/WebhookPage"));
+const Keys = lazyPage(() => import("./pages/keys/Keys"));
+const Members = lazyPage(() => import("./pages/tenant/Members"));
+const Usage = lazyPage(() => import("./pages/tenant/Usage"));
+const Errors = lazyPage(() => import("./pages/errors/Errors"));
+const Audit = lazyPage(() => import("./pages/tenant/Audit"));
+const Settings = lazyPage(() => import("./pages/tenant/Settings"));
 
 export function App() {
   return (

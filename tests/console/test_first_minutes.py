@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -19,6 +21,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
+ROOT = Path(__file__).resolve().parents[2]
 BOARD = ".board li"
 
 
@@ -71,6 +74,49 @@ def test_the_first_five_minutes(
     assert window.complaints == []
 
 
+@pytest.mark.parametrize(
+    ("language", "file"), [("Node.js", "app.mjs"), ("Python", "app.py")], ids=["node", "python"]
+)
+def test_the_snippets_run_as_they_are_shown(
+    browser: Browser, server: str, backstage: Backstage, tmp_path: Path, language: str, file: str
+) -> None:
+    from tenants.actions import local_links
+    from tests.make import make_tenant
+
+    made = make_tenant()
+    token = local_links.do_issue(made.owner).partition("#")[2]
+    window = Window(browser.page(), server, made.slug)
+    window.page.open(f"{server}/sign-in#{token}")
+    window.click("button", "Set it up")
+    window.click(".steps .segments label, .steps .segments button", language)
+    window.sees(file, ".steps h3")
+    code, run = window.texts(".steps pre")[:2]
+    (tmp_path / file).write_text(code)
+    for part in ("sdk", ".venv"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    assert "8 Four-day week" in first_output(run, tmp_path)
+
+
+def first_output(command: str, folder: Path) -> str:
+    """Run a command, and return what it prints up to the last of the sample rows."""
+    printed = ""
+    with subprocess.Popen(
+        ["bash", "-c", f"exec env {command}"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            printed += line
+            if "Elevator" in line:
+                break
+        process.terminate()
+    return printed
+
+
 def let_in(window: Window, origin: str) -> None:
     """Add an origin in the settings, and wait until servers know it."""
     other = Window(window.page, window.base, window.tenant)
@@ -79,7 +125,7 @@ def let_in(window: Window, origin: str) -> None:
     other.open("/settings")
     other.wait("document.querySelector('textarea')")
     held = other.evaluate("document.querySelector('textarea').value")
-    assert "http://127.0.0.1:8090" in held
+    assert "http://127.0.0.1:8100" in held
     other.type("textarea", f"{held}\n{origin}")
     other.click("button", "Save")
     other.sees("Origins saved", ".toast")

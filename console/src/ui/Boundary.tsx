@@ -1,6 +1,7 @@
 /** Shows what went wrong in a page instead of an empty window. */
 
 import { Component, type ReactNode } from "react";
+import { PageLoadError, reloadWhenReachable } from "../shell/lazyPage";
 import { ErrorNotice } from "./ErrorNotice";
 
 interface State {
@@ -26,11 +27,17 @@ export class Boundary extends Component<Props, State> {
     }
   }
 
+  private retry(error: unknown): void {
+    if (error instanceof PageLoadError) reloadWhenReachable();
+    else this.setState({ error: null });
+  }
+
   override render(): ReactNode {
-    if (this.state.error === null) return this.props.children;
+    const { error } = this.state;
+    if (error === null) return this.props.children;
     return (
       <div className="column">
-        <ErrorNotice error={this.state.error} onRetry={() => this.setState({ error: null })} />
+        <ErrorNotice error={error} onRetry={() => this.retry(error)} />
       </div>
     );
   }

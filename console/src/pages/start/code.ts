@@ -49,7 +49,7 @@ db.collection("${IDEAS}").sort("votes", "desc").onSnapshot(({ documents, state }
   console.log(state);
   for (const { votes, title } of documents) console.log(String(votes).padStart(4), title);
 });`,
-    run: "node app.mjs   # in the folder of Rillbase; elsewhere, npm install rillbase",
+    run: "node app.mjs   # in the folder of Rillbase",
   };
 }
 
@@ -59,7 +59,7 @@ function python(url: string, key: string): App {
     code: `from rillbase import Client
 
 with Client("${url}", key="${key}") as db:
-    for snapshot in db.collection("${IDEAS}").sort("votes", "desc").watch():
+    for snapshot in db.collection("${IDEAS}").sort("votes", descending=True).watch():
         print(snapshot.state)
         for idea in snapshot.documents:
             print(f"{idea['votes']:4} {idea['title']}")`,

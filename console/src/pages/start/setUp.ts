@@ -6,8 +6,8 @@ import type { ApiKey, Collection, Tenant } from "../../api/types";
 
 export const IDEAS = "ideas";
 const KEY_NAME = "Browser example";
-/** Where the page of the example is served from on one's own machine. */
-export const APP_PORT = 8090;
+/** Where the example's page is served on the developer's machine. `examples.browser` has 8090. */
+export const APP_PORT = 8100;
 const APP_ORIGINS = [`http://127.0.0.1:${APP_PORT}`, `http://localhost:${APP_PORT}`];
 
 const SAMPLES = [

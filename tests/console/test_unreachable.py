@@ -1,0 +1,30 @@
+"""The console while the server cannot be reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.conftest import OpenWindow
+
+if TYPE_CHECKING:
+    from tests.documents.collection import MadeCollection
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+def test_a_page_that_cannot_be_loaded_says_so_and_comes_back(
+    open_window: OpenWindow, notes: MadeCollection
+) -> None:
+    window = open_window(notes.made)
+    window.open("/members")
+    window.sees("Members", "h1")
+    window.page.call("Network.enable")
+    window.page.call("Network.setBlockedURLs", urls=["*/assets/*"])
+    window.click("nav a[href$='/graphql']")
+    window.sees("This page could not be loaded", "[role=alert]")
+    assert "preload" not in window.evaluate("document.body.innerText")
+    window.page.call("Network.setBlockedURLs", urls=[])
+    window.click("[role=alert] button", "Try again")
+    window.sees("GraphQL", "h1")
