@@ -64,6 +64,7 @@ lint: ## Check style, types, layers, stubs, Rust, TypeScript and the repository'
 	$(cargo) clippy $(manifest) --workspace --all-targets --quiet -- -D warnings
 	cd sdk/js && npm run --silent check
 	cd console && npm run --silent check
+	$(python) -m scripts.write_console_types --check
 	$(python) -m scripts.check_readme
 	$(python) -m scripts.check_names
 	$(python) -m scripts.check_locks

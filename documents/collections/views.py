@@ -14,7 +14,12 @@ from rest_framework.response import Response
 from documents.collections import actions
 from documents.collections.declarations import read_declarations
 from documents.collections.describe import describe
-from documents.collections.forms import AccessRules, CollectionChange, CollectionCreation
+from documents.collections.forms import (
+    AccessRules,
+    CollectionChange,
+    CollectionCreation,
+    IndexPartField,
+)
 from documents.models import Collection, Index
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
@@ -37,7 +42,7 @@ class IndexAnswer(serializers.Serializer[object]):
     """An index and its state."""
 
     name = serializers.CharField()
-    fields = serializers.ListField(child=serializers.ListField())  # type: ignore[assignment]
+    fields = serializers.ListField(child=IndexPartField())  # type: ignore[assignment]
     unique = serializers.BooleanField()
     state = serializers.ChoiceField(["building", "ready", "failed"])
     progress = IndexProgress()

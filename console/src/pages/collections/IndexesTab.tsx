@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import { useTenant } from "../../api/tenant";
-import type { DeclaredIndex, Index } from "../../api/types";
+import type { DeclaredIndexRequest, Index } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
 import { FormDialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
@@ -133,13 +133,13 @@ function State({ index: { state, progress, error } }: { readonly index: Index })
   );
 }
 
-function declared(indexes: readonly Index[]): DeclaredIndex[] {
+function declared(indexes: readonly Index[]): DeclaredIndexRequest[] {
   return indexes.map(({ name, fields, unique }) => ({ name, fields, unique }));
 }
 
 interface NewIndexProps {
   readonly taken: readonly string[];
-  readonly onCreate: (index: DeclaredIndex) => Promise<void>;
+  readonly onCreate: (index: DeclaredIndexRequest) => Promise<void>;
   readonly onClose: () => void;
 }
 

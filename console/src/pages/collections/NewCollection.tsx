@@ -5,14 +5,14 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { call } from "../../api/control";
 import { useTenant } from "../../api/tenant";
-import type { Rules } from "../../api/types";
+import type { AccessRules } from "../../api/types";
 import { FormDialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
 import { isName, NameField } from "../../ui/NameField";
 
 type Access = "closed" | "read" | "owner";
 
-const ACCESS: Readonly<Record<Access, { readonly title: string; readonly rules: Rules }>> = {
+const ACCESS: Readonly<Record<Access, { readonly title: string; readonly rules: AccessRules }>> = {
   closed: { title: "Nobody without a secret key", rules: {} },
   read: { title: "Everybody reads, nobody writes", rules: { read: true } },
   owner: {

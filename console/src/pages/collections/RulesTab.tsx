@@ -5,7 +5,7 @@ import { encode } from "rillbase";
 import { call, sessionHeaders } from "../../api/control";
 import { failureOf } from "../../api/failure";
 import { useTenant } from "../../api/tenant";
-import type { Rules } from "../../api/types";
+import type { AccessRules } from "../../api/types";
 import { Declaration } from "../../ui/Declaration";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
@@ -39,7 +39,7 @@ export function RulesTab({ held: { collection, change } }: { readonly held: Held
   );
 }
 
-function Summary({ rules }: { readonly rules: Rules }) {
+function Summary({ rules }: { readonly rules: AccessRules }) {
   return (
     <div className="table-wrap">
       <table className="table">

@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import { usePages } from "../../api/list";
-import type { ErrorArea, ErrorEntry } from "../../api/types";
+import type { Area, ErrorEntry } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
 import { Earlier } from "../../ui/Earlier";
 import { Empty } from "../../ui/Empty";
@@ -18,16 +18,17 @@ const TOLD_MS = 2_000;
 const HEADS = ["Last seen", "Error", "Where", "Times", ""];
 const NUMBERS = ["Times"];
 
-const AREAS: Readonly<Record<ErrorArea, string>> = {
+const AREAS: Readonly<Record<Area, string>> = {
   request: "Refused calls",
   webhook: "Webhooks",
   task: "Background work",
   live: "Subscriptions",
   aggregate: "Aggregates",
+  source: "Source",
 };
 
 interface Narrowed {
-  readonly area: ErrorArea | "";
+  readonly area: Area | "";
   readonly code: string;
   readonly requestId: string;
 }
@@ -96,7 +97,7 @@ function Narrowing({ narrowed, onChange }: NarrowingProps) {
         className="select small"
         aria-label="Kind of errors"
         value={narrowed.area}
-        onChange={({ target }) => onChange({ ...narrowed, area: target.value as ErrorArea })}
+        onChange={({ target }) => onChange({ ...narrowed, area: target.value as Area })}
       >
         <option value="">All errors</option>
         {Object.entries(AREAS).map(([area, title]) => (

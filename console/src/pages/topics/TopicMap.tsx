@@ -107,7 +107,8 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
 
 function whole(topic: Topic): Box {
   if (topic.grid === null || topic.kind === "geo") return WORLD;
-  const [left, bottom, right, top] = topic.grid.bounds;
+  const { bounds } = topic.grid;
+  const [left = WORLD.left, bottom = WORLD.bottom, right = WORLD.right, top = WORLD.top] = bounds;
   return { left, bottom, right, top };
 }
 
