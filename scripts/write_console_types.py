@@ -22,7 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 CONSOLE = ROOT / "console"
 TYPES = CONSOLE / "src/api/types.ts"
 HEAD = "/** Generated from the OpenAPI document by `python -m scripts.write_console_types`. */\n\n"
-OPTIONS = ("--immutable", "--empty-objects-unknown", "--root-types", "--root-types-no-schema-prefix")
+OPTIONS = (
+    "--immutable",
+    "--empty-objects-unknown",
+    "--root-types",
+    "--root-types-no-schema-prefix",
+)
 #: What the document adds to a schema's name to tell it from a request's or a field's.
 SUFFIXES = ("Answer", "Enum")
 REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')

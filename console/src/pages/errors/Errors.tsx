@@ -24,7 +24,7 @@ const AREAS: Readonly<Record<Area, string>> = {
   task: "Background work",
   live: "Subscriptions",
   aggregate: "Aggregates",
-  source: "Source",
+  source: "Sources",
 };
 
 interface Narrowed {
