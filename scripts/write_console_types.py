@@ -66,13 +66,15 @@ def types() -> str:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "openapi.json"), Path(folder, "types.ts")
         source.write_text(json.dumps(document()))
-        generate = [tools / "openapi-typescript", source, "--output", target, *OPTIONS]
+        generate: list[str | Path] = [tools / "openapi-typescript", source, *OPTIONS]
+        generate += ["--output", target]
         subprocess.run(generate, cwd=CONSOLE, check=True, capture_output=True)
         generated = target.read_text()
-    form = [tools / "biome", "format", f"--stdin-file-path={TYPES.relative_to(CONSOLE)}"]
-    return subprocess.run(
+    form = [str(tools / "biome"), "format", f"--stdin-file-path={TYPES.relative_to(CONSOLE)}"]
+    formatted = subprocess.run(
         form, cwd=CONSOLE, check=True, capture_output=True, text=True, input=HEAD + generated
-    ).stdout
+    )
+    return formatted.stdout
 
 
 def main() -> int:

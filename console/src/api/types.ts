@@ -47,6 +47,8 @@ export interface components {
       readonly generation: number | null;
       /** @description Of a view: by the build that is under way, or the last one. */
       readonly documents_read: number | null;
+      /** @description Of a view: versions of documents that it lacks since its rows were built. */
+      readonly notices: readonly components["schemas"]["Notice"][];
       readonly version: number;
       /** Format: date-time */
       readonly created_at: string;
@@ -857,6 +859,12 @@ export interface components {
      * @enum {string}
      */
     readonly NodeSize: "small" | "medium" | "large";
+    /** @description Documents that could not be evaluated. */
+    readonly Notice: {
+      readonly code: string;
+      readonly count: number;
+      readonly detail: string;
+    };
     readonly Null: null;
     /**
      * @description * `count` - count
@@ -1832,6 +1840,7 @@ export type NewWebhook = components["schemas"]["NewWebhook"];
 export type Node = components["schemas"]["Node"];
 export type NodeAnswerKind = components["schemas"]["NodeAnswerKind"];
 export type NodeSize = components["schemas"]["NodeSize"];
+export type Notice = components["schemas"]["Notice"];
 export type Null = components["schemas"]["Null"];
 export type Op = components["schemas"]["Op"];
 export type PasswordChangeRequest = components["schemas"]["PasswordChangeRequest"];
