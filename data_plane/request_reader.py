@@ -27,9 +27,11 @@ def refusing(prefix: str = "") -> Iterator[None]:
         raise InvalidBody(str(malformed), errors=[problem]) from None
 
 
-async def read_body(call: Call, *media_types: str) -> bytes:
+async def read_body(call: Call, *media_types: str, max_bytes: int | None = None) -> bytes:
+    """Return the whole body, of at most the configured size and `max_bytes`."""
     call.body.require(*(media_types or ("application/json",)))
-    return await call.body.read(environment().rillbase_body_max_bytes)
+    configured = environment().rillbase_body_max_bytes
+    return await call.body.read(min(configured, max_bytes or configured))
 
 
 async def read_object(call: Call, allowed: Collection[str], *media_types: str) -> Value:

@@ -23,12 +23,15 @@ from foundation.errors import InvalidBody, StateExpired
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
 
+#: A filter with several full lists of `$in` fits; what JSON becomes in Python is many times larger.
+MAX_QUERY_BYTES = 4 * 1024 * 1024
+
 
 async def query(call: Call) -> Answer:
     """POST query."""
     parameters(call)
     dataset = await dataset_of(call, READ)
-    body = parse_json_body(await read_body(call))
+    body = parse_json_body(await read_body(call, max_bytes=MAX_QUERY_BYTES))
     if not isinstance(body, dict):
         raise InvalidBody("The body must be a JSON object.")
     as_arrow = ARROW in call.head.headers.get("Accept", "")

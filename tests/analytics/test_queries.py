@@ -234,3 +234,9 @@ def test_columns_that_were_added_later_are_null_before(shop: Made) -> None:
     shop.insert("stock", {"place": "a", "item": 2, "colour": "red"})
     found = shop.rows("stock", columns=["item", "colour"])
     assert found == [{"item": 1, "colour": None}, {"item": 2, "colour": "red"}]
+
+
+def test_a_query_is_refused_by_its_bytes_before_it_is_parsed(orders: Made) -> None:
+    listed = [1] * 1_500_000
+    answer = orders.caller.post(f"{orders.path}/query", {"filter": {"id": {"$in": listed}}})
+    problem(answer, 413, "body_too_large")

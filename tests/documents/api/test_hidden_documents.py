@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,8 @@ Asking = Callable[[MadeCollection, Caller, str], Any]
 def todos(ruled: MadeCollection) -> MadeCollection:
     ruled.insert({"_id": HIDDEN, "owner": "bob", "email": "bob@example.com"})
     ruled.caller.put(f"{ruled.path}/documents/{HIDDEN}", {"owner": "bob", "v": 2})
+    # At once, so that their times are equal.
+    ruled.insert_many([{"_id": f"to {i}", "owner": "ada", "ref": i} for i in (HIDDEN, ABSENT)])
     return ruled
 
 
@@ -76,6 +79,34 @@ def to_collection(call: str, body: Callable[[str], object]) -> Asking:
         return caller.post(f"{todos.path}/{call}", body(identity))
 
     return ask
+
+
+def graphql(query: str) -> Asking:
+    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+        packed = base64.urlsafe_b64encode(json.dumps([todos.name, identity]).encode())
+        given = {"c": todos.name, "k": identity, "id": packed.decode().rstrip("=")}
+        declared = {"c": "String!", "k": "JSON!", "id": "ID!"}
+        used = {name: kind for name, kind in declared.items() if f"${name}" in query}
+        heading = ", ".join(f"${name}: {kind}" for name, kind in used.items())
+        variables = {name: given[name] for name in used}
+        return caller.post(
+            "/graphql", {"query": f"query ({heading}) {query}", "variables": variables}
+        )
+
+    return ask
+
+
+def lookup(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+    wanted = [{"from": todos.name, "local": "ref", "as": "found"}]
+    answer = caller.post(
+        f"{todos.path}/query", {"filter": {"_id": f"to {identity}"}, "lookup": wanted}
+    )
+    assert len(answer.json()["items"]) == 1, answer.text
+    return answer
+
+
+def own_update_of(identity: str) -> dict[str, Any]:
+    return {"update": {"id": f"to {identity}", "update": {"$unset": {"none": 1}}}}
 
 
 def update_of(identity: str) -> dict[str, Any]:
@@ -133,6 +164,21 @@ EQUAL: dict[str, Asking] = {
     "transaction at a version": transaction(delete_of, if_version=2),
     "transaction of an insert": transaction(insert_of),
     "transaction of a replace": transaction(replace_of, if_version=2),
+    "bulk of mixed ids": many(own_update_of, update_of, delete_of, ordered=False),
+    "node": graphql("{ node(id: $id) { id } }"),
+    "nodes": graphql("{ nodes(ids: [$id]) { id } }"),
+    "lookup": lookup,
+    "count of several": to_collection("count", lambda i: {"filter": {"_id": {"$in": [i, "open"]}}}),
+    "groups": to_collection(
+        "query",
+        lambda i: {
+            "filter": {"_id": i},
+            "group": {"by": ["owner"], "measures": {"n": {"op": "count"}}},
+        },
+    ),
+    "last page": to_collection(
+        "query", lambda i: {"filter": {"_id": {"$in": [f"to {i}", i]}}, "limit": 1}
+    ),
     "get many": to_collection("documents:get", lambda i: {"ids": [i, "ada's"]}),
     "query": to_collection("query", lambda i: {"filter": {"_id": i}}),
     "count": to_collection("count", lambda i: {"filter": {"_id": i}}),
@@ -198,6 +244,11 @@ def test_a_taken_value_of_a_unique_index_is_named_to_those_who_may_read_it(serve
     problem(taken, 403, "forbidden")
     assert shown(taken, "") == shown(refused, "")
     problem(ada.post(documents, {"owner": "ada", "email": "p@x"}), 409, "duplicate_key")
+    assert ada.post(documents, {"_id": "mine", "owner": "ada", "email": "m@x"}).status_code == 201
+    taken = ada.patch(f"{documents}/mine", {"$set": {"email": "b@x"}})
+    refused = ada.patch(f"{documents}/mine", {"$set": {"owner": "bob"}})
+    problem(taken, 403, "forbidden")
+    assert shown(taken, "") == shown(refused, "")
     problem(people.caller.post(documents, {"email": "b@x"}), 409, "duplicate_key")
 
 

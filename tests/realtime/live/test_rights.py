@@ -50,6 +50,23 @@ def test_the_rule_is_part_of_the_query(server: str, ruled: MadeCollection) -> No
         assert "s3cr3t" not in json.dumps(answer.frames)
 
 
+def test_changes_of_a_hidden_document_that_a_filter_names_give_no_frames(
+    server: str, ruled: MadeCollection
+) -> None:
+    ruled.insert({"_id": "hidden", "public": False})
+    with opened(server) as client:
+        client.say(type="hello", key=anonymous_key(ruled))
+        wanted = {"_id": {"$in": ["hidden", "absent", "seen"]}}
+        answer = subscribe(client, "s", collection=ruled.name, filter=wanted)
+        assert answer.documents == []
+        ruled.caller.patch(f"{ruled.path}/documents/hidden", {"$set": {"n": 1}})
+        ruled.caller.delete(f"{ruled.path}/documents/hidden")
+        ruled.insert({"_id": "seen", "public": True})
+        answer.until_shows([{"_id": "seen", "public": True}])
+        assert [event["key"] for event in answer.events] == ["seen"]
+        assert "hidden" not in json.dumps(answer.frames)
+
+
 def test_documents_that_cannot_be_evaluated_are_counted_if_the_rule_shows_them(
     server: str, ruled: MadeCollection
 ) -> None:

@@ -1,0 +1,43 @@
+"""Bodies that list very much are refused before what they list is built."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import requests
+
+from tests.caller import Caller, problem
+from tests.documents.collection import MadeCollection, make_collection
+from tests.own_server import another_server
+from tests.peak_memory import peak_memory
+
+REQUESTS, MOST_ADDED_MIB = 4, 256
+
+
+def test_as_many_ids_as_are_allowed_fit_at_their_longest(server: str) -> None:
+    made = make_collection(server)
+    longest = ["é" * 508 + f"{number:04}" for number in range(1_000)]
+    answer = made.caller.post(f"{made.path}/documents:get", {"ids": longest})
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {"items": []}
+
+
+def test_lists_of_millions_of_ids_take_little_memory(server: str) -> None:
+    made = make_collection(server)
+    too_large, millions = (b'{"ids":[%b1]}' % (b"1," * count) for count in (16_000_000, 1_500_000))
+    with another_server() as other:
+        caller = Caller(other.url, made.caller.headers)
+        assert _get(caller, made, b'{"ids":[1]}').status_code == 200
+        with peak_memory(other.process.pid) as memory, ThreadPoolExecutor(REQUESTS) as threads:
+            for body, status, code in (
+                (too_large, 413, "body_too_large"),
+                (millions, 400, "invalid_body"),
+            ):
+                asked = [threads.submit(_get, caller, made, body) for _ in range(REQUESTS)]
+                for answer in asked:
+                    problem(answer.result(), status, code)
+    assert memory.added_mib < MOST_ADDED_MIB
+
+
+def _get(caller: Caller, made: MadeCollection, body: bytes) -> requests.Response:
+    return caller.call("POST", f"{made.path}/documents:get", None, raw=body)
