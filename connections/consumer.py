@@ -35,12 +35,12 @@ class MessageHandover:
     """
 
     def __init__(self) -> None:
-        self._message: Message | None = None
+        self._message: dict[str, Any] | None = None
         self._given = self._asked = 0
         self._changed = asyncio.Event()
         self._is_closed = False
 
-    async def give(self, message: Message) -> None:
+    async def give(self, message: dict[str, Any]) -> None:
         """Offer a message and wait until it is no longer needed."""
         self._message = message
         self._given += 1
@@ -48,7 +48,7 @@ class MessageHandover:
         while self._asked <= self._given and not self._is_closed:
             await self._wait()
 
-    def give_last(self, message: Message) -> None:
+    def give_last(self, message: dict[str, Any]) -> None:
         """Offer the last message, which nothing waits for."""
         self._message = message
         self._changed.set()
@@ -60,7 +60,11 @@ class MessageHandover:
         while (message := self._message) is None:
             await self._wait()
         self._message = None
-        return message
+        # Channels refers to a message until the next one has arrived: a large one would stay in
+        # memory for as long as its client sends nothing.
+        taken = dict(message)
+        message.clear()
+        return taken
 
     def close(self) -> None:
         """Discard messages: nobody takes them any more."""
@@ -85,7 +89,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
     async def opened(self) -> Serve | None:
         """Accept the handshake and return what serves the connection, or refuse it."""
 
-    async def dispatch(self, message: Message) -> None:
+    async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler of a message.
 
         The default looks handlers up by name and closes old database connections in a thread, for
@@ -110,10 +114,10 @@ class WebSocketConsumer(AsyncConsumer, ABC):
             # The server cancels this task when it ends in a hurry.
             own.add_done_callback(self._cancel)
 
-    async def websocket_receive(self, message: Message) -> None:
+    async def websocket_receive(self, message: dict[str, Any]) -> None:
         await self._inbox.give(message)
 
-    async def websocket_disconnect(self, message: Message) -> None:
+    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
         self._inbox.give_last(message)
         if self._serving is not None:
             await self._serving

@@ -81,8 +81,10 @@ async def test_what_serves_a_connection_ends_with_its_server() -> None:
 
 async def test_a_message_is_kept_until_the_next_one_is_asked_for() -> None:
     inbox = MessageHandover()
-    giving = asyncio.create_task(inbox.give({"type": "websocket.receive", "text": "first"}))
+    first: dict[str, object] = {"type": "websocket.receive", "text": "first"}
+    giving = asyncio.create_task(inbox.give(first))
     assert (await inbox.take())["text"] == "first"
+    assert not first, "Channels would keep it until the next one arrives"
     await asyncio.sleep(0)
     assert not giving.done(), "it is still being worked on"
     taking = asyncio.create_task(inbox.take())

@@ -87,6 +87,6 @@ def test_probes_are_answered_whatever_host_they_name(
 def test_a_websocket_where_there_is_none_is_refused_without_an_error(
     server: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(InvalidStatus, match="403"):
+    with pytest.raises(InvalidStatus, match="404"):
         connect(server.replace("http", "ws") + "/nothing")
     assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
