@@ -1,8 +1,9 @@
 //! Many operations in one body: a JSON object, or a line for each.
 
 use rillbase_query::bson::{Document, Value, ValueRef};
-use rillbase_query::ejson::parse_body;
+use rillbase_query::ejson::{parse_operations, parse_request};
 use rillbase_query::error::Place;
+use rillbase_query::limits::OPERATIONS_BYTES;
 
 use crate::id::new_object_id;
 use crate::operation::Operation;
@@ -34,7 +35,7 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
     if reading.lines {
         return parse_lines(body, reading);
     }
-    let value = parse_body(body)?;
+    let value = parse_operations(body, reading.max_operations)?;
     let Value::Document(document) = &value else {
         return Err(Refusal::new("invalid_body", "an object is expected"));
     };
@@ -81,6 +82,7 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
 
 fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
     let mut operations = Vec::new();
+    let mut bytes = 0;
     let lines = body
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.trim_ascii().is_empty());
@@ -89,7 +91,12 @@ fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         let root = Place::root();
         let place = root.key("operations");
         let here = place.index(number);
-        let value = parse_body(line).map_err(|error| Refusal::from(error).inside(&here))?;
+        let value = parse_request(line).map_err(|error| Refusal::from(error).inside(&here))?;
+        bytes += value.as_ref().content_bytes();
+        if bytes > OPERATIONS_BYTES {
+            let detail = format!("a list of operations has at most {OPERATIONS_BYTES} bytes");
+            return Err(Refusal::at("document_too_large", &here, detail));
+        }
         operations.push(Ok(one(value.as_ref(), reading, &here)?));
     }
     Ok(Bulk {

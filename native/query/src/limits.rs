@@ -2,6 +2,8 @@
 
 /// Largest document, in bytes of BSON.
 pub const DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+/// All operations of one body, in bytes of BSON: twice the largest body by default.
+pub const OPERATIONS_BYTES: usize = 64 * 1024 * 1024;
 /// Deepest nesting of documents and arrays; the document itself is level 1.
 pub const NESTING_DEPTH: usize = 100;
 /// Largest filter, in bytes of BSON.

@@ -12,10 +12,11 @@
 )]
 
 use proptest::prelude::*;
-use rillbase_query::bson::{Document, DocumentBuf, validate};
+use rillbase_query::bson::{Document, DocumentBuf, ValueRef, validate};
 use rillbase_query::decimal::Decimal;
 use rillbase_query::ejson::{
-    Form, document_to_string, parse_document, parse_message, parse_request, value_to_string,
+    Form, document_to_string, parse_document, parse_message, parse_operations, parse_request,
+    value_to_string,
 };
 use rillbase_query::error::Code;
 use rillbase_query::limits::FILTER_BYTES;
@@ -336,4 +337,26 @@ fn members_of_a_request_are_bounded_one_by_one_by_the_bytes_that_they_become() {
     assert_eq!(error.code, Code::DocumentTooLarge);
     let listed = request("operations", "1", 1_500_000);
     assert!(parse_request(listed.as_bytes()).is_ok());
+}
+
+#[test]
+fn operations_beyond_their_bounds_are_not_built() {
+    let listed = r#"{"delete":{"id":1}},"#.repeat(100_000);
+    let text = format!(r#"{{"operations":[{listed}0]}}"#);
+    let body = parse_operations(text.as_bytes(), 500).expect("JSON");
+    let ValueRef::Document(body) = body.as_ref() else {
+        panic!("an object");
+    };
+    let Some(ValueRef::Array(listed)) = body.get("operations") else {
+        panic!("a list");
+    };
+    assert_eq!(listed.iter().count(), 501);
+    let broken = format!("{} oops", &text[..text.len() - 1]);
+    assert!(parse_operations(broken.as_bytes(), 500).is_err());
+    let one = format!(
+        r#"{{"operations":[{{"insert":{{"a":[{}1]}}}}]}}"#,
+        "1,".repeat(6_000_000)
+    );
+    let error = parse_operations(one.as_bytes(), 500).expect_err("64 MiB");
+    assert_eq!(error.code, Code::DocumentTooLarge);
 }

@@ -11,6 +11,7 @@ mod wrapper;
 mod write;
 
 pub use read::{
-    parse_body, parse_document, parse_document_body, parse_message, parse_request, parse_value,
+    parse_body, parse_document, parse_document_body, parse_message, parse_operations,
+    parse_request, parse_value,
 };
 pub use write::{Form, document_to_string, value_to_string, write_value};

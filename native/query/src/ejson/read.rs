@@ -10,7 +10,7 @@ use rillbase_json::{Failure, Integer, Limits, Sink};
 use super::wrapper::{Unwrapped, unwrap};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::error::{Code, Error, Place};
-use crate::limits::{DOCUMENT_BYTES, FILTER_BYTES, NESTING_DEPTH};
+use crate::limits::{DOCUMENT_BYTES, FILTER_BYTES, NESTING_DEPTH, OPERATIONS_BYTES};
 
 /// How much deeper the text may nest than the BSON: `{"$numberLong":"1"}`.
 const WRAPPER_DEPTH: usize = 3;
@@ -56,6 +56,15 @@ pub fn parse_document_body(text: &[u8]) -> Result<Value, Error> {
 /// exceeds its bound: a large text never becomes a large filter.
 pub fn parse_request(text: &[u8]) -> Result<Value, Error> {
     read(text, Size::Members, BODY_LEVELS)
+}
+
+/// Reads a request's body that lists operations, of at most [`OPERATIONS_BYTES`]
+/// altogether. Of each list one element more than `most` is built: enough to
+/// tell that there are too many.
+pub fn parse_operations(text: &[u8], most: usize) -> Result<Value, Error> {
+    let mut builder = Builder::new(Size::Operations);
+    builder.most_elements = most + 1;
+    build(text, &mut builder, BODY_LEVELS)
 }
 
 /// Reads a request as [`parse_request`] does, but to its end: the first member
@@ -145,12 +154,14 @@ enum Size {
     Any,
     Document,
     Members,
+    Operations,
 }
 
 impl Size {
     const fn bound(self) -> Bound {
         match self {
             Self::Document => Bound::DOCUMENT,
+            Self::Operations => Bound::OPERATIONS,
             Self::Any | Self::Members => Bound::NONE,
         }
     }
@@ -175,6 +186,12 @@ impl Bound {
         code: Code::DocumentTooLarge,
         what: "document",
         member: None,
+    };
+
+    const OPERATIONS: Self = Self {
+        bytes: OPERATIONS_BYTES,
+        what: "list of operations",
+        ..Self::DOCUMENT
     };
 
     /// The bound of a member of a request. Lists of documents are bounded by
@@ -231,6 +248,8 @@ struct Builder {
     /// Whether a member that exceeds its bound is passed over, and the first that did.
     passes_over: bool,
     refused: Option<Refused>,
+    /// How many elements of a list that is a member of the root are built.
+    most_elements: usize,
     /// Objects and arrays that are open in the member that is passed over.
     passing: usize,
     /// Bytes of that, finished or not.
@@ -246,6 +265,7 @@ impl Builder {
             bounds_members: matches!(size, Size::Members),
             passes_over: false,
             refused: None,
+            most_elements: usize::MAX,
             passing: 0,
             built_bytes: 0,
             open: Vec::new(),
@@ -274,6 +294,7 @@ impl Builder {
     }
 
     fn append(&mut self, value: ValueRef<'_>) -> Result<(), Refused> {
+        let is_listed = self.open.len() == 2;
         let is_member = self.bounds_members && self.open.len() == 1;
         let Some(frame) = self.open.last_mut() else {
             let mut writer = DocumentWriter::new();
@@ -281,6 +302,9 @@ impl Builder {
             self.root = writer.finish();
             return Ok(());
         };
+        if is_listed && frame.is_array && frame.count >= self.most_elements {
+            return Ok(());
+        }
         if frame.is_array {
             frame.key = frame.count.to_string();
         }
