@@ -351,7 +351,7 @@ fn operations_beyond_their_bounds_are_not_built() {
         panic!("a list");
     };
     assert_eq!(listed.iter().count(), 501);
-    let broken = format!("{} oops", &text[..text.len() - 1]);
+    let broken = format!("{} oops", text.trim_end_matches('}'));
     assert!(parse_operations(broken.as_bytes(), 500).is_err());
     let one = format!(
         r#"{{"operations":[{{"insert":{{"a":[{}1]}}}}]}}"#,
