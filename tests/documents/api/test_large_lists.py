@@ -39,5 +39,22 @@ def test_lists_of_millions_of_ids_take_little_memory(server: str) -> None:
     assert memory.added_mib < MOST_ADDED_MIB
 
 
+def test_lists_of_millions_of_operations_take_little_memory(server: str) -> None:
+    made = make_collection(server)
+    millions = b'{"operations":[%b0]}' % (b"{}," * 10_000_000)
+    with another_server() as other:
+        caller = Caller(other.url, made.caller.headers)
+        assert _bulk(caller, made, b'{"operations":[{"insert":{"a":1}}]}').status_code == 200
+        with peak_memory(other.process.pid) as memory, ThreadPoolExecutor(REQUESTS) as threads:
+            asked = [threads.submit(_bulk, caller, made, millions) for _ in range(REQUESTS)]
+            for answer in asked:
+                problem(answer.result(), 400, "invalid_body")
+    assert memory.added_mib < MOST_ADDED_MIB
+
+
+def _bulk(caller: Caller, made: MadeCollection, body: bytes) -> requests.Response:
+    return caller.call("POST", f"{made.path}/documents:bulk", None, raw=body)
+
+
 def _get(caller: Caller, made: MadeCollection, body: bytes) -> requests.Response:
     return caller.call("POST", f"{made.path}/documents:get", None, raw=body)
