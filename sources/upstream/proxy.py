@@ -106,10 +106,13 @@ class _Proxy:
 
     async def close(self) -> None:
         """End the connection."""
+        # Before anything is awaited: whoever closes may be cancelled meanwhile.
+        self._hang_up()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._hang_up()
+        # The transports close in the loop's next round.
+        await asyncio.sleep(0)
         # Its traceback leads back here, and to what libpq has kept.
         self.violation = None
 
