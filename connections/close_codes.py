@@ -14,13 +14,13 @@ _BY_STATUS = {401: UNAUTHENTICATED, 413: TOO_BIG, 429: TOO_MANY}
 
 @dataclass(frozen=True, slots=True)
 class CloseReason:
-    """How a connection ends. `error`, if there is one, is told first."""
+    """How a connection ends. `error`, if there is one, is sent first."""
 
     code: int
     reason: str
     error: ApiError | None = None
 
-    #: The client has gone: there is nobody to tell.
+    #: The client has disconnected: nothing is sent.
     GONE: ClassVar[CloseReason]
 
 

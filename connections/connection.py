@@ -226,7 +226,7 @@ class Connection:
         return text
 
     async def _take(self, text: bytes) -> None:
-        """Do what a message says. What is wrong with it is told, and the connection goes on."""
+        """Handle a message. An invalid one is answered with an error; the connection stays open."""
         try:
             message = messages.read(text)
         except ApiError as refused:
@@ -265,7 +265,7 @@ class Connection:
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         if (claim := self._claim) is not None:
-            # The message is in memory for as long as somebody works on it.
+            # The message stays in memory until the work on it is done.
             claim.retain()
             task.add_done_callback(lambda _: claim.release())
 
@@ -398,10 +398,10 @@ class Connection:
                 each.close()
 
     async def _leave(self, sender: asyncio.Task[None], closing: CloseReason) -> None:
-        """Say the last words, if there is somebody to hear them."""
+        """Send the error and the close frame, if the client is still connected."""
         if closing.error is not None:
             self._refuse(None, closing.error)
-            # Its frames refer to the connection: cycles of garbage are looked for rarely.
+            # Its traceback refers to the connection, and the garbage collector runs rarely.
             closing.error.__traceback__ = closing.error.__context__ = None
         self.state = State.CLOSED
         self._registry.leave(self)

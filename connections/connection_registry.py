@@ -1,8 +1,7 @@
 """All connections of this process.
 
-What has to be done for all of them is done here, by one task each: credentials are looked at
-again, several times a second; signs of life are sent; and before the server ends, clients are told
-to come back, each at a moment of its own, so that they do not all come at once.
+One task re-checks credentials several times a second, another sends heartbeats. Before the server
+shuts down, each client is asked to reconnect, at random times so that they do not all come at once.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from tenants.credentials.credential_reference import CredentialReference, read_t
 
 log = logging.getLogger(__name__)
 
-#: How often credentials are looked at, and how old what is then believed may be: together with the
-#: look-up itself less than the second within which a revoked key has to end.
+#: The interval of re-checks, and the greatest age of a cached result. Together with the look-up
+#: itself they stay below the second within which a revocation must take effect.
 JUDGE_S, BELIEVED_S = 0.4, 0.3
-#: Whoever was told to come back does so within this time.
+#: Clients that are asked to reconnect do so within this time.
 RECONNECT_WITHIN_MS = 5_000
-#: While a server drains, nobody is told before those who send people here know that it ends.
+#: While a server drains, load balancers must notice first: no client is asked to reconnect earlier.
 UNTOLD_SHARE = 0.2
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ in a task of its own: messages enter through `websocket_receive`, frames leave t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -30,8 +31,8 @@ Serve = Callable[[Receive, Send], Awaitable[None]]
 class MessageHandover:
     """Hands messages over one at a time.
 
-    `give` returns when the message after it is asked for. Only then does the transport read on and
-    count the memory of the message as free.
+    `give` returns when the next message is requested. Only then does the transport continue to read
+    and release the memory of the message.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ class MessageHandover:
         return taken
 
     def close(self) -> None:
-        """Discard messages: nobody takes them any more."""
+        """Discard messages from now on."""
         self._is_closed = True
         self._changed.set()
 
@@ -138,7 +139,8 @@ class WebSocketConsumer(AsyncConsumer, ABC):
             log.debug("the client went away", exc_info=True)
         except Exception:
             log.exception("a connection failed")
-            await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
+            with contextlib.suppress(OSError):  # The client may have disconnected.
+                await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
         finally:
             self._inbox.close()
 

@@ -1,9 +1,9 @@
-"""A live query as Server-Sent Events: one HTTP answer that goes on.
+"""A live query as server-sent events: one HTTP response that does not end.
 
 Events are the frames of the WebSocket protocol; an event's name is the frame's type, its id the
-resume token. A client that comes back sends the last one as `Last-Event-ID`, as every EventSource
-does by itself. `reset` has an empty id, by which an EventSource forgets the one it had: it could go
-on from there with what it held before, but counts events from 1 again already.
+resume token. A client that reconnects sends the last id as `Last-Event-ID`, as every EventSource
+does by itself. `reset` has an empty id, which makes an EventSource forget the last one: that token
+belongs to the state before the reset, and the numbering of events has started again from 1.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class Way(Protocol):
     """How frames get to the client."""
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
-        """Send a frame behind those that wait; `sent` is told its size once it has left."""
+        """Queue a frame; `sent` is called with its size once it has left."""
 
 
 class OpenSubscription:
@@ -40,7 +40,7 @@ class OpenSubscription:
         self._forget = forget
         self._subscription: Subscription | None = None
         self._over = False
-        #: Frames and bytes that left before the subscription was there to be told.
+        #: Frames and bytes that left before the subscription existed.
         self._early = (0, 0)
 
     def counted(self, uncount: Callable[[], None]) -> None:

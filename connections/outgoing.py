@@ -1,9 +1,8 @@
 """Frames on their way to one client.
 
-Whoever sends is never held up: frames wait here, and those of subscriptions are told when they
-have left, so that what makes them can stop making more. A client that does not read fills its
-connection, and then this queue up to what its subscriptions may have on the way; answers to what it
-asks fill it too, so whoever reads its messages waits for room.
+Sending never blocks: frames are queued, and a subscription is notified when one of its frames has
+left, which is its backpressure. A client that does not read fills its connection, then this queue
+up to the windows of its subscriptions. Replies fill it too, so reading its messages waits for room.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Outgoing:
         return len(self._queue)
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
-        """Send a frame behind those that wait; `sent` is told its size once it has left."""
+        """Queue a frame; `sent` is called with its size once it has left."""
         self._queue.append((frame, sent))
         self._waiting_bytes += len(frame)
         self._wake.set()

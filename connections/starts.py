@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 #: A client may send thousands at once; those of one batch are opened in the same moment.
 MAX_BATCH = 16
-#: Starts that go on in the same round of the event loop: all connections wait for its end.
+#: Starts that continue in one iteration of the event loop, which delays all connections.
 OPENED_AT_ONCE = 2
 
 

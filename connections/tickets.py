@@ -1,12 +1,12 @@
-"""Tickets: what a browser presents where it can send no header.
+"""Tickets: credentials for browsers where they cannot send headers.
 
-A ticket stands for the caller who asked for it, from one origin. For a WebSocket it is good once
-and for half a minute. An EventSource opens its address again whenever the connection breaks, so
-its ticket is good for an hour, and for the one query that it was made for.
+A ticket represents the caller who requested it, from one origin. For a WebSocket it is valid once,
+for half a minute. An EventSource reconnects to the same URL whenever the connection breaks, so its
+ticket is valid for an hour, and only for the query that it was issued for.
 
-Tickets live in Valkey under their hash, sealed, and die with it: the page asks for a new one. What
-is sealed names the caller's credential and does not contain it, so a revoked key's tickets open
-nothing.
+Tickets are stored in Valkey, encrypted, under their hash. If Valkey loses them, the page requests a
+new one. A ticket refers to the caller's credential and does not contain it, so revoking a key
+invalidates its tickets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PURPOSE = "ticket"
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Whom a ticket stands for."""
+    """The caller that a ticket represents, and what it is valid for."""
 
     standing: CredentialReference
     #: An end user's claims.

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 
 
 class InOrder:
-    """Turns by key. A key takes no room once nobody waits for it."""
+    """Turns by key. Keys without turns take no memory."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, asyncio.Event] = {}
 
     @asynccontextmanager
     async def turn(self, key: Hashable | None) -> AsyncIterator[None]:
-        """Wait for those who came before with the same key; None: for nobody."""
+        """Wait for earlier turns with the same key; None: do not wait."""
         if key is None:
             yield
             return

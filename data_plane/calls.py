@@ -1,8 +1,8 @@
-"""How a call of the data plane is let in, on the event loop.
+"""How a call of the data plane is authenticated and rate-limited, on the event loop.
 
-The same steps as `tenants.api.base.DataView`: who is it, may its page read the answer, within
-which limits. Credentials that were looked up within the last second decide at once; otherwise a
-thread asks PostgreSQL.
+The steps are those of `tenants.api.base.DataView`: authentication, CORS, rate limits. Credentials
+that were looked up within the last second are taken from a cache; otherwise a thread queries
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOOK_UPS_AT_ONCE = 16
 
 @dataclass(slots=True)
 class Call:
-    """One call that was let in: who makes it, in which tenant, and what it says."""
+    """One authenticated call: its caller, tenant and request."""
 
     head: Head
     body: Body

@@ -1,8 +1,8 @@
-"""`Idempotency-Key` on subscribing: the first answer is given again.
+"""`Idempotency-Key` for calls that the storage node executes: the first response is replayed.
 
-The node subscribes first; then the answer is recorded, in one transaction with whatever else the
-subscription leaves in the database. Whoever comes second with a key gets the first one's answer,
-and the subscription that it made itself is read by nobody and ends by its own time.
+The node executes the call first. Then the response is recorded, in one transaction with the call's
+other rows. A second call with the key gets the first one's response; a subscription that the second
+call created in the meantime is never read and expires.
 """
 
 from __future__ import annotations

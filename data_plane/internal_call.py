@@ -1,7 +1,7 @@
-"""A call of the data plane that did not come as HTTP.
+"""A call of the data plane that does not arrive over HTTP.
 
-A message over a connection or a field of a GraphQL operation stands for a REST call: the same
-handler answers it, with the same scopes, rules, preconditions and idempotency keys.
+A WebSocket message or a GraphQL field corresponds to a REST call and is answered by its handler,
+with the same scopes, rules, preconditions and idempotency keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(slots=True)
 class InternalCall:
-    """What is asked for, as a REST call."""
+    """A REST call and its handler."""
 
     handler: Handler
     method: str
@@ -32,7 +32,7 @@ class InternalCall:
     query: dict[str, str] = field(default_factory=dict)
 
     async def perform(self, principal: Principal, tenant: TenantFacts) -> bytes:
-        """Do it for a caller who has been let in, and return the answer's body."""
+        """Execute it for an authenticated caller and return the body of the response."""
         answer = await self.handler(self._call(principal, tenant))
         if not isinstance(answer.body, bytes):
             raise TypeError("an answer to a message is complete")

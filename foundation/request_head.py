@@ -1,4 +1,4 @@
-"""What authentication asks of a request, whoever parsed it: Django's views or `data_plane.http`."""
+"""The part of a request that authentication reads, parsed by Django or by `data_plane.http`."""
 
 from __future__ import annotations
 

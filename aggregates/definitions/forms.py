@@ -130,13 +130,13 @@ class Source(Body):
 
 
 class AggregateChange(Body):
-    """What may be changed. The rows are made anew of what is kept."""
+    """The fields that can be changed. The rows are recomputed from the retained data."""
 
     dimensions = serializers.ListField(
         child=EventField(),
         max_length=MAX_DIMENSIONS,
         default=list,
-        help_text="What rows are told apart by.",
+        help_text="The fields whose values identify a row.",
     )
     time = Time(allow_null=True, default=None)
     measures = serializers.DictField(child=Measure(), allow_empty=False)

@@ -51,7 +51,7 @@ class Shape:
         )
 
     def change(self, key: bytes, version: int, body: bytes | None) -> bytes:
-        """Return what the node is told of a version of a document; no body: it is deleted.
+        """Return the storage node's form of a document version; without a body: deleted.
 
         A document that cannot be evaluated is left out, as one is that the filter keeps out.
         """

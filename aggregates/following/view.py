@@ -150,7 +150,7 @@ class View:
         if self.row.generation != coming.number:
             await self._switch(coming)
         done = {"build_done": self.coming_build, "generation": coming.number, "building": 0}
-        # What the new rows lack is counted anew.
+        # The count of omitted versions starts again with the new rows.
         counted = {"left_out": 0, "left_out_detail": ""}
         await self.note(**done, **counted, state=Aggregate.State.ACTIVE, error="")
         self.row.build_done, self.row.generation = self.coming_build, coming.number

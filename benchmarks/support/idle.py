@@ -1,7 +1,7 @@
 """Very many authenticated connections that do nothing, and what they take of the app server.
 
 Several processes open them. They are measured first without a subscription, then with one each, of
-a shard that nobody writes to. Memory is the proportional share (PSS) of the app server and its
+a shard without writes. Memory is the proportional share (PSS) of the app server and its
 children: what it has more than before, after `SETTLE_S` in which signs of life are its only work.
 """
 
@@ -99,7 +99,7 @@ def room(connections: int) -> int:
 
 
 def _settled(web: psutil.Process) -> tuple[_Used, float]:
-    """Return what is used after a while in which nobody asks for anything, and how many cores."""
+    """Return the memory and the CPU cores in use after a period without requests."""
     before = _used(web)
     time.sleep(SETTLE_S)
     after = _used(web)

@@ -54,7 +54,7 @@ class ResponseTooLarge(OutboundError):
 
 
 class TargetUnusable(OutboundError):
-    """An internal target failed. Tenants are not told how: it would show what listens there."""
+    """An internal target failed. The cause stays hidden: it would reveal what listens there."""
 
     code = "target_unusable"
     is_internal = True

@@ -17,7 +17,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 _FIRST_TO_GO = "1000"
-#: Decoding takes all the time that it gets: whoever waits for an answer goes first.
+#: Decoding uses all the CPU time that it gets; requests take precedence.
 _NICEST = 19
 
 

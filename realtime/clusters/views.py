@@ -35,7 +35,7 @@ class NodeAnswer(serializers.Serializer[object]):
     kind = serializers.ChoiceField(["filter", "sort"])
     query_partition = serializers.IntegerField()
     write_partition = serializers.IntegerField(allow_null=True, help_text="Null: the sort node.")
-    state = serializers.CharField(help_text="`running`, `rebuilding`, …; `absent`: nobody is it.")
+    state = serializers.CharField(help_text="`running`, `rebuilding`, …; `absent`: not present.")
     busy = serializers.FloatField(
         allow_null=True, help_text="Share of a core over the last minute; null: not known yet."
     )

@@ -16,7 +16,7 @@ from sources.upstream.conditions import SourceUnsuitable
 logger = logging.getLogger(__name__)
 
 MIN_VERSION = 140_000
-#: For all that is asked of the catalogue.
+#: The deadline of all queries of the catalogue together.
 LOOK_TIMEOUT_S = 30.0
 MAX_TYPE_ROUNDS = 40
 

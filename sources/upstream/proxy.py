@@ -106,7 +106,7 @@ class _Proxy:
 
     async def close(self) -> None:
         """End the connection."""
-        # Before anything is awaited: whoever closes may be cancelled meanwhile.
+        # Before the first await, where the caller may be cancelled.
         self._hang_up()
         for task in self._tasks:
             task.cancel()

@@ -18,7 +18,7 @@ from sources.upstream.conditions import SourceUnsuitable
 #: One message during the login, and all of them together.
 LOGIN_MESSAGE_BYTES = 64 * 1024
 LOGIN_BYTES = 256 * 1024
-#: PostgreSQL hashes 4,096 times unless told otherwise. So often takes a tenth of a second.
+#: PostgreSQL's default is 4,096 rounds. This many take a tenth of a second.
 SCRAM_ITERATIONS = 100_000
 #: Everything that is not copied, between two ends of a query: what libpq keeps in memory.
 ANSWER_BYTES = 2 * 1024 * 1024

@@ -61,7 +61,7 @@ class NewWebhookAnswer(WebhookAnswer):
 
 
 class DeliveryAnswer(serializers.Serializer[object]):
-    """One event for one webhook, and what has come of it."""
+    """The delivery of one event to one webhook, and its state."""
 
     id = serializers.UUIDField()
     webhook_id = serializers.UUIDField()

@@ -64,7 +64,7 @@ export interface components {
     readonly AggregateAnswerState: "active" | "building" | "failed";
     /** @description What a new aggregate needs. */
     readonly AggregateCreationRequest: {
-      /** @description What rows are told apart by. */
+      /** @description The fields whose values identify a row. */
       readonly dimensions?: readonly string[];
       readonly time?: components["schemas"]["TimeRequest"] | null;
       readonly measures: {
@@ -390,7 +390,7 @@ export interface components {
       /** @default false */
       readonly unique: boolean;
     };
-    /** @description One event for one webhook, and what has come of it. */
+    /** @description The delivery of one event to one webhook, and its state. */
     readonly Delivery: {
       /** Format: uuid */
       readonly id: string;
@@ -828,7 +828,7 @@ export interface components {
       readonly query_partition: number;
       /** @description Null: the sort node. */
       readonly write_partition: number | null;
-      /** @description `running`, `rebuilding`, …; `absent`: nobody is it. */
+      /** @description `running`, `rebuilding`, …; `absent`: not present. */
       readonly state: string;
       /**
        * Format: double
@@ -893,9 +893,9 @@ export interface components {
       readonly ended_sessions: number;
       readonly revoked_tokens: number;
     };
-    /** @description What may be changed. The rows are made anew of what is kept. */
+    /** @description The fields that can be changed. The rows are recomputed from the retained data. */
     readonly PatchedAggregateChangeRequest: {
-      /** @description What rows are told apart by. */
+      /** @description The fields whose values identify a row. */
       readonly dimensions?: readonly string[];
       readonly time?: components["schemas"]["TimeRequest"] | null;
       readonly measures?: {
