@@ -13,6 +13,7 @@ from uuid import UUID
 import psycopg
 from psycopg import IsolationLevel
 
+from documents.store.bodies import carried, omitted_size
 from foundation.database_roles import Role
 from foundation.environment import environment
 
@@ -20,7 +21,13 @@ from foundation.environment import environment
 ROWS, BLOCK_BYTES = 500, 4 * 1024 * 1024
 #: A pass over all documents may take its time.
 _SETTINGS = "-c statement_timeout=60min -c idle_in_transaction_session_timeout=10min"
-_DOCUMENTS = "SELECT key, version, body FROM documents_document WHERE collection_id = %s"
+#: Rows travel together; larger bodies than these are read one at a time.
+_CARRIED_BYTES = 16 * 1024
+_DOCUMENTS = (
+    f"SELECT key, version, {carried('body', str(_CARRIED_BYTES))} FROM documents_document "  # noqa: S608
+    "WHERE collection_id = %s"
+)
+_BODY = "SELECT body FROM documents_document WHERE collection_id = %s AND key = %s"
 
 #: Key, version, BSON or None for a deleted one.
 Document = tuple[bytes, int, bytes | None]
@@ -40,10 +47,18 @@ def read(collection_id: UUID) -> Iterator[list[Document]]:
             cursor.itersize = ROWS
             cursor.execute(_DOCUMENTS, (collection_id,))
             block, size = list[Document](), 0
-            for key, version, body in cursor:
+            for key, version, cell in cursor:
+                body = cell
+                if cell is not None and omitted_size(cell):
+                    body = _body(connection, collection_id, key)
                 block.append((key, version, body))
                 size += len(body or b"")
                 if len(block) >= ROWS or size >= BLOCK_BYTES:
                     yield block
                     block, size = [], 0
             yield block
+
+
+def _body(connection: psycopg.Connection, collection_id: UUID, key: bytes) -> bytes | None:
+    row = connection.execute(_BODY, (collection_id, key), binary=True).fetchone()
+    return None if row is None else row[0]

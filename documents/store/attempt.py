@@ -1,9 +1,10 @@
 """One try at a group of writes.
 
-Two round trips. The first locks: the callers' idempotency keys, the collections, the rows of the
-documents that may be there, in the order of their keys. Then the native code decides everything in
-memory: a write that is refused leaves nothing behind and does not disturb the others. The second
-round trip writes documents, index entries, outbox rows and idempotency records, and commits.
+Two round trips, and more for large documents. The first locks: the callers' idempotency keys, the
+collections, the rows of the documents that may be there, in the order of their keys. Then the
+native code decides everything in memory: a write that is refused leaves nothing behind and does not
+disturb the others. The second round trip writes documents, index entries, outbox rows and
+idempotency records, and commits.
 
 What the group took for granted is checked where it counts: the collection's definition under its
 lock, an absent document by the insert itself. A document whose `_id` was made here is taken for
@@ -22,11 +23,12 @@ from data_plane.http import Answer
 from documents.outbox import publisher
 from documents.outbox.after_images import CommittedTransaction
 from documents.outbox.batches import standing_for
-from documents.store import claims, facts, locks, statements
+from documents.store import bodies, claims, facts, locks, statements
 from documents.store.access import access_of
 from documents.store.claims import Claim
 from documents.store.database import begin, commit, pool
 from documents.store.facts import CollectionFacts
+from documents.store.large_results import LargeResult
 from documents.store.write import Write, WriteResult
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import Result, Session
@@ -76,8 +78,11 @@ class _LockedRows:
 class Attempt:
     """One try at a group."""
 
-    def __init__(self, tenant_id: UUID, writes: Sequence[Write], *, again: bool) -> None:
+    def __init__(
+        self, tenant_id: UUID, writes: Sequence[Write], *, again: bool, max_held_bytes: int
+    ) -> None:
         self._tenant_id = tenant_id
+        self._max_held_bytes = max_held_bytes
         self._writes = writes
         self._again = again
         self._ended: list[Ended | None] = [None] * len(writes)
@@ -85,7 +90,7 @@ class Attempt:
         self._collections: list[CollectionFacts] = []
 
     async def run(self) -> list[Ended]:
-        """Return how each write ended."""
+        """Return how each write ended. Raises `LargeResult` if locked documents are too large."""
         planned = [
             found
             for position, write in enumerate(self._writes)
@@ -126,11 +131,13 @@ class Attempt:
         held = self._claims(planned)
         plan = self._plan(planned)
         keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
-        results = await session.run(self._opening(held, keys))
+        n_operations = sum(len(one.write.operations) for one in planned)
+        results = await session.run(self._opening(held, keys, n_operations))
         found = self._read(results, keys)
         if found is None:
             await session.run([(ROLLBACK, ())])
             raise Stale
+        await self._complete(session, found)
         settled = claims.settle(held, results[2], results[3]) if held else {}
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
         changes = plan.apply(found.rows, found.floors, found.now_ms, skipped)
@@ -168,12 +175,15 @@ class Attempt:
             ],
         )
 
-    def _opening(self, held: list[Claim], keys: Sequence[bytes | None]) -> list[Step]:
+    def _opening(
+        self, held: list[Claim], keys: Sequence[bytes | None], n_operations: int
+    ) -> list[Step]:
+        largest_body = bodies.largest_carried(n_operations)
         steps = [*begin(self._tenant_id), *claims.look_up(held)]
         steps += [locks.shared(found.id) for found in self._collections]
         steps += [statements.check(found.raw) for found in self._collections]
         steps += [
-            statements.lock_rows(found.raw, wanted)
+            statements.lock_rows(found.raw, wanted, largest_body)
             for found, wanted in zip(self._collections, keys, strict=True)
             if wanted is not None
         ]
@@ -191,6 +201,23 @@ class Attempt:
             found.floors.append(check.integer(0, 1))
             found.rows.append([] if wanted is None else _rows(next(locked)))
         return found
+
+    async def _complete(self, session: Session, found: _LockedRows) -> None:
+        """Read the large bodies of locked rows."""
+        held_bytes = sum(bodies.size_bytes(row[3] or b"") for rows in found.rows for row in rows)
+        if held_bytes > self._max_held_bytes:
+            await session.run([(ROLLBACK, ())])
+            raise LargeResult
+        for number, collection in enumerate(self._collections):
+            rows = found.rows[number]
+            if not any(bodies.omitted_size(row[3] or b"") for row in rows):
+                continue
+            cells = [(row[0], row[3] or b"") for row in rows]
+            found.rows[number] = [
+                (*row[:3], omitted.get(row[0], row[3]))
+                async for part, omitted in bodies.read_omitted(session, collection.raw, cells)
+                for row in rows[part]
+            ]
 
     def _is_settled(self, plan: _PlannedWrite, settled: dict[bytes, Answer | ApiError]) -> bool:
         claim = plan.write.claim

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from uuid import UUID
 
+from documents.store.large_results import in_turn
 from documents.store.notices import Notices
 from documents.store.planner import Plan, choose
 from documents.store.queries import CollectionReader, Query, answer, opened
@@ -19,7 +21,13 @@ async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
 
     The query is run for the latter, within its usual bounds.
     """
-    async with opened(tenant_id, name, query.filter, None) as reading:
+    return await in_turn(tenant_id, partial(_explain, tenant_id, name, query))
+
+
+async def _explain(tenant_id: UUID, name: str, query: Query, max_held_bytes: int) -> JsonObject:
+    async with opened(
+        tenant_id, name, query.filter, None, max_held_bytes=max_held_bytes
+    ) as reading:
         plan = await choose(
             reading.session,
             reading.collection,

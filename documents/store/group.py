@@ -2,7 +2,8 @@
 
 An attempt (`documents.store.attempt`) takes for granted what was true a moment ago. Where that has
 changed, the group starts over. Where a unique index has a key already, the group falls apart, so
-that only the operation concerned fails.
+that only the operation concerned fails. It falls apart, too, where its documents do not fit into
+memory together.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 import psycopg
@@ -19,6 +21,7 @@ from documents.store import facts, statements
 from documents.store.access import NOTHING, access_of
 from documents.store.attempt import Attempt, Ended, Stale, UniqueKeyConflict
 from documents.store.database import pool, scope
+from documents.store.large_results import ResultDoesNotFit, in_turn
 from documents.store.write import Write, WriteResult
 from foundation.errors import ApiError
 from foundation.refusals import as_api_error
@@ -34,11 +37,13 @@ async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
     """Run the writes and return how each ended, in their order."""
     for attempt in range(ATTEMPTS):
         try:
-            return await Attempt(tenant_id, writes, again=attempt > 0).run()
+            return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempt > 0))
         except Stale:
             continue
         except UniqueKeyConflict as taken:
-            return await _one_by_one(tenant_id, writes, taken)
+            return await _apart(tenant_id, writes, partial(_duplicate_key, tenant_id, taken))
+        except ResultDoesNotFit as too_large:
+            return await _apart(tenant_id, writes, partial(_too_large, too_large))
         except psycopg.Error as failed:
             if failed.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
                 raise
@@ -46,18 +51,34 @@ async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
     raise psycopg.OperationalError("the collection kept changing")
 
 
-async def _one_by_one(
-    tenant_id: UUID, writes: Sequence[Write], taken: UniqueKeyConflict
+async def _attempt(
+    tenant_id: UUID,
+    writes: Sequence[Write],
+    again: bool,  # noqa: FBT001 -- `partial` gives it by its place
+    max_held_bytes: int,
 ) -> list[Ended]:
-    """Find out which write meets a taken key, so that it alone fails."""
+    return await Attempt(tenant_id, writes, again=again, max_held_bytes=max_held_bytes).run()
+
+
+async def _too_large(refused: ResultDoesNotFit, _: Write) -> Outcomes:
+    return Outcomes.refused(refused.code, refused.detail, [])
+
+
+async def _apart(
+    tenant_id: UUID, writes: Sequence[Write], refused: Callable[[Write], Awaitable[Outcomes]]
+) -> list[Ended]:
+    """Run a group that cannot be one transaction in parts, so that only what must fail fails.
+
+    `refused` tells why a write fails that cannot be divided.
+    """
     if len(writes) > 1:
         return [(await run_group(tenant_id, [write]))[0] for write in writes]
     (write,) = writes
     if write.atomic or write.is_single:
-        refused = await _duplicate_key(tenant_id, write, taken)
+        outcomes = await refused(write)
         if write.atomic:
-            return [as_api_error(error) for _, error in refused.refusals()]
-        return await _concluded(tenant_id, write, refused)
+            return [as_api_error(error) for _, error in outcomes.refusals()]
+        return await _concluded(tenant_id, write, outcomes)
     parts: list[Outcomes] = []
     for half in write.halves():
         (part,) = await run_group(tenant_id, [half])
@@ -82,19 +103,25 @@ async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[End
     return [WriteResult(ended, answer)]
 
 
-async def _duplicate_key(tenant_id: UUID, write: Write, taken: UniqueKeyConflict) -> Outcomes:
+async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write) -> Outcomes:
     """Name the indexes concerned, as far as the keys in the way are still there.
 
     A caller who may not read a document in the way is told no more than that a rule refuses the
     write: for that caller it does not exist.
     """
+    rules = await _read_rules(tenant_id, write)
     async with pool().session() as session:
         _, found = await session.run([scope(tenant_id), statements.taken(taken.places)])
-    rules = await _read_rules(tenant_id, write)
-    for row in range(found.rows):
-        rule, body = rules.get(found.bytes(row, 1)), found.raw(row, 2)
-        if rule is not None and not (body and rule.matches(body, int(time.time() * 1000))):
-            return Outcomes.refused("forbidden_by_rule", FORBIDDEN_BY_RULE, [])
+        for row in range(found.rows):
+            rule = rules.get(found.bytes(row, 1))
+            if rule is None:
+                continue
+            # One at a time: they may be large.
+            in_the_way = statements.body(found.bytes(row, 1), found.bytes(row, 2))
+            _, result = await session.run([scope(tenant_id), in_the_way])
+            body = result.raw(0, 0) if result.rows else None
+            if not (body and rule.matches(body, int(time.time() * 1000))):
+                return Outcomes.refused("forbidden_by_rule", FORBIDDEN_BY_RULE, [])
     names = sorted({found.text(row, 0) for row in range(found.rows)})
     return Outcomes.refused(
         "duplicate_key",

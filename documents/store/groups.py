@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
+from documents.store.large_results import in_turn
 from documents.store.notices import Notices
 from documents.store.queries import (
     DEFAULT_LIMIT,
@@ -57,7 +59,16 @@ async def group(
     tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None
 ) -> GroupedResult:
     """Group what matches and the caller may read."""
-    async with opened(tenant_id, name, query.filter, principal) as reading:
+    grouping = await in_turn(tenant_id, partial(_group, tenant_id, name, query, principal))
+    return GroupedResult(grouping, query, noticed(grouping, tenant_id, name))
+
+
+async def _group(
+    tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None, max_held_bytes: int
+) -> Grouping:
+    async with opened(
+        tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
+    ) as reading:
         grouping = Grouping(
             reading.filter,
             query.group,
@@ -66,4 +77,4 @@ async def group(
             readable=reading.readable,
         )
         await feed(reading, grouping, await plan_for_all(reading), None, Budget())
-    return GroupedResult(grouping, query, noticed(grouping, tenant_id, name))
+    return grouping

@@ -6,16 +6,17 @@ a caller is absent, as is what does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from documents.store import facts
+from documents.store import bodies, facts
 from documents.store.access import NOTHING, access_of
 from documents.store.facts import CollectionFacts
+from documents.store.large_results import LargeResult
 from documents.store.reads import BY_KEY, CHECK, StoredDocument, is_current, row
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import Result, Runs, Statement
+from foundation.postgres import Runs, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
 from rillbase_native import Filter, Lookups
@@ -40,10 +41,12 @@ _ALL = Statement(
     (Oid.UUID,),
 )
 _VERSIONS = Statement(
-    "SELECT key, version, xmin::text::bigint, body FROM documents_document "
-    "WHERE collection_id = $1 AND key = ANY($2)",
-    (Oid.UUID, Oid.BYTEA_ARRAY),
+    f"SELECT key, version, xmin::text::bigint, {bodies.carried('body', '$3')} "  # noqa: S608
+    "FROM documents_document WHERE collection_id = $1 AND key = ANY($2)",
+    (Oid.UUID, Oid.BYTEA_ARRAY, Oid.INT4),
 )
+#: Key, version, the transaction's id in the row, and body.
+_VersionRow = tuple[bytes, int, int, bytes | None]
 #: The lowest transaction id that is not PostgreSQL's own, and how many a row can tell apart.
 _FIRST_XID, _XIDS = 3, 1 << 32
 
@@ -86,7 +89,11 @@ async def sides_of(
 
 
 async def read_sides(
-    session: Runs, sides: Sequence[Side], keys: Sequence[Sequence[bytes]], now_ms: int
+    session: Runs,
+    sides: Sequence[Side],
+    keys: Sequence[Sequence[bytes]],
+    now_ms: int,
+    max_held_bytes: int,
 ) -> list[list[StoredDocument]] | None:
     """Return the documents with these keys that may be seen, of each side.
 
@@ -97,19 +104,41 @@ async def read_sides(
         return None
     if sum(map(len, keys)) > MAX_LOOKED_UP:
         raise QueryTooExpensive(f"The query looks up more than {MAX_LOOKED_UP} documents.")
-    left_bytes = MAX_BYTES
+    held_bytes = 0
     found: list[list[StoredDocument]] = []
     for side, wanted in zip(sides, keys, strict=True):
         found.append([])
         for begin in range(0, len(wanted), AT_ONCE):
-            some = byteas(wanted[begin : begin + AT_ONCE])
-            (result,) = await session.run([(BY_KEY, (side.collection.id.bytes, some))])
+            some = wanted[begin : begin + AT_ONCE]
+            parameters = (byteas(some), bodies.largest_carried(len(some)))
+            (result,) = await session.run([(BY_KEY, (side.collection.id.bytes, *parameters))])
             documents = [row(result, number) for number in range(result.rows)]
-            left_bytes -= sum(len(one.body) for one in documents)
-            if left_bytes < 0:
-                raise QueryTooExpensive("What the query looks up is too large.")
+            held_bytes += sum(bodies.size_bytes(one.body) for one in documents)
+            _check_size(held_bytes, max_held_bytes)
+            documents = await _complete(session, side, documents)
             found[-1] += [one for one in documents if _may_see(side, one.body, now_ms)]
     return found
+
+
+def _check_size(held_bytes: int, max_held_bytes: int) -> None:
+    if held_bytes > MAX_BYTES:
+        raise QueryTooExpensive("What the query looks up is too large.")
+    if held_bytes > max_held_bytes:
+        raise LargeResult
+
+
+async def _complete(
+    session: Runs, side: Side, documents: list[StoredDocument]
+) -> list[StoredDocument]:
+    """Read the bodies that are omitted."""
+    cells = [(one.key, one.body) for one in documents]
+    complete = list[StoredDocument]()
+    async for part, omitted in bodies.read_omitted(session, side.collection.raw, cells):
+        complete += [
+            replace(one, body=omitted[one.key]) if one.key in omitted else one
+            for one in documents[part]
+        ]
+    return complete
 
 
 async def read_versions(
@@ -134,23 +163,37 @@ async def read_versions(
             some = wanted[begin : begin + VERSIONS_AT_ONCE]
             if most_bytes <= 0:
                 break
-            (result,) = await session.run([(_VERSIONS, (side.collection.id.bytes, byteas(some)))])
-            rows = {result.bytes(row, 0): row for row in range(result.rows)}
-            read = [_version(side, key, result, rows.get(key), xmax, now_ms) for key in some]
-            most_bytes -= sum(len(one.key) + len(one.body or b"") for one in read)
-            found[-1] += read
+            async for rows in _version_rows(session, side, some):
+                read = [_version(side, row, xmax, now_ms) for row in rows]
+                most_bytes -= sum(len(one.key) + len(one.body or b"") for one in read)
+                found[-1] += read
+                if most_bytes <= 0:
+                    break
     return found
 
 
-def _version(
-    side: Side, key: bytes, result: Result, row: int | None, xmax: int, now_ms: int
-) -> Version:
-    if row is None:
+async def _version_rows(
+    session: Runs, side: Side, keys: Sequence[bytes]
+) -> AsyncIterator[list[_VersionRow]]:
+    """Yield rows in the order of the keys, in parts whose bodies fit together."""
+    parameters = (byteas(keys), bodies.largest_carried(len(keys)))
+    (result,) = await session.run([(_VERSIONS, (side.collection.id.bytes, *parameters))])
+    rows: dict[bytes, _VersionRow] = {key: (key, 0, 0, None) for key in keys}
+    for number in range(result.rows):
+        key, body = result.bytes(number, 0), result.raw(number, 3)
+        rows[key] = (key, result.integer(number, 1), result.integer(number, 2), body)
+    found = [rows[key] for key in keys]
+    cells = [(row[0], row[3] or b"") for row in found]
+    async for part, omitted in bodies.read_omitted(session, side.collection.raw, cells):
+        yield [(*row[:3], omitted.get(row[0], row[3])) for row in found[part]]
+
+
+def _version(side: Side, row: _VersionRow, xmax: int, now_ms: int) -> Version:
+    key, version, xid, body = row
+    if version == 0:
         return Version(key, 0, 0, None)
-    body = result.raw(row, 3)
     seen = body is not None and _may_see(side, body, now_ms)
-    xid = whole_xid(result.integer(row, 2), xmax)
-    return Version(key, result.integer(row, 1), xid, body if seen else None)
+    return Version(key, version, whole_xid(xid, xmax), body if seen else None)
 
 
 def whole_xid(xid: int, xmax: int) -> int:

@@ -15,6 +15,7 @@ from documents.store import cursors, facts
 from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
+from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult, in_turn
 from documents.store.lookups import Side, read_sides, sides_of
 from documents.store.notices import Notices
 from documents.store.planner import Plan, choose
@@ -42,6 +43,8 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 10_000
 MAX_EXAMINED = 200_000
 MAX_SECONDS = 5.0
 MAX_SORT_BYTES = 64 * 1024 * 1024
+#: A page ends behind the document with which it has more.
+PAGE_BYTES = 16 * 1024 * 1024
 SMALLEST_BATCH = 16
 
 _COUNT_ALL = Statement(
@@ -83,11 +86,20 @@ class CollectionReader:
     filter: Filter
     #: What the caller may read, which is a part of the filter; None: everything.
     readable: Filter | None
+    #: What may be held of the result.
+    max_held_bytes: int
+    #: Rows of the first batch, where those of several queries share a round trip.
+    first_batch_rows: int = LARGEST_BATCH
 
 
 @asynccontextmanager
 async def opened(
-    tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
+    tenant_id: UUID,
+    name: str,
+    wanted: Filter,
+    principal: Principal | None,
+    *,
+    max_held_bytes: int = SMALL_BYTES,
 ) -> AsyncIterator[CollectionReader]:
     """Open a snapshot in which the collection is as it is known."""
     async with pool().session() as session:
@@ -96,7 +108,7 @@ async def opened(
         readable = None if access is None else access.require("read")
         condition = wanted if readable is None else wanted.and_(readable)
         try:
-            yield CollectionReader(session, collection, condition, readable)
+            yield CollectionReader(session, collection, condition, readable, max_held_bytes)
         finally:
             if session.in_transaction:
                 await session.run([commit()])
@@ -116,9 +128,17 @@ async def select(
     tenant_id: UUID, name: str, query: Query, principal: Principal | None
 ) -> QueryResult:
     """Answer a query. The page is rendered by the caller, in the form that is asked for."""
+    return await in_turn(tenant_id, partial(_select, tenant_id, name, query, principal))
+
+
+async def _select(
+    tenant_id: UUID, name: str, query: Query, principal: Principal | None, max_held_bytes: int
+) -> QueryResult:
     for attempt in range(ATTEMPTS):
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
-        async with opened(tenant_id, name, query.filter, principal) as reading:
+        async with opened(
+            tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
+        ) as reading:
             bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection = await answer(reading, query, after)
@@ -134,7 +154,8 @@ async def _embed(
     if lookups is None:
         return True
     keys = native(partial(selection.references, lookups))
-    found = await read_sides(reading.session, sides, keys, int(time.time() * 1000))
+    now_ms = int(time.time() * 1000)
+    found = await read_sides(reading.session, sides, keys, now_ms, reading.max_held_bytes)
     if found is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in found]
@@ -190,14 +211,18 @@ async def answer(
             rows_wanted=query.offset + query.limit,
             in_order=in_order,
         )
-        selection = _selection(reading, query, plan, after)
+        selection = _selection(reading, query, plan, after, budget.page_bytes)
         if await feed(reading, selection, plan, after, budget, query.offset + query.limit + 1):
             return selection
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
 
 def _selection(
-    reading: CollectionReader, query: Query, plan: Plan, after: cursors.CursorPosition | None
+    reading: CollectionReader,
+    query: Query,
+    plan: Plan,
+    after: cursors.CursorPosition | None,
+    page_bytes: int = PAGE_BYTES,
 ) -> Selection:
     selection = Selection(
         reading.filter,
@@ -207,6 +232,7 @@ def _selection(
         after=after.place if after else None,
         now_ms=int(time.time() * 1000),
         max_bytes=MAX_SORT_BYTES,
+        page_bytes=page_bytes,
         projection=query.projection,
         ordered=plan.order == "id",
         group=query.group,
@@ -224,6 +250,10 @@ class CandidateSink(Protocol):
     def feed(self, rows: Sequence[Row]) -> Literal["more", "enough", "misplaced"]:
         """Take candidates in."""
 
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the result are held."""
+
 
 async def feed(
     reading: CollectionReader,
@@ -237,12 +267,13 @@ async def feed(
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
-    scanned = scan(
-        reading.session, reading.collection, plan, resume, first_batch=_first_batch(plan, wanted)
-    )
+    first_batch = min(_first_batch(plan, wanted), reading.first_batch_rows)
+    scanned = scan(reading.session, reading.collection, plan, resume, first_batch=first_batch)
     async for rows in scanned:
         progress = native(partial(selection.feed, rows))
         budget.spend(len(rows))
+        if selection.held_bytes > reading.max_held_bytes:
+            raise LargeResult
         if progress == "misplaced":
             return False
         if progress == "enough":
@@ -260,14 +291,20 @@ def _first_batch(plan: Plan, wanted: int) -> int:
 class Budget:
     """What one query may cost."""
 
-    def __init__(self, examined: float = MAX_EXAMINED, seconds: float = MAX_SECONDS) -> None:
+    def __init__(
+        self,
+        examined: float = MAX_EXAMINED,
+        seconds: float = MAX_SECONDS,
+        page_bytes: int = PAGE_BYTES,
+    ) -> None:
         self._deadline = time.monotonic() + seconds
         self._left = examined
+        self.page_bytes = page_bytes
 
     @classmethod
-    def unlimited(cls) -> Budget:
-        """Return the budget of what goes through everything in any case, page by page."""
-        return cls(math.inf, math.inf)
+    def unlimited(cls, page_bytes: int) -> Budget:
+        """Return the budget of what reads everything in any case, page by page."""
+        return cls(math.inf, math.inf, page_bytes)
 
     def spend(self, rows: int) -> None:
         self._left -= rows
@@ -281,7 +318,8 @@ async def count(
     tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
 ) -> tuple[int, Notices]:
     """Return how many documents match, and what was left out."""
-    async with opened(tenant_id, name, wanted, principal) as reading:
+    # A page without documents holds one at most.
+    async with opened(tenant_id, name, wanted, principal, max_held_bytes=LARGE_BYTES) as reading:
         if reading.filter.canonical() == Filter.parse(None).canonical():
             (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
             return result.integer(0, 0), Notices()
@@ -327,8 +365,14 @@ async def find(
     """Return the next documents that match, behind the place `after`."""
     query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.CursorPosition(after, b"", after) if after else None
-    async with opened(tenant_id, name, wanted, principal) as reading:
-        selection = await answer(reading, query, behind, budget)
+
+    async def read(max_held_bytes: int) -> Selection:
+        async with opened(
+            tenant_id, name, wanted, principal, max_held_bytes=max_held_bytes
+        ) as reading:
+            return await answer(reading, query, behind, budget)
+
+    selection = await in_turn(tenant_id, read)
     bodies, following = selection.bodies()
     return Bodies(bodies, following, noticed(selection, tenant_id, name))
 

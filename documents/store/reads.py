@@ -1,17 +1,19 @@
-"""Documents by id: one round trip, which is one transaction."""
+"""Documents by id: one round trip, which is one transaction, and others for large bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
-from documents.store import facts
+from documents.store import bodies, facts
 from documents.store.access import Access, access_of
 from documents.store.database import pool, scope
 from documents.store.facts import CollectionFacts
+from documents.store.large_results import LargeResult, in_turn
 from foundation.errors import Unavailable
-from foundation.postgres import Result, Statement
+from foundation.postgres import Result, Session, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
 from tenants.principals import Principal
@@ -22,10 +24,11 @@ CHECK = Statement(
     "SELECT write_version FROM documents_collection WHERE id = $1 AND state = 'active'",
     (Oid.UUID,),
 )
+#: Bodies are read with `documents.store.bodies`.
 BY_KEY = Statement(
-    "SELECT key, version, created_at, updated_at, body FROM documents_document "
-    "WHERE collection_id = $1 AND key = ANY($2) AND body IS NOT NULL",
-    (Oid.UUID, Oid.BYTEA_ARRAY),
+    f"SELECT key, version, created_at, updated_at, {bodies.carried('body', '$3')} "  # noqa: S608
+    "FROM documents_document WHERE collection_id = $1 AND key = ANY($2) AND body IS NOT NULL",
+    (Oid.UUID, Oid.BYTEA_ARRAY, Oid.INT4),
 )
 
 
@@ -41,7 +44,13 @@ class StoredDocument:
     version: int
     created_ms: int
     updated_ms: int
+    #: In the rows of `BY_KEY`, the size of one that is omitted.
     body: bytes
+
+    @property
+    def is_omitted(self) -> bool:
+        """Whether the body is still to be read."""
+        return bodies.omitted_size(self.body) > 0
 
 
 def row(result: Result, number: int) -> StoredDocument:
@@ -64,21 +73,61 @@ async def get(
     tenant_id: UUID, name: str, keys: Sequence[bytes], principal: Principal | None, now_ms: int
 ) -> dict[bytes, StoredDocument]:
     """Return the documents that exist and that the caller may read; None: one of our own parts."""
+    return await in_turn(tenant_id, partial(_get, tenant_id, name, keys, principal, now_ms))
+
+
+async def _get(
+    tenant_id: UUID,
+    name: str,
+    keys: Sequence[bytes],
+    principal: Principal | None,
+    now_ms: int,
+    max_held_bytes: int,
+) -> dict[bytes, StoredDocument]:
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
         async with pool().session() as session:
-            _, check, result = await session.run(
-                [
-                    scope(tenant_id),
-                    (CHECK, (collection.id.bytes,)),
-                    (BY_KEY, (collection.id.bytes, byteas(keys))),
-                ]
-            )
-        if is_current(check, collection):
-            found = [row(result, number) for number in range(result.rows)]
+            found = await _read(session, collection, keys, max_held_bytes)
+        if found is not None:
             access = None if principal is None else access_of(collection, principal)
             return _readable(access, found, now_ms)
     raise KeptChanging
+
+
+async def _read(
+    session: Session, collection: CollectionFacts, keys: Sequence[bytes], max_held_bytes: int
+) -> list[StoredDocument] | None:
+    """Return the documents that exist; None: the collection is not as it was known."""
+    largest = bodies.largest_carried(len(keys))
+    found = await _documents(session, collection, keys, largest)
+    if found is None:
+        return None
+    if sum(bodies.size_bytes(document.body) for document in found) > max_held_bytes:
+        raise LargeResult
+    omitted = [(document.key, document.body) for document in found if document.is_omitted]
+    found = [document for document in found if not document.is_omitted]
+    # Each part is read as of its own moment, as a whole: version and body belong together.
+    for part in bodies.parts(omitted):
+        more = await _documents(session, collection, part.omitted, bodies.ANY_SIZE)
+        if more is None:
+            return None
+        found += more
+    return found
+
+
+async def _documents(
+    session: Session, collection: CollectionFacts, keys: Sequence[bytes], largest_body: bytes
+) -> list[StoredDocument] | None:
+    _, check, result = await session.run(
+        [
+            scope(collection.tenant_id),
+            (CHECK, (collection.id.bytes,)),
+            (BY_KEY, (collection.id.bytes, byteas(keys), largest_body)),
+        ]
+    )
+    if not is_current(check, collection):
+        return None
+    return [row(result, number) for number in range(result.rows)]
 
 
 def _readable(

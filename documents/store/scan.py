@@ -1,4 +1,7 @@
-"""Reads the rows of a plan in batches, each going on behind the last row of the one before."""
+"""Reads the rows of a plan in batches, each beginning behind the last row of the one before.
+
+A batch is bounded in rows and in bytes: large bodies are read separately.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from struct import Struct
 
+from documents.store import bodies
 from documents.store.facts import CollectionFacts
 from documents.store.keys import BEHIND_ALL
 from documents.store.planner import Plan, Range
@@ -23,27 +27,30 @@ Row = tuple[bytes, int, int, int, bytes, bytes | None]
 _NUMBERS = Struct("!qqq").unpack
 
 _DOCUMENTS = Statement(
-    "SELECT key, version, created_at, updated_at, body FROM documents_document "
+    f"SELECT key, version, created_at, updated_at, {bodies.carried('body', '$6')} "  # noqa: S608
+    "FROM documents_document "
     "WHERE collection_id = $1 AND key >= $2 AND key < $3 AND key > $4 "
     "AND body IS NOT NULL ORDER BY key LIMIT $5",
-    (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+    (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8, Oid.INT4),
 )
 #: The documents are fetched one by one for entries that a range of the index gave in order. The
 #: place to begin is one row comparison and nothing else bounds it from below: beside `key >= low`
 #: PostgreSQL descends to the one that it meets first, which may be the beginning of the index.
 _FORWARD = Statement(
-    "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
+    "SELECT e.document_key, d.version, d.created_at, d.updated_at, "  # noqa: S608
+    f"{bodies.carried('d.body', '$7')}, e.key FROM ("
     "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
     "AND (key, document_key) > ($3, $4) AND key < $5 "
     "ORDER BY key, document_key LIMIT $6) e "
     "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
     "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
     "ORDER BY e.key, e.document_key",
-    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8, Oid.INT4),
 )
 #: Backwards by key, and forwards by document among equal keys: `_id` is ascending in every sort.
 _BACKWARD = Statement(
-    "SELECT e.document_key, d.version, d.created_at, d.updated_at, d.body, e.key FROM ("
+    "SELECT e.document_key, d.version, d.created_at, d.updated_at, "  # noqa: S608
+    f"{bodies.carried('d.body', '$8')}, e.key FROM ("
     "SELECT key, document_key FROM documents_indexentry WHERE index_number = $2 "
     "AND key >= $3 AND key < $4 "
     "AND key <= $5 AND (key < $5 OR document_key > $6) "
@@ -51,7 +58,7 @@ _BACKWARD = Statement(
     "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
     "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true "
     "ORDER BY e.key DESC, e.document_key",
-    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+    (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8, Oid.INT4),
 )
 
 
@@ -75,11 +82,12 @@ async def scan(
     ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
     for start in range(0, len(ranges), TOGETHER):
         some = ranges[start : start + TOGETHER]
-        steps = [_step(collection, plan, bounds, resume, first_batch) for bounds in some]
+        largest = bodies.largest_carried(first_batch * len(some))
+        steps = [_step(collection, plan, bounds, resume, first_batch, largest) for bounds in some]
         for bounds, result in zip(some, await session.run(steps), strict=True):
             rows = _rows(result, plan)
-            if rows:
-                yield rows
+            async for part in _complete(session, collection, rows):
+                yield part
             if len(rows) == first_batch:
                 async for more in _rest(session, collection, plan, bounds, rows[-1]):
                     yield more
@@ -93,20 +101,34 @@ async def _rest(
     while True:
         size = min(4 * size, LARGEST_BATCH)
         position = Position(last[5] or b"", last[0])
-        (result,) = await session.run([_step(collection, plan, bounds, position, size)])
+        largest = bodies.largest_carried(size)
+        (result,) = await session.run([_step(collection, plan, bounds, position, size, largest)])
         rows = _rows(result, plan)
-        if rows:
-            yield rows
+        async for part in _complete(session, collection, rows):
+            yield part
         if len(rows) < size:
             return
         last = rows[-1]
+
+
+async def _complete(
+    session: Runs, collection: CollectionFacts, rows: list[Row]
+) -> AsyncIterator[list[Row]]:
+    """Yield rows in their order with all bodies, in parts whose omitted bodies fit together."""
+    if rows and not any(bodies.omitted_size(row[4]) for row in rows):
+        yield rows
+        return
+    cells = [(row[0], row[4]) for row in rows]
+    async for part, omitted in bodies.read_omitted(session, collection.raw, cells):
+        yield [(*row[:4], omitted.get(row[0], row[4]), row[5]) for row in rows[part]]
 
 
 def statement(
     collection: CollectionFacts, plan: Plan, bounds: Range
 ) -> tuple[Statement, tuple[Parameter, ...]]:
     """Return what the first batch of a range is read with."""
-    asked, parameters = _step(collection, plan, bounds, None, FIRST_BATCH)
+    largest = bodies.largest_carried(FIRST_BATCH)
+    asked, parameters = _step(collection, plan, bounds, None, FIRST_BATCH, largest)
     return asked, tuple(parameters)
 
 
@@ -116,18 +138,20 @@ def _step(
     bounds: Range,
     position: Position | None,
     size: int,
+    largest_body: bytes,
 ) -> Step:
     low, high = bounds[0], bounds[1] or BEHIND_ALL
     if plan.index is None:
         after = position.document_key if position is not None else b""
-        return _DOCUMENTS, (collection.id.bytes, low, high, after, int8(size))
+        return _DOCUMENTS, (collection.id.bytes, low, high, after, int8(size), largest_body)
     head = (collection.id.bytes, int8(plan.index.number))
     if plan.backward:
         begin = position or Position(BEHIND_ALL, b"")
-        return _BACKWARD, (*head, low, high, begin.entry, begin.document_key, int8(size))
+        end = (begin.entry, begin.document_key, int8(size), largest_body)
+        return _BACKWARD, (*head, low, high, *end)
     # No document's key is empty, so behind (low, "") means from low on.
     begin = position if position and position.entry >= low else Position(low, b"")
-    return _FORWARD, (*head, begin.entry, begin.document_key, high, int8(size))
+    return _FORWARD, (*head, begin.entry, begin.document_key, high, int8(size), largest_body)
 
 
 def _rows(result: Result, plan: Plan) -> list[Row]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from documents.store import bodies
 from foundation.postgres import Statement
 from foundation.postgres.arrays import int4s
 from foundation.postgres.session import Oid, Step, int8
@@ -19,9 +20,9 @@ CHECK = Statement(
 )
 #: In the order of the keys, so that groups which meet wait for one another in the same order.
 LOCK_ROWS = Statement(
-    "SELECT key, version, created_at, body FROM documents_document "
+    f"SELECT key, version, created_at, {bodies.carried('body', '$3')} FROM documents_document "  # noqa: S608
     "WHERE collection_id = $1 AND key = ANY($2) ORDER BY key FOR UPDATE",
-    (Oid.UUID, Oid.BYTEA_ARRAY),
+    (Oid.UUID, Oid.BYTEA_ARRAY, Oid.INT4),
 )
 _INSERT = Statement(
     "INSERT INTO documents_document "
@@ -93,14 +94,17 @@ _ADD_ENTRIES = Statement(
 TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
 #: Which enforced entries of other documents stand in the way.
 _TAKEN = Statement(
-    "SELECT x.name, x.collection_id, d.body FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
+    "SELECT x.name, x.collection_id, e.document_key "
+    "FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
     "AS i(number, key, document_key) "
     "JOIN documents_indexentry e ON e.index_number = i.number AND e.key = i.key "
     "AND e.enforced AND e.document_key <> i.document_key "
-    "JOIN documents_index x ON x.number = i.number "
-    "LEFT JOIN documents_document d ON d.collection_id = x.collection_id "
-    "AND d.key = e.document_key",
+    "JOIN documents_index x ON x.number = i.number",
     (Oid.INT8_ARRAY, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY),
+)
+_BODY = Statement(
+    "SELECT body FROM documents_document WHERE collection_id = $1 AND key = $2",
+    (Oid.UUID, Oid.BYTEA),
 )
 
 
@@ -145,8 +149,12 @@ def taken(places: Sequence[bytes]) -> Step:
     return _TAKEN, places
 
 
-def lock_rows(collection_id: bytes, keys: bytes) -> Step:
-    return LOCK_ROWS, (collection_id, keys)
+def body(collection_id: bytes, key: bytes) -> Step:
+    return _BODY, (collection_id, key)
+
+
+def lock_rows(collection_id: bytes, keys: bytes, largest_body: bytes) -> Step:
+    return LOCK_ROWS, (collection_id, keys, largest_body)
 
 
 def check(collection_id: bytes) -> Step:

@@ -10,13 +10,26 @@ from documents.store.queries import Bodies
 from rillbase_native import Filter, Value
 from tenants.principals import Principal
 
-PAGE = 500
+#: A page waits in memory for its reader, who may be slow.
+PAGE, PAGE_BYTES = 500, 512 * 1024
 
 
 async def first_page(tenant_id: UUID, name: str, wanted: Filter, principal: Principal) -> Bodies:
     """Read the first page, so that what is wrong is told before anything is sent."""
+    return await _page(tenant_id, name, wanted, principal, after=b"")
+
+
+async def _page(
+    tenant_id: UUID, name: str, wanted: Filter, principal: Principal, *, after: bytes
+) -> Bodies:
     return await queries.find(
-        tenant_id, name, wanted, principal, limit=PAGE, budget=queries.Budget.unlimited()
+        tenant_id,
+        name,
+        wanted,
+        principal,
+        limit=PAGE,
+        after=after,
+        budget=queries.Budget.unlimited(PAGE_BYTES),
     )
 
 
@@ -36,12 +49,4 @@ async def rest(
             yield b"\n".join(lines) + b"\n"
         if page.last is None:
             return
-        page = await queries.find(
-            tenant_id,
-            name,
-            wanted,
-            principal,
-            limit=PAGE,
-            after=page.last,
-            budget=queries.Budget.unlimited(),
-        )
+        page = await _page(tenant_id, name, wanted, principal, after=page.last)

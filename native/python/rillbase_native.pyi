@@ -455,6 +455,7 @@ class Selection:
         after: bytes | None,
         now_ms: int,
         max_bytes: int,
+        page_bytes: int,
         projection: Projection | None = None,
         ordered: bool = False,
         group: Group | None = None,
@@ -476,6 +477,10 @@ class Selection:
     def examined(self) -> int: ...
     @property
     def matched(self) -> int: ...
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes the documents take that are held."""
+
     def finish(
         self, *, canonical: bool = False
     ) -> tuple[bytes, tuple[bytes, bytes, bytes] | None, int]:
@@ -516,6 +521,10 @@ class Grouping:
     def unevaluated(self) -> tuple[int, str | None]:
         """How many documents were left out because they could not be evaluated, of those that the
         caller may read, and why the first was."""
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes the groups take, at most."""
 
     def feed(self, rows: Sequence[_Row]) -> Literal["more", "enough", "misplaced"]:
         """Take candidates in. Return `more`: all that there are count."""

@@ -14,8 +14,9 @@ from uuid import UUID
 
 from documents.outbox.entries import Snapshot
 from documents.store.facts import CollectionFacts
+from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult
 from documents.store.lookups import Side, read_sides, read_small
-from documents.store.queries import CollectionReader, Query, answer, native, opened
+from documents.store.queries import Budget, CollectionReader, Query, answer, native, opened
 from documents.store.reads import KeptChanging
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
@@ -35,8 +36,8 @@ Row = tuple[bytes, int, int, int, bytes]
 Foreign = tuple[list[Row], bool]
 #: Rows, whether there are no more, how many documents are left out, and what the rows refer to.
 Found = tuple[list[Row], bool, int, list[Foreign]]
-#: Queries that share round trips, and rows beyond which one does not.
-TOGETHER, FEW_ROWS = 8, 128
+#: Queries that share round trips, and rows and bytes beyond which one does not.
+TOGETHER, FEW_ROWS, FEW_BYTES = 8, 128, 128 * 1024
 
 _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 
@@ -80,25 +81,43 @@ class Extent:
 
 
 async def read_all(
-    tenant_id: UUID, name: str, wanted: Sequence[tuple[Filter, Extent]]
+    tenant_id: UUID, name: str, wanted: Sequence[tuple[Filter, Extent]], max_held_bytes: int
 ) -> list[Rows]:
     """Read the rows of several queries of one collection, all in one snapshot.
 
-    Not of all of them, when the first ones have as many rows as one query may have. Queries whose
-    rows are few share round trips; the others are read one after the other.
+    Not of all of them, when the first ones have as many rows or bytes as may be held. Raises
+    `LargeResult` if the first one alone has more bytes. Queries whose rows are few share round
+    trips; the others are read one after the other.
     """
-    nobody: Principal | None = None
-    async with opened(tenant_id, name, wanted[0][0], nobody) as reading:
+    no_principal: Principal | None = None
+    async with opened(
+        tenant_id, name, wanted[0][0], no_principal, max_held_bytes=max_held_bytes
+    ) as reading:
         snapshot = await take_snapshot(reading.session)
         read = list[Rows]()
+        n_rows = n_bytes = 0
         for begin in range(0, len(wanted), TOGETHER):
             several = wanted[begin : begin + TOGETHER]
             for one, early in zip(several, await _few(reading, several), strict=True):
-                found = await _read(reading, *one) if early is None else early
+                try:
+                    found = await _read(reading, *one) if early is None else early
+                except LargeResult:
+                    if read:
+                        return read
+                    raise
                 read.append(Rows(reading.collection, snapshot, *found))
-                if sum(len(rows.rows) for rows in read) >= MAX_ROWS:
+                n_rows += len(found[0])
+                n_bytes += _size_bytes(found)
+                if n_rows >= MAX_ROWS or n_bytes >= SMALL_BYTES:
                     return read
     return read
+
+
+def _size_bytes(found: Found) -> int:
+    rows, _, _, foreign = found
+    return sum(len(row[4]) for row in rows) + sum(
+        len(row[4]) for looked_up, _ in foreign for row in looked_up
+    )
 
 
 async def _few(
@@ -112,14 +131,21 @@ async def _few(
 
     def reader(one: tuple[Filter, Extent]) -> Callable[[Runs], Awaitable[Found]]:
         async def read(session: Runs) -> Found:
-            few = replace(reading, session=_SmallQuerySession(session))
+            few = replace(
+                reading,
+                session=_SmallQuerySession(session),
+                max_held_bytes=FEW_BYTES,
+                first_batch_rows=FEW_ROWS + 1,
+            )
             return await bulk_budget.tenants.metered(tenant, _read(few, *one))
 
         return read
 
     found = list[Found | None]()
     for outcome in await trips.gather([reader(one) for one in wanted]):
-        if isinstance(outcome, BaseException) and not isinstance(outcome, _TooManyRows):
+        if isinstance(outcome, BaseException) and not isinstance(
+            outcome, (_TooManyRows, LargeResult)
+        ):
             raise outcome
         found.append(None if isinstance(outcome, BaseException) else outcome)
     return found
@@ -153,24 +179,30 @@ async def _read(reading: CollectionReader, condition: Filter, extent: Extent) ->
         lookups=None if extent.looks_up is None else extent.looks_up.lookups(),
     )
     own = replace(reading, filter=condition, readable=extent.readable)
-    selection = await answer(own, asked)
+    # All rows are needed: a result that does not fit is refused.
+    selection = await answer(own, asked, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
     if more and extent.group is not None:
         raise ResultTooLarge(f"A live query groups at most {extent.most} documents.")
+    if more and len(rows) < extent.most:
+        raise ResultTooLarge(f"The rows have more than {LARGE_BYTES} bytes.")
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
-    foreign = await _read_foreign(reading.session, extent, rows)
+    foreign = await _read_foreign(reading, extent, rows)
     unevaluated, _ = selection.unevaluated
     return rows, not more, unevaluated, foreign
 
 
-async def _read_foreign(session: Runs, extent: Extent, rows: list[Row]) -> list[Foreign]:
+async def _read_foreign(
+    reading: CollectionReader, extent: Extent, rows: list[Row]
+) -> list[Foreign]:
     """Read what documents refer to, and all of a collection that is small."""
     if extent.looks_up is None:
         return []
     keys = native(partial(extent.looks_up.references, rows))
     now_ms = int(time.time() * 1000)
-    referred = await read_sides(session, extent.sides, keys, now_ms)
+    session = reading.session
+    referred = await read_sides(session, extent.sides, keys, now_ms, reading.max_held_bytes)
     if referred is None:
         raise KeptChanging
     foreign: list[Foreign] = []

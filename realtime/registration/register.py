@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from documents.outbox.entries import Snapshot
 from documents.store import facts
 from documents.store.facts import CollectionFacts
+from documents.store.large_results import in_turn
 from documents.store.lookups import Side
 from documents.store.queries import native
 from foundation.event_loop_budget import EventLoopBudget
@@ -78,9 +80,22 @@ async def register_all(
 
     Those whose rows would be too many at once are left to a further call: the answer is shorter.
     """
+    register_now = partial(_register_all, layer, grid, hub, queries, source, renewal)
+    return await in_turn(source.tenant_id, register_now)
+
+
+async def _register_all(
+    layer: GridLayer,
+    grid: Grid,
+    hub: str,
+    queries: Sequence[LiveQuery],
+    source: Source,
+    renewal: bool,  # noqa: FBT001 -- `partial` gives it by its place
+    max_held_bytes: int,
+) -> list[Registration]:
     partition = query_partition(queries[0].hash, grid.query_partitions)
     ends = await layer.ends(grid.write_partitions, partition)
-    read = await _rows(queries, source)
+    read = await _rows(queries, source, max_held_bytes)
     budget, requests = EventLoopBudget(), []
     for query, rows in zip(queries, read, strict=False):
         request = _request(query, ends, rows, renewal=renewal)
@@ -107,14 +122,14 @@ def _shown(query: LiveQuery, read: Rows) -> list[Row]:
     return native(lambda: query.shown(read.rows, read.foreign))
 
 
-async def _rows(queries: Sequence[LiveQuery], source: Source) -> list[Rows]:
+async def _rows(queries: Sequence[LiveQuery], source: Source, max_held_bytes: int) -> list[Rows]:
     # The rule is part of a query's filter already.
     budget, wanted = EventLoopBudget(), []
     for query in queries:
         extent = replace(await _extent(query, source), readable=query.readable())
         wanted.append((query.filter(), extent))
         await budget.yield_if_spent()
-    read = await read_all(source.tenant_id, source.collection, wanted)
+    read = await read_all(source.tenant_id, source.collection, wanted, max_held_bytes)
     for query, rows in zip(queries, read, strict=False):
         compare(rows.collection, query.collection, query.rules_version)
     return read

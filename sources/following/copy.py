@@ -127,7 +127,7 @@ class Copy:
         row = self._progress.row
         known: Mapping[str, bytes] = {}
         if not self._was_empty:
-            known = await documents.bodies(row.tenant_id, row.collection_name, batch)
+            known = await documents.read(row.tenant_id, row.collection_name, batch)
         operations = []
         for identity, document in batch.items():
             try:

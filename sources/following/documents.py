@@ -6,8 +6,9 @@ import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from uuid import UUID
 
-from documents.store import facts, reads
-from documents.store.database import pool, scope
+from documents.store import bodies, facts, reads
+from documents.store.database import begin_snapshot, commit, pool
+from documents.store.facts import CollectionFacts
 from documents.store.keys import BEHIND_ALL
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid, int8
@@ -17,9 +18,10 @@ from sources.mapping.shape import ID, Column, Fields
 PAGE_DOCUMENTS = 1_000
 
 _PAGE = Statement(
-    "SELECT key, body FROM documents_document WHERE collection_id = $1 AND key > $2 AND key < $3 "
+    f"SELECT key, {bodies.carried('body', '$5')} FROM documents_document "  # noqa: S608
+    "WHERE collection_id = $1 AND key > $2 AND key < $3 "
     "AND body IS NOT NULL ORDER BY key LIMIT $4",
-    (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.INT8),
+    (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.INT8, Oid.INT4),
 )
 
 
@@ -28,7 +30,7 @@ def key_of(identity: str) -> bytes:
     return id_key(Value.parse(identity.encode()))
 
 
-async def bodies(tenant_id: UUID, collection: str, identities: Iterable[str]) -> dict[str, bytes]:
+async def read(tenant_id: UUID, collection: str, identities: Iterable[str]) -> dict[str, bytes]:
     """Return the documents that are there, by `_id`."""
     keys = {key_of(identity): identity for identity in identities}
     found = await reads.get(tenant_id, collection, list(keys), None, 0) if keys else {}
@@ -51,11 +53,25 @@ async def identities(tenant_id: UUID, collection: str) -> AsyncIterator[list[obj
     known = await facts.find(tenant_id, collection)
     after = b""
     while True:
-        parameters = (known.id.bytes, after, BEHIND_ALL, int8(PAGE_DOCUMENTS))
-        async with pool().session() as session:
-            _, page = await session.run([scope(tenant_id), (_PAGE, parameters)])
-        if not page.rows:
+        page = await _page(known, after)
+        if not page:
             return
-        found = [Value.from_bson(page.bytes(row, 1)).get(ID) for row in range(page.rows)]
-        yield [json.loads(value.ejson(canonical=True)) for value in found if value is not None]
-        after = page.bytes(page.rows - 1, 0)
+        found = [identity for _, identity in page if identity is not None]
+        yield [json.loads(identity.ejson(canonical=True)) for identity in found]
+        after = page[-1][0]
+
+
+async def _page(collection: CollectionFacts, after: bytes) -> list[tuple[bytes, Value | None]]:
+    """Return the next keys and `_id`s."""
+    limits = (int8(PAGE_DOCUMENTS), bodies.largest_carried(PAGE_DOCUMENTS))
+    step = (_PAGE, (collection.raw, after, BEHIND_ALL, *limits))
+    page = list[tuple[bytes, Value | None]]()
+    async with pool().session() as session:
+        *_, result = await session.run([*begin_snapshot(collection.tenant_id), step])
+        cells = [(result.bytes(row, 0), result.bytes(row, 1)) for row in range(result.rows)]
+        async for part, omitted in bodies.read_omitted(session, collection.raw, cells):
+            page += [
+                (key, Value.from_bson(omitted.get(key, body)).get(ID)) for key, body in cells[part]
+            ]
+        await session.run([commit()])
+    return page

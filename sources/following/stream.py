@@ -191,7 +191,7 @@ class Stream:
     async def _before(self, wanted: set[str]) -> dict[str, Fields]:
         """Return the documents whose large values changes leave as they were."""
         row, columns = self._progress.row, self._table.shape.columns
-        bodies = await documents.bodies(row.tenant_id, row.collection_name, wanted)
+        bodies = await documents.read(row.tenant_id, row.collection_name, wanted)
         return {identity: documents.fields_of(body, columns) for identity, body in bodies.items()}
 
     async def _watch(self) -> None:

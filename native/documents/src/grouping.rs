@@ -27,6 +27,7 @@ pub struct Grouping {
     most: usize,
     seen: HashSet<Vec<u8>>,
     matched: usize,
+    held_bytes: usize,
     /// Documents that are in no group.
     pub unevaluated: Unevaluated,
 }
@@ -47,6 +48,7 @@ impl Grouping {
             most,
             seen: HashSet::new(),
             matched: 0,
+            held_bytes: 0,
             unevaluated: Unevaluated::new(readable),
         }
     }
@@ -75,9 +77,25 @@ impl Grouping {
                 let detail = format!("a query groups at most {} documents", self.most);
                 return Err(Refusal::new("query_too_expensive", detail));
             }
-            self.groups.add(share);
+            self.add(share);
         }
         Ok(())
+    }
+
+    fn add(&mut self, share: Share) {
+        let groups = self.groups.len();
+        let kept = self.groups.add(share);
+        self.held_bytes += kept.bytes();
+        if self.groups.len() > groups {
+            // The key, the row's `_id`, and the row when it is shown.
+            self.held_bytes += 3 * kept.key().len();
+        }
+    }
+
+    /// How many bytes the groups take, at most.
+    #[must_use]
+    pub const fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// What a document gives its group; none: it does not match.

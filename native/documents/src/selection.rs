@@ -83,8 +83,10 @@ pub struct Request {
     pub after: Option<Vec<u8>>,
     /// The moment of the query.
     pub now_ms: i64,
-    /// The most that is held.
+    /// The most that is held while documents are sorted.
     pub max_bytes: usize,
+    /// A page ends behind the document with which it has more.
+    pub page_bytes: usize,
     /// For what groups the documents are read; of others than those, all of each is.
     pub group: Option<Arc<Group>>,
     /// What is looked up for each document.
@@ -131,6 +133,7 @@ pub struct Selection {
     /// Rows whose entries are equal because they were cut.
     ties: Vec<Held>,
     tied: Vec<u8>,
+    tied_bytes: usize,
     held_bytes: usize,
     more: bool,
     /// Documents that are left out.
@@ -167,6 +170,7 @@ impl Selection {
             heap: BinaryHeap::new(),
             ties: Vec::new(),
             tied: Vec::new(),
+            tied_bytes: 0,
             held_bytes: 0,
             more: false,
             examined: 0,
@@ -210,7 +214,7 @@ impl Selection {
         match self.arrival {
             Arrival::Unordered => self.hold(held),
             Arrival::Ordered => Ok(self.append(held)),
-            Arrival::ByIndex(_) => Ok(self.append_tied(held, candidate.entry.unwrap_or_default())),
+            Arrival::ByIndex(_) => self.append_tied(held, candidate.entry.unwrap_or_default()),
         }
     }
 
@@ -320,49 +324,56 @@ impl Selection {
             self.held_bytes -= last.size();
         }
         if self.held_bytes > self.request.max_bytes {
-            return Err(Refusal::new(
-                "query_too_expensive",
-                "sorting needs more memory than allowed; an index in the order of the sort helps",
-            ));
+            return Err(too_much_to_sort());
         }
         Ok(Progress::More)
     }
 
     /// Adds the next document of the page. One more than wanted is looked for,
     /// so that it is known whether there is another page.
-    fn append(&mut self, held: Held) -> Progress {
+    fn append(&mut self, mut held: Held) -> Progress {
         let full = self.page.len() >= self.wanted()
-            || (self.held_bytes > self.request.max_bytes && self.page.len() > self.request.offset);
+            || (self.held_bytes > self.request.page_bytes && self.page.len() > self.request.offset);
         if full {
             self.more = true;
             return Progress::Enough;
         }
-        self.held_bytes += held.size();
+        // The documents before the page are only counted.
+        if self.page.len() < self.request.offset {
+            held.body = Vec::new();
+        } else {
+            self.held_bytes += held.size();
+        }
         self.page.push(held);
         Progress::More
     }
 
     /// Entries that were cut are equal without their documents being so: those
     /// are sorted among themselves.
-    fn append_tied(&mut self, held: Held, entry: &[u8]) -> Progress {
+    fn append_tied(&mut self, held: Held, entry: &[u8]) -> Result<Progress, Refusal> {
         if self.tied != entry
             && let Progress::Enough = self.settle_ties()
         {
-            return Progress::Enough;
+            return Ok(Progress::Enough);
         }
         if entry.len() < ENTRY_BYTES {
-            return self.append(held);
+            return Ok(self.append(held));
         }
         if self.tied != entry {
             entry.clone_into(&mut self.tied);
         }
+        self.tied_bytes += held.size();
         self.ties.push(held);
-        Progress::More
+        if self.tied_bytes > self.request.max_bytes {
+            return Err(too_much_to_sort());
+        }
+        Ok(Progress::More)
     }
 
     fn settle_ties(&mut self) -> Progress {
         let mut ties = std::mem::take(&mut self.ties);
         self.tied.clear();
+        self.tied_bytes = 0;
         ties.sort_unstable();
         for held in ties {
             if self.append(held) == Progress::Enough {
@@ -377,9 +388,7 @@ impl Selection {
     pub fn finish(&mut self) -> Rows {
         self.settle_ties();
         if matches!(self.arrival, Arrival::Unordered) {
-            self.page = std::mem::take(&mut self.heap).into_sorted_vec();
-            self.more = self.page.len() > self.wanted();
-            self.page.truncate(self.wanted());
+            self.finish_heap();
         }
         let mut rows = std::mem::take(&mut self.page);
         rows.drain(..self.request.offset.min(rows.len()));
@@ -391,9 +400,33 @@ impl Selection {
         Rows { rows, next }
     }
 
+    /// Takes the first of the sorted documents for the page, as many as it may have.
+    fn finish_heap(&mut self) {
+        let sorted = std::mem::take(&mut self.heap).into_sorted_vec();
+        self.held_bytes = 0;
+        for held in sorted {
+            if self.append(held) == Progress::Enough {
+                break;
+            }
+        }
+    }
+
+    /// How much the documents take that are held.
+    #[must_use]
+    pub const fn held_bytes(&self) -> usize {
+        self.held_bytes + self.tied_bytes
+    }
+
     /// The request.
     #[must_use]
     pub const fn request(&self) -> &Request {
         &self.request
     }
+}
+
+fn too_much_to_sort() -> Refusal {
+    Refusal::new(
+        "query_too_expensive",
+        "sorting needs more memory than allowed; an index in the order of the sort helps",
+    )
 }

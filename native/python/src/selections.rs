@@ -52,8 +52,8 @@ pub(crate) struct Selection {
 impl Selection {
     #[new]
     #[pyo3(signature = (
-        filter, sort, *, offset, limit, after, now_ms, max_bytes, projection = None, ordered = false,
-        group = None, lookups = None, readable = None
+        filter, sort, *, offset, limit, after, now_ms, max_bytes, page_bytes, projection = None,
+        ordered = false, group = None, lookups = None, readable = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
@@ -64,6 +64,7 @@ impl Selection {
         after: Option<Vec<u8>>,
         now_ms: i64,
         max_bytes: usize,
+        page_bytes: usize,
         projection: Option<&Projection>,
         ordered: bool,
         group: Option<&Group>,
@@ -78,6 +79,7 @@ impl Selection {
             after,
             now_ms,
             max_bytes,
+            page_bytes,
             group: group.map(|group| group.inner.clone()),
             lookups: lookups.map(|lookups| lookups.inner.clone()),
             readable: readable.map(|readable| readable.inner.clone()),
@@ -149,6 +151,12 @@ impl Selection {
     #[getter]
     fn matched(&self) -> usize {
         self.inner.matched
+    }
+
+    /// How many bytes the documents take that are held.
+    #[getter]
+    fn held_bytes(&self) -> usize {
+        self.inner.held_bytes()
     }
 
     /// Return the page as JSON, the place behind it if more may follow, and its length.
@@ -280,6 +288,12 @@ impl Grouping {
     fn unevaluated(&self) -> (usize, Option<&str>) {
         let unevaluated = &self.inner.unevaluated;
         (unevaluated.count(), unevaluated.detail())
+    }
+
+    /// How many bytes the groups take, at most.
+    #[getter]
+    fn held_bytes(&self) -> usize {
+        self.inner.held_bytes()
     }
 
     /// Take candidates in. Return `more`: all that there are count.

@@ -1,0 +1,61 @@
+"""Reads with large results take turns, so that those of all callers fit into memory together.
+
+Every read begins as one with a small result, and most are. One that turns out to be larger is
+abandoned, gives its connection back, waits for a turn and begins again. Nobody holds a connection
+or a partial result while waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from foundation import bulk_budget
+from foundation.errors import QueryTooExpensive
+from foundation.turns import Turns
+
+T = TypeVar("T")
+
+#: What a read may hold of its result without a turn, and with one.
+SMALL_BYTES, LARGE_BYTES = 1024 * 1024, 64 * 1024 * 1024
+#: Large results that are read at once in a process, and those of one tenant.
+AT_ONCE, OF_ONE = 3, 2
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+
+
+class LargeResult(Exception):
+    """A result has more bytes than may be held."""
+
+
+class ResultDoesNotFit(QueryTooExpensive):
+    """A result has more bytes than may be held even with a turn."""
+
+
+async def in_turn(tenant_id: UUID, read: Callable[[int], Awaitable[T]]) -> T:
+    """Read a result: at once if it is small, otherwise in turn.
+
+    `read` takes how many bytes it may hold. It raises `LargeResult` if it had to hold more.
+    """
+    try:
+        return await read(SMALL_BYTES)
+    except LargeResult:
+        async with _of_this_loop().turn(tenant_id):
+            try:
+                return await read(LARGE_BYTES)
+            except LargeResult:
+                detail = (
+                    f"Documents of more than {LARGE_BYTES} bytes would have to be read at once."
+                )
+                raise ResultDoesNotFit(detail) from None
+
+
+def _of_this_loop() -> Turns:
+    loop = asyncio.get_running_loop()
+    found = _turns.get(loop)
+    if found is None:
+        found = _turns[loop] = Turns(AT_ONCE, OF_ONE, bulk_budget.tenants)
+    return found
