@@ -142,6 +142,12 @@ class Environment(BaseSettings):
         description="What WebSocket messages of all connections of one server process may take "
         "in memory while they are received and read. Beyond it connections wait.",
     )
+    rillbase_response_memory_mib: int = Field(
+        128,
+        ge=64,
+        description="What responses may take in memory that clients of one server process do not "
+        "take. Beyond it the clients that have been slow for longest are disconnected.",
+    )
     rillbase_metrics_token: SecretStr = Field(
         SecretStr(""),
         description="When set, `/metrics` asks for it as a bearer token. Without it `/metrics` is "

@@ -1,7 +1,8 @@
 """Sessions of one role, for one event loop.
 
 A session is handed out to one task at a time. Connections are opened when needed, up to a bound;
-whoever comes when all are out waits in line, for a bounded time. A session that broke is dropped.
+whoever comes when all are out waits in line, for a bounded time. A session that broke is dropped,
+as is one whose buffers have become large.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from foundation.postgres.session import Session
 logger = logging.getLogger(__name__)
 
 WAIT_S = 5.0
+#: What a session may have sent at once and still be kept.
+KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 
 
 class Pool:
@@ -71,7 +74,8 @@ class Pool:
             raise
 
     def _give_back(self, session: Session) -> None:
-        if session.broken or session.in_transaction:
+        is_large = session.largest_sent_bytes > KEPT_BUFFER_BYTES
+        if session.broken or session.in_transaction or is_large:
             session.close()
         else:
             self._free.append(session)

@@ -153,6 +153,8 @@ class Session:
     def __init__(self, wire: pq.abc.PGconn) -> None:
         self._wire = wire
         self._prepared: set[bytes] = set()
+        #: Bytes of the largest round trip. libpq's buffers grow to them and never shrink.
+        self.largest_sent_bytes = 0
         wire.nonblocking = 1
         wire.enter_pipeline_mode()
 
@@ -212,6 +214,7 @@ class Session:
     def _send(self, steps: Sequence[Step]) -> list[tuple[bytes, bool]]:
         """Queue everything. The list names each result to come, and says which are preparations."""
         wire, sent, preparing = self._wire, list[tuple[bytes, bool]](), set[bytes]()
+        sent_bytes = 0
         for statement, parameters in steps:
             name = statement.name
             if name not in self._prepared and name not in preparing:
@@ -222,7 +225,9 @@ class Session:
                 name, parameters, [_BINARY] * len(parameters), result_format=_BINARY
             )
             sent.append((name, False))
+            sent_bytes += sum([len(parameter or b"") for parameter in parameters])
         wire.pipeline_sync()
+        self.largest_sent_bytes = max(self.largest_sent_bytes, sent_bytes)
         return sent
 
     async def _receive(self) -> list[pq.abc.PGresult]:

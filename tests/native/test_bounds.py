@@ -191,7 +191,16 @@ def check_order(
 
 
 def _selection(wanted: Filter, sort: Sort, after: bytes | None) -> Selection:
-    return Selection(wanted, sort, offset=0, limit=2, after=after, now_ms=NOW_MS, max_bytes=1 << 26)
+    return Selection(
+        wanted,
+        sort,
+        offset=0,
+        limit=2,
+        after=after,
+        now_ms=NOW_MS,
+        max_bytes=1 << 26,
+        page_bytes=1 << 26,
+    )
 
 
 @settings(max_examples=400, deadline=None)

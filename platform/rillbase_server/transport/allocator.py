@@ -10,10 +10,43 @@ Other C libraries lack these functions; nothing is done there.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 _M_MMAP_THRESHOLD = -3
 LARGE_BYTES = 256 * 1024
+#: Free pages are returned after growth by this much, and at most so often.
+GROWTH_BYTES, TRIM_INTERVAL_S = 16 * 1024 * 1024, 10.0
+
+
+class TrimSchedule:
+    """Tells when returning free pages is worth it: a while after the process has grown."""
+
+    def __init__(self, resident_bytes: Callable[[], int] | None = None) -> None:
+        self._resident_bytes = resident_bytes or _resident_bytes
+        #: The least that was resident since the last trim.
+        self._least_bytes = self._resident_bytes()
+        self._is_due_s: float | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the process has grown since the last trim."""
+        return self._is_due_s is not None
+
+    def is_due(self, now_s: float) -> bool:
+        """Look at the process's memory; call this about once a second."""
+        resident_bytes = self._resident_bytes()
+        self._least_bytes = min(self._least_bytes, resident_bytes)
+        if self._is_due_s is None:
+            if resident_bytes > self._least_bytes + GROWTH_BYTES:
+                self._is_due_s = now_s + TRIM_INTERVAL_S
+            return False
+        if now_s < self._is_due_s:
+            return False
+        # What remains after the trim is what later growth is compared with.
+        self._is_due_s, self._least_bytes = None, resident_bytes
+        return True
 
 
 def return_large_blocks() -> None:
@@ -26,6 +59,14 @@ def return_free_pages() -> None:
     """Return the free pages of the heap. May take milliseconds: not for an event loop's thread."""
     if (trim := _function("malloc_trim")) is not None:
         trim(0)
+
+
+def _resident_bytes() -> int:
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _function(name: str) -> Callable[..., int] | None:

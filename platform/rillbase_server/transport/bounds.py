@@ -34,6 +34,7 @@ class Bounds:
     connections: int = 10_000
     connections_per_address: int = 2_048
     message_memory_bytes: int = 128 * 1024 * 1024
+    response_memory_bytes: int = 128 * 1024 * 1024
     trusted_proxies: Sequence[Network] = ()
 
     @classmethod
@@ -46,6 +47,7 @@ class Bounds:
             connections=_connections(environment.rillbase_connections_max),
             connections_per_address=environment.rillbase_connections_per_address,
             message_memory_bytes=environment.rillbase_message_memory_mib * 1024 * 1024,
+            response_memory_bytes=environment.rillbase_response_memory_mib * 1024 * 1024,
             trusted_proxies=environment.rillbase_trusted_proxies,
         )
 

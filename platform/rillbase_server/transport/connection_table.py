@@ -15,13 +15,12 @@ from typing import Protocol
 
 from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
 from rillbase_server.client_address import TrustedProxies
-from rillbase_server.transport.allocator import return_free_pages
+from rillbase_server.transport.allocator import TrimSchedule, return_free_pages
 from rillbase_server.transport.bounds import Bounds
 from rillbase_server.transport.message_memory import MessageMemory
+from rillbase_server.transport.outlet import Backlog
 
 CHECK_INTERVAL_S = 1.0
-#: After so many connections have ended, the memory that they took is returned to the system.
-TRIM_AFTER = 256
 #: What one customer of an IPv6 provider usually has.
 IPV6_NETWORK_BITS = 64
 READ_BYTES = 64 * 1024
@@ -32,6 +31,9 @@ class Owner(Protocol):
 
     def check(self, now_s: float) -> None:
         """End the connection if it has missed a deadline."""
+
+    def backlog(self) -> Backlog | None:
+        """Return what its client does not take; None: it takes what it is sent."""
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -78,7 +80,7 @@ class ConnectionTable:
         self._all = _Group()
         self._by_address: dict[Hashable, _Group] = {}
         self._sweep: asyncio.TimerHandle | None = None
-        self._ended_since_trim = 0
+        self._trims = TrimSchedule()
 
     def admit(self, owner: Owner, peer: str | None) -> Entry | None:
         """Count a connection in; None: there is no room for it."""
@@ -101,7 +103,6 @@ class ConnectionTable:
         if not self._all.discard(entry):
             return
         entry.detach()
-        self._ended_since_trim += 1
         CONNECTIONS.set(len(self._all))
         group = self._by_address.get(entry.address) if entry.address is not None else None
         if group is not None:
@@ -138,6 +139,19 @@ class ConnectionTable:
             return None
         return peer if ":" not in peer else _ipv6_network(peer)
 
+    def _bound_backlogs(self, backlogs: list[tuple[Backlog, Owner]]) -> None:
+        """Disconnect the clients that have been slow for longest while too much waits for all."""
+        excess_bytes = sum(backlog.n_bytes for backlog, _ in backlogs)
+        excess_bytes -= self.bounds.response_memory_bytes
+        if excess_bytes <= 0:
+            return
+        for backlog, owner in sorted(backlogs, key=lambda waiting: waiting[0].since_s):
+            CONNECTIONS_CLOSED.labels("response_memory").inc()
+            owner.abort()
+            excess_bytes -= backlog.n_bytes
+            if excess_bytes <= 0:
+                return
+
     def _keep_sweeping(self) -> None:
         if self._sweep is None:
             loop = asyncio.get_running_loop()
@@ -146,14 +160,17 @@ class ConnectionTable:
     def _check_all(self, loop: asyncio.AbstractEventLoop) -> None:
         self._sweep = None
         now_s = loop.time()
+        backlogs = list[tuple[Backlog, Owner]]()
         for entry in self._all.entries():
             # A check may remove other connections.
-            if entry.owner is not None:
-                entry.owner.check(now_s)
-        if self._ended_since_trim >= TRIM_AFTER:
-            self._ended_since_trim = 0
+            if (owner := entry.owner) is not None:
+                owner.check(now_s)
+                if (backlog := owner.backlog()) is not None:
+                    backlogs.append((backlog, owner))
+        self._bound_backlogs(backlogs)
+        if self._trims.is_due(now_s):
             loop.run_in_executor(None, return_free_pages)
-        if len(self._all):
+        if len(self._all) or self._trims.is_waiting:
             self._sweep = loop.call_later(CHECK_INTERVAL_S, self._check_all, loop)
 
 

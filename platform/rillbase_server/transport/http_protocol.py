@@ -25,7 +25,7 @@ from foundation.asgi import CONNECTION, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.framing import Framing, HeadTooLarge
 from rillbase_server.transport.lingering_close import LingeringClose
-from rillbase_server.transport.outlet import Outlet
+from rillbase_server.transport.outlet import Backlog, Outlet
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.refusals import Refusal, response
 from rillbase_server.transport.tables import table_of
@@ -125,6 +125,9 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._cycle.keep_alive = False
         else:
             self._transport.close()
+
+    def backlog(self) -> Backlog | None:
+        return self._outlet.backlog()
 
     def abort(self) -> None:
         self._transport.abort()

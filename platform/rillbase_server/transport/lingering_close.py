@@ -47,6 +47,9 @@ class LingeringClose(asyncio.BufferedProtocol):
         if now_s > self._until_s:
             self.abort()
 
+    def backlog(self) -> None:
+        """Nothing more is sent."""
+
     def abort(self) -> None:
         self._transport.abort()
 

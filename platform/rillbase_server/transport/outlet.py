@@ -6,11 +6,19 @@ import array
 import asyncio
 import fcntl
 import termios
+from typing import NamedTuple
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from rillbase_server.transport.bounds import Bounds
 from rillbase_server.transport.rates import Progress
+
+
+class Backlog(NamedTuple):
+    """Bytes that a client does not take, and since when it has not taken all."""
+
+    since_s: float
+    n_bytes: int
 
 
 class Outlet(FlowControl):
@@ -21,6 +29,7 @@ class Outlet(FlowControl):
         self._bounds = bounds
         self._progress = Progress()
         self._is_held = False
+        self._paused_s: float | None = None
 
     def hold_reading(self) -> None:
         """Read nothing, whoever asks for it, until `release_reading`."""
@@ -36,9 +45,21 @@ class Outlet(FlowControl):
         if not self._is_held:
             super().resume_reading()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._paused_s is None:
+            self._paused_s = asyncio.get_running_loop().time()
+
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._paused_s = None
         self._progress.rest()
+
+    def backlog(self) -> Backlog | None:
+        """Return what waits for the client; None: it takes what it is sent."""
+        if self._paused_s is None:
+            return None
+        return Backlog(self._paused_s, self._transport.get_write_buffer_size())
 
     def is_stuck(self, now_s: float) -> bool:
         """Tell whether the client takes too little of what waits for it."""

@@ -39,7 +39,7 @@ from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYT
 from rillbase_server.transport.connection_table import Entry
 from rillbase_server.transport.lazy_deflate import LazyDeflate
 from rillbase_server.transport.lingering_close import LingeringClose
-from rillbase_server.transport.outlet import Outlet
+from rillbase_server.transport.outlet import Backlog, Outlet
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.tables import table_of
 from rillbase_server.transport.websocket_frames import (
@@ -180,6 +180,9 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         elif not self._is_accepted:
             self._reject(self._conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, ""))
         self._transport.close()
+
+    def backlog(self) -> Backlog | None:
+        return self._outlet.backlog()
 
     def abort(self) -> None:
         self._transport.abort()

@@ -148,6 +148,26 @@ def test_a_client_that_takes_no_answer_is_disconnected() -> None:
         wait_until(lambda: served.open_connections == 0, what="the connection to be forgotten")
 
 
+def test_answers_that_are_not_taken_share_a_memory_and_the_slowest_client_goes() -> None:
+    before = closed("response_memory")
+    echo = Echo(large=b"x" * 20_000_000)
+    with (
+        serving(echo, Bounds(response_memory_bytes=30_000_000)) as served,
+        served.connect(receive_buffer=4096) as slowest,
+        served.connect(receive_buffer=4096) as slow,
+        served.connect() as quick,
+    ):
+        slowest.sendall(get("/large"))
+        wait_until(lambda: len(echo.requests) == 1, what="the first request")
+        slow.sendall(get("/large"))
+        wait_until(lambda: closed("response_memory") == before + 1, what="a client to be cut off")
+        assert ends(slowest)
+        quick.sendall(get("/large"))
+        assert read_response(quick)[0].body == echo.large
+        assert read_response(slow)[0].body == echo.large
+        assert closed("response_memory") == before + 1
+
+
 def test_beyond_the_cap_the_oldest_unauthenticated_connection_goes() -> None:
     bounds = Bounds(connections=3)
     with serving(Echo(), bounds) as served:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rillbase_server.transport.allocator import GROWTH_BYTES, TRIM_INTERVAL_S, TrimSchedule
 from rillbase_server.transport.framing import Framing
 from rillbase_server.transport.message_memory import MessageMemory
 from rillbase_server.transport.rates import Progress
@@ -60,3 +61,21 @@ def test_a_claim_that_is_kept_is_released_by_the_last_who_holds_it() -> None:
     assert memory.used_bytes == 50
     claim.release()
     assert memory.used_bytes == 0
+
+
+def test_free_pages_are_returned_a_while_after_growth_and_again_while_something_is_left() -> None:
+    resident_bytes = 100 * GROWTH_BYTES
+    schedule = TrimSchedule(lambda: resident_bytes)
+    assert not schedule.is_due(0)
+    resident_bytes += GROWTH_BYTES + 1
+    assert not schedule.is_due(1)
+    assert schedule.is_waiting
+    assert not schedule.is_due(1 + TRIM_INTERVAL_S / 2)
+    assert schedule.is_due(1 + TRIM_INTERVAL_S)
+    # What stayed resident is in use.
+    assert not any(schedule.is_due(100 + second) for second in range(100))
+    resident_bytes -= 10 * GROWTH_BYTES
+    assert not schedule.is_due(300)
+    resident_bytes += GROWTH_BYTES + 1
+    assert not schedule.is_due(301)
+    assert schedule.is_due(301 + TRIM_INTERVAL_S)

@@ -1,0 +1,27 @@
+"""Sessions are lent again unless that would cost too much."""
+
+from __future__ import annotations
+
+import pytest
+
+from foundation.postgres import Pool, Statement
+from foundation.postgres.pool import KEPT_BUFFER_BYTES
+from foundation.postgres.session import Oid
+
+LENGTH = Statement("SELECT length($1)", (Oid.BYTEA,))
+BACKEND = Statement("SELECT pg_backend_pid()")
+
+
+@pytest.mark.parametrize(("n_bytes", "sessions"), [(1_000, 1), (KEPT_BUFFER_BYTES + 1, 2)])
+async def test_a_session_that_has_sent_very_much_is_not_kept(
+    postgres_url: str, n_bytes: int, sessions: int
+) -> None:
+    pool = Pool(lambda: postgres_url, 1)
+    backends = []
+    for text in (b"x" * n_bytes, b"x"):
+        async with pool.session() as session:
+            length, backend = await session.run([(LENGTH, (text,)), (BACKEND, ())])
+        assert length.integer(0, 0) == len(text)
+        backends.append(backend.integer(0, 0))
+    assert len(set(backends)) == sessions
+    pool.close()
