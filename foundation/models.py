@@ -29,10 +29,10 @@ class IdempotencyRecord(models.Model):
 
 
 class OutboxTask(models.Model):
-    """A background task that waits for its transaction's commit and then for the broker.
+    """A background task that has not ended.
 
-    The row is written in the transaction whose effect it is, and removed once the broker has the
-    task: a crash or an absent broker delays tasks but loses none.
+    The row is written in the transaction whose effect it is, and removed once the task has ended:
+    a crash, an absent broker or one that loses its data delays tasks but loses none.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -45,10 +45,18 @@ class OutboxTask(models.Model):
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)
     #: Not sent before this moment.
     due_at = models.DateTimeField()
+    #: The state of the broker's data (`Broker.data_id`) to which the task was handed over; empty
+    #: while it waits for that.
+    handed_to = models.CharField(max_length=100, default="", db_default="", blank=True)
+    handed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        indexes = [models.Index(fields=["due_at"], name="outbox_task_due")]
+        indexes = [
+            models.Index(
+                fields=["due_at"], name="outbox_task_waiting", condition=models.Q(handed_to="")
+            ),
+        ]
 
 
 class DeadLetter(models.Model):

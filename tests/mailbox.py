@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from email import message_from_bytes, policy
 from functools import lru_cache
 from pathlib import Path
 
-import redis
 from django.db import connections
 
 from foundation.environment import environment
@@ -76,17 +74,14 @@ def next_mail(address: str, subject: str, *, already: int = 0) -> Mail:
 
 
 def all_mails_to(address: str) -> list[Mail]:
-    """Return the mails to an address once nothing waits to be sent any more."""
-    with redis.Redis.from_url(environment().broker) as broker:
-        wait_until(lambda: _idle(broker), what="all mails to be sent")
+    """Return the mails to an address once every task that sends mails has ended."""
+    wait_until(_all_are_sent, what="all mails to be sent")
     return mails_to(address)
 
 
-def _idle(broker: redis.Redis) -> bool:
+def _all_are_sent() -> bool:
+    rows = OutboxTask.objects.using("relay")
     try:
-        if OutboxTask.objects.using("relay").filter(name__startswith="tenants.mail.").exists():
-            return False
+        return not rows.filter(name__startswith="tenants.mail.").exists()
     finally:
         connections["relay"].close()
-    taken = (json.loads(entry) for entry in broker.hvals("unacked"))
-    return not broker.llen(QUEUE) and not any(queue == QUEUE for _, _, queue in taken)

@@ -3,8 +3,9 @@
 A task begins as a row of the outbox, written in the transaction whose effect it is
 (`run_after_commit`). After the commit a thread of the same process hands it to the broker
 (`dispatcher`); what that thread could not hand over, and what is due later, the relay hands over
-(`relay`). Once the broker has it, the row goes. A task that fails comes back through the outbox
-after a growing delay; after its last attempt it becomes a dead letter (`definition`, `failures`).
+(`relay`). The row stays until the task has ended (`completion`), so a broker that loses its data
+loses no task. One that fails is handed over again after a growing delay; after its last attempt it
+becomes a dead letter (`definition`, `failures`).
 
 Everything is at least once: tasks are written so that running twice does what running once does.
 """

@@ -7,7 +7,8 @@ the outbox has a better place to wait: the row stays where it is.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import secrets
+from typing import TYPE_CHECKING, cast
 
 import redis
 from kombu.exceptions import KombuError
@@ -18,11 +19,14 @@ from foundation.tasks.app import app
 if TYPE_CHECKING:
     from kombu.connection import Connection
     from kombu.messaging import Producer
+    from kombu.transport.redis import Channel
 
     from foundation.models import OutboxTask
 
 #: Name of the message header in which a task's context travels.
 CONTEXT_HEADER = "rillbase"
+#: Valkey's key for a random name of its data. Whoever finds none names the data.
+DATA_KEY = "rillbase:task_broker_data"
 
 _FAILING_FAST = {
     "max_retries": 0,
@@ -43,6 +47,25 @@ class Broker:
         self._connection: Connection | None = None
         self._producer: Producer | None = None
 
+    def data_id(self) -> str:
+        """Return what names the broker's data as it is now, or raise `BrokerAway`.
+
+        Another id means that messages may be lost. A server that starts again may have lost its
+        last writes, so its `run_id` is a part of the id. It stays when somebody empties a running
+        server, but then the random name goes.
+        """
+        try:
+            channel = cast("Channel", self._ready_connection().default_channel)
+            with channel.client.pipeline(transaction=False) as pipeline:
+                pipeline.info("server")
+                pipeline.set(DATA_KEY, secrets.token_hex(8), nx=True)
+                pipeline.get(DATA_KEY)
+                server, _, name = pipeline.execute()
+        except (KombuError, redis.RedisError, OSError) as error:
+            self.close()
+            raise BrokerAway(f"{type(error).__name__}: {error}") from error
+        return f"{server['run_id']}:{name.decode()}"
+
     def send(self, row: OutboxTask) -> None:
         """Hand one task over, or raise `BrokerAway`. Its id becomes the message's."""
         self.send_task(
@@ -54,6 +77,7 @@ class Broker:
                 "tenant_id": str(row.tenant_id) if row.tenant_id else None,
                 "request_id": row.request_id,
                 "attempt": row.attempt,
+                "tracked": True,
             },
         )
 
@@ -92,8 +116,12 @@ class Broker:
             with contextlib.suppress(KombuError, redis.RedisError, OSError):
                 connection.release()  # type: ignore[no-untyped-call]
 
+    def _ready_connection(self) -> Connection:
+        if self._connection is None:
+            self._connection = app.connection_for_write(transport_options=_FAILING_FAST)
+        return self._connection
+
     def _ready_producer(self) -> Producer:
         if self._producer is None:
-            self._connection = app.connection_for_write(transport_options=_FAILING_FAST)
-            self._producer = app.amqp.Producer(self._connection)
+            self._producer = app.amqp.Producer(self._ready_connection())
         return self._producer

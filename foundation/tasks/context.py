@@ -12,11 +12,16 @@ from foundation import request_context
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Travels in the message's header; `attempt` counts from 1."""
+    """Travels in the message's header; `attempt` counts from 1.
+
+    A task that is `tracked` has a row of the outbox until it ends. Tasks of beat have none, nor do
+    those that a release without `handed_to` has handed over.
+    """
 
     tenant_id: UUID | None = None
     request_id: str = ""
     attempt: int = 1
+    tracked: bool = False
 
     @classmethod
     def of(cls, header: object) -> TaskContext:
@@ -28,6 +33,7 @@ class TaskContext:
             UUID(str(tenant)) if tenant else None,
             str(header.get("request_id") or ""),
             int(header.get("attempt") or 1),
+            bool(header.get("tracked")),
         )
 
     @contextmanager

@@ -17,6 +17,7 @@ from django.db import DatabaseError
 
 from foundation import failures
 from foundation.json_types import JsonObject, JsonValue
+from foundation.tasks import completion
 from foundation.tasks.app import HARD_LIMIT_S, SOFT_LIMIT_S, app
 from foundation.tasks.backoff import Policy
 from foundation.tasks.broker import CONTEXT_HEADER
@@ -99,22 +100,35 @@ def _attempt(
 ) -> None:
     context = TaskContext.of(getattr(message.request, CONTEXT_HEADER, None))
     began = time.monotonic()
+    task_id = message.request.id
     with context.entered(name):
         try:
+            if completion.has_ended(task_id, context):
+                logger.info("%s has ended before", name, extra={"task_id": task_id})
+                return
             function(**arguments)
+            _end(task_id, context)
             logger.log(
                 level,
                 "%s is done",
                 name,
                 extra={
-                    "task_id": message.request.id,
+                    "task_id": task_id,
                     "attempt": context.attempt,
                     "duration_ms": round((time.monotonic() - began) * 1000),
                 },
             )
         except Exception as error:  # noqa: BLE001 -- whatever a task raises is settled
-            failed = Failure(message.request.id, name, arguments, context, describe_error(error))
+            failed = Failure(task_id, name, arguments, context, describe_error(error))
             _settle_or_return(failed, postponed=failures.refuses_writes(error))
+
+
+def _end(task_id: str, context: TaskContext) -> None:
+    try:
+        completion.end(task_id, context)
+    except DatabaseError as away:
+        logger.warning("the end of a task is recorded later: %s", away, extra={"task_id": task_id})
+        completion.end_later(task_id, context)
 
 
 def _settle_or_return(failure: Failure, *, postponed: bool) -> None:

@@ -1,12 +1,17 @@
 """From the outbox to the broker, by any number of processes at once.
 
 Rows are claimed by `FOR UPDATE SKIP LOCKED`: two dispatchers never hold the same row, and none
-waits for another. The row goes in the transaction that held it, after the broker has taken the
-task: whoever dies in between leaves the row, and the task is handed over twice rather than never.
+waits for another. The row says that it was handed over in the transaction that held it, after the
+broker has taken the task: whoever dies in between leaves the row as it was, and the task is handed
+over twice rather than never.
+
+The row stays until the task has ended. A broker may lose what it was given, so a row also says
+which state of the broker's data has its message. `reclaim_lost` finds those of an earlier one.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -18,24 +23,48 @@ from foundation.tasks.broker import Broker, BrokerAway
 
 ALIAS = "relay"
 BATCH = 100
+#: A message that was not worked on for so long is taken for lost, whatever has become of it.
+MESSAGE_LIFETIME = datetime.timedelta(days=1)
+#: Queues hold many tasks; so many are reclaimed in one transaction.
+RECLAIM_BATCH = 10_000
 
 
 def hand_over(broker: Broker, ids: Sequence[UUID]) -> int:
     """Hand over those of the given tasks that nobody else is handing over."""
-    return _hand_over(broker, _rows().filter(pk__in=ids))
+    return _hand_over(broker, _waiting().filter(pk__in=ids))
 
 
 def hand_over_due(broker: Broker, limit: int = BATCH) -> int:
     """Hand over tasks whose time has come, the longest waiting first."""
-    return _hand_over(broker, _rows().filter(due_at__lte=timezone.now()).order_by("due_at")[:limit])
+    due = _waiting().filter(due_at__lte=timezone.now())
+    return _hand_over(broker, due.order_by("due_at")[:limit])
 
 
-def _rows() -> models.QuerySet[OutboxTask]:
-    return OutboxTask.objects.using(ALIAS).select_for_update(skip_locked=True)
+def reclaim_lost(data_id: str) -> int:
+    """Have tasks handed over again whose messages the broker, with its data as named, cannot have.
+
+    Called again until it returns less than `RECLAIM_BATCH`.
+    """
+    handed_over = OutboxTask.objects.using(ALIAS).exclude(handed_to="")
+    lost = handed_over.filter(
+        ~models.Q(handed_to=data_id) | models.Q(handed_at__lt=timezone.now() - MESSAGE_LIFETIME)
+    )
+    batch = lost.select_for_update(skip_locked=True).values("pk")[:RECLAIM_BATCH]
+    try:
+        with transaction.atomic(using=ALIAS):
+            return OutboxTask.objects.using(ALIAS).filter(pk__in=batch).update(handed_to="")
+    finally:
+        connections[ALIAS].close()
+
+
+def _waiting() -> models.QuerySet[OutboxTask]:
+    return OutboxTask.objects.using(ALIAS).filter(handed_to="").select_for_update(skip_locked=True)
 
 
 def _hand_over(broker: Broker, rows: models.QuerySet[OutboxTask]) -> int:
     """Send what can be sent; raise `BrokerAway` once what was sent has been recorded as such."""
+    # Asked before anything is sent: data that is lost in between has another id by then.
+    data_id = broker.data_id()
     sent: list[UUID] = []
     away: BrokerAway | None = None
     try:
@@ -47,7 +76,9 @@ def _hand_over(broker: Broker, rows: models.QuerySet[OutboxTask]) -> int:
             except BrokerAway as error:
                 away = error
             if sent:
-                OutboxTask.objects.using(ALIAS).filter(pk__in=sent).delete()
+                OutboxTask.objects.using(ALIAS).filter(pk__in=sent).update(
+                    handed_to=data_id, handed_at=timezone.now()
+                )
     finally:
         connections[ALIAS].close()
     if away is not None:

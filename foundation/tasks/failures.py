@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from foundation.json_types import JsonObject
 from foundation.models import DeadLetter, OutboxTask
+from foundation.tasks import completion
 from foundation.tasks.backoff import Policy
 from foundation.tasks.context import TaskContext
 from foundation.tasks.queues import queue_of
@@ -75,6 +76,20 @@ def postpone(failure: Failure) -> None:
 
 
 def _again(failure: Failure, delay_s: float, attempt: int) -> None:
+    due_at = timezone.now() + datetime.timedelta(seconds=delay_s)
+    if failure.context.tracked:
+        # Waits for whoever handed this attempt over and has not committed that: a task can fail
+        # faster. A row that is gone, or counts another attempt, was settled by another copy.
+        OutboxTask.objects.using(ALIAS).filter(
+            pk=UUID(failure.task_id), attempt=failure.context.attempt
+        ).update(attempt=attempt, due_at=due_at, handed_to="")
+    else:
+        _insert(failure, due_at, attempt)
+    logger.warning("%s failed, again in %.0f s", failure.name, delay_s, extra=_extra(failure))
+
+
+def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
+    """Make a row for a task that has none: a release before handed it over and removed its row."""
     row = OutboxTask(
         id=UUID(failure.task_id),
         tenant_id=failure.context.tenant_id,
@@ -83,7 +98,7 @@ def _again(failure: Failure, delay_s: float, attempt: int) -> None:
         name=failure.name,
         arguments=failure.arguments,
         queue=queue_of(failure.name),
-        due_at=timezone.now() + datetime.timedelta(seconds=delay_s),
+        due_at=due_at,
     )
     rows = OutboxTask.objects.using(ALIAS)
     with transaction.atomic(using=ALIAS):
@@ -91,7 +106,6 @@ def _again(failure: Failure, delay_s: float, attempt: int) -> None:
         # faster. Wait for that, or the next attempt would count as there already, and be lost.
         rows.select_for_update().filter(pk=row.pk).first()
         rows.bulk_create([row], ignore_conflicts=True)
-    logger.warning("%s failed, again in %.0f s", failure.name, delay_s, extra=_extra(failure))
 
 
 def bury(failure: Failure) -> None:
@@ -104,7 +118,9 @@ def bury(failure: Failure) -> None:
         error=failure.error,
         attempts=failure.context.attempt,
     )
-    DeadLetter.objects.using(ALIAS).bulk_create([letter], ignore_conflicts=True)
+    with transaction.atomic(using=ALIAS):
+        DeadLetter.objects.using(ALIAS).bulk_create([letter], ignore_conflicts=True)
+        completion.end(failure.task_id, failure.context)
     if letter.tenant_id is not None:
         for mourner in _mourners:
             mourner(letter.tenant_id, letter.name, letter.attempts)
@@ -123,6 +139,7 @@ def note_periodic(failure: Failure) -> None:
             DeadLetter.objects.using(ALIAS).filter(pk=letter.pk).update(
                 **values, attempts=models.F("attempts") + 1
             )
+        completion.end(failure.task_id, failure.context)
     logger.error("%s failed", failure.name, extra=_extra(failure))
 
 

@@ -25,6 +25,7 @@ from celery.worker.state import task_ready
 
 from foundation.json_types import JsonObject
 from foundation.tasks.broker import CONTEXT_HEADER, Broker, BrokerAway
+from foundation.tasks.completion import RECORD_END, end
 from foundation.tasks.context import TaskContext
 from foundation.tasks.definition import settle_by_policy, task
 from foundation.tasks.failures import Failure
@@ -40,7 +41,7 @@ _broker = Broker()
 
 
 @task(name=RECORD_LOSS)
-def record_loss(
+def record_loss(  # noqa: PLR0913 -- as its messages have them
     *,
     task_id: str,
     name: str,
@@ -49,10 +50,17 @@ def record_loss(
     attempt: int,
     tenant_id: str | None,
     request_id: str,
+    tracked: bool = False,
 ) -> None:
     """Settle the failure of a task that could not do so itself."""
-    context = TaskContext(UUID(tenant_id) if tenant_id else None, request_id, attempt)
+    context = TaskContext(UUID(tenant_id) if tenant_id else None, request_id, attempt, tracked)
     settle_by_policy(Failure(task_id, name, arguments, context, error))
+
+
+@task(name=RECORD_END)
+def record_end(*, task_id: str, attempt: int) -> None:
+    """Remove the row of a task that ended when the database took no writes."""
+    end(task_id, TaskContext(attempt=attempt, tracked=True))
 
 
 def report_loss(task_id: str, name: str, arguments: JsonObject, header: object, error: str) -> bool:
@@ -70,6 +78,7 @@ def report_loss(task_id: str, name: str, arguments: JsonObject, header: object, 
                 "attempt": context.attempt,
                 "tenant_id": tenant_id,
                 "request_id": context.request_id,
+                "tracked": context.tracked,
             },
             queue=DEFAULT,
             context={"tenant_id": tenant_id, "request_id": context.request_id, "attempt": 1},

@@ -1,4 +1,4 @@
-"""The loop that hands over what is due and what dispatchers could not hand over.
+"""The loop that hands over what is due, what dispatchers could not hand over, and what was lost.
 
 It runs in a thread of beat's process. Beat already is the installation's clock, it never forks
 (a worker does, and threads and database connections do not survive that), and it is always there:
@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from django.db import DatabaseError
 
 from foundation.tasks.broker import Broker, BrokerAway
-from foundation.tasks.dispatch import BATCH, hand_over_due
+from foundation.tasks.dispatch import BATCH, RECLAIM_BATCH, hand_over_due, reclaim_lost
 
 #: How often the outbox is looked at: the precision of `due_in_s`.
 POLL_S = 0.5
 LONGEST_PAUSE_S = 5.0
+#: How often tasks are looked for that the broker has lost, while it says that its data is the same:
+#: a dispatcher that was slow may have handed some to the data before.
+RECLAIM_S = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +33,34 @@ def pause_s(failures: int) -> float:
     return min(LONGEST_PAUSE_S, POLL_S * 2.0 ** min(failures, 10))
 
 
+class Reclaimer:
+    """Looks for tasks that the broker has lost: when its data is another, and now and then."""
+
+    def __init__(self, broker: Broker, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._broker = broker
+        self._monotonic_s = monotonic_s
+        self._data_id = ""
+        self._next_s = 0.0
+
+    def step(self) -> None:
+        """Have lost tasks handed over again, if it is time to look for some."""
+        data_id = self._broker.data_id()
+        if data_id == self._data_id and self._monotonic_s() < self._next_s:
+            return
+        reclaimed = reclaim_lost(data_id)
+        if reclaimed:
+            logger.warning("%d tasks are handed over again: the broker lost them", reclaimed)
+        if reclaimed < RECLAIM_BATCH:
+            self._data_id = data_id
+            self._next_s = self._monotonic_s() + RECLAIM_S
+
+
 class Relay:
     """Polls the outbox until it is stopped."""
 
-    def __init__(self, hand_over: Callable[[], int] | None = None) -> None:
-        broker = Broker()
-        self._hand_over = hand_over or (lambda: hand_over_due(broker, BATCH))
+    def __init__(self) -> None:
+        self._broker = Broker()
+        self._reclaimer = Reclaimer(self._broker)
         self._stopping = threading.Event()
         self._failures = 0
 
@@ -57,7 +83,8 @@ class Relay:
     def step(self) -> float:
         """Hand one batch over. Return how long to wait before the next."""
         try:
-            handed_over = self._hand_over()
+            self._reclaimer.step()
+            handed_over = hand_over_due(self._broker, BATCH)
         except (BrokerAway, DatabaseError) as error:
             self._failures += 1
             if self._failures == 1:

@@ -61,7 +61,8 @@ def _states(base: str) -> dict[str, str]:
 
 
 def _waiting(made: MadeTenant) -> int:
-    return OutboxTask.objects.using("relay").filter(tenant_id=made.tenant.id).count()
+    rows = OutboxTask.objects.using("relay")
+    return rows.filter(tenant_id=made.tenant.id, handed_to="").count()
 
 
 def test_without_valkey_the_api_goes_on_and_tasks_wait_in_the_outbox(

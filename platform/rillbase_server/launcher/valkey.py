@@ -95,7 +95,7 @@ class ValkeyStore:
         """Move data that a server could not read out of the way; say what was done, if anything.
 
         Nothing in it is worth a start that fails: clients subscribe again, limits begin anew, and
-        tasks wait in PostgreSQL's outbox. What had been handed to the broker is handed over again.
+        tasks stay in PostgreSQL's outbox until they have ended, and are handed over again.
         """
         data = self.directory / "appendonlydir"
         is_damaged = any(sign in said for sign in DAMAGE) and NO_SPACE not in said

@@ -310,9 +310,9 @@ class ImportJobAdmin(ReadOnlyAdmin):
 
 
 class OutboxAdmin(ReadOnlyAdmin):
-    """Tasks that wait for the broker."""
+    """Tasks that have not ended; those with `handed_at` are in the broker."""
 
-    list_display: ClassVar = ("created_at", "name", "queue", "due_at", "tenant_id")
+    list_display: ClassVar = ("created_at", "name", "queue", "due_at", "handed_at", "tenant_id")
 
 
 class DeadLetterAdmin(ReadOnlyAdmin):

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from foundation.models import OutboxTask
+from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import run_after_commit
 from foundation.tasks.broker import Broker
 from foundation.tasks.dispatch import hand_over_due
@@ -16,8 +16,17 @@ from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
 from tests.waiting import wait_until
 
 
-def _waiting(file: Path) -> int:
+def _unfinished(file: Path) -> int:
     return OutboxTask.objects.using("relay").filter(arguments__file=str(file)).count()
+
+
+def _waiting(file: Path) -> int:
+    rows = OutboxTask.objects.using("relay")
+    return rows.filter(arguments__file=str(file), handed_to="").count()
+
+
+def _handed_over(file: Path) -> int:
+    return _unfinished(file) - _waiting(file)
 
 
 def test_tasks_wait_while_the_broker_is_away_and_run_once_it_is_back(
@@ -39,7 +48,7 @@ def test_tasks_wait_while_the_broker_is_away_and_run_once_it_is_back(
         what="every task to run once, the broker being back",
         timeout_s=TIMEOUT_S,
     )
-    assert _waiting(file) == 0
+    wait_until(lambda: _unfinished(file) == 0, what="the rows to go, the tasks having ended")
 
 
 def test_tasks_wait_while_the_broker_is_frozen(own_bench: Bench, tmp_path: Path) -> None:
@@ -112,3 +121,79 @@ def test_the_clock_of_the_installation_relays_what_is_due(
     run_after_commit("bench.note", {"file": str(file), "text": "due"}, due_in_s=0.1)
     with running_beat(tmp_path, bench_without_relay.broker.url):
         wait_for_lines(file, ["due"])
+
+
+def test_tasks_that_the_broker_loses_with_its_data_run_all_the_same(
+    own_bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    for number in range(20):
+        own_bench.run("note", {"file": str(file), "text": str(number)})
+    wait_until(lambda: _handed_over(file) == 20, what="the broker to have the tasks")
+    own_bench.broker.kill()
+    own_bench.broker.start()
+    own_bench.worker.start()
+    wait_until(
+        lambda: sorted(lines(file), key=int) == [str(n) for n in range(20)],
+        what="every task to run once",
+        timeout_s=TIMEOUT_S,
+    )
+    wait_until(lambda: _unfinished(file) == 0, what="the rows to go")
+
+
+def test_tasks_of_a_broker_that_is_emptied_while_it_runs_are_handed_over_again(
+    own_bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    own_bench.run("note", {"file": str(file), "text": "kept"})
+    wait_until(lambda: _handed_over(file) == 1, what="the broker to have the task")
+    with own_bench.broker.client() as client:
+        client.flushall()
+    own_bench.worker.start()
+    wait_for_lines(file, ["kept"])
+
+
+def test_a_task_that_is_running_when_the_broker_loses_its_data_is_finished(
+    own_bench: Bench, tmp_path: Path
+) -> None:
+    file, gate = tmp_path / "notes", tmp_path / "gate"
+    own_bench.worker.start()
+    own_bench.run("linger", {"file": str(file), "gate": str(gate)})
+    wait_for_lines(file, ["begun"])
+    own_bench.broker.kill()
+    own_bench.worker.kill()
+    gate.touch()
+    own_bench.broker.start()
+    own_bench.worker.start()
+    wait_for_lines(file, ["begun", "begun", "finished"])
+    wait_until(lambda: _unfinished(file) == 0, what="the row to go")
+
+
+def test_a_task_that_failed_before_the_broker_lost_its_data_keeps_its_attempts(
+    own_bench: Bench, tmp_path: Path
+) -> None:
+    file, letters = tmp_path / "notes", DeadLetter.objects.using("relay")
+    own_bench.worker.start()
+    own_bench.run("fail", {"file": str(file), "times": 99})
+    wait_until(lambda: bool(lines(file)), what="the first attempt", timeout_s=TIMEOUT_S)
+    with own_bench.broker.client() as client:
+        client.flushall()
+    mine = letters.filter(arguments__file=str(file))
+    wait_until(mine.exists, what="a dead letter", timeout_s=TIMEOUT_S)
+    assert [letter.attempts for letter in mine] == [3]
+    assert _unfinished(file) == 0
+
+
+def test_a_second_copy_of_a_message_whose_task_has_ended_does_nothing(
+    own_bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes"
+    own_bench.run("note", {"file": str(file), "text": "once"})
+    wait_until(lambda: _handed_over(file) == 1, what="the broker to have the task")
+    with own_bench.broker.client() as client:
+        (message,) = client.lrange("default", 0, -1)
+        client.lpush("default", message)
+    own_bench.worker.start()
+    own_bench.run("note", {"file": f"{file}.last", "text": "done"})
+    wait_for_lines(Path(f"{file}.last"), ["done"])
+    assert lines(file) == ["once"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -68,7 +69,7 @@ def test_a_delayed_task_waits_in_the_outbox_and_then_runs(tmp_path: Path) -> Non
     wait_for_lines(file, ["late"])
     wait_until(
         lambda: not OutboxTask.objects.using("relay").filter(pk=row.pk).exists(),
-        what="the row to go once the broker has the task",
+        what="the row to go once the task has ended",
     )
 
 
@@ -168,7 +169,26 @@ def test_a_periodic_task_that_keeps_failing_leaves_one_dead_letter(bench: Bench)
 
 
 def test_settling_a_failure_twice_schedules_one_attempt() -> None:
-    failure = Failure(str(uuid7()), "bench.note", {}, TaskContext(), "it went wrong")
+    rows = OutboxTask.objects.using("relay")
+    failure = _failure(uuid7(), tracked=True)
+    rows.create(
+        id=UUID(failure.task_id), name="bench.note", due_at=timezone.now(), handed_to="a broker"
+    )
+    for _ in range(2):
+        settle(failure, Policy())
+    (row,) = rows.filter(pk=failure.task_id)
+    assert (row.attempt, row.handed_to) == (2, "")
+    row.delete()
+
+
+def test_a_failed_task_that_another_copy_of_its_message_has_finished_is_not_tried_again() -> None:
+    failure = _failure(uuid7(), tracked=True)
+    settle(failure, Policy())
+    assert not OutboxTask.objects.using("relay").filter(pk=failure.task_id).exists()
+
+
+def test_a_failed_task_that_the_release_before_handed_over_gets_a_row_again() -> None:
+    failure = _failure(uuid7(), tracked=False)
     for _ in range(2):
         settle(failure, Policy())
     (row,) = OutboxTask.objects.using("relay").filter(pk=failure.task_id)
@@ -176,21 +196,32 @@ def test_settling_a_failure_twice_schedules_one_attempt() -> None:
     row.delete()
 
 
-def test_a_task_that_fails_before_its_row_is_taken_away_is_tried_again() -> None:
+def _failure(task_id: UUID, *, tracked: bool) -> Failure:
+    context = TaskContext(tracked=tracked)
+    return Failure(str(task_id), "bench.note", {}, context, "it went wrong")
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_task_that_fails_before_its_hand_over_is_committed_is_tried_again(
+    *, tracked: bool
+) -> None:
     task_id = uuid7()
     rows = OutboxTask.objects.using("relay")
     rows.create(id=task_id, name="bench.note", due_at=timezone.now() + HOUR)
-    failure = Failure(str(task_id), "bench.note", {}, TaskContext(), "it went wrong")
     with ThreadPoolExecutor(1) as worker:
         with transaction.atomic(using="relay"):
             row = rows.select_for_update().get(pk=task_id)
             # The broker has the task now, and the worker is quick.
-            settling = worker.submit(_settle, failure)
+            settling = worker.submit(_settle, _failure(task_id, tracked=tracked))
             wait_until(_somebody_waits, what="the worker to find the row held")
-            row.delete()
+            if tracked:
+                row.handed_to = "a broker"
+                row.save()
+            else:
+                row.delete()  # as the release before does
         settling.result()
     (again,) = rows.filter(pk=task_id)
-    assert again.attempt == 2
+    assert (again.attempt, again.handed_to) == (2, "")
     again.delete()
 
 

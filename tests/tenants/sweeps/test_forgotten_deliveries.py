@@ -20,7 +20,9 @@ HOUR = datetime.timedelta(hours=1)
 
 def _wake_ups(hook: MadeWebhook) -> int:
     """Return how many wake-ups of a webhook have arrived in the broker. No worker runs here."""
-    waiting = OutboxTask.objects.using("relay").filter(arguments__webhook=str(hook.webhook.pk))
+    waiting = OutboxTask.objects.using("relay").filter(
+        arguments__webhook=str(hook.webhook.pk), handed_to=""
+    )
     wait_until(lambda: not waiting.exists(), what="wake-ups to be handed over")
     with redis.Redis.from_url(environment().broker) as broker:
         messages = [json.loads(raw) for raw in broker.lrange("webhooks", 0, -1)]

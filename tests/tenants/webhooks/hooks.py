@@ -42,7 +42,7 @@ class MadeWebhook:
     def wake_ups_s(self) -> list[float]:
         """Return in how many seconds wake-ups are due that have been arranged."""
         rows = OutboxTask.objects.using("relay").filter(
-            name=events.WORK_TASK, arguments__webhook=str(self.webhook.pk)
+            name=events.WORK_TASK, arguments__webhook=str(self.webhook.pk), handed_to=""
         )
         now = timezone.now()
         return sorted((row.due_at - now).total_seconds() for row in rows)

@@ -1,0 +1,56 @@
+"""How a task's row goes when the task has ended, whatever its end.
+
+A broker may deliver a message twice, most of all after a restart. The row tells the second copy
+that the attempt has ended: it is gone, or counts another attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import connections
+
+from foundation.json_types import JsonObject
+from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.context import TaskContext
+from foundation.tasks.queues import DEFAULT
+
+ALIAS = "relay"
+RECORD_END = "foundation.tasks.record_end"
+
+logger = logging.getLogger(__name__)
+
+
+def has_ended(task_id: str, context: TaskContext) -> bool:
+    """Tell whether another copy of a message has brought this attempt to its end."""
+    if not context.tracked:
+        return False
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM foundation_outboxtask WHERE id = %s AND attempt = %s",
+            (task_id, context.attempt),
+        )
+        return cursor.fetchone() is None
+
+
+def end(task_id: str, context: TaskContext) -> None:
+    """Remove the row of a task of which no other attempt is to be made."""
+    if not context.tracked:
+        return
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM foundation_outboxtask WHERE id = %s AND attempt = %s",
+            (task_id, context.attempt),
+        )
+
+
+def end_later(task_id: str, context: TaskContext) -> None:
+    """Have the row removed when the database takes writes again.
+
+    The task itself has succeeded and must not run again every few seconds meanwhile.
+    """
+    arguments: JsonObject = {"task_id": task_id, "attempt": context.attempt}
+    try:
+        Broker().send_task(RECORD_END, arguments, queue=DEFAULT, context={})
+    except BrokerAway as away:
+        logger.warning("the end of %s is not recorded, it will run again: %s", task_id, away)
