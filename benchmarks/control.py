@@ -1,12 +1,14 @@
 """The control plane: authentication, one read through the full stack, and starting up.
 
-    python -m benchmarks.control [--quick] [--start]
+    python -m benchmarks.control [--quick] [--start] [--revocations N]
 
 `read` is the rate and latency of `GET …/api-keys/{id}` on one web process with authentication,
 limits, tenancy and audit switched on. `ratio` compares its CPU time with a bare Django view that
 does the same SELECT in a transaction, measured in turns in the same run. `start` is the whole of
 `manage.py up` on a data directory that exists already, with the memory that each of its services
 takes then (PSS: shared pages counted once); `--start` measures this alone, in about a minute.
+`--revocations 300` measures instead how long so many revocations take to end the connections of
+their keys at another server, with the event layer's Valkey and without it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.support import load
+from benchmarks.support import load, revocations
 from benchmarks.support.installation import (
     ROOT,
     Installation,
@@ -86,6 +88,8 @@ class Knobs:
     connections: int
     #: Whether only starting up is measured, and memory.
     start: bool
+    #: Only so many revocations are measured; 0: everything else.
+    revocations: int
 
 
 def main() -> None:
@@ -95,6 +99,11 @@ def main() -> None:
         "control",
         {"seconds": knobs.seconds, "rounds": knobs.rounds, "connections": knobs.connections},
     )
+    if knobs.revocations:
+        with installation() as place:
+            revocations.measure(report, place, knobs.revocations)
+        report.finish()
+        return
     if not knobs.start:
         with installation() as place:
             key = json.loads(python(place, _MAKE_KEY))
@@ -111,12 +120,14 @@ def _knobs() -> Knobs:
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each server")
     parser.add_argument("--connections", type=int, default=8, help="connections of the load")
     parser.add_argument("--start", action="store_true", help="only starting up, and memory")
+    parser.add_argument("--revocations", type=int, default=0, help="only so many revocations")
     given = parser.parse_args()
     return Knobs(
         seconds=given.seconds or (3.0 if given.quick else 10.0),
         rounds=given.rounds or (3 if given.quick else 7),
         connections=given.connections,
         start=given.start,
+        revocations=given.revocations,
     )
 
 

@@ -11,6 +11,8 @@ open_subscription    one subscription of a connection, from its reservation to i
 starts               admits new subscriptions, several at a time
 outgoing             the queue of frames to one client
 connection_registry  all connections of the process: re-checks credentials, sends heartbeats
+server_channel       receives the messages of other server processes
+credential_rechecks  re-checks connections whose credentials have changed elsewhere
 quotas               counts a tenant's connections and subscriptions over all processes
 penalty_delay        reads clients that keep sending rejected requests more slowly
 write_order          runs writes of one document in the order in which they were sent

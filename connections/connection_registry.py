@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections import Counter, defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -23,8 +23,9 @@ from connections.penalty_delay import PenaltyDelay
 from connections.quotas import Counts, Quotas
 from connections.starts import Start, Starts
 from data_plane.calls import check_rate_limits, looked_up
-from foundation import bulk_budget, contention
+from foundation import bulk_budget, contention, server_messages
 from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
+from foundation.json_types import JsonObject
 from foundation.metrics import SOCKETS
 from tenants.credentials.cache import at_most
 from tenants.credentials.credential_reference import CredentialReference, read_together, stand
@@ -38,6 +39,9 @@ JUDGE_S, BELIEVED_S = 0.4, 0.3
 RECONNECT_WITHIN_MS = 5_000
 #: While a server drains, load balancers must notice first: no client is asked to reconnect earlier.
 UNTOLD_SHARE = 0.2
+
+#: The message of a server that is about to stop.
+STOPPING = "server.stopping"
 
 T = TypeVar("T")
 Verdict = tuple[Party, None] | tuple[None, ApiError]
@@ -87,6 +91,10 @@ class ConnectionRegistry:
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
+        self._process = process
+        self._is_stopping = False
+        #: Called when a tenant gets its first connection here.
+        self.tenant_came: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         """Begin to look after the connections."""
@@ -106,8 +114,11 @@ class ConnectionRegistry:
     async def admit(self, connection: Guest, party: Party) -> None:
         """Count a connection in, or raise that its tenant has too many."""
         tenant, allowed = party.tenant.id, _allowed(party)
+        is_first = tenant not in self._by_tenant
         self._by_tenant[tenant].add(connection)
         self.connections[connection.id] = connection
+        if is_first:
+            self.tenant_came()
         SOCKETS.set(len(self.connections))
         try:
             found = await self._open(tenant, allowed)
@@ -117,6 +128,14 @@ class ConnectionRegistry:
         if found.connections > allowed.connections:
             self._discard(connection, tenant)
             raise TooManyConnections(f"The tenant may have {allowed.connections} connections.")
+
+    def tenants(self) -> Collection[UUID]:
+        """Return the tenants that have connections here."""
+        return self._by_tenant.keys()
+
+    def of_tenant(self, tenant: UUID) -> list[Guest]:
+        """Return the connections of a tenant."""
+        return list(self._by_tenant.get(tenant, ()))
 
     def leave(self, connection: Guest) -> None:
         """Count a connection out."""
@@ -191,6 +210,7 @@ class ConnectionRegistry:
 
     def see_off(self, within_s: float) -> None:
         """Tell each client when to come back, spread over this time, beginning a little later."""
+        self._announce_stop()
         loop = asyncio.get_running_loop()
         first_s = UNTOLD_SHARE * within_s
         for connection in self.connections.values():
@@ -199,20 +219,30 @@ class ConnectionRegistry:
 
     def say_goodbye(self) -> None:
         """Tell every client when to come back. The server closes the connections."""
+        self._announce_stop()
         for connection in list(self.connections.values()):
             self._dismiss(connection)
+
+    def _announce_stop(self) -> None:
+        """Tell other servers that clients are about to come to them."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            message: JsonObject = {"type": STOPPING, "process": self._process}
+            server_messages.send(server_messages.SERVERS, message)
 
     def _dismiss(self, connection: Guest) -> None:
         if connection.id in self.connections and connection.id not in self._told:
             self._told.add(connection.id)
             connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
 
-    async def judge(self) -> None:
-        """Look at the credentials of all connections once."""
+    async def judge(self, is_concerned: Callable[[Party], bool] = lambda _: True) -> None:
+        """Look at the credentials of all connections once, or of those that are concerned."""
         judged = [
-            (connection, connection.party)
+            (connection, party)
             for connection in self.connections.values()
-            if connection.is_judged and connection.party is not None
+            if connection.is_judged
+            and (party := connection.party) is not None
+            and is_concerned(party)
         ]
         if not judged:
             return

@@ -264,6 +264,12 @@ SOCKETS = Gauge(
     multiprocess_mode="livesum",
 )
 
+SERVER_MESSAGES = Counter(
+    "rillbase_server_messages_total",
+    "Messages to other server processes, by outcome.",
+    ["outcome"],
+)
+
 GRID_NODE_UP = Gauge(
     "rillbase_grid_node_up",
     "1 while a node of the grid holds its partition and watches.",

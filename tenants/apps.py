@@ -8,9 +8,11 @@ class TenantsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Tell the parts below where errors of tenants are kept."""
+        """Record errors of the parts below, and announce changes of credentials."""
         # Models are ready only now.
         from foundation.tasks.failures import on_burial  # noqa: PLC0415
         from tenants import error_log  # noqa: PLC0415
+        from tenants.credentials import changes  # noqa: PLC0415
 
         on_burial(error_log.note_dead_task)
+        changes.connect_signals()

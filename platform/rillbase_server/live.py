@@ -8,8 +8,10 @@ from aggregates.live import feed as aggregate_feed
 from aggregates.live.event_stream import AggregateStreams
 from aggregates.live.event_stream import operations as aggregate_operations
 from aggregates.live.kind import AggregateSubscriptions
-from connections.connection_registry import ConnectionRegistry
+from connections.connection_registry import STOPPING, ConnectionRegistry
+from connections.credential_rechecks import CredentialRechecks
 from connections.products import Products
+from connections.server_channel import ServerChannel
 from connections.subscription_kinds import Kinds
 from data_plane.calls import Call
 from data_plane.http import Operation
@@ -17,16 +19,18 @@ from documents.api import messages as document_messages
 from foundation import event_server
 from foundation.asgi import App
 from foundation.environment import environment
+from foundation.server_messages import channel_layer
 from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
 from realtime.clusters import grids
 from realtime.delivery_trace import exchange
 from realtime.delivery_trace.question_listener import Answers
+from realtime.grid import layout
 from realtime.hub.documents import DocumentQueries
 from realtime.hub.hub_requests import HubRequests
 from realtime.hub.process import HubProcess
 from realtime.hub.watches import Watches
-from realtime.subscriptions import subscription_list
+from realtime.subscriptions import names, subscription_list
 from realtime.subscriptions.records import Records
 from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
@@ -34,6 +38,7 @@ from storage_engine.topics.api import messages as topic_messages
 from storage_engine.topics.live.api import TopicStreams
 from storage_engine.topics.live.api import operations as topic_operations
 from storage_engine.topics.live.kind import TopicSubscriptions
+from tenants.credentials import changes
 
 MESSAGE_CALLS = {**document_messages.CALLS, **topic_messages.CALLS}
 
@@ -51,6 +56,8 @@ class LiveConnections:
     process: HubProcess
     watches: Watches
     answers: Answers
+    rechecks: CredentialRechecks
+    channel: ServerChannel
 
     @property
     def operations(self) -> tuple[Operation[Call], ...]:
@@ -76,8 +83,11 @@ class LiveConnections:
         await self.records.start()
         await self.watches.start()
         await self.answers.start()
+        await self.channel.start()
 
     async def stop(self) -> None:
+        await self.channel.stop()
+        await self.rechecks.stop()
         await self.answers.stop()
         await self.watches.stop()
         await self.records.stop()
@@ -99,14 +109,25 @@ def build() -> LiveConnections:
     process.serve, process.settle = HubRequests(documents).serve, documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
     kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
+    records, rechecks = Records(process.name, registry), CredentialRechecks(registry)
+    handlers = {
+        changes.MESSAGE: rechecks.changed,
+        names.ENDED: records.ended,
+        layout.CHANGED: process.grids_changed,
+        STOPPING: process.prepare,
+    }
+    channel = ServerChannel(registry.tenants, handlers, channel_layer())
+    registry.tenant_came = channel.tenants_changed
     return LiveConnections(
         kinds,
         registry,
-        Records(process.name, registry),
+        records,
         LiveQueries(kinds, registry),
         TopicStreams(topics, registry),
         AggregateStreams(aggregates, registry),
         process,
         Watches(documents),
         Answers(process.name, registry),
+        rechecks,
+        channel,
     )

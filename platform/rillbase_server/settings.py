@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from foundation.database_roles import ALIASES, Role
 from foundation.environment import environment
+from foundation.server_messages import LAYER, layer_settings
 from rillbase_server.console import is_immutable
 from rillbase_server.version import VERSION
 
@@ -28,6 +29,8 @@ SECRET_KEY = ENV.rillbase_secret_key.get_secret_value()
 DEBUG = ENV.rillbase_debug
 ALLOWED_HOSTS = ENV.rillbase_hosts
 CSRF_TRUSTED_ORIGINS = [ENV.rillbase_public_url.rstrip("/")]
+
+CHANNEL_LAYERS = {LAYER: layer_settings(ENV.events)}
 
 INSTALLED_APPS = [
     "unfold",

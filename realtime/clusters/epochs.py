@@ -7,11 +7,12 @@ it is ready, and then the old one is retired.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from django.db import connections, transaction
 
-from realtime.grid.layout import GRIDS, Grid
+from realtime.grid.layout import GRIDS, Grid, announce_change
 from realtime.grid.size import Size
 
 ALIAS = "relay"
@@ -87,6 +88,7 @@ def add_shared(size: Size) -> int | None:
             [size.write_partitions, size.query_partitions, MOST_SHARED],
         )
         (number,) = cursor.fetchone()
+        transaction.on_commit(partial(announce_change, None), using=ALIAS, robust=True)
     return int(number)
 
 
@@ -109,7 +111,7 @@ def note_ready(epoch: int) -> None:
     """Have the tenant's queries go to a grid."""
     _execute(
         "UPDATE documents_gridepoch SET ready_at = clock_timestamp() "
-        "WHERE number = %s AND ready_at IS NULL",
+        "WHERE number = %s AND ready_at IS NULL RETURNING tenant_id",
         epoch,
     )
 
@@ -118,7 +120,7 @@ def retire(epoch: int) -> None:
     """Have nobody use a grid any more."""
     _execute(
         "UPDATE documents_gridepoch SET retired_at = clock_timestamp() "
-        "WHERE number = %s AND retired_at IS NULL",
+        "WHERE number = %s AND retired_at IS NULL RETURNING tenant_id",
         epoch,
     )
 
@@ -130,11 +132,17 @@ def disown(tenant_id: UUID) -> None:
     """
     _execute(
         "UPDATE documents_gridepoch SET tenant_id = NULL, "
-        "retired_at = coalesce(retired_at, clock_timestamp()) WHERE tenant_id = %s",
+        "retired_at = coalesce(retired_at, clock_timestamp()) "
+        "WHERE tenant_id = %s RETURNING %s::uuid",
+        tenant_id,
         tenant_id,
     )
 
 
-def _execute(statement: str, value: int | UUID) -> None:
+def _execute(statement: str, *parameters: int | UUID) -> None:
+    """Change grids, and tell the servers of the tenants whose they are."""
     with connections[ALIAS].cursor() as cursor:
-        cursor.execute(statement, [value])
+        cursor.execute(statement, parameters)
+        changed = {row[0] for row in cursor.fetchall()}
+    for tenant_id in changed:
+        transaction.on_commit(partial(announce_change, tenant_id), using=ALIAS, robust=True)

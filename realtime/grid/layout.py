@@ -11,10 +11,15 @@ from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from documents.outbox.database import relay_pool
+from foundation import server_messages
+from foundation.json_types import JsonObject
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid, int8
 from realtime.events import layer
 from realtime.grid.size import Size
+
+#: The message that the grids of a tenant, or those that all share, have changed.
+CHANGED = "grids.changed"
 
 _SELECT = (
     "SELECT i.epoch, g.number, g.write_partitions, g.query_partitions, g.tenant_id "
@@ -128,6 +133,15 @@ async def read_retired() -> list[Grid]:
 async def retire_before(grid: Grid) -> None:
     """Have nobody use the shared grids before this one any more; raise as `read_served` does."""
     await _run(_RETIRE, int8(grid.epoch))
+    announce_change(None)
+
+
+def announce_change(tenant_id: UUID | None) -> None:
+    """Tell the servers of a tenant, or with None all servers, to look at their grids now."""
+    message: JsonObject = {"type": CHANGED}
+    everybody = server_messages.SERVERS
+    group = everybody if tenant_id is None else server_messages.tenant_group(tenant_id)
+    server_messages.send(group, message)
 
 
 async def _run(statement: Statement, *parameters: bytes) -> Result:

@@ -22,6 +22,7 @@ from redis.exceptions import RedisError
 
 from foundation.environment import environment
 from foundation.errors import Unavailable
+from foundation.json_types import JsonObject
 from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
 from realtime.grid.layout import ServingGrids, read_served
 from realtime.hub import moving
@@ -55,6 +56,27 @@ class HubProcess:
         self._served: ServingGrids | None = None
         self._hubs: dict[Place, asyncio.Task[RunningHub]] = {}
         self._following: asyncio.Task[None] | None = None
+        self._look = asyncio.Event()
+        self._preparing: asyncio.Task[None] | None = None
+
+    def grids_changed(self, _: JsonObject) -> None:
+        """Learn that there are other grids: they are looked at now."""
+        self._look.set()
+
+    def prepare(self, message: JsonObject) -> None:
+        """Start the hub of the shared grid: the clients of a server that stops are coming."""
+        if message.get("process") != self.name and (
+            self._preparing is None or self._preparing.done()
+        ):
+            self._preparing = asyncio.create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        try:
+            if self._served is None:
+                self._served = await _patiently(read_served)
+            await asyncio.shield(self._hub(None))
+        except (*AWAY, LookupError) as away:
+            log.info("the hub cannot start yet: %s", away)
 
     def place(self, tenant_id: UUID) -> Place:
         """Return whose hub serves a tenant."""
@@ -84,10 +106,11 @@ class HubProcess:
         return task.result()
 
     async def stop(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._following
+        for task in (self._preparing, self._following):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         for place in list(self._hubs):
             await self._close(place)
         self._served = self._following = None
@@ -127,7 +150,9 @@ class HubProcess:
 
     async def _keep_following(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look.wait(), LOOK_S)
+            self._look.clear()
             try:
                 await self._follow(await read_served())
             except AWAY as away:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+#: The message that a member has ended a subscription.
+ENDED = "subscription.ended"
 _ROOT = "{rillbase}:live:"
 #: A process that says nothing for so long is gone, and its subscriptions with it.
 RECORD_LIFETIME_S = 6

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from redis.exceptions import RedisError
@@ -94,10 +95,13 @@ class Records:
         if not isinstance(wanted, list) or not wanted:
             return
         ids = {item.decode() for item in wanted if isinstance(item, bytes)}
-        for guest in list(self._registry.connections.values()):
-            for held in guest.subscriptions:
-                if held.id in ids:
-                    guest.end(held.name, SubscriptionEnded())
+        _end(self._registry.connections.values(), ids)
+
+    def ended(self, message: JsonObject) -> None:
+        """End the subscription that a message of another server names, if it is of this process."""
+        parts = names.split(str(message.get("id")))
+        if parts is not None and parts[0] == self._process:
+            _end(self._registry.of_tenant(UUID(str(message.get("tenant")))), {parts[1]})
 
     def _row(
         self, guest: Guest, held: OpenSubscription, before: dict[str, tuple[int, float]]
@@ -157,3 +161,10 @@ class Records:
                 await self.listen()
             except RedisError as away:
                 log.debug("nobody could be asked whom to end: %s", away)
+
+
+def _end(guests: Iterable[Guest], ids: Collection[str]) -> None:
+    for guest in list(guests):
+        for held in guest.subscriptions:
+            if held.id in ids:
+                guest.end(held.name, SubscriptionEnded())

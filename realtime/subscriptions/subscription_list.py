@@ -10,6 +10,7 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
+from foundation import server_messages
 from foundation.environment import environment
 from foundation.errors import NotFound, Unavailable
 from foundation.json_types import JsonObject
@@ -46,6 +47,9 @@ def end(tenant_id: UUID, public: str) -> None:
     process, subscription = parts
     _call("SADD", names.kills(process), subscription)
     _call("EXPIRE", names.kills(process), KILL_LIFETIME_S)
+    # The process reads that set several times a second; this is sooner.
+    message: JsonObject = {"type": names.ENDED, "tenant": str(tenant_id), "id": public}
+    server_messages.send(server_messages.tenant_group(tenant_id), message)
 
 
 def _call(*command: Argument) -> Reply:

@@ -67,6 +67,8 @@ class ShortCache(Generic[V]):
         self._clock = clock
         self._entries: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
         self._lock = threading.Lock()
+        #: What was loaded before the last eviction may be what was evicted.
+        self._evicted_at = float("-inf")
 
     def get(self, key: Hashable) -> V | None:
         """Return the value if it is younger than `ttl_s`, and than what `at_most` asks for."""
@@ -94,6 +96,8 @@ class ShortCache(Generic[V]):
     def put(self, key: Hashable, value: V, begin: float) -> None:
         """Keep a value whose loading began then."""
         with self._lock:
+            if begin < self._evicted_at:
+                return
             self._entries[key] = (begin + self._ttl_s, value)
             self._entries.move_to_end(key)
             while len(self._entries) > self._max_entries:
@@ -102,4 +106,12 @@ class ShortCache(Generic[V]):
     def forget(self, key: Hashable) -> None:
         """Drop one entry of this process at once."""
         with self._lock:
+            self._evicted_at = self._clock()
             self._entries.pop(key, None)
+
+    def evict(self, is_stale: Callable[[Hashable, V], bool]) -> None:
+        """Drop the entries of this process for which `is_stale` holds."""
+        with self._lock:
+            self._evicted_at = self._clock()
+            for key in [key for key, (_, value) in self._entries.items() if is_stale(key, value)]:
+                del self._entries[key]

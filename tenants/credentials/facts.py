@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tenants.credentials.cache import ShortCache
+from tenants.credentials.changes import Changes
 from tenants.models import ApiKey, Membership, PersonalToken, Tenant, UserSession
 from tenants.quotas import effective_limits
 from tenants.roles import Role, expand_scopes
@@ -135,6 +136,24 @@ def forget_access(user_id: UUID, slug: str) -> None:
     """Make this process read a membership and its tenant again."""
     _access.forget((user_id, slug))
     _tenants.forget(slug)
+
+
+def evict(changes: Changes) -> None:
+    """Make this process read again what other processes have changed."""
+    for key_id in changes.keys:
+        _keys.forget(key_id)
+    for key_id in changes.tokens:
+        _tokens.forget(key_id)
+    for token_hash in changes.sessions:
+        _sessions.forget(bytes.fromhex(token_hash))
+    if users := changes.users:
+        _tokens.evict(lambda _, token: token.user_id in users)
+        _sessions.evict(lambda _, session: session.user_id in users)
+        _access.evict(lambda key, _: isinstance(key, tuple) and key[0] in users)
+    if tenants := changes.tenants:
+        _keys.evict(lambda _, key: key.tenant.id in tenants)
+        _access.evict(lambda _, access: access.tenant.id in tenants)
+        _tenants.evict(lambda _, tenant: tenant.id in tenants)
 
 
 def _tenant(tenant: Tenant) -> TenantFacts:

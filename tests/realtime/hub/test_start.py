@@ -8,11 +8,16 @@ from uuid import uuid4
 
 import pytest
 
+from connections.connection_registry import STOPPING
 from documents.outbox.database import close_relay_pool
 from foundation import event_server as event_layer
+from realtime.grid.layout import CHANGED
+from realtime.grid.size import Size
 from realtime.hub import process
 from realtime.hub.process import HubProcess
+from tests.make import make_tenant
 from tests.own_valkey import OwnValkey
+from tests.realtime.pretended import pretended_grid
 from tests.waiting import until
 
 
@@ -29,6 +34,40 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_away(
     await until(lambda: "looked for again" in caplog.text, "a first attempt")
     valkey.start()
     assert await found is hub.now(None)
+    await hub.stop()
+    await event_layer.close()
+    await close_relay_pool()
+
+
+async def test_a_hub_starts_when_another_server_says_that_it_stops(
+    valkey: OwnValkey, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("EVENTS_URL", valkey.url)
+    hub = HubProcess()
+    hub.prepare({"type": STOPPING, "process": hub.name})
+    hub.prepare({"type": STOPPING, "process": "another"})
+    await until(lambda: hub.now(None) is not None, "the hub")
+    await hub.stop()
+    await event_layer.close()
+    await close_relay_pool()
+
+
+async def test_a_tenants_own_grid_is_found_at_once_when_it_is_announced(
+    valkey: OwnValkey,
+    settings_environment: pytest.MonkeyPatch,
+) -> None:
+    settings_environment.setenv("EVENTS_URL", valkey.url)
+    # Nobody looks by the clock.
+    settings_environment.setattr(process, "LOOK_S", 3600.0)
+    made = await asyncio.to_thread(make_tenant)
+    hub = HubProcess()
+    await hub.running(made.tenant.pk)
+    assert not hub.is_apart(made.tenant.pk)
+    grid = pretended_grid(made, Size(1), valkey.url)
+    await asyncio.to_thread(grid.__enter__)
+    hub.grids_changed({"type": CHANGED})
+    await until(lambda: hub.is_apart(made.tenant.pk), "the tenant's grid")
+    await asyncio.to_thread(grid.__exit__, None, None, None)
     await hub.stop()
     await event_layer.close()
     await close_relay_pool()

@@ -1,0 +1,67 @@
+"""Re-checks the connections whose credentials another process says have changed.
+
+The registry re-checks all connections several times a second. These re-checks are of the few that
+are concerned, and begin at once. Changes that arrive during one are handled together by the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from connections.callers import Party
+from connections.connection_registry import ConnectionRegistry
+from foundation.json_types import JsonObject
+from tenants.credentials import facts
+from tenants.credentials.changes import Changes
+from tenants.principals import Kind
+
+log = logging.getLogger(__name__)
+
+
+class CredentialRechecks:
+    """The re-checks of one process."""
+
+    def __init__(self, registry: ConnectionRegistry) -> None:
+        self._registry = registry
+        self._changes: Changes | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def changed(self, message: JsonObject) -> None:
+        """Evict what has changed from the caches, and re-check whom it concerns soon."""
+        change = Changes()
+        change.add(message.get("subject"), message.get("name"))
+        facts.evict(change)
+        self._changes = self._changes or Changes()
+        self._changes.add(message.get("subject"), message.get("name"))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._recheck())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _recheck(self) -> None:
+        while (changes := self._changes) is not None:
+            self._changes = None
+            try:
+                await self._registry.judge(partial(concerns, changes))
+            except Exception:
+                # The periodic re-check repeats it.
+                log.warning("changed credentials could not be looked up", exc_info=True)
+
+
+def concerns(changes: Changes, party: Party) -> bool:
+    """Tell whether changes may have changed who a caller is."""
+    standing, principal = party.standing, party.principal
+    named = {
+        Kind.PERSONAL_TOKEN: changes.tokens,
+        Kind.SESSION: changes.sessions,
+    }.get(standing.kind, changes.keys)
+    return (
+        standing.reference in named
+        or principal.user_id in changes.users
+        or party.tenant.id in changes.tenants
+    )

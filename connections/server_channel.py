@@ -1,0 +1,128 @@
+"""What other server processes send to this one, over its only channel.
+
+Connections have no channels of their own: losing Valkey would end all of them, and a message to end
+one would wait behind a client that does not read. The process's channel is in the group of all
+servers and in one group for each tenant with a connection here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Mapping
+from uuid import UUID
+
+from channels.layers import BaseChannelLayer
+from redis.exceptions import RedisError
+
+from foundation import server_messages
+from foundation.json_types import JsonObject
+
+log = logging.getLogger(__name__)
+
+#: Groups expire after twice as long.
+REJOIN_S = 3600.0
+#: The group of all servers is joined again this often: a replica that took over may not know the
+#: last joins. Groups of tenants without connections are left then.
+SWEEP_S = 5.0
+RECONNECT_S = 1.0
+
+#: Handles a message at once; what takes time is begun as a task. May raise for a malformed one.
+Handler = Callable[[JsonObject], None]
+
+
+class ServerChannel:
+    """The channel of one server process, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        tenants: Callable[[], Collection[UUID]],
+        handlers: Mapping[str, Handler],
+        layer: BaseChannelLayer,
+    ) -> None:
+        """`handlers` are found by a message's type, `tenants` are those with a connection here."""
+        self._tenants = tenants
+        self._handlers = handlers
+        self._layer = layer
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._channel = ""
+        self._is_stopping = False
+        #: The groups of the current connection to Valkey, and when each was joined.
+        self.groups: dict[str, float] = {}
+
+    async def start(self) -> None:
+        self._channel = await self._layer.new_channel()
+        self._task = asyncio.create_task(self._keep_listening())
+
+    async def stop(self) -> None:
+        # A cancelled read may fail with an error of its own, which hides the cancellation.
+        self._is_stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def tenants_changed(self) -> None:
+        """Learn that a tenant has its first connection."""
+        self._changed.set()
+
+    async def _keep_listening(self) -> None:
+        while not self._is_stopping:
+            self.groups = {}
+            try:
+                async with asyncio.TaskGroup() as session:
+                    session.create_task(self._keep_joined())
+                    session.create_task(self._keep_receiving())
+            except* (RedisError, OSError) as away:
+                log.info("other servers' messages cannot be received: %s", away.exceptions[0])
+            except* Exception:
+                log.exception("other servers' messages cannot be received")
+            await asyncio.sleep(random.uniform(0.5, 1.5) * RECONNECT_S)  # noqa: S311 -- no secret
+
+    async def _keep_joined(self) -> None:
+        sweep_at = time.monotonic() + SWEEP_S
+        while True:
+            self._changed.clear()
+            present = {server_messages.SERVERS, *map(_group, self._tenants())}
+            for group in due(present, self.groups, time.monotonic()):
+                await self._join(group)
+            if time.monotonic() >= sweep_at:
+                sweep_at = time.monotonic() + SWEEP_S
+                await self._join(server_messages.SERVERS)
+                for group in self.groups.keys() - present:
+                    await self._layer.group_discard(group, self._channel)
+                    del self.groups[group]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._changed.wait()
+
+    async def _join(self, group: str) -> None:
+        await self._layer.group_add(group, self._channel)
+        self.groups[group] = time.monotonic()
+
+    async def _keep_receiving(self) -> None:
+        while True:
+            self._handle(await self._layer.receive(self._channel))
+
+    def _handle(self, message: JsonObject) -> None:
+        handler = self._handlers.get(str(message.get("type")))
+        if handler is None:
+            # A newer server of a rolling update may have sent it.
+            log.debug("a message of an unknown type was ignored")
+            return
+        try:
+            handler(message)
+        except Exception:
+            log.exception("a message of another server could not be handled")
+
+
+def due(present: Collection[str], joined: Mapping[str, float], now_s: float) -> list[str]:
+    """Return the groups to join, or to join again, at a monotonic moment."""
+    return [group for group in present if joined.get(group, float("-inf")) + REJOIN_S <= now_s]
+
+
+def _group(tenant: UUID) -> str:
+    return server_messages.tenant_group(tenant)

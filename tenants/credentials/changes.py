@@ -1,0 +1,109 @@
+"""Tells all server processes when credentials change, so that they take effect at once.
+
+Each process caches credentials for up to a second, whether or not it has connections of their
+tenant, so these messages go to all of them. Rows are saved and deleted in many places, the staff
+admin among them; the signals of their models are the one place that all of these pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from uuid import UUID
+
+from django.db import models, transaction
+from django.db.models.signals import post_delete, post_save
+from django.utils import timezone
+
+from foundation import server_messages
+from foundation.json_types import JsonValue
+from tenants.models import ApiKey, Membership, PersonalToken, Quota, Tenant, User, UserSession
+
+MESSAGE = "credentials.changed"
+
+
+class CredentialSubject(StrEnum):
+    """What a change is of."""
+
+    KEY = "key"
+    TOKEN = "token"
+    SESSION = "session"
+    #: A user, or what the user is in a tenant.
+    USER = "user"
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Credentials that have changed, by what names them."""
+
+    #: Public ids.
+    keys: set[str] = field(default_factory=set)
+    tokens: set[str] = field(default_factory=set)
+    #: Hashes of cookies, as hex.
+    sessions: set[str] = field(default_factory=set)
+    users: set[UUID] = field(default_factory=set)
+    tenants: set[UUID] = field(default_factory=set)
+
+    def add(self, subject: JsonValue, name: JsonValue) -> None:
+        """Add what a message names, or raise `ValueError`."""
+        match CredentialSubject(str(subject)):
+            case CredentialSubject.KEY:
+                self.keys.add(str(name))
+            case CredentialSubject.TOKEN:
+                self.tokens.add(str(name))
+            case CredentialSubject.SESSION:
+                self.sessions.add(str(name))
+            case CredentialSubject.USER:
+                self.users.add(UUID(str(name)))
+            case CredentialSubject.TENANT:
+                self.tenants.add(UUID(str(name)))
+
+
+def connect_signals() -> None:
+    """Announce changes of credentials from now on."""
+    for saved in (ApiKey, PersonalToken, Membership, User, Tenant, Quota):
+        post_save.connect(_saved, sender=saved)
+    for deleted in (Membership, User, UserSession, Quota):
+        post_delete.connect(_deleted, sender=deleted)
+
+
+def _saved(instance: models.Model, *, created: bool, using: str, **_: object) -> None:
+    # Nobody has cached what did not exist. A tenant without a quota of its own has its plan's.
+    if not created or isinstance(instance, Quota):
+        _announce(instance, using)
+
+
+def _deleted(instance: models.Model, *, using: str, **_: object) -> None:
+    # Sessions that have expired are refused, and deleted by the thousand.
+    if not isinstance(instance, UserSession) or instance.expires_at > timezone.now():
+        _announce(instance, using)
+
+
+def _announce(instance: models.Model, using: str) -> None:
+    subject, name = _named(instance)
+    message: dict[str, JsonValue] = {"type": MESSAGE, "subject": subject.value, "name": name}
+    transaction.on_commit(
+        partial(server_messages.send, server_messages.SERVERS, message), using=using, robust=True
+    )
+
+
+def _named(instance: models.Model) -> tuple[CredentialSubject, str]:
+    match instance:
+        case ApiKey():
+            return CredentialSubject.KEY, instance.key_id
+        case PersonalToken():
+            return CredentialSubject.TOKEN, instance.key_id
+        case UserSession():
+            return CredentialSubject.SESSION, bytes(instance.token_hash).hex()
+        case Membership():
+            return CredentialSubject.USER, str(instance.user_id)
+        case User():
+            return CredentialSubject.USER, str(instance.pk)
+        case Quota():
+            return CredentialSubject.TENANT, str(instance.tenant_id)
+        case Tenant():
+            return CredentialSubject.TENANT, str(instance.pk)
+        case _:
+            raise TypeError(f"{type(instance).__name__} is no credential")

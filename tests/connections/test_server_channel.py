@@ -1,0 +1,203 @@
+"""What server processes send to each other, and what becomes of it when Valkey fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+from channels.layers import BaseChannelLayer
+from channels_redis.core import RedisChannelLayer
+
+from connections.server_channel import REJOIN_S, ServerChannel, due
+from foundation.json_types import JsonObject
+from foundation.server_messages import (
+    GROUP_EXPIRY_S,
+    SERVERS,
+    SOCKET_TIMEOUT_S,
+    MessageSender,
+    layer_settings,
+    tenant_group,
+)
+from tests.own_valkey import OwnValkey
+from tests.waiting import until
+
+NEWS = "test.news"
+
+
+def layer_of(
+    valkey: OwnValkey,
+    *,
+    blocking_read_s: float = RedisChannelLayer.brpop_timeout,
+    socket_timeout_s: float = SOCKET_TIMEOUT_S,
+) -> RedisChannelLayer:
+    settings = layer_settings(valkey.url)["CONFIG"]
+    assert isinstance(settings, dict)
+    (host,) = settings["hosts"]
+    hosts = [{**host, "socket_timeout": socket_timeout_s}]
+    layer = RedisChannelLayer(**{**settings, "hosts": hosts})
+    layer.brpop_timeout = blocking_read_s
+    return layer
+
+
+class Listening:
+    """A process's channel, and what it has received."""
+
+    def __init__(self, layer: RedisChannelLayer, tenants: set[UUID]) -> None:
+        self.layer = layer
+        self.received: list[JsonObject] = []
+        self.channel = ServerChannel(lambda: tenants, {NEWS: self._take}, layer)
+
+    def _take(self, message: JsonObject) -> None:
+        if message.get("is_broken"):
+            raise ValueError("malformed")
+        self.received.append(message)
+
+    async def send(self, group: str = SERVERS, **members: object) -> None:
+        await self.layer.group_send(group, {"type": NEWS, **members})
+
+    async def hears(self) -> None:
+        """Send until something is received: what is sent while Valkey is away is lost."""
+        before = len(self.received)
+        async with asyncio.timeout(60):
+            while len(self.received) == before:
+                try:
+                    async with asyncio.timeout(0.5):
+                        await self.send()
+                except Exception:  # noqa: BLE001 -- any failure of a client without a server
+                    await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def listening(
+    layer: RedisChannelLayer, tenants: set[UUID] | None = None
+) -> AsyncIterator[Listening]:
+    found = Listening(layer, tenants or set())
+    await found.channel.start()
+    await until(lambda: SERVERS in found.channel.groups, "the groups to be joined")
+    try:
+        yield found
+    finally:
+        await found.channel.stop()
+        await layer.close_pools()
+
+
+def reads(valkey: OwnValkey) -> int:
+    """Return how many blocking reads have ended."""
+    with valkey.client() as client:
+        return int(client.info("commandstats").get("cmdstat_bzpopmin", {}).get("calls", 0))
+
+
+def connections(valkey: OwnValkey) -> int:
+    with valkey.client() as client:
+        return int(client.info("stats")["total_connections_received"])
+
+
+def test_a_blocking_read_ends_before_the_sockets_timeout() -> None:
+    assert RedisChannelLayer.brpop_timeout < SOCKET_TIMEOUT_S
+
+
+def test_groups_are_joined_again_before_they_expire() -> None:
+    assert REJOIN_S < GROUP_EXPIRY_S
+    assert due({"a", "b"}, {"a": 0.0}, REJOIN_S - 1) == ["b"]
+    assert due({"a"}, {"a": 0.0}, REJOIN_S) == ["a"]
+
+
+async def test_an_idle_channel_goes_on_with_the_connections_that_it_has(valkey: OwnValkey) -> None:
+    async with listening(layer_of(valkey, blocking_read_s=0.1)) as process:
+        await until(lambda: reads(valkey) > 0, "the first blocking read")
+        before = reads(valkey), connections(valkey)
+        await until(lambda: reads(valkey) > before[0] + 3, "several reads without a message")
+        await process.send(number=1)
+        await until(lambda: len(process.received) == 1, "the message")
+        with valkey.client() as client:
+            listed = client.client_list()
+        assert len([each for each in listed if each["cmd"] == "bzpopmin"]) == 1
+    assert process.received[0]["number"] == 1
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_ten_idle_minutes_lose_nothing(valkey: OwnValkey) -> None:
+    async with listening(layer_of(valkey)) as process:
+        with valkey.client() as client:
+            address = {each["addr"] for each in client.client_list()}
+        await asyncio.sleep(600)
+        with valkey.client() as client:
+            assert address & {each["addr"] for each in client.client_list()}
+        await process.send()
+        await until(lambda: len(process.received) == 1, "the message")
+
+
+async def test_a_message_reaches_processes_with_connections_of_its_tenant(
+    valkey: OwnValkey,
+) -> None:
+    tenant = uuid4()
+    async with listening(layer_of(valkey), {tenant}) as here, listening(layer_of(valkey)) as there:
+        await until(lambda: tenant_group(tenant) in here.channel.groups, "the tenant's group")
+        await here.send(tenant_group(tenant), number=1)
+        await here.send(number=2)
+        await until(lambda: len(here.received) == 2 and len(there.received) == 1, "the messages")
+    assert [each["number"] for each in here.received] == [1, 2]
+    assert [each["number"] for each in there.received] == [2]
+
+
+async def test_a_tenants_group_is_joined_when_its_first_client_comes(valkey: OwnValkey) -> None:
+    tenants = set[UUID]()
+    found = Listening(layer_of(valkey), tenants)
+    await found.channel.start()
+    await until(lambda: SERVERS in found.channel.groups, "the groups to be joined")
+    tenant = uuid4()
+    tenants.add(tenant)
+    found.channel.tenants_changed()
+    await until(lambda: tenant_group(tenant) in found.channel.groups, "the tenant's group")
+    await found.channel.stop()
+    await found.layer.close_pools()
+
+
+async def test_a_malformed_message_is_passed_over(valkey: OwnValkey) -> None:
+    async with listening(layer_of(valkey)) as process:
+        await process.send(is_broken=True)
+        await process.layer.group_send(SERVERS, {"type": "of.a.newer.server"})
+        await process.layer.group_send(SERVERS, {"no": "type"})
+        await process.send(number=1)
+        await until(lambda: len(process.received) == 1, "the message")
+
+
+async def test_messages_come_again_after_valkey_was_killed_and_lost_its_data(
+    valkey: OwnValkey,
+) -> None:
+    async with listening(layer_of(valkey)) as process:
+        await process.hears()
+        valkey.kill()
+        await until(lambda: not process.channel.groups, "the loss to be noticed")
+        valkey.start()
+        await process.hears()
+
+
+async def test_messages_come_again_after_valkey_was_stopped(valkey: OwnValkey) -> None:
+    layer = layer_of(valkey, blocking_read_s=0.2, socket_timeout_s=1.0)
+    async with listening(layer) as process:
+        await process.hears()
+        valkey.freeze()
+        await until(lambda: not process.channel.groups, "the loss to be noticed")
+        valkey.thaw()
+        await process.hears()
+
+
+def test_sending_does_not_wait_while_valkey_is_stopped(valkey: OwnValkey) -> None:
+    sender = MessageSender(lambda: _as_layer(layer_of(valkey)))
+    valkey.freeze()
+    for number in range(10):
+        sender.send(SERVERS, {"type": NEWS, "number": number})
+    # Each of them is lost a second later.
+    sender.flush()
+    valkey.thaw()
+
+
+def _as_layer(layer: RedisChannelLayer) -> BaseChannelLayer:
+    found: BaseChannelLayer = layer
+    return found
