@@ -23,6 +23,10 @@ except ImportError:  # where the library was built without a compiler
 #: Most bytes that one step takes, and most that it adds to a message.
 STEP_BYTES = 64 * 1024
 MAX_CONTROL_BYTES = 125
+#: Control frames, and fragments of fewer bytes than this, cost more than they bring. A connection
+#: may have so many of them at once, and so many a second.
+SMALL_FRAGMENT_BYTES = 64
+SMALL_FRAMES_AT_ONCE, SMALL_FRAMES_PER_S = 256, 64
 _SHORT_HEAD_BYTES = 2
 #: What a sender leaves out at the end of each compressed message (RFC 7692, 7.2.1).
 _EMPTY_BLOCK = b"\x00\x00\xff\xff"
@@ -83,6 +87,10 @@ class FrameReader:
         self._at = 0
         self._frame: _Frame | None = None
         self._message = bytearray()
+        #: Bytes of the message as sent, up to the end of the frame that is being read. Compressed
+        #: bytes count here too: they need not inflate to anything.
+        self._sent_bytes = 0
+        self._small_frames = 0
         self._is_text = False
         self._is_open = False
         self._is_compressed = False
@@ -91,6 +99,10 @@ class FrameReader:
         """Drop the message that is coming in and all after it; control frames are still read."""
         self._is_discarding = True
         self._message = bytearray()
+
+    def a_second_passed(self) -> None:
+        """Allow more control frames and small fragments."""
+        self._small_frames = max(self._small_frames - SMALL_FRAMES_PER_S, 0)
 
     @property
     def is_within_message(self) -> bool:
@@ -155,10 +167,21 @@ class FrameReader:
             if self._is_open:
                 raise Violation(CloseCode.PROTOCOL_ERROR, "expected a continuation frame")
             self._is_open, self._is_text = True, opcode is Opcode.TEXT
+            self._sent_bytes = 0
             self._is_compressed = is_compressed
             if self._inflater is not None and is_compressed:
                 self._inflater.begin()
+        if opcode not in _CONTROL:
+            self._sent_bytes += length
+        self._count_small(opcode, first, length)
         return opcode
+
+    def _count_small(self, opcode: Opcode, first: int, length: int) -> None:
+        is_fragment = not first & 0x80 and length < SMALL_FRAGMENT_BYTES
+        if opcode in _CONTROL or is_fragment:
+            self._small_frames += 1
+        if self._small_frames > SMALL_FRAMES_AT_ONCE:
+            raise Violation(CloseCode.POLICY_VIOLATION, "too many control frames or fragments")
 
     def _check_control(self, first: int, length: int) -> None:
         if first & 0x40:
@@ -187,8 +210,7 @@ class FrameReader:
 
     def _read_data(self, frame: _Frame) -> Stop | ReceivedMessage:
         inflater = self._inflater if self._is_compressed else None
-        size = len(self._message) + (0 if inflater else frame.remaining)
-        if size > self.limit or frame.remaining > self.limit:
+        if max(self._sent_bytes, len(self._message)) > self.limit:
             return Stop.OVER_LIMIT
         if inflater is not None and (inflater.has_more or frame.remaining == 0):
             return self._read_inflated(frame, inflater)

@@ -189,6 +189,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
 
     def check(self, now_s: float) -> None:
         """End the connection if its client is too slow. Called about once a second."""
+        if self._reader is not None:
+            self._reader.a_second_passed()
         if self._outlet.is_stuck(now_s):
             self._count("response_too_slow")
             self._transport.abort()
@@ -252,6 +254,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
                 if reader is None or not self._handle(reader, reader.step()):
                     return
         except Violation as violation:
+            if violation.code is CloseCode.POLICY_VIOLATION:
+                self._count("too_many_small_frames")
             self._fail(violation.code, str(violation))
             return
         self._stop()
@@ -337,8 +341,10 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             return True
         try:
             self._conn.recv_frame(Frame(frame.opcode, frame.data))
-        except (ProtocolError, UnicodeDecodeError):
+        except ProtocolError:
             raise Violation(CloseCode.PROTOCOL_ERROR, "invalid close frame") from None
+        except UnicodeDecodeError:
+            raise Violation(CloseCode.INVALID_DATA, "invalid UTF-8 in a close frame") from None
         self._conn.events_received()
         if not self._transport.is_closing():
             self._flush()
@@ -455,7 +461,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             if self._has_delivered:
                 self._has_delivered = False
                 self._release()
-        if self._close_timer is None:
+        if self._close_timer is None and not self._is_lost:
+            # A connection that failed is closed once the client has been told why.
             self._transport.close()
 
     def _fail_handshake(self) -> None:

@@ -7,6 +7,7 @@ import random
 import zlib
 
 import pytest
+from websockets.exceptions import PayloadTooBig
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame
 from websockets.streams import StreamReader
@@ -106,6 +107,7 @@ class Oracle:
         self._extension = extension
         self._message: bytearray | None = None
         self._is_text = False
+        self._sent_bytes = 0
         self.events: Events = []
 
     @property
@@ -117,7 +119,14 @@ class Oracle:
     # As an extension of the library's parser
 
     def decode(self, read: Frame, *, max_size: int | None = None) -> Frame:
-        """Inflate a frame to what is left of the limit; to the library no room is no limit."""
+        """Inflate a frame to what is left of the limit; to the library no room is no limit.
+
+        The library bounds what is sent of one frame, and we of all fragments of a message.
+        """
+        if read.opcode < 8:
+            self._sent_bytes = len(read.data) + (self._sent_bytes if read.opcode == 0 else 0)
+            if self._sent_bytes > LIMIT:
+                raise PayloadTooBig(self._sent_bytes, LIMIT)
         room = LIMIT - len(self._message or b"")
         return self._extension.decode(read, max_size=max(room, 1))
 

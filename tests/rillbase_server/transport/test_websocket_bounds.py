@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from rillbase_server.transport.bounds import WORK_FACTOR, Bounds
+from rillbase_server.transport.websocket_frames import SMALL_FRAMES_AT_ONCE, SMALL_FRAMES_PER_S
 from tests.rillbase_server.transport.raw import (
     close_code,
     deflated,
@@ -39,9 +40,11 @@ def opened(served: Served, path: str = "/", *headers: str) -> socket.socket:
         frame(deflated(b"a" * 31 * MIB), deflated=True),
         frame(deflated(b"a" * 31 * MIB)[:20_000], deflated=True, fin=False),
         frame(b"a" * LIMIT, fin=False) + frame(b"a", 0),
+        frame(b"\x00\x00\x00\xff\xff" * 1_600, deflated=True, fin=False)
+        + frame(b"\x00\x00\x00\xff\xff" * 1_600, 0, fin=False) * 2,
         frame(b"a" * 31 * MIB)[:14],
     ],
-    ids=["plain", "deflated", "a bomb", "half a bomb", "fragments", "a head alone"],
+    ids=["plain", "deflated", "a bomb", "half a bomb", "fragments", "empty blocks", "a head alone"],
 )
 def test_a_large_message_is_refused_before_authentication(message: bytes) -> None:
     with serving(Echo()) as served, opened(served) as client:
@@ -167,6 +170,9 @@ def test_a_handshake_and_messages_in_one_packet_are_both_read() -> None:
         (frame(b"x", 0), 1002),
         (frame(b"x", fin=False) + frame(b"x"), 1002),
         (frame(b"x" * 126, 9), 1002),
+        (frame(b"\x03", 8), 1002),
+        (frame(b"\x03\xed", 8), 1002),
+        (frame(b"\x03\xe8\xff", 8), 1007),
         (frame(b"x", 9, fin=False), 1002),
         (frame(b"x", 3), 1002),
         (b"\x81\x01x", 1002),
@@ -178,6 +184,37 @@ def test_a_broken_protocol_closes_the_connection(message: bytes, code: int) -> N
     with serving(Echo()) as served, opened(served) as client:
         send_all(client, message)
         assert close_code(client) == code
+
+
+def until_pong(client: socket.socket, behind: bytes) -> bytes:
+    """Read up to the answer to a ping with a question mark; return what came behind it."""
+    while True:
+        _, payload, behind = read_frame(client, behind)
+        if payload == b"?":
+            return behind
+
+
+@pytest.mark.parametrize("small", [frame(b"", 9), frame(b"", 10), frame(b"x", 0, fin=False)])
+def test_a_flood_of_small_frames_ends_the_connection_and_a_few_do_not(small: bytes) -> None:
+    with serving(Echo()) as served, opened(served, "/", KNOWN) as client:
+        behind = b""
+        client.sendall(frame(b"", fin=False))
+        for _ in range(3):
+            client.sendall(small * SMALL_FRAMES_PER_S + frame(b"?", 9))
+            behind = until_pong(client, behind)
+        send_all(client, small * 10 * SMALL_FRAMES_AT_ONCE)
+        assert close_code(client, behind) == 1008
+
+
+def test_a_client_that_goes_on_sending_still_hears_why_the_connection_ends() -> None:
+    with serving(Echo()) as served, served.connect(receive_buffer=4096) as client:
+        client.sendall(upgrade())
+        _, behind = read_response(client)
+        # Pongs that the client has not read yet are in front of the close frame.
+        client.sendall(frame(b"x" * 125, 9) * 250 + frame(b"x", 3))
+        wait_until(lambda: not served.server.server_state.tasks, what="the application's end")
+        client.sendall(b"more" * 25_000)
+        assert close_code(client, behind) == 1002
 
 
 def test_a_compressed_message_may_end_with_a_last_block() -> None:
