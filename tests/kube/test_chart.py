@@ -314,3 +314,37 @@ def test_the_files_of_the_chart_are_packed(tmp_path: Path) -> None:
     done = helm("package", str(CHART), "--destination", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / f"rillbase-{VERSION}.tgz").exists()
+
+
+def _mib(quantity: str) -> int:
+    return int(quantity[:-2]) * {"Mi": 1, "Gi": 1024}[quantity[-2:]]
+
+
+@every_values
+def test_an_app_pod_has_room_for_all_that_its_settings_let_it_take(name: str) -> None:
+    pods = [pod for part, pod in rendered(name).pods() if part == "app"]
+    (app,) = [each for pod in pods for each in containers(pod) if each["name"] == "app"]
+    given = {each["name"]: each.get("value", "") for each in app["env"]}
+    messages = Environment.model_fields["rillbase_message_memory_mib"].default
+    uploads = int(given["RILLBASE_UPLOAD_WORKERS"]) * int(given["RILLBASE_UPLOAD_MEMORY_MIB"])
+    taken = int(given["RILLBASE_LIVE_MEMORY_MIB"]) + messages + uploads
+    assert taken <= _mib(app["resources"]["limits"]["memory"]) - 256, "and the server itself"
+
+
+@pytest.mark.parametrize(
+    ("app", "is_refused"),
+    [
+        ({"uploadWorkers": 3}, True),
+        ({"uploadWorkers": 3, "resources": {"limits": {"memory": "4Gi"}}}, False),
+        ({"liveMemoryMib": 2048}, True),
+        ({"resources": {"limits": {"memory": "1536Mi"}}}, True),
+        ({"resources": {"limits": {"memory": "2G"}}}, True),
+        ({"uploadWorkers": 9, "resources": {"limits": {"memory": None}}}, False),
+    ],
+)
+def test_a_limit_that_settings_of_an_app_pod_exceed_is_refused(
+    app: Object, *, is_refused: bool
+) -> None:
+    done = template({**MINIMAL, "analytics": {"enabled": True}, "app": app})
+    assert (done.returncode != 0) == is_refused, done.stderr
+    assert ("app.resources.limits.memory" in done.stderr) == is_refused

@@ -137,3 +137,23 @@ readinessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
 {{- end -}}
+
+{{/* Refuse a limit of an app pod's memory that its own settings exceed: the kernel would end the pod. Beside live
+     queries and decoders, the server itself and messages that it receives take up to 384 MiB. */}}
+{{- define "rillbase.checkAppMemory" -}}
+{{- $app := .Values.app -}}
+{{- $limit := dig "limits" "memory" "" $app.resources | toString -}}
+{{- $uploads := ternary (mul $app.uploadWorkers $app.uploadMemoryMib) 0 .Values.analytics.enabled -}}
+{{- $needed := add 384 $app.liveMemoryMib $uploads -}}
+{{- $mib := -1 -}}
+{{- if regexMatch "^[0-9]+Mi$" $limit -}}
+{{- $mib = trimSuffix "Mi" $limit | int64 -}}
+{{- else if regexMatch "^[0-9]+Gi$" $limit -}}
+{{- $mib = mul 1024 (trimSuffix "Gi" $limit | int64) -}}
+{{- else if $limit -}}
+{{- fail (printf "app.resources.limits.memory is %s: give it in Mi or Gi" $limit) -}}
+{{- end -}}
+{{- if and (ge $mib 0) (lt $mib $needed) -}}
+{{- fail (printf "app.resources.limits.memory is %s, but app.liveMemoryMib, app.uploadWorkers and app.uploadMemoryMib need %dMi: raise it or lower them" $limit $needed) -}}
+{{- end -}}
+{{- end -}}
