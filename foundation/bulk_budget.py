@@ -39,8 +39,13 @@ class BulkBudget:
         contention: Contention,
         monotonic_s: Callable[[], float] = time.monotonic,
         cpu_s: Callable[[], float] = time.thread_time,
+        *,
+        of_one: float = SHARE_OF_ONE,
+        of_all: float = SHARE_OF_ALL,
     ) -> None:
         self.contention = contention
+        self._of_one = of_one
+        self._of_all = of_all
         self._monotonic_s = monotonic_s
         self._cpu_s = cpu_s
         #: Until when each tenant's debt is paid.
@@ -55,13 +60,15 @@ class BulkBudget:
             self._paid_s = {who: paid for who, paid in self._paid_s.items() if paid > now_s}
         paid_s = max(now_s, self._paid_s.get(tenant, 0.0))
         debtors = len(self._paid_s) + (tenant not in self._paid_s)
-        share = min(SHARE_OF_ONE, SHARE_OF_ALL / debtors)
+        share = min(self._of_one, self._of_all / debtors)
         self._paid_s[tenant] = min(paid_s + spent_s / share, now_s + LONGEST_DEBT_S)
 
     def wait_s(self, tenant: Hashable) -> float:
         """Return for how long a tenant's bulk work has to wait now."""
-        if not self.contention.is_contended:
-            return 0.0
+        return self.debt_s(tenant) if self.contention.is_contended else 0.0
+
+    def debt_s(self, tenant: Hashable) -> float:
+        """Return how long it takes until a tenant has paid, unless that is soon."""
         left_s = self._paid_s.get(tenant, 0.0) - self._monotonic_s()
         return left_s if left_s > TOLERANCE_S else 0.0
 

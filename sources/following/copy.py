@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from psycopg import AsyncConnection, sql
 
+from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Operation, Operations, Value
-from sources.following import documents
+from sources.following import documents, fair_share
 from sources.following.offload import converted
 from sources.following.progress import Progress
 from sources.mapping.shape import Layout, Shape
@@ -104,6 +104,7 @@ class Copy:
         layout, write = self._shape.layout(names), self._shape.document()
         batch: dict[str, str] = {}
         size = 0
+        source, budget = self._progress.row.pk, EventLoopBudget()
 
         def convert(row: Sequence[str | None]) -> tuple[str, str]:
             fields = _complete(layout, row)
@@ -112,12 +113,16 @@ class Copy:
 
         async for row in self._snapshot.rows():
             row_size = sum(len(cell) for cell in row if cell is not None)
-            identity, document = await converted(row_size, partial(convert, row))
+            ((identity, document),) = await converted(
+                source, row_size, (convert(each) for each in (row,))
+            )
             batch[identity] = document
             size += len(document)
-            if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+            await budget.yield_if_spent()
+            if len(batch) >= fair_share.sources.rows(source, BATCH_ROWS) or size >= BATCH_BYTES:
                 await self._put(batch)
                 batch, size = {}, 0
+                await fair_share.sources.turn(source)
         await self._put(batch)
         if not self._was_empty:
             await self._delete_others()
@@ -129,7 +134,9 @@ class Copy:
         if not self._was_empty:
             known = await documents.read(row.tenant_id, row.collection_name, batch)
         operations = []
+        budget = EventLoopBudget()
         for identity, document in batch.items():
+            await budget.yield_if_spent()
             try:
                 value = Value.parse(document.encode())
             except ValueError as invalid:
@@ -145,6 +152,7 @@ class Copy:
     async def _delete_others(self) -> None:
         row = self._progress.row
         async for found in documents.identities(row.tenant_id, row.collection_name):
+            await fair_share.sources.turn(row.pk)
             keys = [_key_texts(self._shape, identity) for identity in found]
             gone = await self._snapshot.absent(keys)
             operations = [

@@ -22,6 +22,7 @@ from foundation import failures, metrics
 from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
 from sources.connection import addresses, conninfo, is_internal, unseal_target
+from sources.following import fair_share
 from sources.following.copy import Copy, Snapshot
 from sources.following.net import SourceDiverged
 from sources.following.progress import DocumentRefused, FollowerFenced, Progress
@@ -243,7 +244,8 @@ class Follower:
             snapshot = Snapshot(connection, wanted_of(row), table)
             await snapshot.begin(made.snapshot)
             copy = Copy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
-            await _while_watched(copy.run(), progress, info)
+            copying = fair_share.sources.metered(row.pk, copy.run())
+            await _while_watched(copying, progress, info)
             await snapshot.end()
         await progress.note(is_copied=True, copies_done=wanted_copies)
 

@@ -51,7 +51,7 @@ class Inbox:
             return False
         return True
 
-    def first(self) -> list[Transaction]:
+    def first(self, max_changes: int = MAX_CHANGES) -> list[Transaction]:
         """Return what is applied together next: small transactions in their order, so that few
         commits keep up with many, or one that is alone. They stay until they are `taken`.
         """
@@ -60,7 +60,7 @@ class Inbox:
         for transaction in self._waiting:
             alone = transaction.copy_reason or not transaction.is_whole
             changes += transaction.count
-            if group and (alone or changes > MAX_CHANGES):
+            if group and (alone or changes > max_changes):
                 break
             group.append(transaction)
             if alone:

@@ -6,7 +6,7 @@ once, and one that came and went leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sources.mapping.shape import Fields, Layout, Shape
 from sources.upstream.pgoutput import UNCHANGED, Change
@@ -66,13 +66,17 @@ class Net:
         self._was_there.setdefault(identity, was_there)
         self._rows[identity] = fields
 
-    def operations(self) -> list[str]:
-        """Return the operations, as a bulk body has them."""
-        found = []
+    def add_each(self, changes: Iterable[Laid]) -> Iterator[None]:
+        """Take changes one by one."""
+        for change, layout in changes:
+            self.add(change, layout)
+            yield
+
+    def operations(self) -> Iterator[str]:
+        """Yield the operations, as a bulk body has them."""
         for identity, fields in self._rows.items():
             if fields is not None:
                 document = self._write(identity, fields)
-                found.append(f'{{"replace":{{"id":{identity},"document":{document}}}}}')
+                yield f'{{"replace":{{"id":{identity},"document":{document}}}}}'
             elif self._was_there[identity]:
-                found.append(f'{{"delete":{{"id":{identity}}}}}')
-        return found
+                yield f'{{"delete":{{"id":{identity}}}}}'

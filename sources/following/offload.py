@@ -1,16 +1,48 @@
-"""Rows are converted on the event loop, unless there is so much of them that others would wait."""
+"""Rows are converted on the event loop, bit by bit, unless there is so much of them that a single
+one may take long.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import TypeVar
+from uuid import UUID
 
-#: What is converted in a few milliseconds.
+from foundation.event_loop_budget import EventLoopBudget
+from sources.following import fair_share
+
+#: No row of so many bytes takes more than a few milliseconds.
 MAX_BYTES = 256 * 1024
 T = TypeVar("T")
 
 
-async def converted(size: int, work: Callable[[], T]) -> T:
-    """Return what pure work on so many bytes makes; large work runs on a thread."""
-    return work() if size <= MAX_BYTES else await asyncio.to_thread(work)
+async def converted(source: UUID, size: int, steps: Iterable[T]) -> list[T]:
+    """Return what pure work on so many bytes yields; large work runs on a thread."""
+    if size > MAX_BYTES:
+        return await on_thread(source, lambda: list(steps))
+    budget = EventLoopBudget()
+    made = []
+    for step in steps:
+        made.append(step)
+        await budget.yield_if_spent()
+    return made
+
+
+async def on_thread(source: UUID, work: Callable[[], T]) -> T:
+    """Return what pure work makes on a thread, at the cost of the source."""
+    spent_s = 0.0
+
+    def timed() -> T:
+        nonlocal spent_s
+        began_s = time.thread_time()
+        try:
+            return work()
+        finally:
+            spent_s = time.thread_time() - began_s
+
+    try:
+        return await asyncio.to_thread(timed)
+    finally:
+        fair_share.sources.charge(source, spent_s)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from uuid import UUID
 
 import psycopg
 
 from foundation import metrics
+from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Operations
-from sources.following import documents, upkeep
-from sources.following.inbox import Inbox
+from sources.following import documents, fair_share, upkeep
+from sources.following.inbox import MAX_CHANGES, Inbox
 from sources.following.net import Laid, Net, wanted_before
-from sources.following.offload import converted
+from sources.following.offload import converted, on_thread
 from sources.following.progress import LogPosition, Progress
 from sources.following.transactions import Assembler, Transaction
 from sources.mapping.shape import Fields
@@ -67,9 +69,11 @@ class Stream:
 
     async def run(self) -> None:
         """Follow until something raises."""
-        tasks = [
-            asyncio.create_task(part) for part in (self._read(), self._apply_all(), self._watch())
-        ]
+        metered = (
+            fair_share.sources.metered(self._source_id, part)
+            for part in (self._read(), self._apply_all())
+        )
+        tasks = [asyncio.create_task(part) for part in (*metered, self._watch())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -82,7 +86,11 @@ class Stream:
             self._assembler.close()
 
     async def _read(self) -> None:
+        budget = EventLoopBudget()
         async for message in self._wire.messages():
+            if budget.is_spent:
+                await fair_share.sources.turn(self._source_id)
+                await budget.yield_if_spent()
             if isinstance(message, Keepalive):
                 if self._assembler.is_between and not len(self._inbox):
                     up_to = min(message.up_to, pgoutput.MAX_LSN)
@@ -101,7 +109,8 @@ class Stream:
     async def _apply_all(self) -> None:
         while True:
             if await self._inbox.wait(TELL_S):
-                group = self._inbox.first()
+                await fair_share.sources.turn(self._source_id)
+                group = self._inbox.first(fair_share.sources.rows(self._source_id, MAX_CHANGES))
                 await self._apply(group)
                 self._inbox.taken(len(group))
             else:
@@ -127,7 +136,7 @@ class Stream:
         started_s = time.monotonic()
         if first.is_whole:
             size = sum(transaction.size for transaction in group)
-            laid = await converted(size, lambda: self._laid(group))
+            laid = await converted(self._source_id, size, self._laid(group))
             await self._write(laid, size, LogPosition(last.end_lsn))
         else:
             await self._apply_parts(first)
@@ -142,7 +151,8 @@ class Stream:
         done = skipped
         messages = islice(transaction.rows(), skipped, None)
         while True:
-            part, size = await asyncio.to_thread(self._next_part, messages)
+            await fair_share.sources.turn(self._source_id)
+            part, size = await on_thread(self._source_id, lambda: self._next_part(messages))
             if len(part) < PART_CHANGES and size <= PART_BYTES:
                 break
             done += len(part)
@@ -162,37 +172,31 @@ class Stream:
                 break
         return part, size
 
-    def _laid(self, group: Sequence[Transaction]) -> list[Laid]:
-        return [
-            (pgoutput.read_change(message), self._layout)
-            for transaction in group
-            for message in transaction.rows()
-        ]
+    def _laid(self, group: Sequence[Transaction]) -> Iterator[Laid]:
+        for transaction in group:
+            for message in transaction.rows():
+                yield pgoutput.read_change(message), self._layout
 
     async def _write(self, laid: list[Laid], size: int, place: LogPosition) -> None:
-        wanted = await converted(size, lambda: wanted_before(laid))
-        before = await self._before(wanted)
-        operations = await converted(size, lambda: self._operations(laid, before))
-        await self._progress.write(operations, place)
-
-    def _operations(self, laid: Sequence[Laid], before: Mapping[str, Fields]) -> Operations | None:
+        before = await self._before(wanted_before(laid))
         net = Net(self._table.shape, before)
-        for change, layout in laid:
-            net.add(change, layout)
-        found = net.operations()
-        if not found:
-            return None
-        text = '{"operations":[' + ",".join(found) + '],"ordered":true}'
-        try:
-            return Operations.parse(text.encode(), ndjson=False, max_operations=len(found))[0]
-        except ValueError as invalid:
-            raise invalid_document(invalid) from invalid
+        await converted(self._source_id, size, net.add_each(laid))
+        found = await converted(self._source_id, size, net.operations())
+        operations = None
+        if found:
+            text = '{"operations":[' + ",".join(found) + '],"ordered":true}'
+            operations = await on_thread(self._source_id, lambda: _parsed(text, len(found)))
+        await self._progress.write(operations, place)
 
     async def _before(self, wanted: set[str]) -> dict[str, Fields]:
         """Return the documents whose large values changes leave as they were."""
         row, columns = self._progress.row, self._table.shape.columns
         bodies = await documents.read(row.tenant_id, row.collection_name, wanted)
         return {identity: documents.fields_of(body, columns) for identity, body in bodies.items()}
+
+    @property
+    def _source_id(self) -> UUID:
+        return self._progress.row.pk
 
     async def _watch(self) -> None:
         """Look after slot and table, and tell people how it stands."""
@@ -203,3 +207,10 @@ class Stream:
             await asyncio.sleep(WATCH_S)
             async with asyncio.timeout(LOOK_TIMEOUT_S):
                 await upkeep.check_table(self._watching, self._progress.row, self._table)
+
+
+def _parsed(text: str, count: int) -> Operations:
+    try:
+        return Operations.parse(text.encode(), ndjson=False, max_operations=count)[0]
+    except ValueError as invalid:
+        raise invalid_document(invalid) from invalid

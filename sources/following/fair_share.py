@@ -1,0 +1,87 @@
+"""How the sources of an event loop share it: those with few changes never wait for a flooded one.
+
+The CPU time of what is done for a source is metered. A source that has taken more than its share
+owes the rest, and is *heavy* until some time after that is paid. While another source that is not
+heavy has something to do, heavy ones pause until their debts are paid, and take smaller turns.
+Where all are heavy nobody pauses: the loop takes their turns one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+from uuid import UUID
+
+from foundation.bulk_budget import BulkBudget
+from foundation.contention import WINDOW_S, Contention
+
+T = TypeVar("T")
+
+#: Of the loop, for all heavy sources together while a light one has something to do.
+HEAVY_SHARE = 0.2
+#: A source that has paid only because it paused is still heavy.
+HEAVY_S = 1.0
+#: Changes, or rows of a copy, of one turn of a heavy source meanwhile.
+CONTENDED_ROWS = 50
+
+
+class FairShare:
+    """For one event loop."""
+
+    def __init__(
+        self,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        cpu_s: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._monotonic_s = monotonic_s
+        contention = Contention(monotonic_s)
+        self._budget = BulkBudget(
+            contention, monotonic_s, cpu_s, of_one=HEAVY_SHARE, of_all=HEAVY_SHARE
+        )
+        #: When sources last had a turn without debts, the latest last.
+        self._light_s: OrderedDict[UUID, float] = OrderedDict()
+        #: Until when sources are heavy.
+        self._heavy_s: dict[UUID, float] = {}
+
+    async def turn(self, source: UUID) -> None:
+        """Wait until a source may go on."""
+        while pause_s := self.pause_s(source):  # noqa: ASYNC110 -- nobody can tell when it is over
+            await asyncio.sleep(pause_s)
+
+    def pause_s(self, source: UUID) -> float:
+        """Return for how long a source that has something to do has to wait now."""
+        now_s, debt_s = self._monotonic_s(), self._budget.debt_s(source)
+        if debt_s:
+            self._heavy_s[source] = now_s + HEAVY_S
+            self._light_s.pop(source, None)
+        elif self._heavy_s.get(source, 0.0) <= now_s:
+            self._heavy_s.pop(source, None)
+            self._light_s[source] = now_s
+            self._light_s.move_to_end(source)
+        return debt_s if self._is_contended(source) else 0.0
+
+    def rows(self, source: UUID, usual: int) -> int:
+        """Return how many changes a turn may have now, of as many as it usually may."""
+        return min(usual, CONTENDED_ROWS) if self._is_contended(source) else usual
+
+    async def metered(self, source: UUID, work: Coroutine[object, None, T]) -> T:
+        """Do something for a source, and charge it with what that takes."""
+        return await self._budget.metered(source, work)
+
+    def charge(self, source: UUID, spent_s: float) -> None:
+        """Charge a source with what was done for it on another thread."""
+        self._budget.charge(source, spent_s)
+
+    def _is_contended(self, source: UUID) -> bool:
+        """Tell whether another source has had something to do, and had no debts."""
+        oldest_s = self._monotonic_s() - WINDOW_S
+        while self._light_s and next(iter(self._light_s.values())) < oldest_s:
+            self._light_s.popitem(last=False)
+        return len(self._light_s) > (source in self._light_s)
+
+
+#: Of this process's event loop.
+sources = FairShare()
