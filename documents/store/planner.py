@@ -19,14 +19,17 @@ from foundation.postgres.session import Oid, int8
 from rillbase_native import Bounds, Filter, Sort
 
 Range = tuple[bytes, bytes | None]
+Fields = Sequence[tuple[str, int]]
 EVERYTHING: list[Range] = [(b"", None)]
 #: Counting stops here: beyond, one way is as good as another.
 COUNT_AT_MOST = 2_000
 
 _COUNT = Statement(
-    "SELECT count(*) FROM (SELECT 1 FROM unnest($2::bytea[], $3::bytea[]) AS r(low, high) "
+    "SELECT (SELECT count(*) FROM (SELECT 1 FROM unnest($2::bytea[], $3::bytea[]) AS r(low, high) "
     "CROSS JOIN LATERAL (SELECT 1 FROM documents_indexentry e WHERE e.index_number = $1 "
-    "AND e.key >= r.low AND e.key < r.high LIMIT $4) AS found LIMIT $4) AS n",
+    "AND e.key >= r.low AND e.key < r.high LIMIT $4) AS found LIMIT $4) AS n), "
+    # The empty key marks documents that have several keys.
+    "EXISTS (SELECT 1 FROM documents_indexentry m WHERE m.index_number = $1 AND m.key = '')",
     (Oid.INT8, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY, Oid.INT8),
 )
 
@@ -52,12 +55,35 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """How many entries a candidate's ranges have, and whether its order can be relied on."""
+
+    candidate: Candidate
+    entries: int
+    keeps_order: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """An index and what a filter says about it."""
 
     index: IndexFacts
     bounds: Bounds | None
     direction: int | None
+
+
+def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool:
+    """Tell whether the ranges leave out values of the fields that an index sorts by.
+
+    A document with several values may then be found by one and have its place in the sort by
+    another that is not read: it would come too late, or on no page at all. Where one field lies
+    within another (`a` and `a.b`), the value of the first limits those of the second likewise.
+    """
+    paths = [path for path, _ in index_fields]
+    if any(inner.startswith(f"{outer}.") for inner in paths for outer in paths):
+        return True
+    fixed = wanted.bounds(index_fields[: bounds.equalities]) if bounds.equalities else None
+    return fixed is None or fixed.ranges != bounds.ranges
 
 
 def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[Candidate]:
@@ -89,12 +115,18 @@ async def choose(
     if by_id is not None:
         return Plan(None, by_id, order)
     found = candidates(collection, wanted, sort)
-    counts = await _count(session, [candidate for candidate in found if candidate.bounds])
+    counts = await _count(session, wanted, found)
     bounded = sorted(
         (
-            Plan(candidate.index, candidate.bounds.ranges, "any", candidate.bounds, estimate=count)
-            for candidate, count in counts
-            if candidate.bounds is not None
+            Plan(
+                count.candidate.index,
+                count.candidate.bounds.ranges,
+                "any",
+                count.candidate.bounds,
+                estimate=count.entries,
+            )
+            for count in counts
+            if count.candidate.bounds is not None
         ),
         key=lambda plan: plan.estimate or 0,
     )
@@ -110,10 +142,15 @@ async def choose(
     return Plan(None, EVERYTHING, order)
 
 
-def _ordered(found: Sequence[Candidate], counts: Sequence[tuple[Candidate, int]]) -> Plan | None:
+def _ordered(found: Sequence[Candidate], counts: Sequence[Count]) -> Plan | None:
     """Return the narrowest index that is read in the order of the sort."""
-    known = {candidate.index.number: count for candidate, count in counts}
-    usable = [candidate for candidate in found if candidate.direction is not None]
+    known = {count.candidate.index.number: count.entries for count in counts}
+    unreliable = {count.candidate.index.number for count in counts if not count.keeps_order}
+    usable = [
+        candidate
+        for candidate in found
+        if candidate.direction is not None and candidate.index.number not in unreliable
+    ]
     if not usable:
         return None
     best = min(usable, key=lambda c: known.get(c.index.number, COUNT_AT_MOST + 1))
@@ -128,8 +165,9 @@ def _ordered(found: Sequence[Candidate], counts: Sequence[tuple[Candidate, int]]
     )
 
 
-async def _count(session: Runs, bounded: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
-    """Count the entries of each candidate's ranges, up to a bound."""
+async def _count(session: Runs, wanted: Filter, found: Sequence[Candidate]) -> list[Count]:
+    """Count the entries of each candidate that has ranges, up to a bound."""
+    bounded = [(each, each.bounds) for each in found if each.bounds is not None]
     if not bounded:
         return []
     results = await session.run(
@@ -138,16 +176,20 @@ async def _count(session: Runs, bounded: Sequence[Candidate]) -> list[tuple[Cand
                 _COUNT,
                 (
                     int8(candidate.index.number),
-                    byteas([low for low, _ in candidate.bounds.ranges]),
-                    byteas([high or BEHIND_ALL for _, high in candidate.bounds.ranges]),
+                    byteas([low for low, _ in bounds.ranges]),
+                    byteas([high or BEHIND_ALL for _, high in bounds.ranges]),
                     int8(COUNT_AT_MOST),
                 ),
             )
-            for candidate in bounded
-            if candidate.bounds is not None
+            for candidate, bounds in bounded
         ]
     )
     return [
-        (candidate, result.integer(0, 0))
-        for candidate, result in zip(bounded, results, strict=True)
+        Count(
+            candidate,
+            result.integer(0, 0),
+            keeps_order=not result.boolean(0, 1)
+            or not restricts_sort(wanted, candidate.index.fields, bounds),
+        )
+        for (candidate, bounds), result in zip(bounded, results, strict=True)
     ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import gzip
 import json
+import os
 import time
 
 import pytest
 
+from aggregates.api.events import MAX_EVENT_BYTES, MAX_LINE_BYTES
 from foundation.scope import scoped
 from tests.aggregates.made import Json, Made, make_aggregate
 from tests.caller import problem, with_key
@@ -152,6 +154,37 @@ def test_a_stream_of_nonsense_is_given_up(requests_5m: Made) -> None:
     )
     told = answer.json()
     assert (told["applied"], told["complete"], len(told["refused"])) == (0, False, 100)
+
+
+def test_a_line_far_beyond_an_event_is_refused_and_the_others_are_added(
+    requests_5m: Made,
+) -> None:
+    line = json.dumps(request()).encode()
+    long = b'{"a":[%b0]}' % (b"0," * MAX_LINE_BYTES)
+    answer = requests_5m.caller.call(
+        "POST",
+        f"{requests_5m.path}/events",
+        raw=b"\n".join((line, long, line)),
+        Content_Type=NDJSON,
+    )
+    told = answer.json()
+    assert (told["applied"], told["lines"], told["complete"]) == (2, 3, True)
+    (refused,) = told["refused"]
+    assert refused["line"] == 2
+    assert str(MAX_EVENT_BYTES) in json.dumps(refused["error"])
+
+
+def test_a_list_of_millions_of_events_is_refused_before_they_are_counted(
+    requests_5m: Made,
+) -> None:
+    millions = b"[%b{}]" % (b"{}," * 10_000_000)
+    with peak_memory(os.getpid()) as peak:
+        answer = requests_5m.caller.call(
+            "POST", f"{requests_5m.path}/events", raw=millions, Content_Type="application/json"
+        )
+        problem(answer, 413, "document_too_large")
+    # The client's own copies of the body are in this process, too.
+    assert peak.added_mib < 512
 
 
 def test_a_stream_with_a_key_adds_its_lines_once(requests_5m: Made) -> None:

@@ -104,6 +104,18 @@ def test_indexes_change_the_speed_and_never_the_answer(
         assert pages(things, {**body, "limit": 37}) == ours, (asked, sort)
 
 
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_document_found_by_one_value_has_its_place_by_another(server: str, way: int) -> None:
+    made = make_collection(server, indexes=[("a", [("a", way)], False)])
+    made.insert_many([{"_id": number, "a": 100 + number} for number in range(100)])
+    made.insert_many([{"_id": "first", "a": [0, 150]}, {"_id": "last", "a": [150, 900]}])
+    for asked, sort in ((1, ["first", 0, 1]), (-1, ["last", 99, 98])):
+        body = {"filter": {"a": {"$gte": 100, "$lt": 300}}, "sort": {"a": asked}, "limit": 3}
+        found = [item["document"]["_id"] for item in made.ask(body).json()["items"]]
+        assert found == sort
+        assert len(pages(made, body)) == 102
+
+
 def test_without_a_sort_documents_come_by_id(things: MadeCollection) -> None:
     assert things.ids(limit=5) == [0, 1, 2, 3, 4]
 
