@@ -8,17 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 
 from tests.caller import Caller, problem, with_key
 from tests.documents.api.test_access_rules import AUDIENCE, ISSUER, RULES, SECRET, user
 from tests.documents.api.test_access_rules import todos as ruled
 from tests.documents.collection import MadeCollection, make_collection
 from tests.realtime.client import opened
+from tests.realtime.live.test_going_on import events_of
 
 __all__ = ["ruled"]
 
 #: Ids that are equally long, so that answers which repeat them can be compared.
 HIDDEN, ABSENT = "hidden-1", "absent-1"
+#: What each subscription has of its own.
+CHANGING = ("id", "resume")
 Asking = Callable[[MadeCollection, Caller, str], Any]
 
 
@@ -199,6 +203,45 @@ def test_a_hidden_document_is_answered_as_an_absent_one(todos: MadeCollection, n
     (kept,) = todos.query({"_id": HIDDEN})
     assert kept == {"_id": HIDDEN, "owner": "bob", "v": 2}
     assert not todos.query({"_id": ABSENT})
+
+
+def test_followed_cursors_pass_over_hidden_documents_as_over_absent_ones(
+    todos: MadeCollection,
+) -> None:
+    ada = user(todos)
+    seen = []
+    for identity in (HIDDEN, ABSENT):
+        body: dict[str, Any] = {"filter": {"_id": {"$in": ["ada's", identity, "open", "locked"]}}}
+        pages = []
+        while True:
+            page = ada.post(f"{todos.path}/query", {**body, "limit": 1}).json()
+            cursor = page.pop("next_cursor")
+            pages.append((strip(page), None if cursor is None else len(cursor)))
+            if cursor is None:
+                break
+            body["cursor"] = cursor
+        seen.append(json.dumps(pages).replace(identity, "ID"))
+    assert seen[0] == seen[1]
+    assert seen[0].count('"document"') == 3
+
+
+def test_tickets_and_what_they_open_tell_hidden_documents_from_absent_ones_by_nothing(
+    todos: MadeCollection,
+) -> None:
+    ada = user(todos)
+    seen = []
+    for identity in (HIDDEN, ABSENT):
+        live = {"collection": todos.name, "filter": {"_id": identity}}
+        ticket = ada.post("/v1/realtime/tickets", {"live": live})
+        assert ticket.status_code == 201, ticket.text
+        made = ticket.json()
+        with requests.get(ada.base + made["url"], stream=True, timeout=60) as answer:
+            name, token, frame = next(events_of(answer))
+        shown = {k: len(str(v)) if k in CHANGING else v for k, v in frame.items()}
+        lengths = {k: len(str(v)) for k, v in made.items()}
+        seen.append(json.dumps([lengths, name, len(token), shown]).replace(identity, "ID"))
+    assert seen[0] == seen[1]
+    assert '"items": []' in seen[0]
 
 
 @pytest.mark.parametrize(
