@@ -1,4 +1,4 @@
-"""Stops writes before the disk of the data directory is full, and lets them go on afterwards.
+"""Stops writes before a disk of the data directory is full, and lets them go on afterwards.
 
 PostgreSQL cannot do without space: it ends itself when it cannot extend its log, and on a disk with
 nothing left it refuses even connections that would only read. So the launcher keeps a reserve, a
@@ -41,7 +41,7 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class DiskState:
-    """What the guard decides by."""
+    """What the guard decides by: the fullest disk, and whether every one has its reserve."""
 
     free_bytes: int
     reserve_bytes: int
@@ -96,9 +96,36 @@ class PostgresWrites:
         self._file.write_text(f"default_transaction_read_only = {'on' if stopped else 'off'}\n")
         give(self._file, self._account)
 
+    def hand_over(self, path: Path) -> None:
+        """Let PostgreSQL have a file among its own, which a base backup has to read."""
+        give(path, self._account)
+
+
+def guarded_reserves(directory: DataDirectory) -> list[Path]:
+    """Return where a reserve lies on each disk without which PostgreSQL cannot go on.
+
+    An operator may have put PostgreSQL, its data or its log on a disk of their own. Among its log
+    PostgreSQL leaves files alone whose names are not those of segments.
+    """
+    data = directory.postgres / "data"
+    places = [
+        directory.reserve,
+        directory.postgres / "reserve",
+        data / "rillbase.reserve",
+        data / "pg_wal" / "rillbase.reserve",
+    ]
+    found: dict[int, Path] = {}
+    for place in places:
+        if place.parent.exists():
+            found.setdefault(place.parent.stat().st_dev, place)
+    return list(found.values())
+
 
 class DiskGuard:
-    """Watches the disk of one data directory."""
+    """Watches the disks of one data directory.
+
+    `retry` is called when a service that ended for want of space may find some.
+    """
 
     def __init__(
         self,
@@ -106,11 +133,13 @@ class DiskGuard:
         writes: PostgresWrites,
         *,
         reload: Callable[[], None],
+        retry: Callable[[], None],
         report: Callable[[str, bool], None],
     ) -> None:
         self._directory = directory
         self._writes = writes
         self._reload = reload
+        self._retry = retry
         self._report = report
         self._reserve_bytes = reserve_bytes()
 
@@ -128,11 +157,11 @@ class DiskGuard:
             self._report(f"the disk cannot be looked after: {problem}", False)
 
     def _look(self) -> DiskState:
-        reserve = self._directory.reserve
+        reserves = guarded_reserves(self._directory)
         return DiskState(
-            free_bytes=shutil.disk_usage(self._directory.root).free,
+            free_bytes=min(shutil.disk_usage(place.parent).free for place in reserves),
             reserve_bytes=self._reserve_bytes,
-            is_reserved=reserve.exists() or not self._reserve_bytes,
+            is_reserved=all(map(Path.exists, reserves)) or not self._reserve_bytes,
             is_stopped=self._directory.write_stop.exists(),
         )
 
@@ -143,33 +172,40 @@ class DiskGuard:
             case Action.RESUME:
                 self._resume()
             case Action.RESERVE:
-                self._make_reserve()
+                self._make_reserves()
             case Action.NONE:
                 pass
 
     def _stop(self) -> None:
-        # First the reserve: what follows writes, too.
-        self._directory.reserve.unlink(missing_ok=True)
+        # First the reserves: what follows writes, too.
+        for reserve in guarded_reserves(self._directory):
+            reserve.unlink(missing_ok=True)
         self._directory.write_stop.touch()
         self._writes.set(stopped=True)
         self._reload()
+        self._retry()
         wanted = (self._reserve_bytes + RESUME_ABOVE_BYTES) // MIB
         self._report(
             f"the disk is nearly full: writes are refused until {wanted} MiB are free", False
         )
 
     def _resume(self) -> None:
-        self._make_reserve()
+        self._make_reserves()
         self._writes.set(stopped=False)
         self._reload()
+        self._retry()
         # Last, so that a kill in between is made good by the next look.
         self._directory.write_stop.unlink(missing_ok=True)
         self._report("there is room on the disk again: writes go on", True)
 
-    def _make_reserve(self) -> None:
+    def _make_reserves(self) -> None:
         if not self._reserve_bytes:
             return
-        path = self._directory.reserve
+        for place in guarded_reserves(self._directory):
+            if not place.exists():
+                self._make_reserve(place)
+
+    def _make_reserve(self, path: Path) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, self._reserve_bytes)
@@ -178,3 +214,5 @@ class DiskGuard:
             raise
         finally:
             os.close(descriptor)
+        if path != self._directory.reserve:
+            self._writes.hand_over(path)

@@ -116,6 +116,11 @@ class Runner:
         if self._process is not None and self.state in WITH_PROCESS:
             self._process.send_signal(signal.SIGHUP)
 
+    def retry_now(self) -> None:
+        """Start a process that failed without waiting any longer: what it lacked may be there."""
+        if self.state is State.BACKING_OFF:
+            self.handle(TimerFired())
+
     def fire_timer(self, now: float) -> None:
         """Let the timer fire if its moment has come."""
         if self.life.wake_at is not None and now >= self.life.wake_at:

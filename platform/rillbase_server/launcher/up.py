@@ -142,11 +142,15 @@ class Instance:
             for runner in postgres:
                 runner.reload()
 
+        def retry() -> None:
+            for runner in supervisor.runners:
+                runner.retry_now()
+
         def report(message: str, good: bool) -> None:  # noqa: FBT001 -- a callback
             self._console.event(Level.INFO if good else Level.ERROR, message)
 
         writes = PostgresWrites(self._directory.postgres / "data", server_account())
-        return DiskGuard(self._directory, writes, reload=reload, report=report)
+        return DiskGuard(self._directory, writes, reload=reload, retry=retry, report=report)
 
     async def _start(self, supervisor: Supervisor) -> None:
         self._console.say(f"Starting Rillbase in {self._directory.root}")

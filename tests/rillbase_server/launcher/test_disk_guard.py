@@ -72,6 +72,7 @@ def test_a_full_disk_gives_the_reserve_back_and_an_empty_one_takes_it_again(
         directory,
         PostgresWrites(data, None),
         reload=lambda: said.append("reload"),
+        retry=lambda: None,
         report=lambda message, _good: said.append(message),
     )
     guard.check()
@@ -96,6 +97,40 @@ def test_a_full_disk_gives_the_reserve_back_and_an_empty_one_takes_it_again(
     assert "writes go on" in said[3]
 
 
+def test_a_log_on_a_disk_of_its_own_has_a_reserve_there_and_stops_writes_when_that_is_full(
+    small: SmallDisk, tmp_path: Path
+) -> None:
+    directory = DataDirectory(tmp_path / "data")
+    directory.make()
+    data = directory.postgres / "data"
+    data.mkdir(parents=True)
+    (data / "pg_wal").symlink_to(small.path)
+    reserve = small.path / "rillbase.reserve"
+    retried: list[bool] = []
+    guard = DiskGuard(
+        directory,
+        PostgresWrites(data, None),
+        reload=lambda: None,
+        retry=lambda: retried.append(directory.write_stop.exists()),
+        report=lambda _message, _good: None,
+    )
+    guard.check()
+    assert directory.reserve.exists()
+    assert reserve.stat().st_blocks * 512 >= RESERVE
+
+    small.fill()
+    guard.check()
+    assert directory.write_stop.exists()
+    assert small.free_bytes >= RESERVE - MIB
+    assert retried == [True], "PostgreSQL may have ended for want of space, and has some now"
+
+    small.empty()
+    guard.check()
+    assert not directory.write_stop.exists()
+    assert reserve.exists()
+    assert len(retried) == 2
+
+
 async def test_the_guard_looks_again_and_again(
     small: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +142,7 @@ async def test_the_guard_looks_again_and_again(
         directory,
         PostgresWrites(directory.postgres / "data", None),
         reload=lambda: None,
+        retry=lambda: None,
         report=lambda _message, good: None if good else stopped.set(),
     )
     watching = asyncio.create_task(guard.run())
