@@ -21,6 +21,10 @@ class Connection(Protocol):
     def authenticated(self) -> None:
         """Learn that credentials which came over it were verified. Called from any thread."""
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client has hung up."""
+
 
 class Claim(Protocol):
     """What a WebSocket message, as our own server passes it on, has of the memory for all."""

@@ -21,7 +21,7 @@ from documents.api.requests import (
 )
 from documents.store import facts
 from documents.transfer import exporting, importing, jobs
-from foundation import bulk_budget
+from foundation import bulk_budget, request_context
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidParameter, NotFound
 from rillbase_native import Filter, Value
@@ -47,10 +47,18 @@ async def import_lines(call: Call) -> Answer:
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     limit = environment().rillbase_import_max_bytes
     async with aclosing(lines(decoded(call.body.parts(), encoding, limit))) as arriving:
-        work = importing.run(call.tenant.id, name, progress, arriving, call.principal)
+        work = importing.run(
+            call.tenant.id, name, progress, arriving, call.principal, _is_abandoned
+        )
         done = await bulk_budget.tenants.metered(call.tenant.id, work)
     location = f"/v1/collections/{name}/imports/{done.id}"
     return json_answer(done.describe(), headers={"Location": location})
+
+
+def _is_abandoned() -> bool:
+    """Tell whether the client of the current request has hung up."""
+    connection = request_context.connection.get()
+    return connection is not None and connection.is_closed
 
 
 async def one_import(call: Call) -> Answer:

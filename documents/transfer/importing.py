@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from data_plane.http.body import ClientGone
 from documents.store.write import Write
 from documents.store.writer import write
 from documents.transfer import jobs
@@ -58,8 +59,12 @@ async def run(
     progress: Progress,
     lines: AsyncIterator[bytes],
     principal: Principal,
+    is_abandoned: Callable[[], bool],
 ) -> Progress:
-    """Import until the lines end. However this ends, the job says how far it came."""
+    """Import until the lines end, or the client has hung up.
+
+    However this ends, the job says how far it came.
+    """
     try:
         batch = Batch(progress.lines_done + 1)
         to_skip = progress.lines_done
@@ -69,6 +74,7 @@ async def run(
                 continue
             batch.add(line, progress.mode)
             if batch.is_full:
+                _check(is_abandoned)
                 progress = await _write(tenant_id, name, progress, batch, principal)
                 batch = Batch(progress.lines_done + 1)
         progress = await _write(tenant_id, name, progress, batch, principal)
@@ -79,6 +85,11 @@ async def run(
     finally:
         await jobs.write_down(tenant_id, progress)
     return progress
+
+
+def _check(is_abandoned: Callable[[], bool]) -> None:
+    if is_abandoned():
+        raise ClientGone
 
 
 async def _write(

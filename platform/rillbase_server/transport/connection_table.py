@@ -58,6 +58,10 @@ class Entry:
             if self._on_authenticated is not None:
                 self._on_authenticated()
 
+    @property
+    def is_closed(self) -> bool:
+        return self.owner is None
+
     def begin_again(self, on_authenticated: Callable[[], None]) -> None:
         """Forget credentials. `on_authenticated` is called in the thread that verifies others."""
         self.is_authenticated = False

@@ -26,6 +26,7 @@ from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.framing import Framing, HeadTooLarge
 from rillbase_server.transport.lingering_close import LingeringClose
 from rillbase_server.transport.outlet import Backlog, Outlet
+from rillbase_server.transport.peer import has_hung_up
 from rillbase_server.transport.rates import Progress
 from rillbase_server.transport.refusals import Refusal, response
 from rillbase_server.transport.tables import table_of
@@ -141,6 +142,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.abort()
         elif self._transport.is_closing():
             return
+        elif self._outlet.read_paused and has_hung_up(self._transport):
+            self._transport.abort()
         elif not self._message_is_complete and self._has_head:
             self._check_body(now_s)
         elif not self._is_answering and self._head_since_s is not None:

@@ -129,7 +129,7 @@ def test_blank_lines_need_no_transactions_of_their_own() -> None:
 def test_an_import_that_breaks_off_goes_on_where_it_was(things: MadeCollection) -> None:
     documents = [{"_id": number} for number in range(3_500)]
     every = lines_of(documents)
-    cut_off(things, every[: len(every) // 2])
+    cut_off(things, every[: len(every) // 2], announced=len(every))
     wait_until(lambda: latest(things)["state"] == "interrupted", what="the job to notice")
     job = latest(things)
     assert 1_000 <= job["lines"] < 3_500
@@ -140,6 +140,16 @@ def test_an_import_that_breaks_off_goes_on_where_it_was(things: MadeCollection) 
     problem(send(things, every, f"?resume={job['id']}"), 409, "conflict")
 
 
+def test_an_import_ends_when_its_client_hangs_up_however_much_has_arrived(
+    things: MadeCollection,
+) -> None:
+    lines = 400
+    every = gzip.compress((json.dumps({"text": " " * 1_000_000}).encode() + b"\n") * lines)
+    cut_off(things, every, announced=len(every), content_encoding="gzip")
+    wait_until(lambda: latest(things).get("state") == "interrupted", what="the job to notice")
+    assert latest(things)["lines"] < lines
+
+
 def latest(things: MadeCollection) -> Any:
     jobs = things.caller.get(f"{things.path}/imports").json()["items"]
     if not jobs:
@@ -148,17 +158,20 @@ def latest(things: MadeCollection) -> Any:
     return things.caller.get(f"{things.path}/imports/{job['id']}").json()
 
 
-def cut_off(things: MadeCollection, half: bytes) -> None:
-    """Send a half of what was announced and hang up."""
+def cut_off(
+    things: MadeCollection, body: bytes, announced: int, content_encoding: str = "identity"
+) -> None:
+    """Send a body, or a part of what was announced, and hang up."""
     address = urlsplit(things.caller.base)
     key = things.caller.headers["Authorization"]
     head = (
         f"POST {things.path}/import HTTP/1.1\r\nHost: {address.netloc}\r\n"
-        f"Authorization: {key}\r\nContent-Type: {NDJSON}\r\nContent-Length: {2 * len(half)}\r\n\r\n"
+        f"Authorization: {key}\r\nContent-Type: {NDJSON}\r\nContent-Length: {announced}\r\n"
+        f"Content-Encoding: {content_encoding}\r\n\r\n"
     )
     with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
-        connection.sendall(head.encode() + half)
-        wait_until(lambda: latest(things)["lines"] >= 1_000, what="a part to be committed")
+        connection.sendall(head.encode() + body)
+        wait_until(lambda: latest(things)["lines"] > 0, what="a part to be committed")
 
 
 def test_an_export_obeys_the_read_rule(server: str) -> None:
