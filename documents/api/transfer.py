@@ -39,14 +39,14 @@ async def import_lines(call: Call) -> Answer:
         raise _wrong("mode", f"One of {', '.join(MODES)}.")
     call.body.require(NDJSON)
     collection = await facts.find(call.tenant.id, name)
-    if "resume" in given:
-        job_id = _uuid("resume", given["resume"])
-        progress = await jobs.resume(call.tenant.id, collection.id, job_id, mode)
-    else:
-        progress = await jobs.begin(call.tenant.id, collection.id, mode)
+    resumed = _uuid("resume", given["resume"]) if "resume" in given else None
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
-    limit = environment().rillbase_import_max_bytes
-    async with aclosing(lines(decoded(call.body.parts(), encoding, limit))) as arriving:
+    arriving = lines(decoded(call.body.parts(), encoding, environment().rillbase_import_max_bytes))
+    async with aclosing(arriving), importing.tenants_imports(call.tenant.id):
+        if resumed is None:
+            progress = await jobs.begin(call.tenant.id, collection.id, mode)
+        else:
+            progress = await jobs.resume(call.tenant.id, collection.id, resumed, mode)
         work = importing.run(
             call.tenant.id, name, progress, arriving, call.principal, _is_abandoned
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from data_plane.http.body import ClientGone
 from documents.store.write import Write
@@ -17,7 +19,17 @@ from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
 from tenants.principals import Principal
 
 BATCH_LINES = 1_000
-BATCH_BYTES = 4 * 1024 * 1024
+#: Of lines. A batch is in memory while it waits for its turn, and more than once while it is written.
+BATCH_BYTES = 1024 * 1024
+#: Imports of one tenant that are read at once. The others wait unread.
+OF_ONE_TENANT = 4
+
+_running: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+
+
+def tenants_imports(tenant_id: UUID) -> asyncio.Semaphore:
+    """Return what an import of a tenant has to acquire before its body is read."""
+    return _running.setdefault(tenant_id, asyncio.Semaphore(OF_ONE_TENANT))
 
 
 @dataclass(slots=True)
