@@ -296,15 +296,19 @@ class Simulation:
         taken_s = self._taken_at[tick.snapshot]
         if self.now_s - taken_s > MAX_SNAPSHOT_AGE_S:
             raise Lie(f"a tick of {self.now_s:.3f} s speaks of {taken_s:.3f} s")
-        published = self.events.newest
         if not self._begun:
             self._begun = True
             self._base = {row.id for row in self.database.emptied}
+        # Slots are emptied in any order: an older version may be kept and published as superseded.
+        known = dict(self.events.newest)
+        for row in self.database.emptied:
+            if row.id in self._base:
+                known[row.key] = max(row.version, known.get(row.key, 0))
         rows = [*self.database.rows.values(), *self.database.emptied]
         for row in rows:
             if row.id in self._base or not tick.snapshot.sees(row.xid):
                 continue
-            if published.get(row.key, 0) < row.version:
+            if known.get(row.key, 0) < row.version:
                 raise Lie(f"at {self.now_s:.3f} s a tick vouches for {row}, which is missing")
         self.proven = max(self.proven, tick.snapshot.xmax)
 

@@ -43,6 +43,11 @@ def test_ticks_tell_the_truth_and_every_write_comes_out(start: int) -> None:
     assert any(simulation.database.emptied for simulation in finished)
 
 
+def test_a_tick_may_follow_when_only_an_older_version_is_kept() -> None:
+    # The slot of the newest version was emptied before that of the first.
+    run(range(2_122, 2_123))
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_ticks_tell_the_truth_in_thousands_of_histories() -> None:
