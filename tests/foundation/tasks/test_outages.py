@@ -6,13 +6,18 @@ import threading
 import time
 from pathlib import Path
 
+from django.db import transaction
+
 from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import run_after_commit
 from foundation.tasks.broker import Broker
 from foundation.tasks.dispatch import hand_over_due
+from tenants.mail import MailTemplate, post
 from tests.celery_worker import running_beat
 from tests.foundation.tasks.bench import Bench
 from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
+from tests.mailbox import all_mails_to
+from tests.make import unique
 from tests.waiting import wait_until
 
 
@@ -197,3 +202,15 @@ def test_a_second_copy_of_a_message_whose_task_has_ended_does_nothing(
     own_bench.run("note", {"file": f"{file}.last", "text": "done"})
     wait_for_lines(Path(f"{file}.last"), ["done"])
     assert lines(file) == ["once"]
+
+
+def test_a_mail_that_the_broker_loses_is_sent_all_the_same(own_bench: Bench) -> None:
+    address = f"{unique('lost')}@example.test"
+    with transaction.atomic():
+        post(MailTemplate.ALREADY_REGISTERED, address)
+    mail = OutboxTask.objects.using("relay").filter(arguments__to=address)
+    wait_until(mail.exclude(handed_to="").exists, what="the broker to have the task")
+    own_bench.broker.kill()
+    own_bench.broker.start()
+    own_bench.worker.start()
+    assert len(all_mails_to(address)) == 1
