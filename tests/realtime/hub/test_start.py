@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
 
 import pytest
+from django.db import connections
 
 from connections.connection_registry import STOPPING
 from documents.outbox.database import close_relay_pool
@@ -15,7 +18,7 @@ from realtime.grid.layout import CHANGED
 from realtime.grid.size import Size
 from realtime.hub import process
 from realtime.hub.process import HubProcess
-from tests.make import make_tenant
+from tests.make import MadeTenant, make_tenant
 from tests.own_valkey import OwnValkey
 from tests.realtime.pretended import pretended_grid
 from tests.waiting import until
@@ -52,22 +55,35 @@ async def test_a_hub_starts_when_another_server_says_that_it_stops(
     await close_relay_pool()
 
 
+@pytest.fixture
+def made() -> MadeTenant:
+    return make_tenant()
+
+
+def _with_connections(work: Callable[[], object]) -> None:
+    """Use the database in a thread, and give its connections back."""
+    try:
+        work()
+    finally:
+        connections.close_all()
+
+
 async def test_a_tenants_own_grid_is_found_at_once_when_it_is_announced(
     valkey: OwnValkey,
     settings_environment: pytest.MonkeyPatch,
+    made: MadeTenant,
 ) -> None:
     settings_environment.setenv("EVENTS_URL", valkey.url)
     # Nobody looks by the clock.
     settings_environment.setattr(process, "LOOK_S", 3600.0)
-    made = await asyncio.to_thread(make_tenant)
     hub = HubProcess()
     await hub.running(made.tenant.pk)
     assert not hub.is_apart(made.tenant.pk)
     grid = pretended_grid(made, Size(1), valkey.url)
-    await asyncio.to_thread(grid.__enter__)
+    await asyncio.to_thread(_with_connections, grid.__enter__)
     hub.grids_changed({"type": CHANGED})
     await until(lambda: hub.is_apart(made.tenant.pk), "the tenant's grid")
-    await asyncio.to_thread(grid.__exit__, None, None, None)
+    await asyncio.to_thread(_with_connections, partial(grid.__exit__, None, None, None))
     await hub.stop()
     await event_layer.close()
     await close_relay_pool()
