@@ -850,12 +850,14 @@ class Hub:
         whole_results: bool = False,
         throttle_ms: int = 0,
         muted: Sequence[bool] = ...,
+        canonical: bool = False,
         resume: str | None = None,
         reset: str | None = None,
         connection: int,
     ) -> None:
         """Begin a subscription. `muted`: `add`, `change`, `changeIndex`, `remove` not wanted.
 
+        `canonical`: documents are sent as canonical Extended JSON.
         `connection` identifies the connection that carries it, perhaps among others.
         """
 

@@ -13,6 +13,7 @@ use rillbase_live::wire::notification;
 use crate::filters::Projection;
 use crate::hub_requests::as_python;
 use crate::live_query::{LiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
+use crate::values::form;
 
 /// A place in a log, and the entry there.
 type PyEntry = (String, PyBackedBytes);
@@ -90,8 +91,8 @@ impl Hub {
     /// Begin a subscription.
     #[pyo3(signature = (
         subscription, name, query, partition, *, holder, projection = None,
-        whole_results = false, throttle_ms = 0, muted = [false; 4], resume = None, reset = None,
-        connection
+        whole_results = false, throttle_ms = 0, muted = [false; 4], canonical = false,
+        resume = None, reset = None, connection
     ))]
     #[allow(
         clippy::too_many_arguments,
@@ -109,6 +110,7 @@ impl Hub {
         whole_results: bool,
         throttle_ms: u64,
         muted: [bool; 4],
+        canonical: bool,
         resume: Option<String>,
         reset: Option<String>,
         connection: u64,
@@ -122,6 +124,7 @@ impl Hub {
                 whole_results,
                 throttle_us: throttle_ms.saturating_mul(1000),
                 muted,
+                form: form(canonical),
             },
             holder,
             resume,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rillbase_query::ejson::Form;
 use rillbase_query::projection::Projection;
 
 use crate::message::{QueryHash, StreamId};
@@ -47,6 +48,8 @@ pub struct Options {
     /// Kinds of change that it does not want to hear of, in the order of `add`, `change`,
     /// `changeIndex`, `remove`.
     pub muted: [bool; 4],
+    /// How documents are written.
+    pub form: Form,
 }
 
 /// A group of changes, and the place in the log behind it.
@@ -82,7 +85,7 @@ pub(super) enum Phase {
 pub(super) struct News<'n> {
     /// The changes, which have been applied to `rows`.
     pub(super) group: &'n [Change],
-    /// Bodies of their events, rendered once for all who see whole documents.
+    /// Bodies of their events, rendered once for all who see whole documents in the same form.
     pub(super) bodies: &'n [Arc<str>],
     /// The current result.
     pub(super) rows: &'n Rows,
@@ -242,9 +245,10 @@ impl Client {
         self.coalesced.is_some() || self.dirty
     }
 
-    /// Whether its next group is told at once, with bodies that are rendered for all.
-    pub(super) fn takes_bodies(&self) -> bool {
-        self.projection.is_none() && !self.options.whole_results && self.coalesced.is_none()
+    /// The form of its next group, if that is sent at once, with bodies that are rendered for all.
+    pub(super) fn shared_form(&self) -> Option<Form> {
+        let shares = !self.options.whole_results && self.coalesced.is_none();
+        (self.projection.is_none() && shares).then_some(self.options.form)
     }
 
     /// Whether it is sent results instead of events.
@@ -387,7 +391,7 @@ impl Client {
         for (index, (at, change)) in heard.into_iter().enumerate() {
             let body = match (news.bodies.get(at), &self.projection) {
                 (Some(body), None) => Arc::clone(body),
-                _ => frames::event_body(change, self.projection.as_deref()),
+                _ => frames::event_body(change, self.projection.as_deref(), self.options.form),
             };
             self.seq += 1;
             self.events += 1;
@@ -420,7 +424,12 @@ impl Client {
     /// Takes a frame to send, if there is one and the client has room.
     pub(super) fn next(&mut self, short: bool) -> Option<String> {
         let projection = self.projection.as_deref();
-        self.outbox
-            .next(&self.name, projection, self.bounds.in_flight, short)
+        self.outbox.next(
+            &self.name,
+            projection,
+            self.options.form,
+            self.bounds.in_flight,
+            short,
+        )
     }
 }

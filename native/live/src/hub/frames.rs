@@ -94,11 +94,11 @@ pub(super) fn result(
 }
 
 /// Appends a row as an envelope.
-pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>) {
+pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>, form: Form) {
     let id = Document::trusted(&row.body).get("_id");
     let id = id.unwrap_or(ValueRef::Null);
     if row.is_group() {
-        return envelope::write_group(out, id, row.document(), Form::Relaxed);
+        return envelope::write_group(out, id, row.document(), form);
     }
     let meta = Meta {
         version: i64::try_from(row.document_version()).unwrap_or(i64::MAX),
@@ -106,8 +106,8 @@ pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>)
         updated_ms: row.document_updated_ms(),
     };
     match shown(row, projection) {
-        None => envelope::write(out, meta, id, row.document(), Form::Relaxed),
-        Some(shown) => envelope::write(out, meta, id, shown.as_ref(), Form::Relaxed),
+        None => envelope::write(out, meta, id, row.document(), form),
+        Some(shown) => envelope::write(out, meta, id, shown.as_ref(), form),
     }
 }
 
@@ -117,8 +117,9 @@ fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::b
     Some(shown)
 }
 
-/// The middle of an event's frame, which is the same for all subscribers with one projection.
-pub(super) fn event_body(change: &Change, projection: Option<&Projection>) -> Arc<str> {
+/// The middle of an event's frame, which is the same for all subscribers with one projection and one
+/// form of Extended JSON.
+pub(super) fn event_body(change: &Change, projection: Option<&Projection>, form: Form) -> Arc<str> {
     let mut out = String::with_capacity(256);
     let (kind, row, version) = match change {
         Change::Add { row, .. } => ("add", row, row.document_version()),
@@ -129,7 +130,7 @@ pub(super) fn event_body(change: &Change, projection: Option<&Projection>) -> Ar
     let _ = write!(out, r#","match":"{kind}","key":"#);
     let document = Document::trusted(&row.body);
     let id = document.get("_id").unwrap_or(ValueRef::Null);
-    write_value(&mut out, id, Form::Relaxed);
+    write_value(&mut out, id, form);
     if row.is_group() {
         out.push_str(r#","version":null"#);
     } else {
@@ -144,7 +145,7 @@ pub(super) fn event_body(change: &Change, projection: Option<&Projection>) -> Ar
             };
             let _ = write!(out, r#","reason":"{reason}""#);
         }
-        _ => put_document(&mut out, row, projection),
+        _ => put_document(&mut out, row, projection, form),
     }
     out.into()
 }
@@ -173,15 +174,15 @@ fn indexes(out: &mut String, change: &Change) {
     }
 }
 
-fn put_document(out: &mut String, row: &Row, projection: Option<&Projection>) {
+fn put_document(out: &mut String, row: &Row, projection: Option<&Projection>, form: Form) {
     let before = out.len();
     out.push_str(r#","document":"#);
     match shown(row, projection) {
         None if row.is_group() => {
-            envelope::write_row(out, row.document(), Form::Relaxed);
+            envelope::write_row(out, row.document(), form);
         }
-        None => write_value(out, ValueRef::Document(row.document()), Form::Relaxed),
-        Some(shown) => write_value(out, ValueRef::Document(shown.as_ref()), Form::Relaxed),
+        None => write_value(out, ValueRef::Document(row.document()), form),
+        Some(shown) => write_value(out, ValueRef::Document(shown.as_ref()), form),
     }
     if out.len() - before > LARGEST_DOCUMENT {
         out.truncate(before);

@@ -24,6 +24,7 @@ mod change;
 mod client;
 mod coalesced_changes;
 mod connection_window;
+mod event_bodies;
 mod frames;
 mod memory;
 mod moving;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rillbase_query::ejson::Form;
 use rillbase_query::projection::Projection;
 
 use super::change::Listed;
@@ -119,6 +120,7 @@ impl Outbox {
         &mut self,
         name: &str,
         projection: Option<&Projection>,
+        form: Form,
         most: (usize, usize),
         short: bool,
     ) -> Option<String> {
@@ -145,7 +147,7 @@ impl Outbox {
                     if !items.is_empty() {
                         items.push(',');
                     }
-                    frames::item(&mut items, row, projection);
+                    frames::item(&mut items, row, projection, form);
                     *next += 1;
                 }
                 let last = *next >= listed.rows.len();

@@ -1,16 +1,15 @@
 //! What the hub tells its subscribers, and when.
 
-use std::sync::Arc;
-
 use crate::message::{Notification, QueryHash, StreamId};
 use crate::snapshot::Snapshot;
 
 use super::change::Change;
 use super::client::{Client, Missed, News, Phase};
+use super::event_bodies::EventBodies;
 use super::query::Query;
 use super::sources::Log;
 use super::token::Token;
-use super::{Config, Frame, Hub, HubRequest, frames, replay};
+use super::{Config, Frame, Hub, HubRequest, replay};
 
 /// Liveness is judged so often.
 const JUDGE_US: u64 = 200_000;
@@ -46,7 +45,7 @@ impl Hub {
             return;
         };
         let query = &*query;
-        let mut bodies: Vec<Arc<str>> = Vec::new();
+        let mut bodies = EventBodies::default();
         let mut anew = false;
         let mut told = Vec::with_capacity(query.clients.len());
         for id in &query.clients {
@@ -60,13 +59,9 @@ impl Hub {
             match &mut client.phase {
                 Phase::Running if torn => client.reset("batch_incomplete", rows, &seal),
                 Phase::Running => {
-                    if bodies.is_empty() && client.takes_bodies() {
-                        let rendered = changes.iter().map(|one| frames::event_body(one, None));
-                        bodies = rendered.collect();
-                    }
                     let news = News {
                         group: changes,
-                        bodies: &bodies,
+                        bodies: bodies.of(changes, client.shared_form()),
                         rows,
                     };
                     client.deliver(&news, self.now_us, &seal);

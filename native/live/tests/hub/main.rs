@@ -14,6 +14,7 @@ mod desk;
 
 mod batches;
 mod bounds;
+mod forms;
 mod healing;
 mod histories;
 mod memory;

@@ -9,11 +9,12 @@ use super::date::to_rfc3339;
 use crate::bson::{Array, Document, ValueRef};
 
 /// Which of the two forms is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
     /// Every type can be read back.
     Canonical,
     /// Plain JSON where that is readable and safe.
+    #[default]
     Relaxed,
 }
 
