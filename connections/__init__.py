@@ -1,8 +1,10 @@
 """The connection layer that all products share: WebSockets, server-sent events, tickets.
 
 endpoint             accepts WebSockets at `/v1/realtime`
-connection           the life of one WebSocket: greeting, open, expired, closed
-event_stream         one subscription as server-sent events
+connection           the life of one WebSocket
+connection_state     its states, and the table of legal transitions
+event_stream, event_stream_consumer
+                     one subscription as server-sent events
 callers, tickets     who is at the other end: by header, `hello`, `auth` or ticket
 messages, frames     what clients send, and what they receive
 message_calls        messages that stand for REST calls; products register them

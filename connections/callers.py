@@ -82,9 +82,9 @@ async def by_headers(handshake: Handshake) -> Party:
     return await _party(handshake, handshake.head)
 
 
-async def by_message(handshake: Handshake, message: Message) -> Party:
-    """Return whom `hello` or `auth` names."""
-    message.allow(MEMBERS)
+async def by_message(handshake: Handshake, message: Message, *others: str) -> Party:
+    """Return whom `hello` or `auth` names, which may have `others` as members besides."""
+    message.allow((*MEMBERS, *others))
     token = message.text("token")
     if token is not None and token.startswith(tickets.PREFIX):
         return await _by_ticket(handshake, await tickets.take(token, handshake.origins))

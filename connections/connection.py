@@ -1,9 +1,4 @@
-"""The life of one connection.
-
-    GREETING  accepted; nobody knows who it is
-    OPEN      it subscribes, asks and writes
-    EXPIRED   its token has ended and its subscriptions with it; `auth` makes it OPEN again
-    CLOSED    nothing more is read or sent
+"""The life of one connection, through the states of `connections.connection_state`.
 
 Messages are read one by one. What takes time (a write, a query, a subscription's first result)
 runs beside the reading, a bounded number at once; beyond that nothing is read, and the client's
@@ -17,12 +12,12 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Coroutine
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from connections import callers, frames, messages
 from connections.callers import Handshake, Party
 from connections.close_codes import CloseReason, code_for
+from connections.connection_state import State, step
 from connections.message_calls import MessageCall
 from connections.messages import Message
 from connections.open_subscription import OpenSubscription
@@ -31,6 +26,7 @@ from connections.products import Products
 from connections.subscription_kinds import Subscriber
 from connections.write_order import InOrder
 from data_plane.calls import check_rate_limits
+from data_plane.request_reader import EJSON_HEADER, EJSON_PARAMETER, is_canonical
 from foundation import contention
 from foundation.api.problems import translate
 from foundation.asgi import Claim, Receive, Send, text_of
@@ -60,15 +56,6 @@ MAX_AT_ONCE = 64
 LAST_WORDS_S = 2.0
 
 
-class State(Enum):
-    """Where a connection stands."""
-
-    GREETING = "greeting"
-    OPEN = "open"
-    EXPIRED = "expired"
-    CLOSED = "closed"
-
-
 class Connection:
     """One client. `run` returns when it is over."""
 
@@ -85,6 +72,8 @@ class Connection:
         self.party: Party | None = None
         self.handshake = handshake
         self._request_id = handshake.request_id
+        #: Documents are sent as canonical Extended JSON.
+        self._canonical = False
         self._receive = receive
         self._send = send
         self._kinds = products.kinds
@@ -164,12 +153,20 @@ class Connection:
     def subscriptions(self) -> list[OpenSubscription]:
         return list(self._held.values())
 
+    def _enter(self, state: State) -> None:
+        self.state = step(self.state, state)
+
     async def _read(self) -> None:
         """Greet, then take messages until the client goes."""
         party = await self._admitted()
         if party is None:
             return
-        self.party, self.state = party, State.OPEN
+        self.party = party
+        if self.state is State.CLOSED:
+            # Closed while it was admitted: it was not counted then and was not counted out.
+            self._registry.leave(self)
+            return
+        self._enter(State.OPEN)
         self.tell(frames.welcome(self.id))
         budget = EventLoopBudget()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
@@ -184,7 +181,8 @@ class Connection:
         """Return the caller once it may connect; record a rejection while its tenant is known."""
         try:
             party = await self._greeted()
-            if party is not None:
+            if party is not None and self.state is not State.CLOSED:
+                self._enter(State.ADMITTING)
                 await self._registry.admit(self, party)
         except ApiError as rejected:
             error_log.note_refusal(rejected, "WebSocket hello")
@@ -194,6 +192,8 @@ class Connection:
     async def _greeted(self) -> Party | None:
         """Return who it is; None: the client has gone before it said so."""
         if self.handshake.has_credentials:
+            form = self.handshake.head.headers.get(EJSON_HEADER)
+            self._canonical = is_canonical(form, EJSON_HEADER)
             return await callers.by_headers(self.handshake)
         try:
             async with asyncio.timeout(GREETING_S):
@@ -203,7 +203,8 @@ class Connection:
                 message = messages.read(text)
                 if message.type != "hello":
                     raise Unauthenticated("The first message is `hello`, with a token.")
-                return await callers.by_message(self.handshake, message)
+                self._canonical = is_canonical(message.text(EJSON_PARAMETER), EJSON_PARAMETER)
+                return await callers.by_message(self.handshake, message, EJSON_PARAMETER)
         except TimeoutError:
             raise Unauthenticated("Nobody said `hello` in time.") from None
 
@@ -307,6 +308,8 @@ class Connection:
 
     async def _perform(self, message: Message, kind: MessageCall) -> None:
         call = kind.read(message)
+        if self._canonical:
+            call.headers[EJSON_HEADER] = "canonical"
         async with self._order.turn(kind.order_key(message)):
             party = await self._counted()
             body = await call.perform(party.principal, party.tenant)
@@ -336,7 +339,7 @@ class Connection:
             raise
 
     def _subscriber(self, party: Party, name: str) -> Subscriber:
-        return Subscriber(party.principal, party.tenant, self.id, name)
+        return Subscriber(party.principal, party.tenant, self.id, name, self._canonical)
 
     def _unsubscribe(self, message: Message) -> None:
         message.allow(())
@@ -359,12 +362,15 @@ class Connection:
     async def _auth(self, message: Message) -> None:
         """Go on with other credentials of the same tenant."""
         party = await callers.by_message(self.handshake, message)
+        if self.state is State.CLOSED:
+            return
         if self.party is not None:
             callers.same_tenant(self.party, party)
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        self.state = State.OPEN
+        if self.state is State.EXPIRED:
+            self._enter(State.OPEN)
         await self._become(party)
         self.tell(frames.ack(message.id))
 
@@ -374,7 +380,7 @@ class Connection:
             await held.judge(self._subscriber(party, held.name))
 
     def _expire(self) -> None:
-        self.state = State.EXPIRED
+        self._enter(State.EXPIRED)
         self._end_all(TokenExpired())
         closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
@@ -403,7 +409,7 @@ class Connection:
             self._refuse(None, closing.error)
             # Its traceback refers to the connection, and the garbage collector runs rarely.
             closing.error.__traceback__ = closing.error.__context__ = None
-        self.state = State.CLOSED
+        self._enter(State.CLOSED)
         self._registry.leave(self)
         if self._expiry is not None:
             self._expiry.cancel()

@@ -19,14 +19,13 @@ from connections.connection_registry import ConnectionRegistry, Verdict
 from connections.open_subscription import OpenSubscription
 from connections.outgoing import Sent
 from connections.subscription_kinds import Kind, Subscriber
-from data_plane.http import Body
 from foundation.errors import ApiError, CredentialsExpired, TokenExpired
 from rillbase_native import Value
 
 NAME = "live"
 RETRY_MS = 1_000
 #: The last member of a frame that has one; nothing that a document contains can end a frame so.
-_RESUME = re.compile(rb',"resume":"([A-Za-z0-9_=.-]+)"\}\Z')
+RESUME_TOKEN = re.compile(rb',"resume":"([A-Za-z0-9_=.-]+)"\}\Z')
 _TYPE = re.compile(rb'\{"type":"([a-zA-Z]+)"')
 _RESET = b"reset"
 
@@ -39,7 +38,9 @@ class Stream:
         party: Party,
         registry: ConnectionRegistry,
         request_id: str,
-        event_id: re.Pattern[bytes] = _RESUME,
+        event_id: re.Pattern[bytes] = RESUME_TOKEN,
+        *,
+        canonical: bool = False,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.party: Party = party
@@ -49,7 +50,11 @@ class Stream:
         self._over = False
         self._event_id = event_id
         self._held = OpenSubscription(NAME, self, request_id, self._finish)
-        self._subscriber = Subscriber(party.principal, party.tenant, self.id, NAME)
+        self._canonical = canonical
+        self._subscriber = self._subscriber_of(party)
+
+    def _subscriber_of(self, party: Party) -> Subscriber:
+        return Subscriber(party.principal, party.tenant, self.id, NAME, self._canonical)
 
     @property
     def is_judged(self) -> bool:
@@ -103,28 +108,22 @@ class Stream:
             self.end(NAME, TokenExpired() if expired else refused)
         elif party is not None and self.party != party:
             self.party = party
-            self._subscriber = Subscriber(party.principal, party.tenant, self.id, NAME)
+            self._subscriber = self._subscriber_of(party)
             await self._held.judge(self._subscriber)
 
-    async def parts(self, body: Body) -> AsyncIterator[bytes]:
-        """Yield the answer's body until it is over or the client has gone."""
-        watch = asyncio.create_task(body.closed())
-        watch.add_done_callback(lambda _: self._finish(self._held))
-        try:
-            yield b"retry: %d\n\n" % RETRY_MS
-            while True:
-                while self._waiting and not watch.done():
-                    frame, sent = self._waiting.popleft()
-                    yield as_event(frame, self._event_id)
-                    if sent is not None:
-                        sent(len(frame))
-                if self._over:
-                    return
-                self._wake.clear()
-                await self._wake.wait()
-        finally:
-            watch.cancel()
-            self.leave()
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the answer's body until the stream is over. `leave` follows."""
+        yield b"retry: %d\n\n" % RETRY_MS
+        while True:
+            while self._waiting:
+                frame, sent = self._waiting.popleft()
+                yield as_event(frame, self._event_id)
+                if sent is not None:
+                    sent(len(frame))
+            if self._over:
+                return
+            self._wake.clear()
+            await self._wake.wait()
 
     def leave(self) -> None:
         """Give everything back."""
@@ -137,7 +136,7 @@ class Stream:
         self._wake.set()
 
 
-def as_event(frame: bytes, event_id: re.Pattern[bytes] = _RESUME) -> bytes:
+def as_event(frame: bytes, event_id: re.Pattern[bytes] = RESUME_TOKEN) -> bytes:
     """Return a frame as an event. It is JSON on one line, so nothing in it ends the event."""
     kind, resume = _TYPE.match(frame), event_id.search(frame)
     name = kind[1] if kind is not None else b"message"

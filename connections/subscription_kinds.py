@@ -27,6 +27,8 @@ class Subscriber:
     connection: str
     #: The name that the client chose for the subscription.
     name: str
+    #: Documents are sent as canonical Extended JSON.
+    canonical: bool = False
 
 
 class Outlet(Protocol):

@@ -76,7 +76,7 @@ class DataPlane:
             return
         except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
             answer = problem_answer(self._noted(translate(raised), scope, head))
-        await answer.send(send, headers, with_body=head.method != "HEAD")
+        await answer.answer(scope, receive, send, headers)
 
     def _is_ours(self, path: str) -> bool:
         parts = path.split("/", 3)

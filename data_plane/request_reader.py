@@ -13,6 +13,8 @@ from foundation.refusals import as_api_error
 from rillbase_native import JsonError, QueryError, Value
 
 EJSON_HEADER = "Rillbase-EJSON"
+#: The same as a parameter of an address, and as a member of `hello`.
+EJSON_PARAMETER = "ejson"
 
 
 @contextmanager
@@ -98,7 +100,20 @@ def flag(text: str | None, name: str) -> bool:
 
 def canonical(call: Call) -> bool:
     """Tell whether the caller wants canonical Extended JSON."""
-    wanted = call.head.headers.get(EJSON_HEADER)
-    if wanted not in (None, "relaxed", "canonical"):
-        raise InvalidParameter(f"{EJSON_HEADER} is relaxed or canonical.")
-    return wanted == "canonical"
+    return is_canonical(call.head.headers.get(EJSON_HEADER), EJSON_HEADER)
+
+
+def is_canonical(form: str | None, name: str) -> bool:
+    """Tell whether a form of Extended JSON is the canonical one; `name` is where it was given."""
+    if form not in (None, "relaxed", "canonical"):
+        raise InvalidParameter(f"{name} is relaxed or canonical.")
+    return form == "canonical"
+
+
+def streams_canonical(call: Call, given: dict[str, str]) -> bool:
+    """Take the form of a stream's documents from its parameters, or else from its headers.
+
+    An EventSource sends no headers.
+    """
+    form = given.pop(EJSON_PARAMETER, None)
+    return canonical(call) if form is None else is_canonical(form, EJSON_PARAMETER)

@@ -10,14 +10,13 @@ from aggregates.api.queries import LIVE_MEMBERS
 from aggregates.live.kind import AggregateSubscriptions
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry
-from connections.event_stream import Stream
+from connections.event_stream_consumer import EventStreams
 from data_plane.calls import Call
 from data_plane.http import Answer, Operation
 from data_plane.request_reader import parameters
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
-from foundation.request_context import request_id
 from rillbase_native import JsonError, QueryError, Value
 from tenants.credentials.credential_reference import standing_of
 
@@ -32,18 +31,13 @@ class AggregateStreams:
 
     def __init__(self, kind: AggregateSubscriptions, registry: ConnectionRegistry) -> None:
         self._kind = kind
-        self._registry = registry
+        self._streams = EventStreams(registry)
 
     async def live(self, call: Call) -> Answer:
         """Answer a caller who has been let in."""
         message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
-        await call.body.read(0)
         party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
-        stream = Stream(party, self._registry, request_id.get())
-        await stream.begin(self._kind, message)
-        return Answer(
-            200, stream.parts(call.body), {"Cache-Control": "no-store"}, "text/event-stream"
-        )
+        return self._streams.answer(call, party, self._kind, message)
 
 
 def _message(call: Call, given: dict[str, str]) -> Value:

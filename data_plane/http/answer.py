@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from foundation.api.rendering import to_json
-from foundation.asgi import Send
+from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import ApiError
 from foundation.request_context import request_id
 
@@ -21,6 +21,17 @@ class Answer:
     body: bytes | AsyncIterator[bytes] = b""
     headers: dict[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
+    #: An application that answers in place of all this. It is given the headers to send besides.
+    app: Callable[[Mapping[str, str]], App] | None = None
+
+    async def answer(
+        self, scope: Scope, receive: Receive, send: Send, more_headers: Mapping[str, str]
+    ) -> None:
+        """Answer a request."""
+        if self.app is not None:
+            await self.app(more_headers)(scope, receive, send)
+        else:
+            await self.send(send, more_headers, with_body=scope["method"] != "HEAD")
 
     async def send(self, send: Send, more_headers: Mapping[str, str], *, with_body: bool) -> None:
         """Send it. A stream has no length beforehand and ends when its parts do."""

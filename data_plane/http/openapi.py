@@ -17,7 +17,8 @@ EJSON_PARAMETER: JsonObject = {
     "in": "header",
     "schema": {"type": "string", "enum": ["relaxed", "canonical"]},
 }
-
+#: The same in the address of a stream of events: an EventSource sends no headers.
+EJSON_IN_ADDRESS: JsonObject = {**EJSON_PARAMETER, "name": "ejson", "in": "query"}
 
 #: An array of names of fields.
 FIELD_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}

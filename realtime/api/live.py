@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from connections.callers import Handshake, Party, by_ticket
 from connections.connection_registry import ConnectionRegistry
-from connections.event_stream import Stream
+from connections.event_stream_consumer import EventStreams
 from connections.subscription_kinds import Kinds
 from data_plane.calls import Call, check_rate_limits
 from data_plane.http import Answer, Body, Head, problem_answer
 from data_plane.request_reader import (
+    EJSON_PARAMETER,
     as_object,
     parameters,
+    streams_canonical,
 )
 from documents.api.queries import from_url
 from documents.api.requests import (
@@ -21,7 +23,6 @@ from foundation.api.problems import translate
 from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import InvalidBody, MethodNotAllowed
-from foundation.request_context import request_id
 from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
 from storage_engine.topics.live.api import TopicStreams
@@ -38,28 +39,24 @@ class LiveQueries:
 
     def __init__(self, kinds: Kinds, registry: ConnectionRegistry) -> None:
         self._kinds = kinds
-        self._registry = registry
+        self._streams = EventStreams(registry)
 
     async def by_headers(self, call: Call) -> Answer:
         """Answer a caller who has been let in."""
         name = collection_name(call, READ)
-        given = parameters(call, *(member for member in MEMBERS if member != "collection"))
+        members = (member for member in MEMBERS if member != "collection")
+        given = dict(parameters(call, *members, EJSON_PARAMETER))
+        form = streams_canonical(call, given)
         message = _message(name, given, call.head)
         party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
-        return await self._answer(party, message, call.body)
+        return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
 
     async def by_ticket(self, party: Party, call: Call) -> Answer:
         """Answer who has a ticket, whose query stands in place of the path's parameters."""
         query = {name: text for name, text in call.parameters.items() if name != "collection"}
+        form = streams_canonical(call, query)
         message = _message(collection_name(call, READ), query, call.head)
-        return await self._answer(party, message, call.body)
-
-    async def _answer(self, party: Party, message: Value, body: Body) -> Answer:
-        kind = self._kinds.of(message)
-        await body.read(0)
-        stream = Stream(party, self._registry, request_id.get())
-        await stream.begin(kind, message)
-        return Answer(200, stream.parts(body), {"Cache-Control": "no-store"}, "text/event-stream")
+        return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
 
 
 def _message(collection: str, given: dict[str, str], head: Head) -> Value:
@@ -100,7 +97,7 @@ class TicketedStreams:
         except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
             error = error_log.note_refusal(translate(raised), f"GET {ROUTE}")
             answer = problem_answer(error)
-        await answer.send(send, headers, with_body=True)
+        await answer.answer(scope, receive, send, headers)
 
     async def _answer(self, scope: Scope, receive: Receive, headers: dict[str, str]) -> Answer:
         """Answer an EventSource, which can send no headers. Note the headers for its page."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from data_plane.calls import Call
 from data_plane.http import Operation
+from data_plane.http.openapi import EJSON_IN_ADDRESS, EJSON_PARAMETER
 from documents.api.operations import COLLECTION_PARAMETER, FILTER, GROUP, LOOKUP, SORT
 from foundation.json_types import JsonObject, JsonValue
 from realtime.api import tickets
@@ -35,6 +36,7 @@ _WANTED: JsonObject = {
         "offset": {"type": "integer", "minimum": 0},
         "limit": {"type": "integer", "minimum": 1, "maximum": 10_000},
         "options": {"type": "object"},
+        "ejson": EJSON_PARAMETER["schema"],
     },
 }
 _FOLLOWED: JsonObject = {
@@ -45,6 +47,7 @@ _FOLLOWED: JsonObject = {
         "topic": {"type": "string", "example": "traffic"},
         "subscription_id": {"type": "string"},
         "after": {"type": "integer", "minimum": 0},
+        "ejson": EJSON_PARAMETER["schema"],
     },
 }
 _ISSUE: JsonObject = {
@@ -88,6 +91,8 @@ _LIVE_PARAMETERS: list[JsonValue] = [
     _parameter("options", "`deliver`, `throttle_ms` and `events`, as a JSON object."),
     _parameter("resume", "A resume token; `Last-Event-ID` wins over it."),
     {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+    EJSON_IN_ADDRESS,
+    EJSON_PARAMETER,
 ]
 _EVENT: JsonObject = {
     "type": "object",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from connections import tickets
+from connections.message_calls import object_of
 from data_plane.calls import Call
 from data_plane.http import Answer, json_answer
 from data_plane.request_reader import (
+    EJSON_PARAMETER,
     as_object,
+    is_canonical,
     parameters,
     read_body,
 )
@@ -70,14 +74,30 @@ async def _query(call: Call, value: Value | None) -> JsonObject | None:
     if value is None or value.is_null:
         return None
     if value.kind == "object" and value.get("topic") is not None:
-        return await _subscription(call, as_object(value.ejson(canonical=True), OF_TOPIC))
-    found = subscribe_request.read(as_object(value.ejson(canonical=True), IN_ADDRESS))
+        members = as_object(value.ejson(canonical=True), (*OF_TOPIC, EJSON_PARAMETER))
+        return {**await _subscription(call, _without_form(members, OF_TOPIC)), **_form(members)}
+    members = as_object(value.ejson(canonical=True), (*IN_ADDRESS, EJSON_PARAMETER))
+    found = subscribe_request.read(_without_form(members, IN_ADDRESS))
     usable(call, found.collection, requests.READ)
-    return {
+    return _form(members) | {
         name: member.text() if name == "collection" else member.ejson(canonical=True).decode()
         for name in IN_ADDRESS
         if (member := value.get(name)) is not None
     }
+
+
+def _without_form(members: Value, known: Sequence[str]) -> Value:
+    return as_object(object_of(members, known), known)
+
+
+def _form(members: Value) -> JsonObject:
+    """Return the form in which documents are sent, if the ticket names one."""
+    form = members.get(EJSON_PARAMETER)
+    if form is None or form.is_null:
+        return {}
+    text = form.text() if form.kind == "string" else ""
+    is_canonical(text, EJSON_PARAMETER)
+    return {EJSON_PARAMETER: text}
 
 
 async def _subscription(call: Call, value: Value) -> JsonObject:

@@ -244,6 +244,7 @@ class QuerySubscription:
             whole_results=options.deliver == "result",
             throttle_ms=options.throttle_ms,
             muted=[match not in options.events for match in MATCHES],
+            canonical=self.subscriber.canonical,
             resume=resume,
             reset=reset,
             connection=int.from_bytes(sha256(self.subscriber.connection.encode()).digest()[:8]),

@@ -9,14 +9,13 @@ import re
 
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry
-from connections.event_stream import Stream
+from connections.event_stream_consumer import EventStreams
 from data_plane.calls import Call
-from data_plane.http import Answer, Operation
-from data_plane.request_reader import parameters
+from data_plane.http import Answer, Operation, openapi
+from data_plane.request_reader import EJSON_PARAMETER, parameters, streams_canonical
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
-from foundation.request_context import request_id
 from rillbase_native import Value
 from storage_engine.topics import facts
 from storage_engine.topics.api.operations import SUBSCRIPTION_PARAMETER, TAG, TOPIC_PARAMETER
@@ -38,25 +37,27 @@ class TopicStreams:
 
     def __init__(self, kind: TopicSubscriptions, registry: ConnectionRegistry) -> None:
         self._kind = kind
-        self._registry = registry
+        self._streams = EventStreams(registry)
 
     async def live(self, call: Call) -> Answer:
         """Answer a caller who has been let in."""
-        given = parameters(call, "after")
+        given = parameters(call, "after", EJSON_PARAMETER)
         party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
-        return await self._answer(party, call, given.get("after"))
+        return self._answer(party, call, given)
 
     async def by_ticket(self, party: Party, call: Call) -> Answer:
         """Answer who has a ticket, whose query stands in place of the path's parameters."""
-        return await self._answer(party, call, call.parameters.get("after"))
+        return self._answer(party, call, call.parameters)
 
-    async def _answer(self, party: Party, call: Call, after: str | None) -> Answer:
+    def _answer(self, party: Party, call: Call, given: dict[str, str]) -> Answer:
         facts.allow(call.principal, READ)
-        await call.body.read(0)
-        stream = Stream(party, self._registry, request_id.get(), _EVENT_ID)
-        await stream.begin(self._kind, _message(call, after))
-        return Answer(
-            200, stream.parts(call.body), {"Cache-Control": "no-store"}, "text/event-stream"
+        return self._streams.answer(
+            call,
+            party,
+            self._kind,
+            _message(call, given.get("after")),
+            event_id=_EVENT_ID,
+            canonical=streams_canonical(call, given),
         )
 
 
@@ -86,6 +87,8 @@ _PARAMETERS: list[JsonValue] = [
         "schema": {"type": "string"},
     },
     {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+    openapi.EJSON_IN_ADDRESS,
+    openapi.EJSON_PARAMETER,
 ]
 _LIVE: JsonObject = {
     "operationId": "topics_live",

@@ -15,13 +15,20 @@ from storage_engine.topics.facts import TopicFacts
 PART = 200
 
 
-def results(name: str, topic: TopicFacts, found: Sequence[Publication], resume: str) -> list[bytes]:
+def results(
+    name: str,
+    topic: TopicFacts,
+    found: Sequence[Publication],
+    resume: str,
+    *,
+    canonical: bool,
+) -> list[bytes]:
     """Return the frames of what has been published, the last with the token."""
     parts = [found[start : start + PART] for start in range(0, len(found), PART)] or [found]
     frames = []
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
-        items = b",".join(_envelope(topic, publication) for publication in part)
+        items = b",".join(_envelope(topic, each, canonical=canonical) for each in part)
         tail = {"part": number, "last": last, **({"resume": resume} if last else {})}
         frames.append(
             b'{"type":"result","id":%b,"items":[%b],%b' % (to_json(name), items, to_json(tail)[1:])
@@ -33,7 +40,15 @@ def ready(name: str, resume: str) -> bytes:
     return to_json({"type": "ready", "id": name, "resume": resume})
 
 
-def event(name: str, topic: TopicFacts, publication: Publication, seq: int, resume: str) -> bytes:
+def event(
+    name: str,
+    topic: TopicFacts,
+    publication: Publication,
+    seq: int,
+    resume: str,
+    *,
+    canonical: bool,
+) -> bytes:
     """Return the frame of one publication. Its position stands before what others have written."""
     head = to_json(
         {
@@ -47,7 +62,7 @@ def event(name: str, topic: TopicFacts, publication: Publication, seq: int, resu
             **_circumstances(topic, publication),
         }
     )
-    document = topic_json.data(publication, canonical=False)
+    document = topic_json.data(publication, canonical=canonical)
     return head[:-1] + b',"document":' + document + b',"resume":' + to_json(resume) + b"}"
 
 
@@ -64,7 +79,7 @@ def end(name: str, error: ApiError | None) -> bytes:
     return to_json({"type": "end", "id": name, "error": problem})
 
 
-def _envelope(topic: TopicFacts, publication: Publication) -> bytes:
+def _envelope(topic: TopicFacts, publication: Publication, *, canonical: bool) -> bytes:
     head = to_json(
         {
             "id": publication.name,
@@ -73,7 +88,8 @@ def _envelope(topic: TopicFacts, publication: Publication) -> bytes:
             **_circumstances(topic, publication),
         }
     )
-    return head[:-1] + b',"document":' + topic_json.data(publication, canonical=False) + b"}"
+    document = topic_json.data(publication, canonical=canonical)
+    return head[:-1] + b',"document":' + document + b"}"
 
 
 def _circumstances(topic: TopicFacts, publication: Publication) -> dict[str, object]:

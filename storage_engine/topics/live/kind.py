@@ -119,7 +119,9 @@ class TopicSubscription:
         asked = subscribe.read(self.message, self.topic, id_member="topic_id")
         done = await subscribe.subscribe(self.topic, asked)
         token = self.tokens.write(TopicResumePoint(done.name, done.name.position, self.events))
-        for frame in frames.results(self._id, self.topic, done.publications, token):
+        for frame in frames.results(
+            self._id, self.topic, done.publications, token, canonical=self.subscriber.canonical
+        ):
             self._send(frame)
         self._follow(done.name, done.name.position)
 
@@ -192,7 +194,10 @@ class TopicSubscription:
             return False
         self.events += 1
         token = self.tokens.write(TopicResumePoint(self.name, publication.position, self.events))
-        self._send(frames.event(self._id, self.topic, publication, self.events, token))
+        form = self.subscriber.canonical
+        self._send(
+            frames.event(self._id, self.topic, publication, self.events, token, canonical=form)
+        )
         return True
 
     def live(self) -> None:

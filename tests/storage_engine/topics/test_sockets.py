@@ -319,3 +319,17 @@ def test_tenants_do_not_hear_each_other(server: str, topic: Topic) -> None:
         subscribe(mine, topic, "stolen", resume=token)
         assert mine.answer("stolen")["error"]["code"] == "invalid_body"
     assert with_key(server, key_of(topic)).get("/v1/whoami").status_code == 200
+
+
+def test_publications_come_in_the_form_that_was_asked_for(server: str) -> None:
+    topic = make_topic(server)
+    data = {"n": {"$numberLong": "1"}, "m": {"$numberInt": "1"}}
+    with greeted(server, key_of(topic), ejson="canonical") as client:
+        subscribe(client, topic)
+        ready(client)
+        topic.publish(id="1", data=data)
+        (event,) = events(client, "t", 1)
+        assert event["document"] == data
+        subscribe(client, topic, "later")
+        result = client.wait_for(lambda f: f["type"] == "result" and f["id"] == "later")
+        assert [item["document"] for item in result["items"]] == [data]

@@ -1,0 +1,110 @@
+"""The states of a connection, and what a client may do in each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from itertools import product
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+
+from connections.connection_registry import ConnectionRegistry
+from connections.connection_state import TRANSITIONS, IllegalTransition, State, step
+from connections.endpoint import RealtimeConsumer
+from connections.products import Products
+from connections.subscription_kinds import Kinds
+from foundation import event_server
+from foundation.limits import limiter
+from tests.make import make_key, make_tenant
+
+
+@pytest.mark.parametrize(("state", "to"), list(product(State, State)))
+def test_a_connection_takes_the_steps_of_the_table_and_no_others(state: State, to: State) -> None:
+    if to in TRANSITIONS[state]:
+        assert step(state, to) is to
+    else:
+        with pytest.raises(IllegalTransition):
+            step(state, to)
+
+
+def test_every_state_leads_to_the_end_and_none_leads_back_to_the_greeting() -> None:
+    assert all(State.CLOSED in TRANSITIONS[state] for state in State if state is not State.CLOSED)
+    assert all(State.GREETING not in following for following in TRANSITIONS.values())
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[ConnectionRegistry]:
+    found = ConnectionRegistry("tests")
+    yield found
+    await found.stop()
+    await event_server.close()
+    await limiter().aclose()
+
+
+@pytest.fixture
+def key() -> str:
+    return make_key(make_tenant().tenant)
+
+
+class Client:
+    """A WebSocket without a socket."""
+
+    def __init__(self, registry: ConnectionRegistry) -> None:
+        app = RealtimeConsumer.as_asgi(products=Products(Kinds(), {}), registry=registry)
+        self.socket = WebsocketCommunicator(app, "/v1/realtime", subprotocols=["rillbase.v1"])
+        self.socket.scope.update(
+            {"scheme": "ws", "state": {"request_id": "r"}, "client": ("127.0.0.1", 1)}
+        )
+
+    async def opened(self) -> Client:
+        accepted, subprotocol = await self.socket.connect()
+        assert (accepted, subprotocol) == (True, "rillbase.v1")
+        return self
+
+    async def ask(self, **message: object) -> dict[str, Any]:
+        await self.socket.send_to(text_data=json.dumps(message))
+        return await self.next()
+
+    async def next(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(await self.socket.receive_from(timeout=30))
+        return found
+
+    async def closed(self) -> int:
+        frame = await self.socket.receive_output(timeout=30)
+        assert frame["type"] == "websocket.close"
+        await self.socket.disconnect()
+        return int(frame["code"])
+
+
+async def test_a_caller_that_is_known_is_welcome_once(
+    registry: ConnectionRegistry, key: str
+) -> None:
+    client = await Client(registry).opened()
+    assert (await client.ask(type="hello", token=key))["type"] == "welcome"
+    (connection,) = registry.connections.values()
+    assert connection.is_judged
+    again = await client.ask(type="hello", id="1", token=key)
+    assert (again["type"], again["error"]["code"]) == ("error", "invalid_body")
+    assert (await client.ask(type="auth", id="2", token=key))["type"] == "ack"
+    await client.socket.disconnect()
+    assert not registry.connections
+
+
+@pytest.mark.parametrize("kind", ["ping", "auth", "subscribe", "query"])
+async def test_nothing_comes_before_hello(registry: ConnectionRegistry, kind: str) -> None:
+    client = await Client(registry).opened()
+    refused = await client.ask(type=kind, id="1")
+    assert refused["error"]["status"] == 401
+    assert await client.closed() == 4401
+    assert not registry.connections
+
+
+async def test_a_client_that_leaves_before_hello_is_forgotten(
+    registry: ConnectionRegistry,
+) -> None:
+    client = await Client(registry).opened()
+    await client.socket.disconnect()
+    assert not registry.connections
+    assert not registry.tenants()
