@@ -19,7 +19,7 @@ from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
 from tenants.principals import Principal
 
 BATCH_LINES = 1_000
-#: Of lines. A batch is in memory while it waits for its turn, and more than once while it is written.
+#: Of lines. A batch waits for its turn in memory, and is there more than once while it is written.
 BATCH_BYTES = 1024 * 1024
 #: Imports of one tenant that are read at once. The others wait unread.
 OF_ONE_TENANT = 4
