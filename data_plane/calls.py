@@ -91,8 +91,12 @@ class DataPlane:
         principal, tenant = await authenticated(head)
         headers.update(cors.answer_headers(head, tenant))
         await check_rate_limits(principal, tenant, headers)
-        call = Call(head, Body(head, receive), principal, tenant, match.parameters, headers)
-        return await match.operation.handler(call)
+        body = Body(head, receive)
+        call = Call(head, body, principal, tenant, match.parameters, headers)
+        try:
+            return await match.operation.handler(call)
+        finally:
+            body.release()
 
     def _match(self, scope: Scope, head: Head) -> Match[Call]:
         match = self.router.find(head.method, head.segments)

@@ -142,6 +142,12 @@ class Environment(BaseSettings):
         description="What WebSocket messages of all connections of one server process may take "
         "in memory while they are received and read. Beyond it connections wait.",
     )
+    rillbase_body_memory_mib: int = Field(
+        128,
+        ge=32,
+        description="What whole bodies of requests to one server process may take in memory while "
+        "they are received and worked on. Beyond it connections wait.",
+    )
     rillbase_response_memory_mib: int = Field(
         128,
         ge=64,

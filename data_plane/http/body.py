@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from weakref import WeakKeyDictionary
 
 from data_plane.http.head import Head
 from foundation.asgi import Receive
+from foundation.environment import environment
 from foundation.errors import BodyTooLarge, UnsupportedMediaType
+from foundation.message_memory import Claim, MessageMemory
 
 JSON = "application/json"
+#: What a body takes besides its bytes while it is worked on, in multiples of them.
+WORK_FACTOR = 3
+
+_memories: WeakKeyDictionary[asyncio.AbstractEventLoop, MessageMemory] = WeakKeyDictionary()
+
+
+def _memory() -> MessageMemory:
+    """Return the memory for the bodies of the running loop's requests."""
+    loop = asyncio.get_running_loop()
+    found = _memories.get(loop)
+    if found is None:
+        max_bytes = environment().rillbase_body_memory_mib * 1024 * 1024
+        found = _memories[loop] = MessageMemory(max_bytes)
+    return found
 
 
 class ClientGone(Exception):
@@ -16,11 +34,16 @@ class ClientGone(Exception):
 
 
 class Body:
-    """Reads once, either whole or part by part. The edge bounds the bytes that arrive."""
+    """Reads once, either whole or part by part. The edge bounds the bytes that arrive.
+
+    A whole body has a claim on the memory for all bodies until `release`. The first part has none:
+    the server bounds its size.
+    """
 
     def __init__(self, head: Head, receive: Receive) -> None:
         self._head = head
         self._receive = receive
+        self._claim: Claim | None = None
 
     @property
     def media_type(self) -> str:
@@ -42,14 +65,25 @@ class Body:
             _check(len(first), max_bytes)
             return first
         parts = bytearray()
+        memory = _memory()
+        claim = self._claim = memory.begin()
         while True:
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            parts += message.get("body", b"")
-            _check(len(parts), max_bytes)
+            part = message.get("body", b"")
+            _check(len(parts) + len(part), max_bytes)
+            await memory.extended(claim, len(part))
+            parts += part
             if not message.get("more_body", False):
+                await memory.extended(claim, WORK_FACTOR * len(parts))
                 return bytes(parts)
             message = await self._receive()
+
+    def release(self) -> None:
+        """Give back the memory of a body that has been worked on."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     async def parts(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives; nothing more is asked for while a part is being used."""

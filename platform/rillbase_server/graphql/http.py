@@ -63,7 +63,11 @@ class GraphqlHttp:
         if tenant is not None:
             headers.update(cors.answer_headers(head, tenant))
         await callers.check_rate_limits(principal, tenant, headers)
-        request = Request.read(await _body(head, Body(head, receive)))
+        body = Body(head, receive)
+        try:
+            request = Request.read(await _body(head, body))
+        finally:
+            body.release()
         context = Context(principal, tenant, head, InternalRequests(self.app, scope))
         try:
             found = await self._run(request, context, head)

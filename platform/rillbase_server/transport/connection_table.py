@@ -13,11 +13,11 @@ from collections.abc import Callable, Hashable
 from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
+from foundation.message_memory import MessageMemory
 from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
 from rillbase_server.client_address import TrustedProxies
 from rillbase_server.transport.allocator import TrimSchedule, return_free_pages
 from rillbase_server.transport.bounds import Bounds
-from rillbase_server.transport.message_memory import MessageMemory
 from rillbase_server.transport.outlet import Backlog
 
 CHECK_INTERVAL_S = 1.0

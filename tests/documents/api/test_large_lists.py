@@ -11,7 +11,7 @@ from tests.documents.collection import MadeCollection, make_collection
 from tests.own_server import another_server
 from tests.peak_memory import peak_memory
 
-REQUESTS, MOST_ADDED_MIB = 4, 256
+REQUESTS, CLIENTS, MOST_ADDED_MIB = 4, 16, 256
 
 
 def test_as_many_ids_as_are_allowed_fit_at_their_longest(server: str) -> None:
@@ -49,6 +49,22 @@ def test_lists_of_millions_of_operations_take_little_memory(server: str) -> None
             asked = [threads.submit(_bulk, caller, made, millions) for _ in range(REQUESTS)]
             for answer in asked:
                 problem(answer.result(), 400, "invalid_body")
+    assert memory.added_mib < MOST_ADDED_MIB
+
+
+def test_large_bodies_of_many_clients_take_little_memory(server: str) -> None:
+    made = make_collection(server)
+    digits = b'{"a":[%b1]}' % (b"1," * 15_000_000)
+    with another_server() as other:
+        caller = Caller(other.url, made.caller.headers)
+        path = f"{made.path}/documents"
+        assert caller.call("POST", path, None, raw=b"{}").status_code == 201
+        with peak_memory(other.process.pid) as memory, ThreadPoolExecutor(CLIENTS) as threads:
+            asked = [
+                threads.submit(caller.call, "POST", path, None, raw=digits) for _ in range(CLIENTS)
+            ]
+            for answer in asked:
+                problem(answer.result(), 413, "document_too_large")
     assert memory.added_mib < MOST_ADDED_MIB
 
 

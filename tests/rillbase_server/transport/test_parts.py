@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from foundation.message_memory import MessageMemory
 from rillbase_server.transport.allocator import GROWTH_BYTES, TRIM_INTERVAL_S, TrimSchedule
 from rillbase_server.transport.framing import Framing
-from rillbase_server.transport.message_memory import MessageMemory
 from rillbase_server.transport.rates import Progress
 
 

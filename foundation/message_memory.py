@@ -1,4 +1,4 @@
-"""The memory that WebSocket messages of all connections may take while they are received and read.
+"""The memory that messages or bodies of all connections may take while they are received and read.
 
 A message claims memory in steps, as its bytes arrive, and keeps its claim until the application has
 done with it. When all of it is claimed, connections are not read until something is released. The
@@ -8,6 +8,7 @@ do not wait for one another for ever.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -55,6 +56,17 @@ class MessageMemory:
             return True
         self._waiting[claim] = (n_bytes, resume)
         return False
+
+    async def extended(self, claim: Claim, n_bytes: int) -> None:
+        """Return once a claim has been given more memory."""
+        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def resume() -> None:
+            if not given.done():
+                given.set_result(None)
+
+        if not self.extend(claim, n_bytes, resume):
+            await given
 
     def release(self, claim: Claim) -> None:
         """Take back what a claim has, and serve those that wait."""
