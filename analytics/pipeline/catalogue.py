@@ -76,6 +76,10 @@ def _catalogue() -> SqlCatalog:
     return SqlCatalog(NAME, **properties, **known)
 
 
+class ForeignFile(Exception):
+    """A table's metadata names a file that is not in its dataset's folder."""
+
+
 class Authority:
     """One dataset's tables in the catalogue."""
 
@@ -102,7 +106,7 @@ class Authority:
     def tag(self, state: int, snapshots: Mapping[str, int]) -> None:
         """Let a state's snapshots carry its tag. They may carry it already."""
         for name, snapshot in snapshots.items():
-            table = self._catalogue.load_table((self._namespace, name))
+            table = self._load((self._namespace, name))
             if state_tag(state) not in table.refs():
                 table.manage_snapshots().create_tag(snapshot, state_tag(state)).commit()
 
@@ -110,7 +114,7 @@ class Authority:
         """Take a state's tag away, and the snapshots that no tag and no branch names."""
         for name in snapshots:
             try:
-                table = self._catalogue.load_table((self._namespace, name))
+                table = self._load((self._namespace, name))
             except NoSuchTableError:
                 continue
             if state_tag(state) in table.refs():
@@ -125,13 +129,32 @@ class Authority:
         """Return the addresses of the files that say what the tables hold, in any snapshot."""
         found: set[str] = set()
         for identifier in self._tables():
-            table = self._catalogue.load_table(identifier)
+            table = self._load(identifier)
             found.add(table.metadata_location)
             found |= {entry.metadata_file for entry in table.metadata.metadata_log}
             for snapshot in table.snapshots():
                 found.add(snapshot.manifest_list)
                 found |= {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
         return found
+
+    def _load(self, identifier: Identifier) -> IcebergTable:
+        return self._checked(self._catalogue.load_table(identifier))
+
+    def _checked(self, table: IcebergTable) -> IcebergTable:
+        """Return a table whose files all lie in its folder; otherwise raise `ForeignFile`.
+
+        Commits write below the location, and remove the files that the log of metadata names. Where
+        the folder is, PostgreSQL says: it has the location of the metadata.
+        """
+        root, identity, _ = table.metadata_location.partition(f"/{self._folder.name}/")
+        within = root + identity
+        named = [table.metadata_location, f"{table.location()}/"]
+        named += [entry.metadata_file for entry in table.metadata.metadata_log]
+        named += [snapshot.manifest_list for snapshot in table.snapshots()]
+        for file in named:
+            if not identity or not file.startswith(within) or ".." in file.split("/"):
+                raise ForeignFile(f"{table.name()} names a file outside its folder: {file[:400]}")
+        return table
 
     def _tables(self) -> list[Identifier]:
         try:
@@ -142,7 +165,7 @@ class Authority:
     def _roll_back(self, name: str, snapshot: int | None) -> None:
         """Take back what lies on top of a snapshot; the whole table, if it was not there before."""
         try:
-            table = self._catalogue.load_table((self._namespace, name))
+            table = self._load((self._namespace, name))
         except NoSuchTableError:
             return
         current = table.current_snapshot()
@@ -162,6 +185,7 @@ class Authority:
             location=(self._folder / "iceberg" / name).as_uri(),
             properties=_KEPT_METADATA,
         )
+        self._checked(found)
         if len(found.schema().fields) < len(schema):
             with found.update_schema() as update:
                 update.union_by_name(schema)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -105,6 +106,47 @@ def test_a_catalogue_that_cannot_be_read_stops_its_dataset_and_no_other(shop: Ma
         wait_until(lambda: in_authority(shop) == 2, what="the dataset to go on")
     assert {"state-1", "state-2"} <= set(table_of(shop, "orders").refs())
     assert error_of(shop) == ""
+
+
+@pytest.mark.parametrize("place", ["log", "location", "parent", "snapshot"])
+def test_metadata_that_names_files_of_others_stops_its_dataset_and_touches_none(
+    shop: Made, place: str
+) -> None:
+    shop.insert("orders", {"id": 1})
+    backstage.drain(shop)
+    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    other.insert("orders", {"id": 1})
+    backstage.drain(other)
+    theirs = sorted(files_of(other.id).rglob("*.metadata.json"))
+    path = metadata_of(shop, "orders")
+    written = path.read_text()
+    path.write_text(json.dumps(foreign(json.loads(written), metadata_of(other, "orders"), place)))
+    shop.insert("orders", {"id": 2})
+    with coordinating():
+        wait_until(lambda: "outside its folder" in error_of(shop), what="the error to be shown")
+        path.write_text(written)
+        wait_until(lambda: in_authority(shop) == 2, what="the dataset to go on")
+    assert sorted(files_of(other.id).rglob("*.metadata.json")) == theirs
+    assert len(other.rows("orders", freshness="any")) == 1
+
+
+def foreign(metadata: dict[str, Any], file: Path, place: str) -> dict[str, Any]:
+    """Return metadata that names another dataset's file, which a commit would remove or replace."""
+    inside = metadata["location"]
+    match place:
+        case "log":
+            entry = {"metadata-file": file.as_uri(), "timestamp-ms": 1}
+            return {**metadata, "metadata-log": [entry] * 5}
+        case "location":
+            return {**metadata, "location": file.parent.parent.as_uri()}
+        case "parent":
+            return {**metadata, "location": f"{inside}/../../../{file.parent.parent.parent.name}"}
+        case _:
+            (snapshot,) = metadata["snapshots"]
+            return {
+                **metadata,
+                "snapshots": [{**snapshot, "manifest-list": "s3://others/list.avro"}],
+            }
 
 
 class Replaced(backstage.Inline):
