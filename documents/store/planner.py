@@ -7,6 +7,7 @@ entries it has; that is counted, up to a bound, and not guessed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,8 @@ from rillbase_native import Bounds, Filter, Sort
 
 Range = tuple[bytes, bytes | None]
 Fields = Sequence[tuple[str, int]]
+#: In a filter as BSON, an array as the operand of `$eq` or within that of `$in` or `$all`.
+_ARRAY_OPERAND = re.compile(rb"\x04(\$eq|\d+)\0")
 EVERYTHING: list[Range] = [(b"", None)]
 #: Counting stops here: beyond, one way is as good as another.
 COUNT_AT_MOST = 2_000
@@ -79,6 +82,10 @@ def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool
     another that is not read: it would come too late, or on no page at all. Where one field lies
     within another (`a` and `a.b`), the value of the first limits those of the second likewise.
     """
+    # The entries by which a document is found that has an array as a value do not sort by the
+    # values of its other arrays.
+    if _ARRAY_OPERAND.search(wanted.canonical()):
+        return True
     paths = [path for path, _ in index_fields]
     if any(inner.startswith(f"{outer}.") for inner in paths for outer in paths):
         return True

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from documents.store.planner import restricts_sort
@@ -216,6 +216,18 @@ def test_every_match_has_an_entry_inside_the_bounds(
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=6), FILTERS, INDEXES, st.booleans())
+@example(
+    documents=[{"a": [], "b": []}],
+    asked={"a": []},
+    fields=[("a", 1), ("b", 1)],
+    reverse=False,
+)
+@example(
+    documents=[{"a": [1], "b": []}],
+    asked={"a": [1]},
+    fields=[("a", 1), ("b", 1)],
+    reverse=False,
+)
 def test_an_index_read_in_order_agrees_with_sorting(
     documents: list[dict[str, Any]],
     asked: object,
