@@ -238,6 +238,7 @@ def test_an_index_read_in_order_agrees_with_sorting(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1_800)
 @settings(max_examples=50_000, deadline=None)
 @given(st.lists(DOCUMENTS, min_size=10, max_size=20), FILTERS, INDEXES, st.booleans())
 def test_bounds_and_orders_hold_for_a_million_pairs(
