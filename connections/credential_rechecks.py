@@ -29,7 +29,7 @@ class CredentialRechecks:
         self._task: asyncio.Task[None] | None = None
 
     def changed(self, message: JsonObject) -> None:
-        """Evict what has changed from the caches, and re-check whom it concerns soon."""
+        """Evict what has changed from the caches, and re-check the connections concerned soon."""
         change = Changes()
         change.add(message.get("subject"), message.get("name"))
         facts.evict(change)

@@ -74,7 +74,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         begin: Callable[[], Awaitable[Stream]],
         headers: Mapping[str, str],
     ) -> None:
-        """`begin` opens the stream or raises why not; `headers` are sent with either answer."""
+        """`begin` opens the stream or raises why it cannot; `headers` go with either answer."""
         super().__init__()
         self._begin = begin
         self._headers = headers
@@ -98,7 +98,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
             return
         self._streaming = asyncio.create_task(self._stream())
         if (own := asyncio.current_task()) is not None:
-            # The server cancels this task when it ends in a hurry.
+            # A server that must stop at once cancels this task.
             own.add_done_callback(self._cancel)
 
     async def http_disconnect(self, _: Any) -> None:
@@ -121,7 +121,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         except OSError:
             log.debug("the client went away", exc_info=True)
         except Exception:
-            # The client comes back, as it does whenever a stream ends.
+            # The client reconnects, as it does whenever a stream ends.
             log.exception("a stream of events failed")
         finally:
             stream.leave()

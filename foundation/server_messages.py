@@ -39,7 +39,7 @@ BLOCKING_READ_S = 5
 #: Longer than the blocking read, which would otherwise fail whenever nothing is sent meanwhile.
 SOCKET_TIMEOUT_S = BLOCKING_READ_S + 3
 CONNECT_TIMEOUT_S = 1.0
-#: A message that nobody has received is removed then.
+#: Undelivered messages expire after this time.
 EXPIRY_S = 30
 #: Membership ends unless it is renewed, so that a process which died is forgotten.
 GROUP_EXPIRY_S = 2 * 3600
@@ -85,7 +85,7 @@ def channel_layer() -> BaseChannelLayer:
 
 
 class MessageSender:
-    """Sends from any thread without waiting: an event loop in a thread of its own does it."""
+    """Sends from any thread without waiting: an event loop in a dedicated thread does it."""
 
     def __init__(self, layer: Callable[[], BaseChannelLayer] = channel_layer) -> None:
         self._layer = layer

@@ -11,7 +11,6 @@ import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypedDict, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from analytics.facts import DatasetFacts
 from analytics.ingest.body_spool import SpooledBody
@@ -31,6 +30,7 @@ from foundation.errors import (
     UploadLimitExceeded,
 )
 from foundation.json_types import JsonObject
+from foundation.per_loop import PerLoop
 from foundation.sandbox.fair_queue import QueueFull
 from foundation.sandbox.limits import Limits
 from foundation.sandbox.pool import JobFailed, Pool, Reason
@@ -59,7 +59,14 @@ _EXPLANATIONS = {
     Reason.CPU_TIME: "Decoding it takes more CPU time than an upload may use.",
     Reason.DEADLINE: "Decoding it takes longer than an upload may take.",
 }
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+
+
+def _new_pool() -> Pool:
+    slots = environment().rillbase_upload_workers
+    return Pool("uploads", _DECODER, slots=slots, max_waiting=MAX_WAITING, idle_s=_IDLE_S)
+
+
+_pools = PerLoop(_new_pool)
 
 
 class FieldError(TypedDict):
@@ -90,7 +97,7 @@ class Address:
 async def receive(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
     """Return the segments of a body, which are durable. Cancelled, it ends the worker."""
     try:
-        async with _pool().turn(str(dataset.tenant_id)):
+        async with _pools.get().turn(str(dataset.tenant_id)):
             return await _decoded(body, address, dataset)
     except QueueFull:
         detail = f"{MAX_WAITING} uploads of the tenant wait already."
@@ -105,7 +112,7 @@ async def receive(body: SpooledBody, address: Address, dataset: DatasetFacts) ->
 
 async def close() -> None:
     """End the workers of this event loop."""
-    if (pool := _pools.pop(asyncio.get_running_loop(), None)) is not None:
+    if (pool := _pools.pop()) is not None:
         await pool.aclose()
 
 
@@ -130,16 +137,6 @@ def _own_file_bytes() -> int:
     """Return the size that a file of this process may have; a worker's may not be larger."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return 2**62 if soft == resource.RLIM_INFINITY else soft
-
-
-def _pool() -> Pool:
-    loop = asyncio.get_running_loop()
-    if loop not in _pools:
-        slots = environment().rillbase_upload_workers
-        _pools[loop] = Pool(
-            "uploads", _DECODER, slots=slots, max_waiting=MAX_WAITING, idle_s=_IDLE_S
-        )
-    return _pools[loop]
 
 
 async def _decoded(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
@@ -167,7 +164,7 @@ async def _run(
         "max_bytes": max_bytes,
         "outputs": [[output.table, output.id_key] for output in files.outputs],
     }
-    result = await _pool().run(request, files.descriptors, limits_for(body.size, max_bytes))
+    result = await _pools.get().run(request, files.descriptors, limits_for(body.size, max_bytes))
     if "problem" in result:
         raise _refusal(cast("Problem", result["problem"]))
     return cast("list[int]", result["rows"])

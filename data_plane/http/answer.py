@@ -21,7 +21,7 @@ class Answer:
     body: bytes | AsyncIterator[bytes] = b""
     headers: dict[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
-    #: An application that answers in place of all this. It is given the headers to send besides.
+    #: Answers instead of the fields above. It is called with the headers to add.
     app: Callable[[Mapping[str, str]], App] | None = None
 
     async def answer(

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from weakref import WeakKeyDictionary
 
 from data_plane.http.head import Head
 from foundation.asgi import Receive
 from foundation.environment import environment
 from foundation.errors import BodyTooLarge, UnsupportedMediaType
 from foundation.message_memory import Claim, MessageMemory
+from foundation.per_loop import PerLoop
 
 JSON = "application/json"
 #: What a body takes besides its bytes while it is worked on, in multiples of them.
 WORK_FACTOR = 3
 
-_memories: WeakKeyDictionary[asyncio.AbstractEventLoop, MessageMemory] = WeakKeyDictionary()
-
-
-def _memory() -> MessageMemory:
-    """Return the memory for the bodies of the running loop's requests."""
-    loop = asyncio.get_running_loop()
-    found = _memories.get(loop)
-    if found is None:
-        max_bytes = environment().rillbase_body_memory_mib * 1024 * 1024
-        found = _memories[loop] = MessageMemory(max_bytes)
-    return found
+_memories = PerLoop(lambda: MessageMemory(environment().rillbase_body_memory_mib * 1024 * 1024))
 
 
 class ClientGone(Exception):
@@ -65,7 +54,7 @@ class Body:
             _check(len(first), max_bytes)
             return first
         parts = bytearray()
-        memory = _memory()
+        memory = _memories.get()
         claim = self._claim = memory.begin()
         while True:
             if message["type"] == "http.disconnect":

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from weakref import WeakKeyDictionary
-
 from psycopg.conninfo import make_conninfo
 
 from foundation.database_roles import Role
 from foundation.environment import environment
+from foundation.per_loop import PerLoop
 from foundation.postgres import Pool, Statement
 
 #: As the tables were made: a slot for each of so many minutes.
@@ -34,16 +32,12 @@ COMMIT = Statement("COMMIT")
 #: For the few transactions that must not be lost.
 DURABLE = Statement("SET LOCAL synchronous_commit = on")
 
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+_pools = PerLoop(lambda: Pool(relay_conninfo, _POOL_SIZE))
 
 
 def relay_pool() -> Pool:
     """Return the running loop's connections of the role `rb_relay`."""
-    loop = asyncio.get_running_loop()
-    found = _pools.get(loop)
-    if found is None:
-        found = _pools[loop] = Pool(relay_conninfo, _POOL_SIZE)
-    return found
+    return _pools.get()
 
 
 def relay_conninfo() -> str:
@@ -57,6 +51,5 @@ def relay_conninfo() -> str:
 
 async def close_relay_pool() -> None:
     """Close the running loop's connections."""
-    found = _pools.pop(asyncio.get_running_loop(), None)
-    if found is not None:
+    if (found := _pools.pop()) is not None:
         found.close()

@@ -14,13 +14,20 @@ as long as one task, and the relay does it all.
 from __future__ import annotations
 
 import asyncio
-from weakref import WeakKeyDictionary
 
 from documents.outbox.after_images import CommittedTransaction
 from documents.outbox.database import close_relay_pool
 from documents.outbox.loop_publisher import LoopPublisher
+from foundation.per_loop import PerLoop
 
-_publishers: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPublisher] = WeakKeyDictionary()
+
+def _started() -> LoopPublisher:
+    publisher = LoopPublisher(asyncio.get_running_loop())
+    publisher.start()
+    return publisher
+
+
+_publishers = PerLoop(_started)
 
 
 class _Process:
@@ -38,24 +45,17 @@ def stamp() -> int | None:
     """Return the stamp for a transaction that is about to commit; None: the relay publishes it."""
     if not _Process.publishes:
         return None
-    loop = asyncio.get_running_loop()
-    publisher = _publishers.get(loop)
-    if publisher is None:
-        publisher = _publishers[loop] = LoopPublisher(loop)
-        publisher.start()
-    return publisher.stamp()
+    return _publishers.get().stamp()
 
 
 def offer(stamp_us: int | None, transaction: CommittedTransaction) -> None:
     """Hand over everything that one transaction wrote, after its commit. Returns at once."""
-    publisher = _publishers.get(asyncio.get_running_loop())
-    if publisher is not None:
+    if (publisher := _publishers.existing()) is not None:
         publisher.offer(stamp_us, transaction)
 
 
 async def close() -> None:
     """Stop publishing from the running loop."""
-    publisher = _publishers.pop(asyncio.get_running_loop(), None)
-    if publisher is not None:
+    if (publisher := _publishers.pop()) is not None:
         await publisher.close()
         await close_relay_pool()

@@ -14,7 +14,7 @@ from foundation.postgres import Runs, Statement
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid, int4
 
-#: What one round trip carries, unless a single document has more.
+#: The most bytes of bodies in one round trip, unless a single document is larger.
 ROUND_TRIP_BYTES = 4 * 1024 * 1024
 #: A body up to this size is always carried: reading it separately costs more.
 ALWAYS_CARRIED = 2 * 1024

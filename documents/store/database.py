@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from psycopg.conninfo import make_conninfo
 
 from foundation.database_roles import Role
 from foundation.environment import environment
+from foundation.per_loop import PerLoop
 from foundation.postgres import Pool, Statement
 from foundation.postgres.session import Oid, Step
 
@@ -37,22 +36,17 @@ _BEGIN = Statement("BEGIN")
 _BEGIN_SNAPSHOT = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _COMMIT = Statement("COMMIT")
 
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+_pools = PerLoop(lambda: Pool(_conninfo, environment().rillbase_database_pool_size))
 
 
 def pool() -> Pool:
     """Return the running loop's connections of the role `rb_app`."""
-    loop = asyncio.get_running_loop()
-    found = _pools.get(loop)
-    if found is None:
-        found = _pools[loop] = Pool(_conninfo, environment().rillbase_database_pool_size)
-    return found
+    return _pools.get()
 
 
 async def close_pool() -> None:
     """Close the running loop's connections."""
-    found = _pools.pop(asyncio.get_running_loop(), None)
-    if found is not None:
+    if (found := _pools.pop()) is not None:
         found.close()
 
 

@@ -1,20 +1,19 @@
 """Reads with large results take turns, so that those of all callers fit into memory together.
 
-Every read begins as one with a small result, and most are. One that turns out to be larger is
-abandoned, gives its connection back, waits for a turn and begins again. Nobody holds a connection
-or a partial result while waiting.
+Every read starts with a small allowance, and most fit into it. A read that does not is abandoned,
+releases its connection, waits for a turn and starts again. No connection and no partial result is
+held while waiting.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
+from foundation.per_loop import PerLoop
 from foundation.turns import Turns
 
 T = TypeVar("T")
@@ -24,7 +23,7 @@ SMALL_BYTES, LARGE_BYTES = 1024 * 1024, 64 * 1024 * 1024
 #: Large results that are read at once in a process, and those of one tenant.
 AT_ONCE, OF_ONE = 3, 2
 
-_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+_turns = PerLoop(lambda: Turns(AT_ONCE, OF_ONE, bulk_budget.tenants))
 
 
 class LargeResult(Exception):
@@ -43,7 +42,7 @@ async def in_turn(tenant_id: UUID, read: Callable[[int], Awaitable[T]]) -> T:
     try:
         return await read(SMALL_BYTES)
     except LargeResult:
-        async with _of_this_loop().turn(tenant_id):
+        async with _turns.get().turn(tenant_id):
             try:
                 return await read(LARGE_BYTES)
             except LargeResult:
@@ -51,11 +50,3 @@ async def in_turn(tenant_id: UUID, read: Callable[[int], Awaitable[T]]) -> T:
                     f"Documents of more than {LARGE_BYTES} bytes would have to be read at once."
                 )
                 raise ResultDoesNotFit(detail) from None
-
-
-def _of_this_loop() -> Turns:
-    loop = asyncio.get_running_loop()
-    found = _turns.get(loop)
-    if found is None:
-        found = _turns[loop] = Turns(AT_ONCE, OF_ONE, bulk_budget.tenants)
-    return found

@@ -15,13 +15,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from documents.store.attempt import Ended
 from documents.store.group import run_group
 from documents.store.write import Write, WriteResult
 from foundation import bulk_budget
 from foundation.errors import ApiError, Unavailable
+from foundation.per_loop import PerLoop
 from foundation.turns import Turns
 
 GROUPS_AT_ONCE = 2
@@ -124,16 +124,12 @@ def _is_bulk(write: Write) -> bool:
     )
 
 
-_writers: WeakKeyDictionary[asyncio.AbstractEventLoop, Writer] = WeakKeyDictionary()
+_writers = PerLoop(Writer)
 
 
 async def write(wanted: Write) -> WriteResult:
     """Write, durably, and return how it ended; raise what the whole write was refused for."""
-    loop = asyncio.get_running_loop()
-    writer = _writers.get(loop)
-    if writer is None:
-        writer = _writers[loop] = Writer()
-    ended = await writer.submit(wanted)
+    ended = await _writers.get().submit(wanted)
     if isinstance(ended, ApiError):
         raise ended
     return ended

@@ -6,14 +6,12 @@ time to answer, and a circuit breaker keeps a dead or frozen server from delayin
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import cast
-from weakref import WeakKeyDictionary
 
 from redis.exceptions import NoScriptError, RedisError
 
@@ -22,6 +20,7 @@ from foundation.environment import environment
 from foundation.limits.breaker import Breaker, Permit
 from foundation.limits.gcra import Decision, Limit, decide, require_distinct
 from foundation.limits.local_counters import LocalCounters
+from foundation.per_loop import PerLoop
 from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import ValkeyWire
 
@@ -44,15 +43,16 @@ class Limiter:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         local_buckets: int = LOCAL_BUCKETS,
     ) -> None:
-        self._url = url
-        self._answer_timeout_s = answer_timeout_s
-        self._connect_timeout_s = connect_timeout_s
         self._breaker = Breaker()
         self._local = LocalCounters(local_buckets)
         self._sockets = ValkeySockets(
             url, connect_timeout_s=connect_timeout_s, answer_timeout_s=answer_timeout_s
         )
-        self._wires: WeakKeyDictionary[asyncio.AbstractEventLoop, ValkeyWire] = WeakKeyDictionary()
+        self._wires = PerLoop(
+            lambda: ValkeyWire(
+                url, connect_timeout_s=connect_timeout_s, answer_timeout_s=answer_timeout_s
+            )
+        )
         self._sha = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
         metrics.LIMITS_STORE_UP.set(1)
 
@@ -84,7 +84,7 @@ class Limiter:
         if permit is Permit.REFUSED:
             return self._check_locally(limits)
         keys, numbers = _arguments(limits)
-        wire = self._wire()
+        wire = self._wires.get()
         try:
             try:
                 reply = await wire.call("EVALSHA", self._sha, len(keys), *keys, *numbers)
@@ -100,22 +100,9 @@ class Limiter:
 
     async def aclose(self) -> None:
         """Close what the running event loop has opened, and the connections of `check`."""
-        wire = self._wires.pop(asyncio.get_running_loop(), None)
-        if wire is not None:
+        if (wire := self._wires.pop()) is not None:
             await wire.aclose()
         self.close()
-
-    def _wire(self) -> ValkeyWire:
-        loop = asyncio.get_running_loop()
-        wire = self._wires.get(loop)
-        if wire is None:
-            wire = ValkeyWire(
-                self._url,
-                connect_timeout_s=self._connect_timeout_s,
-                answer_timeout_s=self._answer_timeout_s,
-            )
-            self._wires[loop] = wire
-        return wire
 
     def _answered(self, limits: Sequence[Limit], backlogs: list[int]) -> Decision:
         if self._breaker.succeeded():

@@ -1,7 +1,7 @@
 """Sessions of one role, for one event loop.
 
 A session is handed out to one task at a time. Connections are opened when needed, up to a bound;
-whoever comes when all are out waits in line, for a bounded time. A session that broke is dropped,
+when all are in use, callers wait in line for a bounded time. A session that broke is dropped,
 as is one whose buffers have become large.
 """
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Name of the message header in which a task's context travels.
 CONTEXT_HEADER = "rillbase"
-#: Valkey's key for a random name of its data. Whoever finds none names the data.
+#: The Valkey key that holds a random name of its data. It is created when it is missing.
 DATA_KEY = "rillbase:task_broker_data"
 
 _FAILING_FAST = {
@@ -51,8 +51,8 @@ class Broker:
         """Return what names the broker's data as it is now, or raise `BrokerAway`.
 
         Another id means that messages may be lost. A server that starts again may have lost its
-        last writes, so its `run_id` is a part of the id. It stays when somebody empties a running
-        server, but then the random name goes.
+        last writes, so its `run_id` is a part of the id. It stays the same when a running
+        server is emptied, but then the random name changes.
         """
         try:
             channel = cast("Channel", self._ready_connection().default_channel)

@@ -2,7 +2,7 @@
 
 Rows are claimed by `FOR UPDATE SKIP LOCKED`: two dispatchers never hold the same row, and none
 waits for another. The row says that it was handed over in the transaction that held it, after the
-broker has taken the task: whoever dies in between leaves the row as it was, and the task is handed
+broker has accepted the task: after a crash in between the row is unchanged, and the task is handed
 over twice rather than never.
 
 The row stays until the task has ended. A broker may lose what it was given, so a row also says
@@ -23,7 +23,7 @@ from foundation.tasks.broker import Broker, BrokerAway
 
 ALIAS = "relay"
 BATCH = 100
-#: A message that was not worked on for so long is taken for lost, whatever has become of it.
+#: A message whose task has not ended after this time counts as lost.
 MESSAGE_LIFETIME = datetime.timedelta(days=1)
 #: Queues hold many tasks; so many are reclaimed in one transaction.
 RECLAIM_BATCH = 10_000

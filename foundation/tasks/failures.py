@@ -78,8 +78,8 @@ def postpone(failure: Failure) -> None:
 def _again(failure: Failure, delay_s: float, attempt: int) -> None:
     due_at = timezone.now() + datetime.timedelta(seconds=delay_s)
     if failure.context.tracked:
-        # Waits for whoever handed this attempt over and has not committed that: a task can fail
-        # faster. A row that is gone, or counts another attempt, was settled by another copy.
+        # Waits for the dispatcher that handed this attempt over and has not committed yet: a task
+        # can fail faster. If the row is gone, or counts another attempt, another copy settled it.
         OutboxTask.objects.using(ALIAS).filter(
             pk=UUID(failure.task_id), attempt=failure.context.attempt
         ).update(attempt=attempt, due_at=due_at, handed_to="")

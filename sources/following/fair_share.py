@@ -3,7 +3,7 @@
 The CPU time of what is done for a source is metered. A source that has taken more than its share
 owes the rest, and is *heavy* until some time after that is paid. While another source that is not
 heavy has something to do, heavy ones pause until their debts are paid, and take smaller turns.
-Where all are heavy nobody pauses: the loop takes their turns one after the other.
+When all are heavy, none pauses: the loop runs their turns one after the other.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class FairShare:
         self._heavy_s: dict[UUID, float] = {}
 
     async def turn(self, source: UUID) -> None:
-        """Wait until a source may go on."""
-        while pause_s := self.pause_s(source):  # noqa: ASYNC110 -- nobody can tell when it is over
+        """Wait until a source may continue."""
+        while pause_s := self.pause_s(source):  # noqa: ASYNC110 -- debts end by the clock
             await asyncio.sleep(pause_s)
 
     def pause_s(self, source: UUID) -> float:

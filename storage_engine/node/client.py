@@ -12,8 +12,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
+from foundation.per_loop import PerLoop
 from foundation.resp_pipeline import Argument
 from storage_engine.node.access import NO_NAMESPACE, Access, access
 from storage_engine.node.refusals import as_api_error, away
@@ -135,20 +135,15 @@ def _close(task: asyncio.Task[Wire]) -> None:
         task.result().close()
 
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+_clients = PerLoop(Client)
 
 
 def client() -> Client:
     """Return the running loop's connections."""
-    loop = asyncio.get_running_loop()
-    found = _clients.get(loop)
-    if found is None:
-        found = _clients[loop] = Client()
-    return found
+    return _clients.get()
 
 
 async def close() -> None:
     """Close the running loop's connections."""
-    found = _clients.pop(asyncio.get_running_loop(), None)
-    if found is not None:
+    if (found := _clients.pop()) is not None:
         await found.aclose()

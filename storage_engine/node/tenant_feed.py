@@ -14,8 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
+from foundation.per_loop import PerLoop
 from foundation.resp_pipeline import Argument
 from storage_engine.node.client import ANSWER_TIMEOUT_S, opened
 from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
@@ -136,21 +136,13 @@ class LoopFeeds(Generic[F]):
     """The feeds of each event loop of this process: a connection belongs to the loop it is of."""
 
     def __init__(self, make: Callable[[UUID], F]) -> None:
-        self._make = make
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, TenantFeeds[F]] = (
-            WeakKeyDictionary()
-        )
+        self._feeds = PerLoop(lambda: TenantFeeds(make))
 
     def of(self, tenant_id: UUID) -> F:
         """Return the tenant's feed in the running loop."""
-        loop = asyncio.get_running_loop()
-        found = self._by_loop.get(loop)
-        if found is None:
-            found = self._by_loop[loop] = TenantFeeds(self._make)
-        return found.of(tenant_id)
+        return self._feeds.get().of(tenant_id)
 
     async def close(self) -> None:
         """Close the running loop's feeds."""
-        found = self._by_loop.pop(asyncio.get_running_loop(), None)
-        if found is not None:
+        if (found := self._feeds.pop()) is not None:
             await found.aclose()

@@ -25,12 +25,12 @@ def retain(*, tenant: str, topic: str) -> None:
     Another copy of this task may have read an earlier one and be the last to tell the node.
     """
     tenant_id, topic_id = UUID(tenant), UUID(topic)
-    told: int | None = None
-    while (retention_s := _retention_s(tenant_id, topic_id)) != told:
+    applied: int | None = None
+    while (retention_s := _retention_s(tenant_id, topic_id)) != applied:
         if retention_s is None or not admin.is_there():
             return
         admin.set_retention(tenant_id, topic_id, retention_s)
-        told = retention_s
+        applied = retention_s
 
 
 def _retention_s(tenant_id: UUID, topic_id: UUID) -> int | None:

@@ -70,7 +70,7 @@ def connect_signals() -> None:
 
 
 def _saved(instance: models.Model, *, created: bool, using: str, **_: object) -> None:
-    # Nobody has cached what did not exist. A tenant without a quota of its own has its plan's.
+    # A new row is in no cache, except a quota: until then the tenant's plan applied.
     if not created or isinstance(instance, Quota):
         _announce(instance, using)
 

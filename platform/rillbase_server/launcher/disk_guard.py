@@ -1,4 +1,4 @@
-"""Stops writes before a disk of the data directory is full, and lets them go on afterwards.
+"""Stops writes before a disk of the data directory is full, and allows them again afterwards.
 
 PostgreSQL cannot do without space: it ends itself when it cannot extend its log, and on a disk with
 nothing left it refuses even connections that would only read. So the launcher keeps a reserve, a
@@ -102,10 +102,10 @@ class PostgresWrites:
 
 
 def guarded_reserves(directory: DataDirectory) -> list[Path]:
-    """Return where a reserve lies on each disk without which PostgreSQL cannot go on.
+    """Return the place of a reserve on each disk that PostgreSQL needs.
 
-    An operator may have put PostgreSQL, its data or its log on a disk of their own. Among its log
-    PostgreSQL leaves files alone whose names are not those of segments.
+    An operator may have put PostgreSQL, its data or its log on a separate disk. In the directory of
+    its log PostgreSQL ignores files that are not named like segments.
     """
     data = directory.postgres / "data"
     places = [
@@ -124,7 +124,7 @@ def guarded_reserves(directory: DataDirectory) -> list[Path]:
 class DiskGuard:
     """Watches the disks of one data directory.
 
-    `retry` is called when a service that ended for want of space may find some.
+    `retry` is called when there may be space again for a service that ended without it.
     """
 
     def __init__(

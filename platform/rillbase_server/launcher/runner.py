@@ -117,7 +117,7 @@ class Runner:
             self._process.send_signal(signal.SIGHUP)
 
     def retry_now(self) -> None:
-        """Start a process that failed without waiting any longer: what it lacked may be there."""
+        """Start a process that failed at once: the cause may be gone."""
         if self.state is State.BACKING_OFF:
             self.handle(TimerFired())
 

@@ -21,10 +21,10 @@ GROWTH_BYTES, TRIM_INTERVAL_S = 16 * 1024 * 1024, 10.0
 
 
 class TrimSchedule:
-    """Tells when returning free pages is worth it: a while after the process has grown."""
+    """Decides when returning free pages pays: a while after the process has grown."""
 
-    def __init__(self, resident_bytes: Callable[[], int] | None = None) -> None:
-        self._resident_bytes = resident_bytes or _resident_bytes
+    def __init__(self, resident_bytes: Callable[[], int]) -> None:
+        self._resident_bytes = resident_bytes
         #: The least that was resident since the last trim.
         self._least_bytes = self._resident_bytes()
         self._is_due_s: float | None = None
@@ -36,16 +36,16 @@ class TrimSchedule:
 
     def is_due(self, now_s: float) -> bool:
         """Look at the process's memory; call this about once a second."""
-        resident_bytes = self._resident_bytes()
-        self._least_bytes = min(self._least_bytes, resident_bytes)
+        now_bytes = self._resident_bytes()
+        self._least_bytes = min(self._least_bytes, now_bytes)
         if self._is_due_s is None:
-            if resident_bytes > self._least_bytes + GROWTH_BYTES:
+            if now_bytes > self._least_bytes + GROWTH_BYTES:
                 self._is_due_s = now_s + TRIM_INTERVAL_S
             return False
         if now_s < self._is_due_s:
             return False
         # What remains after the trim is what later growth is compared with.
-        self._is_due_s, self._least_bytes = None, resident_bytes
+        self._is_due_s, self._least_bytes = None, now_bytes
         return True
 
 
@@ -61,7 +61,8 @@ def return_free_pages() -> None:
         trim(0)
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
+    """Return the resident memory of this process, or 0 where the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except (OSError, ValueError, IndexError):

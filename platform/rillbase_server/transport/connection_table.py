@@ -16,7 +16,7 @@ from typing import Protocol
 from foundation.message_memory import MessageMemory
 from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
 from rillbase_server.client_address import TrustedProxies
-from rillbase_server.transport.allocator import TrimSchedule, return_free_pages
+from rillbase_server.transport.allocator import TrimSchedule, resident_bytes, return_free_pages
 from rillbase_server.transport.bounds import Bounds
 from rillbase_server.transport.outlet import Backlog
 
@@ -84,7 +84,7 @@ class ConnectionTable:
         self._all = _Group()
         self._by_address: dict[Hashable, _Group] = {}
         self._sweep: asyncio.TimerHandle | None = None
-        self._trims = TrimSchedule()
+        self._trims = TrimSchedule(resident_bytes)
 
     def admit(self, owner: Owner, peer: str | None) -> Entry | None:
         """Count a connection in; None: there is no room for it."""

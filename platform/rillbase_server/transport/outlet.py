@@ -15,7 +15,7 @@ from rillbase_server.transport.rates import Progress
 
 
 class Backlog(NamedTuple):
-    """Bytes that a client does not take, and since when it has not taken all."""
+    """Bytes that wait for a client, and since when some have."""
 
     since_s: float
     n_bytes: int
@@ -56,7 +56,7 @@ class Outlet(FlowControl):
         self._progress.rest()
 
     def backlog(self) -> Backlog | None:
-        """Return what waits for the client; None: it takes what it is sent."""
+        """Return what waits for the client; None: it reads as fast as it is sent."""
         if self._paused_s is None:
             return None
         return Backlog(self._paused_s, self._transport.get_write_buffer_size())

@@ -1,0 +1,34 @@
+"""Values of which each event loop has its own, such as connections, which belong to their loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+
+class PerLoop(Generic[T]):
+    """One value for each event loop, made when it is first needed."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
+
+    def get(self) -> T:
+        """Return the running loop's value."""
+        loop = asyncio.get_running_loop()
+        found = self._values.get(loop)
+        if found is None:
+            found = self._values[loop] = self._make()
+        return found
+
+    def existing(self) -> T | None:
+        """Return the running loop's value if it has been made."""
+        return self._values.get(asyncio.get_running_loop())
+
+    def pop(self) -> T | None:
+        """Remove the running loop's value, for the caller to close."""
+        return self._values.pop(asyncio.get_running_loop(), None)
