@@ -251,13 +251,16 @@ class Connection:
             case "subscribe":
                 # Not read meanwhile, a client that sends thousands costs nothing.
                 await self._registry.may_start(self.party)
-                work = self._subscribe(message, self._reserve(message))
-                await self._start(message, self._registry.metered(self.party, work))
+                await self._registry.metered(self.party, self._begin(message))
             case kind if kind in self._calls:
                 message.required_id()
                 await self._start(message, self._perform(message, self._calls[kind]))
             case _:
                 raise messages.wrong("type", "This type of message is not known.")
+
+    async def _begin(self, message: Message) -> None:
+        work = self._subscribe(message, self._reserve(message))
+        await self._start(message, self._registry.metered(self.party, work))
 
     async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
         """Begin something that takes time; wait first while too much is under way."""

@@ -87,7 +87,7 @@ class ConnectionRegistry:
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.penalty_delay = PenaltyDelay(contention.tenants)
-        self._starts = Starts(bulk_budget.tenants, (_check_rate_limits, self._count_in))
+        self._starts = Starts(bulk_budget.subscription_starts, (_check_rate_limits, self._count_in))
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
@@ -156,11 +156,11 @@ class ConnectionRegistry:
     async def may_start(self, party: Party | None) -> None:
         """Wait until the budget of bulk work lets a tenant start another subscription."""
         if party is not None:
-            await bulk_budget.tenants.wait(party.tenant.id)
+            await bulk_budget.subscription_starts.wait(party.tenant.id)
 
     async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
         """Start a subscription at the expense of its tenant."""
-        return await bulk_budget.tenants.metered(party and party.tenant.id, work)
+        return await bulk_budget.subscription_starts.metered(party and party.tenant.id, work)
 
     async def _count_in(self, starts: Sequence[Start]) -> None:
         """Count subscriptions of one tenant in, or raise that it would have too many."""

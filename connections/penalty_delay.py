@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from foundation.contention import Contention
 
 REFUSALS_PER_S = 1_000.0
-REFUSALS_PER_S_CONTENDED = 200.0
+REFUSALS_PER_S_CONTENDED = 50.0
 BURST = 100
 #: Above this number of tenants, those without a pending delay are evicted.
 REMEMBERED = 1_000

@@ -21,9 +21,7 @@ from foundation.errors import ApiError
 log = logging.getLogger(__name__)
 
 #: A client may send thousands at once; those of one batch are opened in the same moment.
-MAX_BATCH = 16
-#: Starts that continue in one iteration of the event loop, which delays all connections.
-OPENED_AT_ONCE = 2
+MAX_BATCH = 32
 
 
 @dataclass(slots=True, eq=False)
@@ -63,12 +61,14 @@ class Starts:
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
         await verdict
+        # A whole batch is admitted at once, but its subscriptions are opened one by one.
+        await self._budget.wait(party.tenant.id)
 
     async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
         """Admit what waits for one credential, until nothing does."""
         waiting = self._waiting[credential]
         while waiting:
-            await self._budget.wait(tenant)
+            await self._budget.wait_for_batch(tenant)
             batch, waiting[:MAX_BATCH] = waiting[:MAX_BATCH], []
             await self._budget.metered(tenant, self._serve(batch))
         del self._waiting[credential]
@@ -76,11 +76,9 @@ class Starts:
     async def _serve(self, batch: list[Start]) -> None:
         for step in self._steps:
             batch = await _passed(batch, step)
-        for number, start in enumerate(batch, 1):
+        for start in batch:
             if not start.verdict.done():
                 start.verdict.set_result(None)
-            if number % OPENED_AT_ONCE == 0:
-                await asyncio.sleep(0)
 
 
 async def _passed(batch: list[Start], step: Step) -> list[Start]:

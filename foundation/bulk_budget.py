@@ -6,12 +6,17 @@ While other tenants are active, a tenant's next piece of bulk work waits until i
 rate is shared by all tenants that have debts, so bulk work as a whole takes a bounded share of the
 loop, and a tenant without debts never waits for those of others. What the same work costs
 PostgreSQL, Valkey and the grid is in proportion. A tenant that is alone never waits.
+
+A request takes several iterations of the loop, so what counts for others is not only the share but
+how long the loop is busy at a time. Pieces of work that wait therefore continue one by one, each
+when the one before has been paid for, and never all at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Generic, TypeVar
 
@@ -22,13 +27,25 @@ T = TypeVar("T")
 
 #: Of one tenant, and of all tenants together.
 SHARE_OF_ONE, SHARE_OF_ALL = 0.08, 0.16
-#: A debt that is paid so soon is not waited for: a timer costs more than it saves.
-TOLERANCE_S = 0.012
+#: The same for starting subscriptions, which takes many small steps.
+STARTS_OF_ONE, STARTS_OF_ALL = 0.03, 0.09
+#: A debt that is paid so soon is not waited for: it is within the accuracy of timers.
+TOLERANCE_S = 0.002
 #: A debt is paid at the latest after this time: a tenant that was alone until now, and spent very
 #: much, can soon go on.
 LONGEST_DEBT_S = 2.0
+#: A batch of a throttled tenant starts after this time: larger batches cost less in total.
+COLLECT_S = 0.1
 #: Debts that are paid are forgotten so often.
 FORGET_S = 0.05
+
+
+class _Queue:
+    """Pieces of one tenant's work, which wait for its debt to be paid."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.turns: deque[asyncio.Future[None]] = deque()
 
 
 class BulkBudget:
@@ -51,6 +68,7 @@ class BulkBudget:
         #: Until when each tenant's debt is paid.
         self._paid_s: dict[Hashable, float] = {}
         self._forgotten_s = monotonic_s()
+        self._queues: dict[Hashable, _Queue] = {}
 
     def charge(self, tenant: Hashable, spent_s: float) -> None:
         """Add CPU time that a tenant's bulk work has taken."""
@@ -73,9 +91,43 @@ class BulkBudget:
         return left_s if left_s > TOLERANCE_S else 0.0
 
     async def wait(self, tenant: Hashable) -> None:
-        """Wait until bulk work of a tenant may go on."""
-        while wait_s := self.wait_s(tenant):  # noqa: ASYNC110 -- nobody can tell when it is paid
-            await asyncio.sleep(wait_s)
+        """Wait until bulk work of a tenant may continue."""
+        if (turn := self._turn(tenant)) is not None:
+            await turn
+
+    async def wait_for_batch(self, tenant: Hashable) -> None:
+        """Wait like `wait`. A throttled tenant has time to add to the batch meanwhile."""
+        if self.wait_s(tenant):
+            await asyncio.sleep(COLLECT_S)
+        await self.wait(tenant)
+
+    def _turn(self, tenant: Hashable) -> asyncio.Future[None] | None:
+        """Return what a tenant's bulk work has to await before it continues; None: nothing."""
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(tenant)
+        if queue is None or queue.loop is not loop:
+            if not (wait_s := self.wait_s(tenant)):
+                return None
+            queue = self._queues[tenant] = _Queue(loop)
+            loop.call_later(wait_s, self._continue, tenant, queue)
+        turn: asyncio.Future[None] = loop.create_future()
+        queue.turns.append(turn)
+        return turn
+
+    def _continue(self, tenant: Hashable, queue: _Queue) -> None:
+        """Let the piece of work continue that has waited longest, if the debt is paid."""
+        if wait_s := self.wait_s(tenant):
+            queue.loop.call_later(wait_s, self._continue, tenant, queue)
+            return
+        while queue.turns:
+            turn = queue.turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                # Runs after that piece's next step, which has been charged by then.
+                queue.loop.call_soon(self._continue, tenant, queue)
+                return
+        if self._queues.get(tenant) is queue:
+            del self._queues[tenant]
 
     async def metered(self, tenant: Hashable, work: Coroutine[object, None, T]) -> T:
         """Do a piece of bulk work and charge the tenant with what its steps take."""
@@ -128,3 +180,4 @@ class _MeteredAwaitable(Generic[T]):
 
 #: Of all tenants, on this process's event loop.
 tenants = BulkBudget(contention.tenants)
+subscription_starts = BulkBudget(contention.tenants, of_one=STARTS_OF_ONE, of_all=STARTS_OF_ALL)

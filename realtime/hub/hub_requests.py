@@ -21,7 +21,7 @@ from realtime.hub.logs import Entry, listed
 from realtime.hub.running import HubRequest, RunningHub
 from realtime.registration import fetches, renewals
 from realtime.registration.register import OtherRules, Source, as_tuple, register
-from realtime.registration.registration_batcher import RegistrationBatcher
+from realtime.registration.registration_batcher import NotWatched, RegistrationBatcher
 from rillbase_native import (
     FailQuery,
     FetchDocuments,
@@ -110,7 +110,9 @@ class HubRequests:
             try:
                 source = watched[0].source
                 attempt = self._try(running, found, source)
-                await bulk_budget.tenants.metered(source.tenant_id, attempt)
+                await bulk_budget.subscription_starts.metered(source.tenant_id, attempt)
+            except NotWatched:
+                return
             except OtherRules:
                 await self.judge(running, query)
             except ApiError as refused:
@@ -134,7 +136,14 @@ class HubRequests:
         asked = running.hub.asked(query.hash)
         if asked is None:
             return
-        registered = await self._together.register(running.layer, grid, running.name, query, source)
+        registered = await self._together.register(
+            running.layer,
+            grid,
+            running.name,
+            query,
+            source,
+            lambda: bool(self._watched(running, query.hash)),
+        )
         if running.grid is not grid:
             # It has been asked for once more, of the grid that is followed now.
             return

@@ -137,7 +137,7 @@ async def _few(
                 max_held_bytes=FEW_BYTES,
                 first_batch_rows=FEW_ROWS + 1,
             )
-            return await bulk_budget.tenants.metered(tenant, _read(few, *one))
+            return await bulk_budget.subscription_starts.metered(tenant, _read(few, *one))
 
         return read
 

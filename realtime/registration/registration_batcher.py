@@ -11,7 +11,8 @@ delay other tenants.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,12 +26,15 @@ from rillbase_native import LiveQuery
 
 _Place = tuple[Grid, Source, int]
 
-#: Queries of one snapshot: it should not be held for long.
-AT_ONCE = 100
-#: Whoever is told goes on in the loop's next round, which nobody else shall wait for long.
-TOLD_AT_ONCE = 2
+#: Queries of one snapshot: it should not be held for long. While several tenants are active, they
+#: should not hold the event loop for long either.
+AT_ONCE, AT_ONCE_IF_CONTENDED = 100, 16
 #: A turn rests for so many times as long as it took: PostgreSQL reads collections meanwhile.
 RESTS = 3.0
+
+
+class NotWatched(Exception):
+    """Nobody watches the query any more."""
 
 
 class Registers(Protocol):
@@ -51,9 +55,8 @@ class Registers(Protocol):
 @dataclass(slots=True, eq=False)
 class _PendingRegistration:
     query: LiveQuery
+    is_watched: Callable[[], bool]
     answer: asyncio.Future[Registration]
-    #: Whether somebody who had its turn has taken it along.
-    taken: bool = False
 
 
 class RegistrationBatcher:
@@ -61,30 +64,70 @@ class RegistrationBatcher:
 
     def __init__(self, under_way: int, registers: Registers = register_all) -> None:
         of_one = max(1, under_way // 2)
-        self._turns = Turns(under_way, of_one, bulk_budget.tenants, rests=RESTS)
+        self._turns = Turns(under_way, of_one, bulk_budget.subscription_starts, rests=RESTS)
         self._registers = registers
         self._waiting: dict[_Place, list[_PendingRegistration]] = {}
+        self._max_pumps = of_one
+        self._pumps = Counter[_Place]()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def register(
-        self, layer: GridLayer, grid: Grid, hub: str, query: LiveQuery, source: Source
+        self,
+        layer: GridLayer,
+        grid: Grid,
+        hub: str,
+        query: LiveQuery,
+        source: Source,
+        is_watched: Callable[[], bool],
     ) -> Registration:
-        """Register a query, alone or with others; raise what `register` does."""
-        mine = _PendingRegistration(query, asyncio.get_running_loop().create_future())
+        """Register a query, alone or with others.
+
+        Raises what `register` does, and `NotWatched` if that is not needed when its turn comes.
+        """
+        mine = _PendingRegistration(query, is_watched, asyncio.get_running_loop().create_future())
         place = (grid, source, query_partition(query.hash, grid.query_partitions))
         self._waiting.setdefault(place, []).append(mine)
-        async with self._turns.turn(source.tenant_id):
-            while not mine.taken:
-                await self._serve(layer, grid, hub, source, self._take(place))
-        return await mine.answer
+        if self._pumps[place] < self._max_pumps:
+            self._pumps[place] += 1
+            pump = asyncio.create_task(self._pump(layer, hub, place))
+            self._tasks.add(pump)
+            pump.add_done_callback(self._tasks.discard)
+        registration = await mine.answer
+        # A whole batch is answered at once, but its queries continue one by one.
+        await bulk_budget.subscription_starts.wait(source.tenant_id)
+        return registration
+
+    async def _pump(self, layer: GridLayer, hub: str, place: _Place) -> None:
+        """Register what waits for one place, until nothing does."""
+        grid, source, _ = place
+        budget = bulk_budget.subscription_starts
+        try:
+            while place in self._waiting:
+                await budget.wait_for_batch(source.tenant_id)
+                async with self._turns.turn(source.tenant_id):
+                    if taken := self._take(place):
+                        work = self._serve(layer, grid, hub, source, taken)
+                        await budget.metered(source.tenant_id, work)
+        finally:
+            self._pumps[place] -= 1
+            if not self._pumps[place]:
+                del self._pumps[place]
 
     def _take(self, place: _Place) -> list[_PendingRegistration]:
-        waiting = self._waiting[place]
-        taken, waiting[:AT_ONCE] = waiting[:AT_ONCE], []
-        if not waiting:
-            del self._waiting[place]
-        for one in taken:
-            one.taken = True
-        return taken
+        """Take what is registered next, without what nobody watches any more."""
+        wanted = list[_PendingRegistration]()
+        for one in self._waiting.pop(place, []):
+            if one.answer.done():
+                continue
+            if one.is_watched():
+                wanted.append(one)
+            else:
+                one.answer.set_exception(NotWatched())
+        is_contended = bulk_budget.subscription_starts.contention.is_contended
+        n_taken = AT_ONCE_IF_CONTENDED if is_contended else AT_ONCE
+        if rest := wanted[n_taken:]:
+            self._waiting[place] = rest
+        return wanted[:n_taken]
 
     async def _serve(
         self,
@@ -97,7 +140,9 @@ class RegistrationBatcher:
         queries = [one.query for one in taken]
         try:
             found = await self._registers(layer, grid, hub, queries, source, renewal=False)
-            await _tell(taken, found)
+            for one, registration in zip(taken, found, strict=False):
+                if not one.answer.done():
+                    one.answer.set_result(registration)
         except (ApiError, OtherRules) as refused:
             if len(taken) == 1:
                 _fail(taken, refused)
@@ -112,14 +157,6 @@ class RegistrationBatcher:
         else:
             if left := taken[len(found) :]:
                 await self._serve(layer, grid, hub, source, left)
-
-
-async def _tell(taken: list[_PendingRegistration], found: Sequence[Registration]) -> None:
-    for number, (one, registration) in enumerate(zip(taken, found, strict=False), 1):
-        if not one.answer.done():
-            one.answer.set_result(registration)
-        if number % TOLD_AT_ONCE == 0:
-            await asyncio.sleep(0)
 
 
 def _fail(taken: list[_PendingRegistration], failed: BaseException) -> None:

@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 TELL_S = 2.0
 LISTEN_S = 0.4
 KILLS_AT_ONCE = 1_000
-#: Subscriptions that are described before others get their turn.
-AT_ONCE = 20
+#: Subscriptions that are described at once, and the pause after them: nobody waits for this.
+AT_ONCE, PAUSE_S = 20, 0.005
 STATES = ("starting", "live", "stale")
 #: What of a subscription's figures says what is watched.
 SOURCES = ("collection", "topic", "aggregate")
@@ -83,7 +83,7 @@ class Records:
                 rows.append(to_json(row))
                 described += 1
                 if described % AT_ONCE == 0:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(PAUSE_S)
         self._stale = stale
         for state in STATES:
             SUBSCRIPTIONS.labels(state).set(states[state])

@@ -103,6 +103,32 @@ async def test_work_is_charged_with_its_own_steps_and_not_with_what_it_waits_for
     assert 0 < budget.wait_s("a") < 0.1
 
 
+async def test_pieces_that_wait_continue_one_by_one_as_each_is_paid_for() -> None:
+    budget, continued = BulkBudget(Shared(), of_one=0.1, of_all=0.1), list[int]()
+    waits = list[float]()
+
+    async def piece(number: int) -> None:
+        await budget.wait("a")
+        continued.append(number)
+        waits.append(budget.wait_s("a"))
+        budget.charge("a", 0.001)
+
+    budget.charge("a", 0.001)
+    await asyncio.gather(*map(piece, range(5)))
+    assert continued == list(range(5))
+    assert waits == [0.0] * 5
+
+
+async def test_a_cancelled_piece_does_not_keep_those_behind_it_waiting() -> None:
+    budget = BulkBudget(Shared(), of_one=0.1, of_all=0.1)
+    budget.charge("a", 0.001)
+    first, second = (asyncio.create_task(budget.wait("a")) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    async with asyncio.timeout(10):
+        await second
+
+
 async def test_metered_work_raises_what_it_raises_and_can_be_cancelled() -> None:
     budget, cleaned = BulkBudget(Contention()), list[str]()
 

@@ -255,7 +255,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
         kind = party.kinds.of(value)
         subscriber = party.subscriber()
         opened = kind.open(subscriber, value, held)
-        held.begun(await bulk_budget.tenants.metered(subscriber.tenant.id, opened))
+        held.begun(await bulk_budget.subscription_starts.metered(subscriber.tenant.id, opened))
         async for frame in feed.frames():
             if frame["type"] == "end":
                 _raise(frame["error"])

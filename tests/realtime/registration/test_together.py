@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
+import pytest
+
 from documents.outbox.entries import Snapshot
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import Grid
 from realtime.registration.register import Registration, Source
-from realtime.registration.registration_batcher import AT_ONCE, RegistrationBatcher
+from realtime.registration.registration_batcher import AT_ONCE, NotWatched, RegistrationBatcher
 from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until
 
@@ -58,7 +60,7 @@ async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else
 
     async def register(source: Source, number: int) -> Registration:
         query = query_of(source.tenant_id, number)
-        return await together.register(grid, GRID, "hub", query, source)
+        return await together.register(grid, GRID, "hub", query, source, lambda: True)
 
     many = [asyncio.create_task(register(slow, n)) for n in range(2 * AT_ONCE)]
     await until(lambda: under_way > 0, "the long reading to begin")
@@ -66,3 +68,37 @@ async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else
     assert under_way == 1
     reads_on.set()
     assert await asyncio.gather(*many) == [DONE] * len(many)
+
+
+async def test_what_nobody_watches_any_more_is_not_registered(grid: GridLayer) -> None:
+    source, goes_on, registered = Source(uuid4(), "large"), asyncio.Event(), list[LiveQuery]()
+
+    async def read(
+        layer: GridLayer,
+        grid: Grid,
+        hub: str,
+        queries: Sequence[LiveQuery],
+        source: Source,
+        *,
+        renewal: bool,
+    ) -> list[Registration]:
+        registered.extend(queries)
+        await goes_on.wait()
+        return [DONE for _ in queries]
+
+    together, is_watched = RegistrationBatcher(2, read), True
+    queries = [query_of(source.tenant_id, number) for number in range(2)]
+    first = asyncio.create_task(
+        together.register(grid, GRID, "hub", queries[0], source, lambda: True)
+    )
+    await until(lambda: bool(registered), "the first registration to begin")
+    second = asyncio.create_task(
+        together.register(grid, GRID, "hub", queries[1], source, lambda: is_watched)
+    )
+    await asyncio.sleep(0)
+    is_watched = False
+    goes_on.set()
+    assert await first is DONE
+    with pytest.raises(NotWatched):
+        await second
+    assert registered == queries[:1]
