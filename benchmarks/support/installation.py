@@ -18,7 +18,7 @@ import psutil
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedValkey
 from rillbase_server.launcher.ports import free_port
-from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
+from rillbase_server.web_process import ENVIRONMENT, HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 120.0
@@ -95,7 +95,11 @@ def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iter
     log = place.directory / f"web-{port}.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
-            argv, env={**place.environment, **extra}, cwd=ROOT, stdout=output, stderr=output
+            argv,
+            env={**place.environment, **ENVIRONMENT, **extra},
+            cwd=ROOT,
+            stdout=output,
+            stderr=output,
         )
     try:
         _wait_for_answer(port, child, log)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from rillbase_server.web_process import web_argv
+from rillbase_server.web_process import ENVIRONMENT, web_argv
 
 from .account import server_account
 from .child import server_environment
@@ -202,7 +202,7 @@ def _web(plan: Plan) -> Service:
         name="web",
         argv=tuple(argv),
         cwd=REPOSITORY,
-        env=plan.environment,
+        env={**plan.environment, **ENVIRONMENT},
         after=plan.after,
         check=web_ready(options.url),
         alive=http_answers(options.url),

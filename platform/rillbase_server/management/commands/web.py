@@ -9,7 +9,7 @@ import os
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from rillbase_server.web_process import web_argv
+from rillbase_server.web_process import ENVIRONMENT, web_argv
 
 #: For requests that are under way when the server has drained.
 GRACE_S = 15
@@ -26,4 +26,4 @@ class Command(BaseCommand):
     def handle(self, *args: object, **options: object) -> None:
         port = int(str(options["port"]))
         argv = web_argv(str(options["host"]), port, workers=1, grace_s=GRACE_S)
-        os.execv(argv[0], argv)  # noqa: S606 -- the interpreter that runs this
+        os.execve(argv[0], argv, {**os.environ, **ENVIRONMENT})  # noqa: S606 -- the interpreter that runs this
