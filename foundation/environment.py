@@ -40,7 +40,7 @@ class Environment(BaseSettings):
         "development", description="Kind of installation. `production` enforces safe settings."
     )
     rillbase_debug: bool = Field(
-        False, description="Show tracebacks in answers. Refused in production."
+        False, description="Show tracebacks in responses. Rejected in production."
     )
     rillbase_data_dir: Path = Field(
         Path(".rillbase"), description="Where embedded servers, secrets and logs live."
@@ -48,12 +48,14 @@ class Environment(BaseSettings):
     rillbase_disk_reserve_mib: int = Field(
         64,
         ge=0,
-        description="What the launcher keeps in reserve on the disk of the data directory. It is "
-        "given back, and writes are refused, when less than 32 MiB are free.",
+        description="Space that the launcher reserves on the disk of the data directory. When "
+        "less than 32 MiB are free, the reserve is released and writes are "
+        "rejected.",
     )
     rillbase_secret_key: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
-        description="Signs cursors and CSRF tokens; database roles' passwords derive from it.",
+        description="Signs cursors and CSRF tokens. The passwords of the database roles are "
+        "derived from it.",
     )
     rillbase_key_pepper: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
@@ -61,15 +63,15 @@ class Environment(BaseSettings):
     )
     rillbase_hosts: Annotated[list[str], NoDecode] = Field(
         default=["localhost", "127.0.0.1", "[::1]"],
-        description="Host names that the server answers to, separated by commas.",
+        description="Host names that the server accepts, separated by commas.",
     )
     rillbase_public_url: str = Field(
         "http://127.0.0.1:8080", description="The URL at which users reach this installation."
     )
     rillbase_trusted_proxies: Annotated[list[Network], NoDecode] = Field(
         default=[],
-        description="Networks whose X-Forwarded-For and X-Forwarded-Proto are believed. "
-        "In production not the whole internet.",
+        description="Networks whose X-Forwarded-For and X-Forwarded-Proto headers are "
+        "trusted. The whole internet is rejected in production.",
     )
     rillbase_sign_up: Literal["open", "invited", "closed"] = Field(
         "invited", description="Who may create an account."
@@ -86,14 +88,15 @@ class Environment(BaseSettings):
     )
     rillbase_allow_loopback_targets: bool = Field(
         False,
-        description="Let webhooks, key sets and sources point to http://127.0.0.1. Refused in "
-        "production. The launcher turns it on in development while it serves this machine only.",
+        description="Allow webhooks, key sets and sources at http://127.0.0.1. Rejected in "
+        "production. In development, the launcher turns it on while it serves "
+        "this machine only.",
     )
     rillbase_log_format: Literal["json", "console"] = Field(
-        "json", description="Form of log lines."
+        "json", description="Format of log lines."
     )
     rillbase_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="Least severity that is logged."
+        "INFO", description="Lowest severity that is logged."
     )
     rillbase_body_max_bytes: int = Field(
         32 * 1024 * 1024, ge=1024, description="Largest request body."
@@ -104,22 +107,22 @@ class Environment(BaseSettings):
     rillbase_import_max_bytes: int = Field(
         16 * 1024 * 1024 * 1024,
         ge=1024,
-        description="Largest import, as sent and as decompressed.",
+        description="Largest import, both compressed and decompressed.",
     )
     rillbase_header_max_bytes: int = Field(
         64 * 1024,
         ge=4096,
-        description="Most bytes of a request's line and headers together, and of what may come "
-        "between and behind the chunks of its body.",
+        description="Maximum size of a request line and its headers together, and of chunk "
+        "extensions and trailers.",
     )
     rillbase_header_timeout_s: float = Field(
-        10.0, gt=0, description="Seconds in which a request's headers have to arrive."
+        10.0, gt=0, description="Seconds within which the headers of a request must arrive."
     )
     rillbase_transfer_min_bytes_per_s: int = Field(
         1024,
         ge=0,
-        description="What a client has to send of a body, and to take of an answer, while the "
-        "server waits for nothing else. A slower one is disconnected; there is no total deadline.",
+        description="Minimum rate at which a client must send a body or read a response. A "
+        "slower client is disconnected. There is no total deadline.",
     )
     rillbase_transfer_window_s: float = Field(
         10.0, gt=0, description="Seconds over which that rate is measured."
@@ -127,191 +130,208 @@ class Environment(BaseSettings):
     rillbase_connections_max: int = Field(
         10_000,
         ge=1,
-        description="Most connections of one server process; fewer if it may not open so many "
-        "files. Beyond it the oldest connection is closed that nobody has authenticated on.",
+        description="Maximum number of connections to one server process, or fewer if it may "
+        "not open as many files. At the limit, the oldest unauthenticated "
+        "connection is closed.",
     )
     rillbase_connections_per_address: int = Field(
         2_048,
         ge=1,
-        description="The same for one client address, an IPv6 one with its whole /64 network. "
-        "RILLBASE_TRUSTED_PROXIES are exempt.",
+        description="Maximum number of connections of one client address; an IPv6 address "
+        "counts with its whole /64 network. RILLBASE_TRUSTED_PROXIES are exempt.",
     )
     rillbase_message_memory_mib: int = Field(
         128,
         ge=32,
-        description="What WebSocket messages of all connections of one server process may take "
-        "in memory while they are received and read. Beyond it connections wait.",
+        description="Memory of one server process for WebSocket messages that are being "
+        "received or processed. At the limit, connections are not read until "
+        "there is room.",
     )
     rillbase_body_memory_mib: int = Field(
         128,
         ge=32,
-        description="What whole bodies of requests to one server process may take in memory while "
-        "they are received and worked on. Beyond it connections wait.",
+        description="Memory of one server process for request bodies that are being received "
+        "or processed. At the limit, connections are not read until there is "
+        "room.",
     )
     rillbase_response_memory_mib: int = Field(
         128,
         ge=64,
-        description="What responses may take in memory that clients of one server process do not "
-        "take. Beyond it the clients that have been slow for longest are disconnected.",
+        description="Memory of one server process for responses that clients have not read. "
+        "At the limit, the clients that have been slow for longest are "
+        "disconnected.",
     )
     rillbase_metrics_token: SecretStr = Field(
         SecretStr(""),
-        description="When set, `/metrics` asks for it as a bearer token. Without it `/metrics` is "
-        "open to all, and in production not there.",
+        description="If set, `/metrics` requires it as a bearer token. If not, `/metrics` is "
+        "public in development and absent in production.",
     )
     rillbase_max_array_elements: int = Field(
         100_000,
         ge=1,
-        description="How many elements an array of a written document may have. Documents that are "
-        "there already stay readable.",
+        description="Maximum number of elements in an array of a written document. Existing "
+        "documents stay readable.",
     )
     rillbase_max_document_values: int = Field(
         500_000,
         ge=1,
-        description="How many values a written document may have at all levels, embedded documents "
-        "and arrays included. One evaluation of a filter takes at most a million steps, about one "
-        "for each value that it looks at.",
+        description="Maximum number of values in a written document, at all levels, embedded "
+        "documents and arrays included. Evaluating a filter takes at most a "
+        "million steps, about one for each value that it looks at.",
     )
     rillbase_refusals_per_minute: int = Field(
         600,
         ge=1,
-        description="How many calls with missing or wrong credentials (401) a client address may "
-        "make a minute, also all at once. Beyond that they are answered 429. Valid credentials "
-        "are never held up by it.",
+        description="Requests with missing or invalid credentials (401) that a client address "
+        "may make a minute; all may come at once. Further ones get 429. Requests "
+        "with valid credentials are not affected.",
     )
     rillbase_drain_s: float = Field(
         0.0,
         ge=0.0,
         le=600.0,
-        description="Seconds that a server goes on after SIGTERM: it says that it is not ready, "
-        "and tells clients of live queries to come back, one after the other.",
+        description="Seconds that a server keeps running after SIGTERM. It reports that it is "
+        "not ready and tells clients of live queries to reconnect, one after the "
+        "other.",
     )
     rillbase_database_pool_size: int = Field(
-        16, ge=1, le=500, description="Most PostgreSQL connections of one process and role."
+        16,
+        ge=1,
+        le=500,
+        description="Maximum number of PostgreSQL connections of one process and role.",
     )
     rillbase_grid: Literal["spark", "processes"] = Field(
         "spark",
-        description="Where the nodes of the matching grid run: as jobs of a `spark` application, "
-        "which needs Java 17, or as `processes` of their own beside the grid's supervisor.",
+        description="Where the nodes of the matching grid run: as jobs of a `spark` "
+        "application, which needs Java 17, or as separate `processes` beside the "
+        "grid's supervisor.",
     )
     rillbase_grid_master: str = Field(
         "",
         pattern=r"^(local\[\d+\]|spark://.+|k8s://https?://.+)?$",
         description="Spark master of the grid, for example `spark://host:7077`, or "
-        "`k8s://https://…` with all else that Spark has to know in `spark-defaults.conf`; empty: "
-        "Spark runs within the supervisor's own driver.",
+        "`k8s://https://…` with the remaining configuration in "
+        "`spark-defaults.conf`. If empty, Spark runs inside the supervisor's own "
+        "driver.",
     )
     rillbase_spark_secret: SecretStr = Field(
         SecretStr(""),
-        description="The secret by which a standalone Spark cluster (`spark://…`) admits drivers "
-        "and executors: `spark.authenticate.secret` of its master and workers.",
+        description="Secret with which a standalone Spark cluster (`spark://…`) authenticates "
+        "drivers and executors: `spark.authenticate.secret` of its master and "
+        "workers.",
     )
     rillbase_upload_workers: int = Field(
         3,
         ge=1,
         le=64,
-        description="Uploads of analytics rows that a web server decodes at once, each in a "
-        "worker process of its own. One tenant's uploads never have all workers, unless there is "
-        "only one.",
+        description="Number of uploads of analytics rows that a web server decodes at the "
+        "same time, each in a separate worker process. One tenant never occupies "
+        "all workers, unless there is only one.",
     )
     rillbase_upload_memory_mib: int = Field(
         768,
         ge=128,
-        description="Memory that the decoding of one upload may take.",
+        description="Memory limit for decoding one upload.",
     )
     rillbase_analytics_dir: str = Field(
         "",
-        description="Where the files of analytics tables are that web servers and the pipeline "
-        "share: a folder, or `s3://bucket/prefix` for an S3-compatible store. Its address, region "
-        "and credentials are `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID` and "
-        "`AWS_SECRET_ACCESS_KEY`, or what else the machine has. Empty: `analytics` in the data "
-        "directory, and in production there are no analytics tables.",
+        description="Location of the files of analytics tables, shared by web servers and the "
+        "pipeline: a folder, or `s3://bucket/prefix` for an S3-compatible store, "
+        "whose address, region and credentials come from `AWS_ENDPOINT_URL`, "
+        "`AWS_REGION`, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` or from "
+        "the machine. If empty: `analytics` in the data directory; in production, "
+        "analytics tables are off.",
     )
     rillbase_analytics_workers: Literal["spark", "threads"] = Field(
         "spark",
         description="Where the stages of the analytics pipeline run: as jobs of a `spark` "
-        "application, which needs Java 17, or in `threads` of the pipeline's own process.",
+        "application, which needs Java 17, or in `threads` of the pipeline's "
+        "process.",
     )
     rillbase_analytics_master: str = Field(
         "",
         pattern=r"^(local\[\d+\]|spark://.+|k8s://https?://.+)?$",
-        description="Spark master of the analytics pipeline; empty: Spark runs within the "
-        "pipeline's own driver. Workers reach the folder of the analytics tables.",
+        description="Spark master of the analytics pipeline. If empty, Spark runs inside the "
+        "pipeline's own driver. Workers need access to the files of the analytics "
+        "tables.",
     )
     rillbase_analytics_batch_bytes: int = Field(
         64 * 1024 * 1024,
         ge=1,
-        description="Uploads are sorted together as soon as they have so many bytes.",
+        description="Uploads are sorted together once they reach this size.",
     )
     rillbase_analytics_batch_age_s: float = Field(
-        3.0, ge=0, description="Uploads are sorted together as soon as the oldest is so old."
+        3.0,
+        ge=0,
+        description="Uploads are sorted together once the oldest is this many seconds old.",
     )
     rillbase_analytics_authority_age_s: float = Field(
         60.0,
         ge=0,
-        description="Rows are merged into the authority when they are so old, if they have not an "
-        "eighth of its size before.",
+        description="Rows are merged into the authority once they are this many seconds old, "
+        "or earlier if they reach an eighth of its size.",
     )
     rillbase_analytics_scan_rows: int = Field(
         5_000_000,
         ge=0,
-        description="Queries that may have to look at more rows of an analytics table run on the "
-        "pipeline's workers.",
+        description="Queries that may scan more rows of an analytics table than this run on "
+        "the pipeline's workers.",
     )
     rillbase_live_memory_mib: int = Field(
         512,
         ge=16,
-        description="What the live queries of one server process may take in memory: their "
-        "results, and what waits for clients. Beyond it, results that nobody was given lately are "
-        "let go, clients that do not read are cut off, and what still does not fit is refused.",
+        description="Memory of one server process for live queries: results, and events that "
+        "wait for clients. At the limit, results that no client has used recently "
+        "are evicted, clients that do not read are disconnected, and further "
+        "subscriptions are rejected.",
     )
     rillbase_source_networks: Annotated[list[Network], NoDecode] = Field(
         default=[],
-        description="Networks, separated by commas, in which tenants' own databases may be that "
-        "collections follow. Those on the public internet always may.",
+        description="Networks, separated by commas, in which tenants' own databases may be "
+        "followed. Databases on the public internet are always allowed.",
     )
     rillbase_source_slot_bytes: int = Field(
         4 * 1024 * 1024 * 1024,
         ge=1,
-        description="What a collection that follows a table may make the table's server keep of "
-        "its log. Beyond it the slot is dropped, and the table is copied anew.",
+        description="Maximum size of the log that a followed table makes its server retain. "
+        "Beyond it, the replication slot is dropped and the table is copied "
+        "again.",
     )
     rillbase_trace_mib: int = Field(
         16,
         ge=1,
-        description="What one server process may take in memory to remember how its clients were "
-        "told of changes lately, so that members can ask why. Each query and each client has an "
-        "equal share of it.",
+        description="Memory of one server process for recent deliveries, from which *Why?* is "
+        "answered. Each query and each client has an equal share.",
     )
     rillbase_clusters: Literal["off", "kubernetes"] = Field(
         "off",
-        description="What runs matching grids of tenants' own. With `off` no tenant may have one.",
+        description="Where tenants' own matching grids run. With `off`, tenants cannot have one.",
     )
     rillbase_clusters_name: str = Field(
         "rillbase",
         pattern=r"^[a-z0-9]([a-z0-9-]{0,25}[a-z0-9])?$",
-        description="How the names of tenants' namespaces begin. Installations that share a "
-        "Kubernetes differ in it: each removes what has its name and belongs to none of its "
-        "tenants.",
+        description="Prefix of the names of tenants' namespaces. Installations that share a "
+        "Kubernetes cluster need different ones: each removes namespaces with its "
+        "prefix that belong to none of its tenants.",
     )
     rillbase_clusters_namespace: str = Field(
         "rillbase",
-        description="The namespace of this installation's own servers, which tenants' grids may "
-        "call.",
+        description="Namespace of this installation's own servers, which tenants' grids may call.",
     )
     rillbase_clusters_images: Annotated[dict[str, str], NoDecode] = Field(
         default={"default": "rillbase/spark:latest"},
-        description="Images that tenants may choose from, as `name=image`, separated by commas. "
-        "The first one is for those who do not choose.",
+        description="Images that tenants may choose from, as `name=image`, separated by "
+        "commas. The first one is the default.",
     )
     rillbase_clusters_kubeconfig: str = Field(
         "",
-        description="File that says how to reach Kubernetes; empty: as the account of the pod.",
+        description="File with the access to Kubernetes. If empty, the pod's service account "
+        "is used.",
     )
     rillbase_clusters_api_networks: Annotated[list[Network], NoDecode] = Field(
         default=[ip_network("0.0.0.0/0")],
-        description="Where the Kubernetes API server is, for the network policies of tenants' "
-        "grids.",
+        description="Networks of the Kubernetes API server, for the network policies of "
+        "tenants' grids.",
     )
     rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
     rillbase_audit_retention_days: int = Field(
