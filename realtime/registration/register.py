@@ -14,9 +14,10 @@ from uuid import UUID
 from documents.outbox.entries import Snapshot
 from documents.store import facts
 from documents.store.facts import CollectionFacts
-from documents.store.large_results import in_turn
+from documents.store.large_results import LARGE_BYTES, ResultDoesNotFit, in_turn
 from documents.store.lookups import Side
 from documents.store.queries import native
+from foundation.errors import ResultTooLarge
 from foundation.event_loop_budget import EventLoopBudget
 from realtime.events.layer import GridLayer, StreamEnds, query_partition
 from realtime.grid.layout import Grid
@@ -81,7 +82,10 @@ async def register_all(
     Those whose rows would be too many at once are left to a further call: the answer is shorter.
     """
     register_now = partial(_register_all, layer, grid, hub, queries, source, renewal)
-    return await in_turn(source.tenant_id, register_now)
+    try:
+        return await in_turn(source.tenant_id, register_now)
+    except ResultDoesNotFit:
+        raise ResultTooLarge(f"The rows have more than {LARGE_BYTES} bytes.") from None
 
 
 async def _register_all(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
 import requests
 
+from documents.transfer.importing import OF_ONE_TENANT
 from tests.caller import Caller, problem
 from tests.documents.collection import MadeCollection, make_collection
 from tests.peak_memory import peak_memory
@@ -162,6 +164,15 @@ def cut_off(
     things: MadeCollection, body: bytes, announced: int, content_encoding: str = "identity"
 ) -> None:
     """Send a body, or a part of what was announced, and hang up."""
+    with begun(things, body, announced, content_encoding):
+        wait_until(lambda: latest(things)["lines"] > 0, what="a part to be committed")
+
+
+@contextmanager
+def begun(
+    things: MadeCollection, body: bytes, announced: int, content_encoding: str = "identity"
+) -> Iterator[socket.socket]:
+    """Send a body, or a part of what was announced."""
     address = urlsplit(things.caller.base)
     key = things.caller.headers["Authorization"]
     head = (
@@ -171,7 +182,31 @@ def cut_off(
     )
     with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
         connection.sendall(head.encode() + body)
-        wait_until(lambda: latest(things)["lines"] > 0, what="a part to be committed")
+        yield connection
+
+
+def test_a_tenant_s_further_imports_wait_unread_while_four_are_read(
+    server: str, things: MadeCollection
+) -> None:
+    body = b'{"n":1}\n'
+
+    def states() -> list[str]:
+        jobs = things.caller.get(f"{things.path}/imports").json()["items"]
+        return [job["state"] for job in jobs]
+
+    with ExitStack() as connections:
+        importing = [
+            connections.enter_context(begun(things, body, 2 * len(body)))
+            for _ in range(OF_ONE_TENANT + 1)
+        ]
+        wait_until(lambda: len(states()) == OF_ONE_TENANT, what="four imports to begin")
+        others = make_collection(server)
+        assert send(others, body).json()["state"] == "done"
+        assert states() == ["running"] * OF_ONE_TENANT
+        for connection in importing:
+            connection.sendall(body)
+        wait_until(lambda: states() == ["done"] * len(importing), what="all imports to end")
+    assert len(things.query()) == 2 * len(importing)
 
 
 def test_an_export_obeys_the_read_rule(server: str) -> None:

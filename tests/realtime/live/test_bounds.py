@@ -56,6 +56,21 @@ def test_a_result_of_many_rows_comes_in_parts(client: Client, todos: MadeCollect
     assert len(answer.items) == 300
 
 
+def test_results_of_large_documents_come_one_after_the_other_up_to_a_bound(
+    client: Client, todos: MadeCollection
+) -> None:
+    text = "x" * 1_000_000
+    for number in range(70):
+        todos.insert({"_id": number, "n": number, "text": text})
+    few = [begin(client, f"s{n}", collection=todos.name, filter={"n": {"$lt": 30}}) for n in (1, 2)]
+    for answer in few:
+        answer.until("ready")
+        assert [document["_id"] for document in answer.documents] == list(range(30))
+    begin(client, "all", collection=todos.name)
+    ended = client.wait_for(lambda f: f["type"] == "end" and f["id"] == "all", timeout_s=60.0)
+    assert ended["error"]["code"] == "result_too_large"
+
+
 def test_a_throttled_client_gets_changes_put_together(
     client: Client, todos: MadeCollection
 ) -> None:

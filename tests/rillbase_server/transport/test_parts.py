@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+
 from foundation.message_memory import MessageMemory
 from rillbase_server.transport.allocator import GROWTH_BYTES, TRIM_INTERVAL_S, TrimSchedule
 from rillbase_server.transport.framing import Framing
+from rillbase_server.transport.peer import has_hung_up
 from rillbase_server.transport.rates import Progress
+from tests.waiting import until
 
 
 def test_a_head_is_cut_off_at_its_end_wherever_it_was_torn() -> None:
@@ -61,6 +66,25 @@ def test_a_claim_that_is_kept_is_released_by_the_last_who_holds_it() -> None:
     assert memory.used_bytes == 50
     claim.release()
     assert memory.used_bytes == 0
+
+
+async def test_a_peer_that_hung_up_is_noticed_while_nothing_is_read_from_it() -> None:
+    accepted: asyncio.Future[asyncio.Transport] = asyncio.get_running_loop().create_future()
+
+    class Unread(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.pause_reading()
+            accepted.set_result(transport)
+
+    server = await asyncio.get_running_loop().create_server(Unread, "127.0.0.1")
+    with socket.create_connection(server.sockets[0].getsockname()) as client:
+        transport = await accepted
+        client.sendall(b"something unread")
+        assert not has_hung_up(transport)
+    await until(lambda: has_hung_up(transport), "the peer's end to be noticed")
+    transport.abort()
+    server.close()
 
 
 def test_free_pages_are_returned_a_while_after_growth_and_again_while_something_is_left() -> None:
