@@ -1,4 +1,4 @@
-"""The shapes of ASGI, as far as we use them."""
+"""The ASGI types that we use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: The extension of a scope by which our own server tells which connection it came over.
+#: The scope extension in which our own server passes the connection of the request.
 CONNECTION = "rillbase.connection"
 
 
@@ -19,7 +19,7 @@ class Connection(Protocol):
     """A client's connection."""
 
     def authenticated(self) -> None:
-        """Learn that credentials which came over it were verified. Called from any thread."""
+        """Record that credentials sent over it were verified. Called from any thread."""
 
     @property
     def is_closed(self) -> bool:
@@ -27,7 +27,7 @@ class Connection(Protocol):
 
 
 class Claim(Protocol):
-    """What a WebSocket message, as our own server passes it on, has of the memory for all."""
+    """The share of message memory that a WebSocket message from our own server holds."""
 
     def retain(self) -> None:
         """Keep it beyond the next `receive`, until one more `release`."""
@@ -37,9 +37,9 @@ class Claim(Protocol):
 
 
 def text_of(event: Message) -> bytes | None:
-    """Return a WebSocket message's text as UTF-8, None if it is no text.
+    """Return a WebSocket message's text as UTF-8, or None if it is not text.
 
-    Our own server does not decode it, since a text may take four times the memory.
+    Our own server does not decode it, since the decoded text may take four times the memory.
     """
     utf8: bytes | None = event.get("utf8")
     if utf8 is not None:

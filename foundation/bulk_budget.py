@@ -1,15 +1,15 @@
 """The share of an event loop that bulk work may take while several tenants are active.
 
-Work of which one client can cause very much (starting ten thousand subscriptions) is metered: the
-CPU time of its own steps on the loop's thread is a debt of the tenant, paid off at a fixed rate.
+Work that one client can cause in bulk (starting ten thousand subscriptions) is metered: the CPU
+time of its steps on the loop's thread becomes a debt of the tenant, paid off at a fixed rate.
 While other tenants are active, a tenant's next piece of bulk work waits until its debt is paid. The
 rate is shared by all tenants that have debts, so bulk work as a whole takes a bounded share of the
 loop, and a tenant without debts never waits for those of others. What the same work costs
-PostgreSQL, Valkey and the grid is in proportion. A tenant that is alone never waits.
+PostgreSQL, Valkey and the grid is proportional. A tenant that is alone never waits.
 
-A request takes several iterations of the loop, so what counts for others is not only the share but
-how long the loop is busy at a time. Pieces of work that wait therefore continue one by one, each
-when the one before has been paid for, and never all at once.
+A request takes several iterations of the loop, so other tenants are affected not only by the share
+but also by how long the loop is busy at a time. Waiting pieces of work therefore resume one by one,
+each when the one before has been paid for, and never all at once.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ T = TypeVar("T")
 SHARE_OF_ONE, SHARE_OF_ALL = 0.08, 0.16
 #: The same for starting subscriptions, which takes many small steps.
 STARTS_OF_ONE, STARTS_OF_ALL = 0.03, 0.09
-#: A debt that is paid so soon is not waited for: it is within the accuracy of timers.
+#: A debt that is paid within this time is not waited for: it is within the accuracy of timers.
 TOLERANCE_S = 0.002
-#: A debt is paid at the latest after this time: a tenant that was alone until now, and spent very
-#: much, can soon go on.
+#: The longest that a debt takes to pay off, so that a tenant which was alone until now and spent
+#: very much can soon continue.
 LONGEST_DEBT_S = 2.0
 #: A batch of a throttled tenant starts after this time: larger batches cost less in total.
 COLLECT_S = 0.1
-#: Debts that are paid are forgotten so often.
+#: How often paid debts are removed.
 FORGET_S = 0.05
 
 
@@ -82,7 +82,7 @@ class BulkBudget:
         self._paid_s[tenant] = min(paid_s + spent_s / share, now_s + LONGEST_DEBT_S)
 
     def wait_s(self, tenant: Hashable) -> float:
-        """Return for how long a tenant's bulk work has to wait now."""
+        """Return how long a tenant's bulk work has to wait now."""
         return self.debt_s(tenant) if self.contention.is_contended else 0.0
 
     def debt_s(self, tenant: Hashable) -> float:
@@ -102,7 +102,7 @@ class BulkBudget:
         await self.wait(tenant)
 
     def _turn(self, tenant: Hashable) -> asyncio.Future[None] | None:
-        """Return what a tenant's bulk work has to await before it continues; None: nothing."""
+        """Return what a tenant's bulk work must await before it continues, or None."""
         loop = asyncio.get_running_loop()
         queue = self._queues.get(tenant)
         if queue is None or queue.loop is not loop:
@@ -130,7 +130,7 @@ class BulkBudget:
             del self._queues[tenant]
 
     async def metered(self, tenant: Hashable, work: Coroutine[object, None, T]) -> T:
-        """Do a piece of bulk work and charge the tenant with what its steps take."""
+        """Run a piece of bulk work and charge its CPU time to the tenant."""
         return await _MeteredAwaitable(work, tenant, self)
 
     def step(
@@ -139,19 +139,19 @@ class BulkBudget:
         work: Coroutine[object, None, object],
         thrown: BaseException | None = None,
     ) -> object:
-        """Run one step, up to where it waits for something."""
+        """Run one step, up to the next await."""
         began_s = self._cpu_s()
         try:
             return work.send(None) if thrown is None else work.throw(thrown)
         finally:
-            # The traceback leads to this frame. A reference back would keep all that cancelled work
-            # held, such as a message of 32 MiB, until the garbage collector runs.
+            # The traceback refers to this frame. A reference back would keep everything that the
+            # cancelled work held, such as a message of 32 MiB, until the garbage collector runs.
             del thrown
             self.charge(tenant, self._cpu_s() - began_s)
 
 
 class _MeteredAwaitable(Generic[T]):
-    """An awaitable that goes through another one's steps."""
+    """An awaitable that meters the steps of another one."""
 
     def __init__(
         self, work: Coroutine[object, None, T], tenant: Hashable, budget: BulkBudget
@@ -178,6 +178,6 @@ class _MeteredAwaitable(Generic[T]):
             return result
 
 
-#: Of all tenants, on this process's event loop.
+#: The budget of all tenants, on this process's event loop.
 tenants = BulkBudget(contention.tenants)
 subscription_starts = BulkBudget(contention.tenants, of_one=STARTS_OF_ONE, of_all=STARTS_OF_ALL)

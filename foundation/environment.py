@@ -2,8 +2,8 @@
 
 Each field is one environment variable, or a file of that name in the folder that
 RILLBASE_SETTINGS_DIR names; docs/operations/settings.md is generated from these
-descriptions. A production installation refuses development conveniences here, before anything
-else has started.
+descriptions. A production installation rejects development conveniences here, before anything
+else starts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foundation.database_roles import Role, role_url
 MIN_SECRET_CHARS = 32
 DEVELOPMENT_SECRET = "development-only-secret-" + "0" * 32
 
-#: A bucket, and what comes before all keys in it.
+#: A bucket, and the prefix of all keys in it.
 _BUCKET = re.compile(r"s3://[^/?#]+(/[^?#]*)?")
 
 Network = IPv4Network | IPv6Network
@@ -480,7 +480,7 @@ class Environment(BaseSettings):
 
 
 def _hold_everybody(networks: list[Network]) -> bool:
-    """Tell whether networks hold all addresses of a protocol, in one piece or in several."""
+    """Return whether networks cover all addresses of a protocol, in one range or in several."""
     fours = collapse_addresses(n for n in networks if isinstance(n, IPv4Network))
     sixes = collapse_addresses(n for n in networks if isinstance(n, IPv6Network))
     return any(n.prefixlen == 0 for n in fours) or any(n.prefixlen == 0 for n in sixes)

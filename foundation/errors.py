@@ -1,4 +1,4 @@
-"""The one family of errors that users see.
+"""The errors that users see.
 
 Every error an API caller can meet is a subclass of `ApiError` with a stable `code`; the
 catalogue below is the complete list and docs/errors.md describes each of its entries. Code
@@ -23,7 +23,7 @@ CATALOGUE: dict[str, type[ApiError]] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One offending place in the request: a JSON pointer, a stable code, and words for people."""
+    """One offending place in the request: a JSON pointer, a stable code and a readable message."""
 
     pointer: str
     code: str
@@ -51,7 +51,7 @@ class ApiError(Exception):
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
-        #: Whether the error log has it already.
+        #: Whether it has already been written to the error log.
         self.is_noted = False
 
     def __init_subclass__(cls) -> None:

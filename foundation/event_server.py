@@ -1,4 +1,4 @@
-"""The connections to the event layer's server that the app server's own commands take."""
+"""Connections to the event layer's server, for the commands of the app server itself."""
 
 from __future__ import annotations
 

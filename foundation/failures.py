@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from foundation import errors, write_stop
 
 RETRY_AFTER_S = 1
-#: Somebody has to make room first, so asking again at once is of no use.
+#: An operator has to free disk space first, so an immediate retry is pointless.
 STORAGE_RETRY_AFTER_S = 30
 
 #: A quota of the file system and a bound on the size of files look the same to a caller.
@@ -41,7 +41,7 @@ _UNAVAILABLE = frozenset(
         _READ_ONLY,
     }
 )
-#: Connection exceptions; insufficient resources, which has too many connections in it.
+#: Connection exceptions; insufficient resources, which includes too many connections.
 _UNAVAILABLE_CLASSES = frozenset({"08", "53"})
 
 _DETAILS: Mapping[str, str] = {
@@ -61,7 +61,7 @@ _FILE_DETAIL = (
 _EXHAUSTED_DETAIL = "The server has as many files and connections open as it may. Try again."
 _DETAIL = "The database did not answer in time. Try again."
 
-#: Raised without an SQLSTATE when the connection is gone, or none could be had.
+#: Raised without an SQLSTATE when the connection is lost, or none could be opened.
 _AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 
 
@@ -75,22 +75,22 @@ def sqlstate_of(raised: BaseException | None) -> str:
 
 
 def is_disk_full(raised: BaseException | None) -> bool:
-    """Tell whether the database or this process found no room on its disk."""
+    """Return whether the database or this process ran out of disk space."""
     if isinstance(raised, OSError):
         return raised.errno in DISK_FULL_ERRNOS
     return sqlstate_of(raised) == _DISK_FULL
 
 
 def refuses_writes(raised: BaseException | None) -> bool:
-    """Tell whether only an operator can help: the disk is full, or the database is read-only.
+    """Return whether only an operator can help: the disk is full, or the database is read-only.
 
-    Work that ran into this is postponed for as long as it lasts; it did not fail by itself.
+    Work that ran into this is postponed for as long as it lasts and does not count as failed.
     """
     return is_disk_full(raised) or sqlstate_of(raised) == _READ_ONLY
 
 
 def passing(raised: BaseException) -> errors.ApiError | None:
-    """Return the public error for a condition that passes; None for any other error."""
+    """Return the public error for a transient condition, or None for any other error."""
     sqlstate = sqlstate_of(raised)
     if sqlstate == _READ_ONLY and write_stop.in_force():
         sqlstate = _DISK_FULL

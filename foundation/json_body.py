@@ -1,6 +1,6 @@
 """Request bodies as JSON values, read strictly.
 
-The reading is native (`native/json` says what is refused and why); here its refusals become the
+The parser is native (`native/json` says what is rejected and why); here its errors become the
 API's error. Every part reads bodies through this function, so all agree on what JSON is.
 """
 
@@ -11,8 +11,8 @@ from foundation.errors import FieldProblem, MalformedJson
 from foundation.json_types import JsonValue
 
 MAX_DEPTH = 100
-# The costliest value of two bytes is an empty array: 56 bytes of memory and 8 for its place.
-# This bounds what one body can occupy to some 70 MB, however large bodies may be.
+# The costliest two-byte value is an empty array: 56 bytes of memory and 8 for the reference to it.
+# This limits one body to some 70 MB of memory, however large bodies may be.
 MAX_VALUES = 1_000_000
 
 

@@ -10,12 +10,12 @@ import psycopg
 from foundation.database_roles import Role
 from foundation.environment import environment
 
-#: Nobody else takes advisory locks of these names.
+#: No other code takes advisory locks of these names.
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('rillbase:' || %s), 0)"
 
 
 class Lead:
-    """One process's claim to lead in what `name` says.
+    """One process's claim to the leadership called `name`.
 
     Its methods block, and may be called by any thread.
     """
@@ -28,11 +28,11 @@ class Lead:
 
     @property
     def held(self) -> bool:
-        """Whether it was held when that was looked at last."""
+        """Whether the lock was held when it was last checked."""
         return self._connection is not None
 
     def take(self) -> bool:
-        """Take the lock, or see that it is still held. Tell whether this process leads."""
+        """Take the lock, or check that it is still held. Return whether this process leads."""
         with self._lock:
             if self._over:
                 return False
@@ -43,7 +43,7 @@ class Lead:
             return self._connection is not None
 
     def end(self) -> None:
-        """Let another process lead, also if somebody is still taking the lock."""
+        """Let another process lead, even if a thread is just taking the lock."""
         with self._lock:
             self._over = True
             self._close()
@@ -63,7 +63,7 @@ class Lead:
 
 
 def _locked(name: str) -> psycopg.Connection | None:
-    """Return a connection that holds the lock, if nobody else has it."""
+    """Return a connection that holds the lock, unless another process holds it."""
     connection = psycopg.connect(
         environment().role_url(Role.RELAY),
         autocommit=True,

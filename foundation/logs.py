@@ -2,8 +2,8 @@
 
 `logging_config` is the whole set-up, for uvicorn, Celery and management commands alike. Each line
 carries the request id and tenant of the context in which it was written. Secrets are taken out
-here, at the last moment, so that no caller can forget to. Nothing that is logged can begin a
-new line or drive a terminal: control characters are escaped.
+here, at the last moment, so that no caller can forget to. Logged text can neither begin a new
+line nor control a terminal: control characters are escaped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _escape(text: str) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return what the caller gave as `extra`, and who was asking."""
+    """Return the fields that the caller passed as `extra`, and those of the request."""
     fields: dict[str, object] = {}
     context = {
         "request_id": request_context.request_id.get(),
@@ -54,7 +54,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """Return the exception's traceback, or the stack that was asked for, or nothing."""
+    """Return the exception's traceback, or the stack that was requested, or nothing."""
     parts = []
     if record.exc_info and record.exc_info[0]:
         parts.append(formatter.formatException(record.exc_info))
@@ -116,10 +116,11 @@ def logging_config(log_format: LogFormat, level: str) -> dict[str, object]:
         },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # These bring handlers of their own; everything goes through the one above.
+            # These loggers come with their own handlers; everything goes through the one above.
             "uvicorn": {"handlers": [], "level": "INFO", "propagate": True},
             "uvicorn.error": {"handlers": [], "propagate": True},
-            # The edge writes one line a request, without raw paths; these would repeat it with.
+            # The edge writes one line per request, without raw paths; this would repeat it with
+            # them.
             "uvicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False},
             "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
             "django.server": {"handlers": [], "level": "ERROR", "propagate": True},

@@ -1,9 +1,9 @@
 """The memory that messages or bodies of all connections may take while they are received and read.
 
-A message claims memory in steps, as its bytes arrive, and keeps its claim until the application has
-done with it. When all of it is claimed, connections are not read until something is released. The
-oldest claim alone may go beyond: it can always be completed, so that messages which were all begun
-do not wait for one another for ever.
+A message claims memory in steps, as its bytes arrive, and keeps its claim until the application is
+done with it. When all memory is claimed, connections are not read until some is released. Only the
+oldest claim may exceed the limit: it can always be completed, so messages that have all begun do
+not deadlock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 
 class Claim:
-    """What one message has of the memory. It is released by as many as hold it."""
+    """The memory of one message, counted by reference: every holder releases it."""
 
     __slots__ = ("_holders", "_memory", "n_bytes")
 
@@ -28,7 +28,7 @@ class Claim:
         self._holders += 1
 
     def release(self) -> None:
-        """Give the memory back, if nobody else holds the claim."""
+        """Release the memory, unless the claim has other holders."""
         self._holders -= 1
         if self._holders == 0:
             self._memory.release(self)
@@ -45,11 +45,11 @@ class MessageMemory:
         self._waiting: OrderedDict[Claim, tuple[int, Callable[[], None]]] = OrderedDict()
 
     def begin(self) -> Claim:
-        """Return a claim that has nothing yet."""
+        """Return an empty claim."""
         return Claim(self)
 
     def extend(self, claim: Claim, n_bytes: int, resume: Callable[[], None]) -> bool:
-        """Give a claim more memory. If there is none, `resume` is called once it has been given."""
+        """Extend a claim. If no memory is free, `resume` is called once it has been extended."""
         self._claims.setdefault(claim)
         if (not self._waiting and self._fits(claim, n_bytes)) or self._is_oldest(claim):
             self._give(claim, n_bytes)
@@ -58,7 +58,7 @@ class MessageMemory:
         return False
 
     async def extended(self, claim: Claim, n_bytes: int) -> None:
-        """Return once a claim has been given more memory."""
+        """Return once a claim has been extended."""
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def resume() -> None:
@@ -69,7 +69,7 @@ class MessageMemory:
             await given
 
     def release(self, claim: Claim) -> None:
-        """Take back what a claim has, and serve those that wait."""
+        """Release a claim's memory, and extend the claims that wait."""
         self._claims.pop(claim, None)
         self._waiting.pop(claim, None)
         self.used_bytes -= claim.n_bytes

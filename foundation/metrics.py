@@ -5,8 +5,8 @@ path or a tenant's name never becomes one, since both could show one tenant anot
 would let any caller grow the process's memory.
 
 With several web workers the launcher sets PROMETHEUS_MULTIPROC_DIR before this module is
-imported; each process then writes its figures to files there, and whichever worker is scraped
-adds them all up.
+imported; each process then writes its figures to files there, and the worker that is scraped adds
+them up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What collections, topics, aggregates, datasets and environments may be called."""
+"""The names that collections, topics, aggregates, datasets and environments may have."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The SQL for a row by its id never changes, but a query set builds and compiles it each time, which
 takes more CPU than all the rest of a read. So each model's statement is compiled once, from the
-query set of its scoped manager, and run with new values. Both walls stand: the statement names
-the tenant in scope, and PostgreSQL's policies see the same transaction.
+query set of its scoped manager, and run with new values. Both walls stand (`foundation.scope`): the
+statement names the tenant in scope, and PostgreSQL's policies see the same transaction.
 """
 
 from __future__ import annotations

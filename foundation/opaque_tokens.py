@@ -1,7 +1,7 @@
-"""Numbers that all tenants share, as tenants see them.
+"""Encrypts numbers that all tenants share before tenants see them.
 
-Counters of the storage node, places in logs and numbers of transactions are counted across all
-tenants, so one of them, or the difference of two, tells how much others write. Tenants get a token
+Counters of the storage node, positions in logs and transaction ids are counted across all tenants,
+so one of them, or the difference of two, reveals how much others write. Tenants get a token
 instead: encrypted and authenticated under a key of the installation. Equal values have equal
 tokens.
 """
@@ -22,17 +22,17 @@ _KEY_BYTES = 64
 
 
 class UnknownToken(ValueError):
-    """We did not make the token, or for something else."""
+    """The token was not issued by this installation, or for another purpose."""
 
 
 def write(purpose: str, plain: bytes, *bound: bytes) -> str:
-    """Return the token of a value, which is bound to what it is for."""
+    """Return the token of a value, bound to its purpose."""
     sealed = _cipher(purpose).encrypt(plain, list(bound))
     return urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
 def read(purpose: str, token: str, *bound: bytes) -> bytes:
-    """Return what `write` was given, or raise `UnknownToken`."""
+    """Return the value that was passed to `write`, or raise `UnknownToken`."""
     try:
         sealed = b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         return _cipher(purpose).decrypt(sealed, list(bound))

@@ -1,4 +1,4 @@
-"""Values of which each event loop has its own, such as connections, which belong to their loop."""
+"""Values that exist once per event loop, such as connections, which belong to their loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """One value for each event loop, made when it is first needed."""
+    """One value per event loop, created when first needed."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -26,7 +26,7 @@ class PerLoop(Generic[T]):
         return found
 
     def existing(self) -> T | None:
-        """Return the running loop's value if it has been made."""
+        """Return the running loop's value if it has been created."""
         return self._values.get(asyncio.get_running_loop())
 
     def pop(self) -> T | None:

@@ -1,11 +1,11 @@
 """Takes secrets out of text and fields before they are logged.
 
-Two nets: whatever is shaped like a credential, wherever it stands, and whatever stands under a
-name that says it is one. Both would rather take out too much.
+Two rules: anything shaped like a credential, wherever it occurs, and anything under a name that
+says it is one. Both err on the side of removing too much.
 
-Text may be hostile, so the work is linear in its length: no character is looked at from more than
-a few of the places where a credential might begin. Long text is cut, and what is redacted is the
-part that stays and enough after it for any credential that begins in it to be known as one.
+Text may be hostile, so the work is linear in its length: no character is examined from more than
+a few of the places where a credential might begin. Long text is truncated; redaction covers the
+part that is kept and enough after it to recognize any credential that begins in it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def redact(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return the text as it may be logged: without credentials, and no longer than is useful."""
+    """Return the text as it may be logged: redacted and truncated."""
     if len(text) <= MAX_TEXT_CHARS:
         return redact(text)
     begin = redact(text[: MAX_TEXT_CHARS + LONGEST_SECRET_CHARS])[:MAX_TEXT_CHARS]
@@ -84,7 +84,7 @@ def _replacement(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
-    """Tell whether a field of this name holds a credential."""
+    """Return whether a field of this name holds a credential."""
     return _SECRET_NAME.search(name) is not None
 
 

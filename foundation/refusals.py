@@ -1,4 +1,4 @@
-"""What the native code refuses, as errors of the API."""
+"""Converts errors of the native code into errors of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is asking, for log lines and traces.
+"""The caller of a request, for log lines and traces.
 
 The edge sets the request id, authentication adds tenant and principal. Each request and each
 task runs in its own context, so nothing leaks from one to the next.
@@ -14,12 +14,12 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 tenant_id: ContextVar[str] = ContextVar("tenant_id", default="")
 principal: ContextVar[str] = ContextVar("principal", default="")
 client_address: ContextVar[str] = ContextVar("client_address", default="")
-#: What the request came over; None where our own server did not accept it.
+#: The connection of the request; None where our own server did not accept it.
 connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
 
 
 def authenticated(actor: str) -> None:
-    """Note whom credentials were verified to belong to. Their connection has more rights then."""
+    """Record whose credentials were verified. Their connection then has more rights."""
     principal.set(actor)
     found = connection.get()
     if found is not None:

@@ -1,4 +1,4 @@
-"""Base of what the control plane keeps: an id that sorts by time, a version, two times."""
+"""Base of the control plane's resources: an id that sorts by time, a version, two times."""
 
 from __future__ import annotations
 

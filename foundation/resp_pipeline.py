@@ -1,7 +1,7 @@
-"""Commands and replies over one connection, whatever version of RESP it speaks.
+"""Commands and replies over one connection, for any version of RESP.
 
-Commands of all tasks are pipelined: what is sent in the same turn of the loop leaves in one write,
-and replies come in the order of the commands.
+Commands of all tasks are pipelined: those sent in the same iteration of the loop leave in one
+write, and replies come in the order of the commands.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_UNANSWERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class EncodedArguments:
-    """Arguments that are in the protocol's form already, as native code makes them."""
+    """Arguments already encoded for the protocol, as native code makes them."""
 
     count: int
     raw: bytes
@@ -50,7 +50,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         raise NotImplementedError
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio's.
+        # uvloop's transports are not subclasses of asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         if self.closed:
             self._transport.abort()
@@ -59,7 +59,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         self.close(f"the connection was lost: {exc}")
 
     def call(self, *command: Argument) -> asyncio.Future[R]:
-        """Send a command. Without a reply, its future has the error of `away`."""
+        """Send a command. If no reply comes, its future gets the error of `away`."""
         future: asyncio.Future[R] = self._loop.create_future()
         if self.closed or len(self._waiting) >= MAX_UNANSWERED:
             future.set_exception(self.away("the server does not answer"))
@@ -84,10 +84,10 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
             self.close("the server does not speak the protocol")
 
     def pushed(self, message: Push) -> None:
-        """Take what the server sends without a command."""
+        """Handle a message that the server pushes."""
 
     def answered(self, reply: R | Exception) -> None:
-        """Give a reply, or the error that the server answered, to whoever waits for it."""
+        """Pass a reply, or the server's error, to the caller that waits for it."""
         _, future = self._waiting.popleft()
         if future.done():
             return
@@ -97,7 +97,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
             future.set_result(reply)
 
     def close(self, why: str = "closed") -> None:
-        """Close, and tell everybody who waits."""
+        """Close, and fail the calls that wait for a reply."""
         if self.closed:
             return
         self.closed = True
@@ -109,7 +109,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
             _, future = self._waiting.popleft()
             if not future.done():
                 future.set_exception(self.away(why))
-                # Whoever waited may be gone by now.
+                # The caller may have gone by now: mark the exception as retrieved.
                 future.exception()
 
     def _send(self) -> None:
@@ -118,7 +118,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         self._unsent.clear()
 
     def _check_deadline(self) -> None:
-        """Give the connection up when its oldest command has waited too long."""
+        """Close the connection when its oldest command has waited too long."""
         self._watch = None
         if not self._waiting:
             return

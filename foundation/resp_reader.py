@@ -1,8 +1,8 @@
 """Reads replies of RESP2 and RESP3 while their bytes arrive.
 
-The parser is hiredis, in C: it keeps its place in a reply that has arrived in part. A parser that
-begins again with each chunk takes time in proportion to the square of a large reply, on an event
-loop that everybody shares.
+The parser is hiredis, in C: it keeps its position in a partial reply. A parser that starts over
+with each chunk takes time quadratic in the size of a large reply, on an event loop that all
+requests share.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import hiredis
 
-#: Of hiredis: a message that the server sends without a command.
+#: hiredis's type for a message that the server pushes.
 Push = hiredis.PushNotification
 
 _INCOMPLETE = object()
@@ -29,11 +29,11 @@ class RespReader:
             protocolError=ProtocolError, replyError=error, notEnoughData=_INCOMPLETE
         )
         self._max_reply_bytes = max_reply_bytes
-        #: Received since the last whole reply.
+        #: Received since the last complete reply.
         self._pending_bytes = 0
 
     def read(self, data: bytes) -> Iterator[object]:
-        """Yield the replies that are whole with these bytes, or raise `ProtocolError`."""
+        """Yield the replies that these bytes complete, or raise `ProtocolError`."""
         self._pending_bytes += len(data)
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not _INCOMPLETE:

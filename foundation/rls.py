@@ -41,7 +41,7 @@ class Grant:
 
 
 class Protect(Operation):
-    """Enable and force row-level security on `table` and let in only the roles that are named."""
+    """Enable and force row-level security on `table`; only the named roles have access."""
 
     reversible = True
     reduces_to_sql = True
@@ -113,7 +113,7 @@ class Protect(Operation):
 def seen_by_owner(schema_editor: BaseDatabaseSchemaEditor, table: str) -> Iterator[None]:
     """Let a migration read and write the rows of a protected table.
 
-    Row security binds the owner as well: without this, rows are not refused but simply not there.
+    Row security binds the owner as well: without this, rows would be silently invisible.
     """
     name = schema_editor.quote_name(table)
     schema_editor.execute(f"ALTER TABLE {name} NO FORCE ROW LEVEL SECURITY")

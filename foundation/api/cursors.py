@@ -1,8 +1,8 @@
 """Keyset pagination: each page continues after the last row of the one before.
 
 A cursor holds the sort key of that row, authenticated together with the name of the list and its
-filters: a cursor from another list, another tenant or made by hand is refused, and a page costs
-the same wherever it lies.
+filters: a cursor that is forged, or from another list or tenant, is rejected. The cost of a page
+does not depend on its position.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""`Idempotency-Key`: a mutating call repeated by a cautious client happens once.
+"""`Idempotency-Key`: a mutating call takes effect once, however often the client retries it.
 
-The record of the answer is written in the transaction of the change, so both exist or neither.
-"Still running" is an advisory lock of that transaction: it ends with its holder, however that
-ends. Errors are not recorded; nothing has changed, so the call may simply run again. Secrets in
-an answer are replaced by null before the record is written. Of the request a keyed hash is kept:
-a plain one would let whoever reads the table guess at passwords, as fast as SHA-256 goes.
+The response is recorded in the same transaction as the change, so either both exist or neither.
+"Still running" is an advisory lock of that transaction, which is released however the transaction
+ends. Errors are not recorded: nothing has changed, so the call can run again. Secrets in a
+response are replaced by null before it is recorded. The request is kept as a keyed hash: with a
+plain one, a reader of the table could guess passwords as fast as SHA-256 can be computed.
 """
 
 from __future__ import annotations

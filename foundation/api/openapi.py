@@ -1,6 +1,6 @@
 """What every operation of the API has in common, added to the generated OpenAPI document.
 
-Views describe what is their own. Error answers, preconditions, idempotency keys, paging
+Views describe what is specific to them. Error answers, preconditions, idempotency keys, paging
 parameters and the ways to authenticate are the same everywhere, so they are added here.
 """
 

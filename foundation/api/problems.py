@@ -1,4 +1,4 @@
-"""Errors become `application/problem+json` here, whatever raised them."""
+"""Renders every error as `application/problem+json`, whatever raised it."""
 
 from __future__ import annotations
 

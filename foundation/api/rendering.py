@@ -26,7 +26,7 @@ def _plain(value: object) -> JsonValue:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-#: Made once: to make one takes as long as to encode a small answer.
+#: Created once: creating an encoder takes as long as encoding a small answer.
 _ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 

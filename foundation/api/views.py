@@ -4,7 +4,7 @@
     transact   one transaction in the caller's scope; the idempotency record is part of it
     answer     headers common to all answers; errors as problem documents
 
-A view says only what is its own: how to enter, in which scope, and the handlers by method.
+A view declares only what is specific to it: how to enter, in which scope, and its handlers.
 """
 
 from __future__ import annotations

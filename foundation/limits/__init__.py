@@ -1,4 +1,4 @@
-"""Rate limits: GCRA in Valkey by one script call a request, per process while Valkey is away."""
+"""Rate limits: GCRA in Valkey, one script call per request; per process while Valkey is down."""
 
 from foundation.limits.gcra import Decision, Limit, LimitState
 from foundation.limits.limiter import Limiter, limiter

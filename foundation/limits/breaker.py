@@ -1,8 +1,8 @@
-"""A circuit breaker: when a server is away, only now and then does a caller pay to find out.
+"""A circuit breaker: while a server is down, only an occasional caller pays to find out.
 
-Closed: everyone may call. The first failure opens it. Open: nobody calls until the pause is
-over; then exactly one caller probes, and the pause doubles with each probe that fails, up to a
-bound. Any success closes it.
+Closed: all calls are allowed. The first failure opens it. Open: no calls are made until the pause
+is over; then exactly one caller probes, and the pause doubles with each probe that fails, up to a
+limit. Any success closes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONGEST_PAUSE_S = 2.0
 
 
 class Permit(Enum):
-    """How a caller may go on."""
+    """How a caller may proceed."""
 
     CALL = "call"
     PROBE = "probe"
@@ -25,7 +25,7 @@ class Permit(Enum):
 
 
 class Breaker:
-    """Thread-safe; `failed` and `succeeded` tell whether they changed the state."""
+    """Thread-safe; `failed` and `succeeded` return whether they changed the state."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -30,10 +30,10 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit that a request is held to.
+    """One limit that applies to a request.
 
     `name` is the policy's public name and a metric label, so it never carries a tenant's name;
-    `key` tells apart those who have a bucket of their own under the policy.
+    `key` distinguishes the buckets under the policy.
     """
 
     name: str
@@ -97,7 +97,7 @@ class LimitState:
 class Decision:
     """What was decided, and by which limit.
 
-    `limiting` is the limit that refused (the one with the longest wait) or else the one with the
+    `limiting` is the limit that rejected (the one with the longest wait) or else the one with the
     smallest share left. `retry_after_s` is 0 when allowed, and None when waiting never helps
     because the cost is larger than the burst.
     """
@@ -149,7 +149,7 @@ def backlog(arrival_us: int, now_us: int, tolerance_us: int) -> int:
     """Return the backlog of a stored arrival time.
 
     Never more than the tolerance: a clock that was set back, or a limit that was lowered, must
-    not shut anybody out for longer than it takes to fill the bucket.
+    not lock a client out for longer than it takes to fill the bucket.
     """
     return min(max(arrival_us - now_us, 0), tolerance_us)
 
@@ -183,7 +183,7 @@ def _retry_after_s(limits: Sequence[Limit], excess: Sequence[int]) -> float | No
 
 
 def require_distinct(limits: Sequence[Limit]) -> None:
-    """Refuse a check without limits, or one that names a bucket twice."""
+    """Reject a check without limits, or one that names a bucket twice."""
     if not limits:
         raise ValueError("a check needs at least one limit")
     if len(limits) > 1 and len({limit.storage_key for limit in limits}) < len(limits):

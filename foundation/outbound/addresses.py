@@ -60,7 +60,7 @@ NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: IpAddress) -> bool:
-    """Tell whether the address belongs to a host on the public internet."""
+    """Return whether the address belongs to a host on the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in NOT_PUBLIC_V4)
     if address in NAT64:
@@ -69,12 +69,12 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_plain_loopback(address: IpAddress) -> bool:
-    """Tell whether the address is 127.0.0.0/8 or ::1, in no disguise."""
+    """Return whether the address is in 127.0.0.0/8 or is ::1, not in an embedded form."""
     return address.is_loopback and not (isinstance(address, IPv6Address) and address.ipv4_mapped)
 
 
 def parse_address(text: str) -> IpAddress | None:
-    """Read an address as a resolver gives it."""
+    """Parse an address as returned by a resolver."""
     try:
         return ip_address(text)
     except ValueError:

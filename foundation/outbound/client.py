@@ -1,9 +1,9 @@
 """The one client for URLs that tenants choose: webhooks and key sets.
 
-Whoever may name a URL could make the server call its own network. So the name is looked up once,
-every address found must be public, and the connection goes to one of the addresses checked; TLS
-and the Host header still use the name. Redirects are not followed: they would be a second URL
-that nobody checked. Proxies from the environment are not used: they would look the name up again.
+A tenant that chooses a URL could make the server call its own network. So the name is looked up
+once, every address found must be public, and the connection goes to one of the checked addresses;
+TLS and the Host header still use the name. Redirects are not followed: they would be a second,
+unchecked URL. Proxies from the environment are not used: they would look the name up again.
 
 Where loopback targets are allowed, a tenant could learn from failures what listens on this machine.
 So `probe` reports every failure of an internal target alike and after the same time, and answers
@@ -62,7 +62,7 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the target answered, whatever the status. Header names are in lower case."""
+    """The target's answer, whatever its status. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -87,7 +87,7 @@ class Call:
 
 
 class OutboundClient:
-    """Thread-safe; each call makes a connection of its own and closes it."""
+    """Thread-safe; each call opens a connection and closes it."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class OutboundClient:
     def check(self, url: str) -> None:
         """Raise what a call would raise before connecting: for URLs that are being registered.
 
-        This is done while somebody waits for an answer, and a name's servers may hang on purpose,
-        so few look-ups for it are under way at once.
+        This happens while a client waits for an answer, and a name's servers may hang on purpose,
+        so only a few of these look-ups run at once.
         """
         target = parse_target(url, allow_http=self._allow_loopback)
         if not self._checks.acquire(blocking=False):
@@ -147,10 +147,10 @@ class OutboundClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> T:
-        """Call a target that has not shown yet that it expects calls, and `read` its answer.
+        """Call a target that has not yet shown that it expects calls, and `read` its answer.
 
-        `read` raises an `OutboundError` for an answer of another kind. All failures of an internal
-        target are one error, after one time.
+        `read` raises an `OutboundError` for an unexpected answer. All failures of an internal
+        target raise the same error, after the same time.
         """
         target = parse_target(url, allow_http=self._allow_loopback)
         call = Call(method, target, _request_headers(target, headers or {}, body), body)
@@ -279,5 +279,5 @@ def _read_body(response: HTTPResponse, max_bytes: int) -> bytes:
 
 @lru_cache(maxsize=1)
 def outbound_client() -> OutboundClient:
-    """Return this process's client, as the settings want it."""
+    """Return this process's client, configured by the settings."""
     return OutboundClient(allow_loopback=environment().rillbase_allow_loopback_targets)

@@ -1,7 +1,7 @@
 """What can go wrong with a call to a tenant's URL, grouped by what the caller does about it.
 
 The messages may be shown to the tenant: they never name an address that a host resolved to, so
-that nobody can map the inside of the installation's network by registering URLs.
+that tenants cannot map the installation's internal network by registering URLs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TargetRefused(OutboundError):
 
 
 class TargetUnreachable(OutboundError):
-    """No connection, or it broke. Worth another attempt later."""
+    """No connection, or it broke. Worth retrying later."""
 
     code = "target_unreachable"
 
@@ -36,13 +36,13 @@ class TlsFailed(TargetUnreachable):
 
 
 class TargetTimeout(OutboundError):
-    """The whole exchange took longer than allowed. Worth another attempt later."""
+    """The whole exchange took longer than allowed. Worth retrying later."""
 
     code = "target_timeout"
 
 
 class InvalidResponse(OutboundError):
-    """What came back is not HTTP, or is encoded in a way that was not asked for."""
+    """The answer is not HTTP, or has an encoding that was not requested."""
 
     code = "invalid_response"
 

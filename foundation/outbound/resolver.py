@@ -1,7 +1,7 @@
 """Looks host names up, within a deadline.
 
-The system's resolver knows no deadline, so a look-up runs in a thread of its own that is left
-behind when it takes too long. How many may be left behind is bounded.
+The system's resolver has no deadline, so a look-up runs in a dedicated thread that is abandoned
+when it takes too long. The number of abandoned threads is bounded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads and judges a tenant-chosen URL before anything is looked up."""
+"""Parses and checks a tenant-chosen URL before anything is looked up."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from foundation.outbound.errors import TargetRefused
 MAX_URL_CHARS = 2048
 DEFAULT_PORTS = {"https": 443, "http": 80}
 
-# Services that are not HTTP, or that hand out control to whoever reaches them. A request whose
-# body a tenant shapes must not be read by them as commands.
+# Services that are not HTTP, or that give control to any client that reaches them. They must not
+# interpret a request body that a tenant chose as commands.
 DENIED_PORTS = frozenset(
     {
         *(0, 1, 7, 9, 11, 13, 15, 17, 19),  # the old small services
@@ -26,7 +26,7 @@ DENIED_PORTS = frozenset(
     }
 )
 
-# What may stand in a URL as written; all else must arrive percent-encoded or gets encoded here.
+# Characters allowed as they are in a URL; others must be percent-encoded or get encoded here.
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _HOST = re.compile(
@@ -37,7 +37,7 @@ _IPV6 = re.compile(r"[0-9a-f:.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart. `host` is in lower case, in ASCII, and without brackets."""
+    """A parsed URL. `host` is in lower case, in ASCII, and without brackets."""
 
     scheme: str
     host: str
@@ -52,7 +52,7 @@ class Target:
 
 
 def parse_target(url: str, *, allow_http: bool) -> Target:
-    """Take a URL apart, or refuse it with the reason."""
+    """Parse a URL, or reject it with the reason."""
     if len(url) > MAX_URL_CHARS:
         raise TargetRefused(f"The URL is longer than {MAX_URL_CHARS} characters.")
     if _UNSAFE.search(url):

@@ -1,7 +1,7 @@
 """One HTTP exchange over one socket, bounded in time and bytes.
 
 The standard library's HTTP client times out per read, so a server that sends a byte now and then
-could hold it for ever, and its headers could be megabytes. Here each read and write gets only
+could block it forever, and its headers could be megabytes. Here each read and write gets only
 what is left of one deadline, and all bytes received count against one budget.
 """
 
@@ -75,7 +75,7 @@ class BoundedSocket:
         return io.BufferedReader(BoundedReader(self._sock, self._deadline, self._budget_bytes))
 
     def close(self) -> None:
-        """Do nothing: the answer's body may still be unread. Whoever opened the socket closes it.
+        """Do nothing: the answer's body may still be unread. The owner of the socket closes it.
 
         The HTTP connection closes "its" socket as soon as it has read a head that announces the
         end of the connection, and expects files made of it to stay open, as real sockets do.

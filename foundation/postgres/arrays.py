@@ -12,7 +12,7 @@ _NULL = pack("!i", -1)
 
 
 def array(element: int, items: Sequence[bytes | None]) -> bytes:
-    """Pack items that are in binary form already. `element` is the type of one."""
+    """Pack items that are already in binary form. `element` is their type."""
     if not items:
         return pack("!iii", 0, 0, element)
     parts = [pack("!iiiii", 1, int(None in items), element, len(items), 1)]

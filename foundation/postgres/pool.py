@@ -25,7 +25,7 @@ KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 
 
 class Pool:
-    """Bounded, last in first out: what is warm is used again."""
+    """Bounded, last in first out: warm connections are reused."""
 
     def __init__(self, conninfo: Callable[[], str], max_size: int) -> None:
         self._conninfo = conninfo
@@ -35,7 +35,7 @@ class Pool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Lend a session. What is left in a transaction is rolled back by closing it."""
+        """Lend a session. Closing it rolls back a transaction that is left open."""
         session = await self._take()
         try:
             yield session
@@ -90,6 +90,6 @@ class Pool:
         self._room += 1
 
     def close(self) -> None:
-        """Close what is free. Sessions that are out close when they come back broken."""
+        """Close the free sessions. Sessions in use are closed when they are returned broken."""
         while self._free:
             self._free.pop().close()

@@ -94,7 +94,7 @@ class Result:
         return cell
 
     def reader(self) -> Reader:
-        """Return what reads a cell of columns that are never null, for very many rows."""
+        """Return a reader of cells of columns that are never null, for very many rows."""
         return cast("Reader", self._raw.get_value)
 
     def text(self, row: int, column: int) -> str:
@@ -141,7 +141,7 @@ Step = tuple[Statement, Sequence[Parameter]]
 
 
 class Runs(Protocol):
-    """What statements are sent through."""
+    """Runs statements."""
 
     async def run(self, steps: Sequence[Step]) -> list[Result]:
         """Send the statements in one round trip and return their results in order."""
@@ -250,7 +250,7 @@ class Session:
                 unsent = wire.flush()
 
     def close(self) -> None:
-        """End the connection. A second time does nothing."""
+        """Close the connection. Idempotent."""
         self._wire.finish()
 
 

@@ -1,7 +1,8 @@
 """Round trips that several readers of one session share.
 
-Readers run side by side, each as if the session were its own. What they ask for is sent when all of
-them wait, in one round trip. A statement that fails fails for all whose statements went with it.
+Readers run concurrently, each as if it had the session to itself. Their statements are sent in one
+round trip, once all readers wait. If a statement fails, it fails for all readers whose statements
+were sent with it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Asked = tuple[Sequence[Step], asyncio.Future[list[Result]]]
 
 
 class SharedTrips:
-    """The readers of a session. It serves nobody else meanwhile."""
+    """The readers of a session, which has no other users meanwhile."""
 
     def __init__(self, session: Runs) -> None:
         self._session = session
@@ -27,7 +28,7 @@ class SharedTrips:
     async def gather(
         self, readers: Sequence[Callable[[Runs], Awaitable[T]]]
     ) -> list[T | BaseException]:
-        """Run readers to their ends; return what each returned or raised."""
+        """Run readers to completion; return what each returned or raised."""
         self._readers += len(readers)
         return await asyncio.gather(*map(self._read, readers), return_exceptions=True)
 
