@@ -31,7 +31,7 @@ _SCHEMES = {"ws": "http", "wss": "https"}
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who is at the other end, and by what it can be looked up again."""
+    """The caller of a connection, and the reference by which it can be looked up again."""
 
     principal: Principal
     tenant: TenantFacts
@@ -55,7 +55,7 @@ class Handshake:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Whose page it may be. Browsers name no origin when they read from a page's own."""
+        """The possible origins. Browsers send no origin when a page reads from its own."""
         origin = self.head.headers.get("Origin")
         if origin is not None:
             return (origin,)

@@ -1,9 +1,9 @@
 """The life of one connection, through the states of `connections.connection_state`.
 
-Messages are read one by one. What takes time (a write, a query, a subscription's first result)
-runs beside the reading, a bounded number at once; beyond that nothing is read, and the client's
-own connection makes it wait. Answers come as they are ready, except that writes to one document
-are done in the order in which they were sent.
+Messages are read one by one. Work that takes time (a write, a query, a subscription's first result)
+runs concurrently with the reading, up to a limit; beyond that nothing is read, and backpressure
+makes the client wait. Answers are sent as they are ready, except that writes to one document are
+executed in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from connections.connection_registry import ConnectionRegistry, Verdict
 
 GREETING_S = 5.0
-#: An expired connection is closed when no `auth` comes for so long.
+#: An expired connection is closed unless `auth` arrives within this time.
 EXPIRED_S = 60.0
 MAX_SUBSCRIPTIONS = 1_000
 MAX_AT_ONCE = 64
-#: What is on its way to the client gets so long when the server closes.
+#: How long queued frames may take to leave when the server closes.
 LAST_WORDS_S = 2.0
 
 
@@ -92,7 +92,7 @@ class Connection:
         self._rest_s = 0.0
 
     async def run(self) -> None:
-        """Serve the client until it goes or has to go."""
+        """Serve the client until it disconnects or is disconnected."""
         sender = asyncio.create_task(self._outgoing.run(self._deliver))
         reader = asyncio.create_task(self._read())
         try:
@@ -124,11 +124,11 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether frames wait, so that a sign of life is none too many."""
+        """Whether frames wait, so that no heartbeat is needed."""
         return len(self._outgoing) > 0
 
     async def judge(self, verdict: Verdict) -> None:
-        """Go on as what the credentials stand for now."""
+        """Continue with what the credentials now allow."""
         party, refused = verdict
         if self.state is not State.OPEN or self.party is None:
             return
@@ -141,7 +141,7 @@ class Connection:
             await self._become(party)
 
     def end(self, name: str, error: ApiError) -> bool:
-        """End one subscription; tell whether there was one."""
+        """End one subscription; return whether it existed."""
         held = self._held.pop(name, None)
         if held is None:
             return False
@@ -157,7 +157,7 @@ class Connection:
         self.state = step(self.state, state)
 
     async def _read(self) -> None:
-        """Greet, then take messages until the client goes."""
+        """Greet, then take messages until the client disconnects."""
         party = await self._admitted()
         if party is None:
             return
@@ -190,7 +190,7 @@ class Connection:
         return party
 
     async def _greeted(self) -> Party | None:
-        """Return who it is; None: the client has gone before it said so."""
+        """Return the caller, or None if the client disconnected before it named one."""
         if self.handshake.has_credentials:
             form = self.handshake.head.headers.get(EJSON_HEADER)
             self._canonical = is_canonical(form, EJSON_HEADER)
@@ -214,7 +214,7 @@ class Connection:
         await self._send({"type": "websocket.send", "text": frame.decode()})
 
     async def _next(self, max_bytes: int) -> bytes | None:
-        """Return the next message; None: the client has gone."""
+        """Return the next message, or None if the client has disconnected."""
         received = await self._receive()
         if received["type"] == "websocket.disconnect":
             return None
@@ -263,7 +263,7 @@ class Connection:
         await self._start(message, self._registry.metered(self.party, work))
 
     async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
-        """Begin something that takes time; wait first while too much is under way."""
+        """Start work that takes time; wait first while too much is running."""
         await self._room.acquire()
         task = asyncio.create_task(self._guarded(message, work))
         self._tasks.add(task)
@@ -284,7 +284,7 @@ class Connection:
             self._refuse(message, translate(failed))
 
     async def _rest(self) -> None:
-        """Read nothing for a while, if too much of what was read is refused."""
+        """Pause reading if too many requests were rejected."""
         rest_s, self._rest_s = self._rest_s, 0.0
         if rest_s > 0:
             await asyncio.sleep(rest_s)
@@ -363,7 +363,7 @@ class Connection:
             self._registry.left(self.party)
 
     async def _auth(self, message: Message) -> None:
-        """Go on with other credentials of the same tenant."""
+        """Continue with other credentials of the same tenant."""
         party = await callers.by_message(self.handshake, message)
         if self.state is State.CLOSED:
             return
@@ -395,7 +395,7 @@ class Connection:
             each.end(error)
 
     async def _let_go(self) -> None:
-        """Close all subscriptions without a word, some at a time: there may be very many."""
+        """Close all subscriptions without notice, a few at a time: there may be very many."""
         held, self._held = list(self._held.values()), {}
         budget = EventLoopBudget()
         try:

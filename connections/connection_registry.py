@@ -55,7 +55,7 @@ class Guest(Protocol):
 
     @property
     def party(self) -> Party | None:
-        """Who it is, once it has said so."""
+        """The caller, once it is known."""
 
     @property
     def is_judged(self) -> bool:
@@ -63,7 +63,7 @@ class Guest(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether frames wait, so that a sign of life is none too many."""
+        """Whether frames wait, so that no heartbeat is needed."""
 
     @property
     def subscriptions(self) -> list[OpenSubscription]: ...
@@ -72,10 +72,10 @@ class Guest(Protocol):
         """Send a frame that belongs to no subscription."""
 
     def end(self, name: str, error: ApiError) -> bool:
-        """End one subscription; tell whether there was one."""
+        """End one subscription; return whether it existed."""
 
     async def judge(self, verdict: Verdict) -> None:
-        """Go on as what the credentials stand for now."""
+        """Continue with what the credentials now allow."""
 
 
 class ConnectionRegistry:
@@ -143,7 +143,7 @@ class ConnectionRegistry:
             self._discard(connection, connection.party.tenant.id)
 
     def left(self, party: Party) -> None:
-        """Learn that a subscription has ended."""
+        """Called when a subscription has ended."""
         self._quotas.gone(party.tenant.id)
 
     async def count_in(self, held: OpenSubscription, party: Party, *, calls: int = 0) -> None:
@@ -209,7 +209,7 @@ class ConnectionRegistry:
         SOCKETS.set(len(self.connections))
 
     def see_off(self, within_s: float) -> None:
-        """Tell each client when to come back, spread over this time, beginning a little later."""
+        """Ask each client to reconnect, spread over this time, beginning a little later."""
         self._announce_stop()
         loop = asyncio.get_running_loop()
         first_s = UNTOLD_SHARE * within_s
@@ -218,7 +218,7 @@ class ConnectionRegistry:
             loop.call_later(moment_s, self._dismiss, connection)
 
     def say_goodbye(self) -> None:
-        """Tell every client when to come back. The server closes the connections."""
+        """Ask all clients to reconnect. The server closes the connections."""
         self._announce_stop()
         for connection in list(self.connections.values()):
             self._dismiss(connection)
@@ -257,7 +257,7 @@ class ConnectionRegistry:
             try:
                 await self.judge()
             except Exception:
-                # The database is away: nobody can have been revoked by it, and nothing is written.
+                # The database is unavailable, so no credential can have been revoked in it.
                 log.warning("credentials could not be looked at", exc_info=True)
 
     async def _keep_beating(self) -> None:
@@ -287,7 +287,7 @@ def _allowed(party: Party) -> Counts:
 
 
 def _verdicts(parties: list[Party]) -> list[Verdict]:
-    """Say for each caller who it is now, or why it is nobody."""
+    """Return for each caller who it is now, or why it is no longer valid."""
     with at_most(BELIEVED_S):
         read_together({party.standing for party in parties})
         return [_verdict(party) for party in parties]
@@ -302,7 +302,7 @@ def _verdict(party: Party) -> Verdict:
     except DatabaseError:
         raise
     except Exception:
-        # One caller's credentials must not keep everybody else's from being looked at.
+        # A failure with one caller's credentials must not prevent re-checks of the others.
         log.exception("the credentials of a connection could not be judged")
         return None, Internal()
     return Party(principal, tenant, standing), None

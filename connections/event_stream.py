@@ -63,7 +63,7 @@ class Stream:
 
     @property
     def busy(self) -> bool:
-        """Whether frames wait, so that a sign of life is none too many."""
+        """Whether frames wait, so that no heartbeat is needed."""
         return len(self._waiting) > 0
 
     @property
@@ -101,7 +101,7 @@ class Stream:
         return True
 
     async def judge(self, verdict: Verdict) -> None:
-        """Go on as what the credentials stand for now."""
+        """Continue with what the credentials now allow."""
         party, refused = verdict
         if refused is not None:
             expired = isinstance(refused, CredentialsExpired)
@@ -126,7 +126,7 @@ class Stream:
             await self._wake.wait()
 
     def leave(self) -> None:
-        """Give everything back."""
+        """Release everything that the stream holds."""
         self._over = True
         self._held.close()
         self._registry.leave(self)

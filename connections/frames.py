@@ -1,4 +1,4 @@
-"""What clients are told, as JSON text. Frames of subscriptions are written where they arise."""
+"""Frames for clients, as JSON text. Frames of subscriptions are written where they arise."""
 
 from __future__ import annotations
 

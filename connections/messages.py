@@ -1,4 +1,4 @@
-"""What clients say: one JSON object a message, with a `type` and an `id` of the client's choice."""
+"""Messages of clients: a JSON object each, with a `type` and an `id` that the client chooses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Message:
     type: str
     id: str | None
     value: Value
-    #: Why a member was passed over, which exceeds its bound.
+    #: The error of a member that was skipped because it exceeds its limit.
     refused: QueryError | None = None
 
     def check(self) -> None:

@@ -50,7 +50,7 @@ class OpenSubscription:
             self.uncount()
 
     def uncount(self) -> None:
-        """Count no more. A second time does nothing."""
+        """Stop counting it against the quota. Idempotent."""
         uncount, self._uncount = self._uncount, None
         if uncount is not None:
             uncount()
@@ -61,7 +61,7 @@ class OpenSubscription:
             self._way.put(frame, self._sent)
 
     def ended(self) -> None:
-        """Give the name free: the subscription has said its last word."""
+        """Release the name: the subscription has sent its last frame."""
         self._over = True
         self.uncount()
         self._forget(self)
@@ -76,7 +76,7 @@ class OpenSubscription:
             subscription.drained(*self._early)
 
     def end(self, error: ApiError | None) -> None:
-        """End the subscription and tell the client why; None: because it wished so."""
+        """End the subscription and send the client the error; None: the client unsubscribed."""
         if self._over:
             return
         if error is None and self._subscription is not None:
@@ -85,7 +85,7 @@ class OpenSubscription:
         self._way.put(frames.end(self.name, error, self._request_id))
 
     def close(self) -> None:
-        """End the subscription without a word."""
+        """End the subscription without notifying the client."""
         self._over = True
         self.uncount()
         if self._subscription is not None:
@@ -93,7 +93,7 @@ class OpenSubscription:
             self._subscription = None
 
     async def judge(self, subscriber: Subscriber) -> None:
-        """Go on as what the caller has become."""
+        """Continue with the caller's current rights."""
         if self._subscription is not None:
             await self._subscription.judge(subscriber)
 

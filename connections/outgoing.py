@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from foundation.event_loop_budget import EventLoopBudget
 
-#: Beyond this a client is asked for nothing more until it has taken some.
+#: Beyond this nothing more is read from a client until it has received some.
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 
 Sent = Callable[[int], None]

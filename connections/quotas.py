@@ -26,7 +26,7 @@ LIBRARY = "rillbase_sockets_1"
 SOURCE = Path(__file__).with_name("quota.lua")
 COUNTS_MS = 15_000
 TELL_S = 4.0
-#: Many that go together are told of together.
+#: Removals within this time are reported together.
 SOON_S = 0.02
 
 
@@ -74,7 +74,7 @@ class Quotas:
         return Counts(integer(connections), integer(subscriptions))
 
     def gone(self, tenant: UUID) -> None:
-        """Learn that a tenant has fewer here."""
+        """Called when a tenant has fewer here."""
         self._gone.add(tenant)
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell_soon())

@@ -66,7 +66,7 @@ class ServerChannel:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def tenants_changed(self) -> None:
-        """Learn that a tenant has its first connection."""
+        """Called when a tenant gets its first connection."""
         self._changed.set()
 
     async def _keep_listening(self) -> None:

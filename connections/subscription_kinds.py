@@ -45,16 +45,16 @@ class Subscription(Protocol):
     """One subscription that has begun."""
 
     def close(self) -> None:
-        """Send nothing more. Nobody is told."""
+        """Send nothing more, not even a notification of the end."""
 
     def unsubscribed(self) -> None:
-        """Learn that the client wishes it no more, and will not come back. `close` follows."""
+        """Called when the client has unsubscribed and will not resume. `close` follows."""
 
     def drained(self, frames: int, size_bytes: int) -> None:
-        """Learn how much of what was sent has left for the client."""
+        """Called with how many of the frames and bytes have left for the client."""
 
     async def judge(self, subscriber: Subscriber) -> None:
-        """Go on as what the caller has become: other scopes, other claims. End if it may not."""
+        """Continue with the caller's current scopes and claims. End if they do not allow it."""
 
     def figures(self) -> JsonObject:
         """Describe the subscription to the tenant's members: what is watched, and how it goes."""

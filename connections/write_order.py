@@ -1,4 +1,4 @@
-"""Lets what concerns one thing happen in the order in which it was asked for."""
+"""Runs operations on the same object in the order in which they were requested."""
 
 from __future__ import annotations
 

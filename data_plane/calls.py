@@ -105,14 +105,14 @@ class DataPlane:
         return match
 
     def _noted(self, error: ApiError, scope: Scope, head: Head) -> ApiError:
-        """Have an error kept in the log of the tenant whose call it was, if that is known."""
+        """Write an error to the error log of the caller's tenant, if that is known."""
         state = scope["state"]
         place = f"{head.method} {state.get('route', '')}"
         return error_log.note_refusal(error, place, state.get("parameters"))
 
 
 async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
-    """Return who calls."""
+    """Return the caller and its tenant."""
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
     if act_as.is_asked(head):
         principal = await acting(principal, head)

@@ -99,12 +99,12 @@ def flag(text: str | None, name: str) -> bool:
 
 
 def canonical(call: Call) -> bool:
-    """Tell whether the caller wants canonical Extended JSON."""
+    """Return whether the caller wants canonical Extended JSON."""
     return is_canonical(call.head.headers.get(EJSON_HEADER), EJSON_HEADER)
 
 
 def is_canonical(form: str | None, name: str) -> bool:
-    """Tell whether a form of Extended JSON is the canonical one; `name` is where it was given."""
+    """Return whether a form of Extended JSON is canonical; `name` is where it was given."""
     if form not in (None, "relaxed", "canonical"):
         raise InvalidParameter(f"{name} is relaxed or canonical.")
     return form == "canonical"

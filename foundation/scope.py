@@ -35,7 +35,7 @@ _SET_SCOPE = (
 
 
 class ScopeError(RuntimeError):
-    """Code tried to leave the tenant that it was entrusted with. Always a bug, never user input."""
+    """Code tried to leave its tenant's scope. Always a bug, never caused by user input."""
 
 
 class NoTenantInScope(ScopeError):
@@ -105,7 +105,7 @@ def _begin_once(scope: Scope, using: str) -> ExitStack:
 
 
 def _announce(scope: Scope, using: str) -> None:
-    """Tell PostgreSQL's policies who is asking, until the end of this transaction.
+    """Set the scope for PostgreSQL's policies, until the end of this transaction.
 
     This runs once a request, so it goes to the driver directly, and the first one carries the
     BEGIN along: one round trip instead of two. Both values are UUIDs, so the text is safe.

@@ -1,8 +1,8 @@
 """Starting Spark applications that only their own processes can talk to.
 
-Spark accepts commands and serialized Java objects from whoever connects, unless told otherwise.
-Every connection here is authenticated by a secret and encrypted. On this machine Spark makes the
-secret itself, once for each application, and it never leaves the driver's memory.
+By default, Spark accepts commands and serialized Java objects from any client that connects. Here,
+every connection is authenticated by a secret and encrypted. On this machine Spark generates the
+secret itself, once per application, and it never leaves the driver's memory.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MissingSecret(Exception):
 
 
 def private_connections(master: str, secret: str, socket_folder: str) -> dict[str, str]:
-    """Return the settings by which a driver and its executors admit nobody else.
+    """Return the settings by which a driver and its executors accept only each other.
 
     On Kubernetes the secret is a file that `spark-defaults.conf` names, so that it is in no pod's
     description.
@@ -147,7 +147,7 @@ class SparkApplication:
             process.wait()
             if process.stdin is not None:
                 process.stdin.close()
-        # The next application needs a JVM of its own.
+        # The next application needs a new JVM.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         shutil.rmtree(self._sockets, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Ties Celery's signals to traces: the publisher's trace goes on in the worker."""
+"""Ties Celery's signals to traces: the publisher's trace continues in the worker."""
 
 from __future__ import annotations
 

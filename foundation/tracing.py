@@ -71,7 +71,7 @@ class HttpSpan:
 
 
 class Tracing:
-    """Makes spans and sends them in batches from a thread of its own."""
+    """Creates spans and sends them in batches from a dedicated thread."""
 
     def __init__(self, endpoint: str, service: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - lazy
@@ -115,7 +115,7 @@ class Tracing:
         many: bool,  # noqa: FBT001 - Django's interface
         context: dict[str, Any],
     ) -> object:
-        """Run a query as a span of what is going on; one outside of everything is not traced."""
+        """Run a query as a child of the current span; without one, it is not traced."""
         from opentelemetry.trace import SpanKind, get_current_span  # noqa: PLC0415 - lazy
 
         if not get_current_span().is_recording():

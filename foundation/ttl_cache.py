@@ -1,8 +1,8 @@
 """A cache whose values live for a second and are read once for all concurrent callers.
 
 A client that starts a thousand subscriptions at once looks up the definition of its collection a
-thousand times. If each of them read it again whenever it expires, they would take all database
-connections from everybody else.
+thousand times. If each of them read it again whenever it expires, they would use up the database
+connections that other requests need.
 """
 
 from __future__ import annotations

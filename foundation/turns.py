@@ -1,9 +1,8 @@
-"""So many at once, of whom nobody has more than a share: whoever asks for very much waits for
-itself, and everybody else finds room.
+"""Limits concurrent work, in total and per party, so that a busy party only delays itself.
 
-In company a party has one place, its turns wait for the budget of bulk work, and a place rests
-after each turn for a multiple of the time that the turn took: that bounds what turns cost servers
-elsewhere, whose CPU time cannot be metered here.
+While several parties are active, a party has one place, its turns wait for the budget of bulk work,
+and a place stays unused after each turn for a multiple of the time that the turn took: that bounds
+the load on other servers, whose CPU time cannot be metered here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from foundation.bulk_budget import BulkBudget
 
 
 class Turns:
-    """Turns of one event loop. In company half of the places, and one of a party, are in use."""
+    """Turns of one event loop. Under contention, half of the places and one per party are used."""
 
     def __init__(self, at_once: int, of_one: int, budget: BulkBudget, *, rests: float = 0) -> None:
         self._budget = budget
@@ -26,7 +25,7 @@ class Turns:
         self._rests = rests
         # One party's long turn must leave room for another's.
         self._room = _Places(self._limit(at_once, min(at_once, max(2, at_once // 2))))
-        #: Forgotten with the last who has a turn, waits for one or rests.
+        #: Dropped with the last turn that runs, waits or keeps its place unused.
         self._own: WeakValueDictionary[Hashable, _Places] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -50,7 +49,7 @@ class Turns:
                 yield
             finally:
                 took_s = loop.time() - began_s
-                # Whoever worked for long was not seen meanwhile.
+                # A long turn was not recorded as activity meanwhile.
                 self._budget.contention.record(whose)
         finally:
             self._free(taken, took_s)
@@ -68,10 +67,10 @@ class Turns:
 
 
 class _Places:
-    """Places that are had in the order in which they are asked for; their number may change.
+    """Places that are granted in the order of the requests; their number may change.
 
-    Whoever waits, waits for one who has a place or whose place rests, so a change of the limit is
-    noticed when that one is free again.
+    A waiter waits for a place that is taken or not yet reusable, so a change of the limit is
+    noticed when that place is free again.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:

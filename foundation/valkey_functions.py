@@ -1,7 +1,7 @@
-"""A library of Valkey functions, and the readers of what they answer.
+"""A library of Valkey functions, and the parsers of their replies.
 
-Whoever finds a library missing loads it, so a server that was emptied or replaced needs nobody's
-care. A library's name has a version: processes of two releases may use theirs side by side.
+A caller that finds a library missing loads it, so a server that was emptied or replaced needs no
+manual step. A library's name has a version: processes of two releases may use theirs side by side.
 """
 
 from __future__ import annotations

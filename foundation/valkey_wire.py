@@ -65,7 +65,7 @@ class ValkeyWire:
         return protocol
 
     async def aclose(self) -> None:
-        """Close the connection; whoever waits for a reply is told."""
+        """Close the connection; calls that wait for a reply fail."""
         if self._connecting is not None:
             self._connecting.cancel()
         if self._protocol is not None:
@@ -85,13 +85,13 @@ async def _open(protocol: _Protocol, parts: SplitResult) -> None:
 
 
 def tls_context(parts: SplitResult) -> ssl.SSLContext:
-    """Return how a server is known: by its name, and by who vouches for it."""
+    """Return the TLS context that verifies a server's name and certificate."""
     named = parse_qs(parts.query).get("ssl_ca_certs")
     return ssl.create_default_context(cafile=named[0] if named else None)
 
 
 def greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
-    """Return what a connection to a URL begins with."""
+    """Return the commands that begin a connection to a URL."""
     commands: list[tuple[Argument, ...]] = []
     if parts.password:
         user = (unquote(parts.username),) if parts.username else ()

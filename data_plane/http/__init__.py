@@ -2,8 +2,8 @@
 
 Control-plane calls go through Django's views and its ORM, on threads; that suits calls that
 people make. Documents are read and written by programs, thousands of times a second, so their
-calls take a shorter way: `Head` is the request without its body, `Operation` declares one call
-with its place in OpenAPI, `Router` finds it, `Answer` is what it gives. The manners are the same:
+calls take a shorter path: `Head` is the request without its body, `Operation` declares one call
+with its OpenAPI object, `Router` finds it, `Answer` is its answer. The conventions are the same:
 the errors, ETags, limits, idempotency and headers of `foundation.api`.
 """
 

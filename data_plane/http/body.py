@@ -86,7 +86,7 @@ class Body:
                 return
 
     async def closed(self) -> None:
-        """Return when the client has hung up. For answers that go on; the body has been read."""
+        """Return when the client has hung up. For streamed answers; the body has been read."""
         while (await self._receive())["type"] != "http.disconnect":
             continue
 

@@ -45,7 +45,7 @@ def place_of(kind: str, example: str) -> JsonObject:
 
 
 def answers(status: str, schema: JsonObject | None) -> JsonObject:
-    """Describe what a call that succeeds is answered."""
+    """Describe the answer to a call that succeeds."""
     answer: JsonObject = {"description": "Done"}
     if schema is not None:
         answer["content"] = {"application/json": {"schema": schema}}

@@ -1,9 +1,8 @@
 """What a worker gives up before it reads its first byte.
 
-It dies with the process that forked it, is the first to go when the machine or the container runs
-out of memory, gets the processors that nobody else wants, cannot gain privileges, and cannot be
-traced or leave a core dump. What else the
-kernel may refuse it is in `foundation.sandbox.system_calls`.
+It dies with the process that forked it, is the first to be killed when the machine or the container
+runs out of memory, runs at the lowest CPU priority, cannot gain privileges, and cannot be traced or
+leave a core dump. Its system calls are restricted in `foundation.sandbox.system_calls`.
 """
 
 from __future__ import annotations

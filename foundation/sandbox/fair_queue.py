@@ -1,7 +1,7 @@
 """Which job starts next: owners take turns, and none of them ever has every slot.
 
-With more than one slot, one stays free of whoever has the others, so a job of an owner that has
-none running waits for nobody else's, unless several owners together keep all slots busy.
+With more than one slot, an owner may use all but one, so a job of an owner that has none running
+does not wait for another owner's, unless several owners together keep all slots busy.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FairQueue(Generic[Job]):
         return chosen.waiting.popleft()
 
     def withdraw(self, owner: str, job: Job) -> None:
-        """Take a job away that waits."""
+        """Remove a waiting job."""
         self._owners[owner].waiting.remove(job)
         self._forget_if_done(owner)
 

@@ -132,7 +132,7 @@ class Pool:
             self._idle_timer = loop.call_later(self._idle_s, self._stop)
 
     def _stop(self) -> None:
-        """End the template while nobody needs it; whoever comes next starts another one."""
+        """End an idle template; the next job starts another one."""
         template, self._template = self._template, None
         if template is not None:
             self._stopping = asyncio.get_running_loop().create_task(template.aclose())
@@ -181,5 +181,5 @@ def _result(received: bytes, status: int) -> JsonObject:
 def _reason(number: int) -> Reason:
     if number == signal.SIGXCPU:
         return Reason.CPU_TIME
-    # Nobody but the kernel kills a worker whose reply is awaited: the machine had no memory left.
+    # Only the kernel kills a worker whose reply is awaited: the machine ran out of memory.
     return Reason.MEMORY if number == signal.SIGKILL else Reason.CRASH

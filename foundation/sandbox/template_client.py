@@ -136,7 +136,7 @@ class Template:
 def _fail(waiting: asyncio.Future[T], failed: TemplateFailed) -> None:
     if not waiting.done():
         waiting.set_exception(failed)
-        waiting.exception()  # nobody need be waiting
+        waiting.exception()  # mark it as retrieved: there may be no waiter
 
 
 def _spawn(decoder: str, control: socket.socket) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
 """Gives tasks to the broker, and fails fast when it is away.
 
-Celery's own way to publish waits for the broker for as long as it takes. Whoever dispatches from
-the outbox has a better place to wait: the row stays where it is.
+Celery's own publishing waits for the broker indefinitely. A dispatcher of the outbox need not wait:
+the row stays in the outbox.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a task's row goes when the task has ended, whatever its end.
+"""Removes a task's row when the task has ended, whatever its outcome.
 
 A broker may deliver a message twice, most of all after a restart. The row tells the second copy
 that the attempt has ended: it is gone, or counts another attempt.
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 def has_ended(task_id: str, context: TaskContext) -> bool:
-    """Tell whether another copy of a message has brought this attempt to its end."""
+    """Return whether another copy of the message has already completed this attempt."""
     if not context.tracked:
         return False
     with connections[ALIAS].cursor() as cursor:
@@ -34,7 +34,7 @@ def has_ended(task_id: str, context: TaskContext) -> bool:
 
 
 def end(task_id: str, context: TaskContext) -> None:
-    """Remove the row of a task of which no other attempt is to be made."""
+    """Remove the row of a task that will not be tried again."""
     if not context.tracked:
         return
     with connections[ALIAS].cursor() as cursor:

@@ -5,8 +5,8 @@ waits for another. The row says that it was handed over in the transaction that 
 broker has accepted the task: after a crash in between the row is unchanged, and the task is handed
 over twice rather than never.
 
-The row stays until the task has ended. A broker may lose what it was given, so a row also says
-which state of the broker's data has its message. `reclaim_lost` finds those of an earlier one.
+The row stays until the task has ended. A broker may lose messages, so a row also records which
+state of the broker's data has its message. `reclaim_lost` finds those of an earlier state.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RECLAIM_BATCH = 10_000
 
 
 def hand_over(broker: Broker, ids: Sequence[UUID]) -> int:
-    """Hand over those of the given tasks that nobody else is handing over."""
+    """Hand over those of the given tasks that no other dispatcher is handing over."""
     return _hand_over(broker, _waiting().filter(pk__in=ids))
 
 

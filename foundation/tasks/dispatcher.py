@@ -30,7 +30,7 @@ Send = Callable[[Sequence[UUID]], object]
 
 
 class Dispatcher:
-    """Takes ids from any thread; a thread of its own, started by the first id, sends them."""
+    """Takes ids from any thread; a dedicated thread, started by the first id, sends them."""
 
     def __init__(self, send: Send, clock: Callable[[], float] = time.monotonic) -> None:
         self._send = send

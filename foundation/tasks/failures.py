@@ -1,4 +1,4 @@
-"""What becomes of a task that failed: another attempt through the outbox, or a dead letter."""
+"""Handles failed tasks: another attempt through the outbox, or a dead letter."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Failure:
 
     @property
     def last_line(self) -> str:
-        """What was said, without where."""
+        """The error message, without the traceback."""
         return self.error.rstrip().rpartition("\n")[2]
 
 
-#: Who is told that a task of a tenant has failed for good, with its name and its attempts.
+#: Called when a task of a tenant has failed for good, with its name and number of attempts.
 Mourner = Callable[[UUID, str, int], None]
 _mourners: list[Mourner] = []
 
 
 def on_burial(mourner: Mourner) -> None:
-    """Have somebody told of tenants' tasks that are given up. For `AppConfig.ready`."""
+    """Register a callback for tenants' tasks that have failed for good. For `AppConfig.ready`."""
     _mourners.append(mourner)
 
 
@@ -102,8 +102,8 @@ def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
     )
     rows = OutboxTask.objects.using(ALIAS)
     with transaction.atomic(using=ALIAS):
-        # Whoever handed this attempt over may not have taken its row away yet: a task can fail
-        # faster. Wait for that, or the next attempt would count as there already, and be lost.
+        # The dispatcher of this attempt may not have removed its row yet: a task can fail faster.
+        # Wait for that, or the next attempt would seem to exist already, and be lost.
         rows.select_for_update().filter(pk=row.pk).first()
         rows.bulk_create([row], ignore_conflicts=True)
 

@@ -1,9 +1,9 @@
 """The queues, and which task goes to which.
 
-Webhooks wait for other people's servers and mails for a mail server; queues of their own let an
-installation give each its own workers, so that neither delays the rest. Expiry has to be on time:
-a worker takes from its queues in turn, so it never waits behind a heap of other work. Clusters are
-for workers with rights that the others must not have.
+Webhooks wait for tenants' servers and mails for a mail server; separate queues let an installation
+give each its own workers, so that neither delays the rest. Expiry has to be on time: a worker takes
+from its queues in turn, so expiry never waits behind a backlog of other work. Clusters are for
+workers with rights that the others must not have.
 """
 
 from __future__ import annotations
