@@ -7,8 +7,9 @@
     python -m storage_engine.tool backup DIR TARGET
     python -m storage_engine.tool restore BACKUP DIR
 
-Each locks the database, so whoever has it open must close it first; only `dump` looks on. What a
-merge operand means is not known here: compactions leave operands as they are.
+Each locks the database, so a process that has it open must close it first; only `dump` reads
+without the lock. The tool does not know what merge operands mean: compactions keep them as they
+are.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"error: {error}", to_people=True)
         return 1
     except BrokenPipeError:
-        # Whoever read the output has enough.
+        # The reader of the output has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -151,7 +152,7 @@ def _opened(directory: Path) -> Engine:
 
 
 class Progress:
-    """A line that is written over as work goes on, where people watch."""
+    """A progress line, overwritten as work proceeds, on terminals."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb

@@ -46,7 +46,7 @@ def build_application() -> Edge:
     operations = [*OPERATIONS, *TOPICS, *AGGREGATES, *ANALYTICS, *alive.operations]
     data_plane = DataPlane(django, operations)
     probe = GridProbe()
-    # The API goes on without the grid; live queries are stale.
+    # The API keeps working without the grid; live queries are stale.
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
     inner = alive.around(data_plane)
     graphql = GraphqlServer(inner, Schemas(), alive.kinds, alive.registry)

@@ -89,7 +89,7 @@ PACES_S = {
     "tenants.sweeps.old_errors": 10 * MINUTE_S,
     "tenants.sweeps.old_idempotency_records": 10 * MINUTE_S,
 }
-#: Only where tenants may have clusters of their own. The first one also wakes those that sleep.
+#: Only where tenants may have dedicated clusters. The first one also wakes those that sleep.
 CLUSTER_PACES_S = {
     "realtime.clusters.sweep": 2.0,
     "realtime.clusters.orphans": 5 * MINUTE_S,

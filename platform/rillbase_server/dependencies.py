@@ -1,4 +1,4 @@
-"""Short, bounded questions to what the server depends on, asked from threads of their own.
+"""Short, bounded checks of the server's dependencies, made from dedicated threads.
 
 The threads are few and shared by all probes: a frozen dependency may hold some of them for a
 while, and probes then time out, which is what they should say.

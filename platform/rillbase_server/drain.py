@@ -1,10 +1,10 @@
 """Lets clients leave before the server ends.
 
-The server closes connections as soon as it is asked to end, before anything of the application
-hears of it. So the signal is heard here first. For `RILLBASE_DRAIN_S` the server goes on as before
-but says that it is not ready, so that nobody new is sent to it, and tells its clients to come back,
-one after the other. Then the rest are told, and the server's own handler follows. A second signal
-cuts it short.
+The server closes connections as soon as it is asked to stop, before the application learns of it.
+So the signal is handled here first. For `RILLBASE_DRAIN_S` the server keeps serving but reports
+that it is not ready, so that it gets no new clients, and asks its clients to reconnect, one after
+the other. Then the remaining clients are notified, and the server's own handler follows. A second
+signal cuts it short.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Protocol
 
-#: What was told last gets so long to leave.
+#: How long the last notifications may take to leave.
 HEAD_START_S = 0.05
 
 
@@ -24,10 +24,10 @@ class Clients(Protocol):
     """Those who stay connected."""
 
     def see_off(self, within_s: float) -> None:
-        """Tell each client, at a moment of its own, to come back. Return at once."""
+        """Ask the clients to reconnect, each at a different moment. Return at once."""
 
     def say_goodbye(self) -> None:
-        """Tell every client that was not told yet."""
+        """Notify every client that has not been notified yet."""
 
 
 class Drain:

@@ -14,7 +14,7 @@ from collections import deque
 
 
 class Gate:
-    """Lets in `width` at a time, and whoever has waited `patience_s`. For one event loop."""
+    """Admits `width` at a time, and any that waited for `patience_s`. For one event loop."""
 
     def __init__(self, width: int, patience_s: float) -> None:
         self._width = width

@@ -4,7 +4,7 @@ They need no tenant, no credentials (but `/metrics`, when RILLBASE_METRICS_TOKEN
 production it is not there without) and no accepted Host, since probes call pods by address.
 `/healthz` depends on nothing. `/readyz` asks each dependency with a short timeout: without the
 database or its migrations the process is not ready; without Valkey or the storage node it is, since
-the API goes on, but it says `degraded`. A server that was asked to end is not ready either.
+the API keeps working, but it says `degraded`. A server that is stopping is not ready either.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Headers(HttpHeaders):
     """Looks single headers up in `META`; all of them are gathered only to be listed."""
 
     def __init__(self, meta: Mapping[str, object]) -> None:
-        # Not the base's, which gathers: `__getattr__` does that once somebody lists.
+        # Not the base's, which gathers: `__getattr__` does that when the headers are listed.
         self._meta = meta
 
     def __getattr__(self, name: str) -> object:

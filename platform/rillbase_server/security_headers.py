@@ -2,7 +2,7 @@
 
 API answers share the console's origin, so a tenant's JSON must never act as a page: `sandbox`
 takes away its scripts, forms and origin should a browser open it. Pages made by us get what they
-need and no more; an answer that brings a policy of its own keeps it.
+need and no more; an answer that has its own policy keeps it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`/status` of processes that serve nobody else: how they stand, for people."""
+"""`/status` of processes that serve no clients: their state, for people."""
 
 from __future__ import annotations
 

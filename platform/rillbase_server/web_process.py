@@ -1,4 +1,4 @@
-"""How the web server's process is started, whoever starts it."""
+"""Starts the web server's process, for every way of starting it."""
 
 from __future__ import annotations
 

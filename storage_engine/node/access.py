@@ -1,7 +1,7 @@
 """Where the storage node is, and the keys to a tenant's namespace in it.
 
 A namespace is named by its tenant's id. Its token is derived from the administrator's, so nothing
-is stored and every process knows it. Whoever finds a namespace missing makes it.
+is stored and every process knows it. A process that finds a namespace missing creates it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foundation.environment import environment
 from foundation.errors import Unavailable
 from foundation.resp_pipeline import Argument
 
-#: What the node answers where a namespace is missing: to a stranger it says no more.
+#: What the node answers where a namespace is missing; unauthenticated clients learn no more.
 NO_NAMESPACE = frozenset({"WRONGPASS", "NO_NAMESPACE"})
 
 

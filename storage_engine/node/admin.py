@@ -20,7 +20,7 @@ ANSWER_TIMEOUT_S = 10.0
 
 
 def is_there() -> bool:
-    """Tell whether this installation has a storage node."""
+    """Return whether this installation has a storage node."""
     return bool(environment().storage_url)
 
 
@@ -38,7 +38,7 @@ def drop_namespace(tenant_id: UUID) -> None:
 
 
 def drop_topic(tenant_id: UUID, topic_id: UUID) -> None:
-    """Remove a topic with all that it holds. Its subscribers are told."""
+    """Remove a topic with all that it holds. Its subscribers are notified."""
     with within(tenant_id) as node:
         if node is not None:
             node.call("RB.TOPIC.DROP", str(topic_id))
@@ -58,7 +58,7 @@ def set_retention(tenant_id: UUID, topic_id: UUID, retention_s: int) -> None:
 
 @contextmanager
 def within(tenant_id: UUID) -> Iterator[ValkeySockets | None]:
-    """Speak in a tenant's name; None: the node holds nothing of it."""
+    """Lend connections for a tenant, or None if the node has nothing of it."""
     name = str(tenant_id)
     with _connected(name, access().token_of(name)) as node:
         try:

@@ -1,9 +1,9 @@
 """Calls of the storage node in the name of a tenant, for the event loop.
 
-Each tenant that is active in this process has a connection of its own; the one that has been idle
-the longest makes room for a new one. A call waits while the node restarts, up to `PATIENCE_S`, and
-is then sent again. That is sound because every call may come twice: publications have names and
-are published once, and of a subscription that was made twice nobody reads the first.
+Each tenant that is active in this process has its own connection; the one that has been idle the
+longest is evicted for a new one. A call waits while the node restarts, up to `PATIENCE_S`, and is
+then sent again. That is safe because every call is idempotent: publications have names and are
+published once, and if a subscription is made twice, the first one is never read.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Client:
     async def call_once(self, tenant_id: UUID, *command: Argument) -> Reply:
         """Send a command that must not come twice.
 
-        It waits for a connection as other calls do, and is sent over it once: when no reply comes,
-        nobody knows whether it was done.
+        It waits for a connection as other calls do, and is sent over it once: without a reply, it
+        is unknown whether it was executed.
         """
         pause_s = FIRST_PAUSE_S
         try:
@@ -75,7 +75,7 @@ class Client:
             raise away() from None
 
     async def aclose(self) -> None:
-        """Close all connections; whoever waits for a reply is told."""
+        """Close all connections; calls that wait for a reply fail."""
         while self._wires:
             _, task = self._wires.popitem()
             _drop(task)

@@ -21,24 +21,24 @@ from storage_engine.node.tenant_feed import LoopFeeds, TenantFeed
 from storage_engine.node.wire import CommandRejected, Reply, Wire
 
 PUBLICATION, END = b"rb.publication", b"rb.end"
-#: Why a subscription has ended, for those who come too late to be told.
+#: Why a subscription has ended, for followers that begin after its end.
 GONE = "gone"
 
 
 class Follower(Protocol):
-    """Who is told."""
+    """Receives the publications of one subscription."""
 
     def take(self, publication: Publication) -> bool:
         """Take the next publication. False: not now; `FeedFollower.go_on` asks for it again."""
 
     def live(self) -> None:
-        """Learn that whatever comes from now on is told."""
+        """Called when every publication from now on will be passed on."""
 
     def stale(self) -> None:
-        """Learn that the node is away. `live` follows, with what was missed before it."""
+        """Called when the node is unavailable. `live` follows, after the missed publications."""
 
     def ended(self, reason: str) -> None:
-        """Learn that nothing more will come: `expired`, `unsubscribed`, `topic dropped`, `gone`."""
+        """Called at the end with its reason: `expired`, `unsubscribed`, `topic dropped`, `gone`."""
 
 
 class FeedFollower:
@@ -50,7 +50,7 @@ class FeedFollower:
         self.follower = follower
         #: Passed over until the node has begun again at its position.
         self.waits = True
-        #: Could take no more, and has not asked to go on.
+        #: Could take no more, and has not asked to resume.
         self.lags = False
         self._feed = feed
 
@@ -59,7 +59,7 @@ class FeedFollower:
         self._feed.resume(self)
 
     def close(self) -> None:
-        """Be told nothing more."""
+        """Receive nothing more."""
         self._feed.leave(self)
 
 

@@ -12,7 +12,7 @@ Words = tuple[bytes | float, ...]
 
 
 class UnexpectedReply(Exception):
-    """The node's answer has not the form that it should have."""
+    """The node's answer does not have the expected form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""What a process hears of one tenant's namespace: a connection that is kept, and made again.
+"""Pushes from one tenant's namespace, over a connection that reconnects after failures.
 
-A tenant that hears anything here has one connection for it, of its own token, so that the node's
-walls between namespaces hold for pushes too. Whoever hears says what it wants anew after each
-break: the base class only keeps the connection, tells of its coming and going, and pings it, since
-a connection that is silent may be dead.
+A tenant that receives pushes here has one connection for them, opened with its own token, so that
+the node's isolation of namespaces holds for pushes too. A subclass subscribes anew after each
+reconnect: the base class only keeps the connection, reports when it is opened and lost, and pings
+it, since a silent connection may be dead.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from storage_engine.node.client import ANSWER_TIMEOUT_S, opened
 from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-#: How often a silent connection is tried.
+#: How often a silent connection is pinged.
 PING_S = 5.0
 
 
 class TenantFeed(ABC):
-    """What one tenant hears in this process."""
+    """The pushes that one tenant receives in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
         self._tenant_id = tenant_id
-        #: None while the node is away.
+        #: None while the node is unavailable.
         self._wire: Wire | None = None
         self._over = asyncio.Event()
         self._task = asyncio.create_task(self._run())
@@ -38,22 +38,22 @@ class TenantFeed(ABC):
     @property
     @abstractmethod
     def is_idle(self) -> bool:
-        """Whether nobody hears anything, so that the connection may go."""
+        """Whether there are no receivers, so that the connection may be closed."""
 
     @abstractmethod
     def _connected(self, wire: Wire) -> None:
-        """Say anew what is wanted: the node knows nothing of this connection."""
+        """Subscribe again: the node knows nothing of this new connection."""
 
     @abstractmethod
     def _lost(self) -> None:
-        """Tell that the node is away. `_connected` follows."""
+        """Report that the node is unavailable. `_connected` follows."""
 
     @abstractmethod
     def _pushed(self, push: list[Reply]) -> None:
-        """Take what the node has sent unasked."""
+        """Handle a push of the node."""
 
     def _tell(self, *command: Argument) -> None:
-        """Send a command whose answer matters to nobody."""
+        """Send a command whose answer is ignored."""
         if self._wire is not None and not self._wire.closed:
             self._wire.call(*command).add_done_callback(
                 lambda reply: None if reply.cancelled() else reply.exception() and None
@@ -114,7 +114,7 @@ class TenantFeeds(Generic[F]):
         self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, tenant_id: UUID) -> F:
-        """Return the tenant's feed, and close those of tenants that hear nothing any more."""
+        """Return the tenant's feed, and close the feeds of tenants without receivers."""
         self._sweep(tenant_id)
         feed = self._by_tenant.get(tenant_id)
         if feed is None:

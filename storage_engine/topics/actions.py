@@ -25,8 +25,8 @@ from tenants.quotas import ensure_room
 
 DROP_TASK = "storage_engine.topics.drop"
 RETENTION_TASK = "storage_engine.topics.retain"
-#: Who published while the topic was being dropped may have made it again. By then nobody believes
-#: any more that it is there.
+#: A client that published while the topic was being dropped may have created it again. After this
+#: time no cache contains the topic any more.
 AGAIN_AFTER_S = 10.0
 
 
@@ -72,8 +72,8 @@ def do_change(principal: Principal | None, topic: Topic, values: TopicValues) ->
 def do_delete(principal: Principal | None, topic: Topic) -> None:
     """Drop a locked topic with all that was published and subscribed to there.
 
-    The node is told as soon as this has committed, so that subscribers hear of it at once; the task
-    is for when it does not answer.
+    The node is notified as soon as this has committed, so that subscribers hear of it at once; the
+    task is for when it does not answer.
     """
     before, arguments = describe(topic), _arguments(topic)
     tenant_id, topic_id = topic.tenant_id, topic.pk

@@ -1,9 +1,9 @@
-"""Tells webhooks what subscriptions meet, and that they have ended.
+"""Notifies webhooks of what subscriptions match, and of their end.
 
 Every second a sweep asks the node, for each subscription that goes to a webhook, what lies behind
-its position. What it finds becomes a delivery in the transaction that moves the position on, so
-sweeps may overlap or be cut off: nothing is told twice, nothing left out. Signing, sending and
-repeating is the webhooks' own work. The last delivery of a subscription says that it has ended.
+its position. What it finds becomes a delivery in the transaction that advances the position, so
+sweeps may overlap or be interrupted: nothing is delivered twice or left out. Webhooks do the
+signing, sending and retrying. The last delivery of a subscription says that it has ended.
 
 The node keeps such a subscription for a while longer than its `to` (`subscribe.GRACE_MS`), so that
 what it met in its last second can still be read; what lies behind `to` is dropped here.
@@ -50,7 +50,7 @@ SETTLED = datetime.timedelta(seconds=2)
 
 @task(name=NAME, policy=PERIODIC, quiet=True)
 def sweep() -> None:
-    """Tell what there is to tell."""
+    """Create the deliveries that are due."""
     if not admin.is_there():
         return
     deadline = time.monotonic() + RUN_S
@@ -115,14 +115,14 @@ def _pairs(flat: Reply) -> Met:
 
 
 def _tell(row: DeliveredSubscription, met: list[Met]) -> bool:
-    """Make a delivery of what was met, and move on. Tell whether there may be more."""
+    """Create a delivery of the matches and advance. Return whether there may be more."""
     if not met or _is_dead(row.webhook):
         return False
     told, position = _batch(row, met)
     with scoped(tenant_id=row.tenant_id):
         own = DeliveredSubscription.objects.filter(pk=row.pk, position=row.position)
         if not own.update(position=position):
-            return False  # another sweep has told it
+            return False  # another sweep has delivered it
         if told:
             deliver([row.webhook], PUBLICATIONS, {**_head(row), "publications": told})
     row.position = position
@@ -164,7 +164,7 @@ def _number(publication: Met, name: bytes) -> int:
 
 
 def _end(row: DeliveredSubscription) -> None:
-    """Say that there will be nothing more, once."""
+    """Announce the end of the subscription, once."""
     with scoped(tenant_id=row.tenant_id):
         gone, _ = DeliveredSubscription.objects.filter(pk=row.pk).delete()
         if gone and not _is_dead(row.webhook):
@@ -172,7 +172,7 @@ def _end(row: DeliveredSubscription) -> None:
 
 
 def end_all(topic: Topic) -> None:
-    """Tell the webhooks of a topic that goes. Its tenant is in scope."""
+    """Notify the webhooks of a topic that is dropped. Its tenant is in scope."""
     rows = DeliveredSubscription.objects.filter(topic=topic).select_related("topic", "webhook")
     for row in rows:
         _end(row)

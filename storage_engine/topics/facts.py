@@ -41,7 +41,7 @@ class TopicFacts:
         return str(self.id)
 
     async def call(self, verb: str, *arguments: Argument) -> Reply:
-        """Run a command on the topic, which the node is told of if it does not know it."""
+        """Run a command on the topic, which is created in the node if it is missing there."""
         node = client()
         try:
             return await node.try_call(self.tenant_id, verb, self.node_name, *arguments)

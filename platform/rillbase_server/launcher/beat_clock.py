@@ -1,6 +1,6 @@
 """Beat's clock with a sign of life: each tick renews the time of a file.
 
-A process may be alive and its clock stand still; whoever looks after it can tell by the file's age.
+A process may be alive while its clock stands still; its supervisor notices by the file's age.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MARKS: list[Path] = []
 
 
 def renew(mark: Path) -> None:
-    """Give a file the time of now; one that is not there means that nothing is ready yet."""
+    """Set a file's time to now; a missing file means that nothing is ready yet."""
     with contextlib.suppress(FileNotFoundError):
         os.utime(mark)
 

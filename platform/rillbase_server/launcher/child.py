@@ -3,7 +3,7 @@
 Every child leads its own session, so that a Ctrl-C in the terminal reaches the launcher alone
 and the launcher decides the order of the shutdown, and so that a child's whole family can be
 signalled by one group id. On Linux the kernel also delivers the child's stop signal when the
-launcher dies without having said goodbye (``PR_SET_PDEATHSIG``).
+launcher dies without stopping it (``PR_SET_PDEATHSIG``).
 
 The kernel watches the *thread* that made the child, and the hook below runs between fork and
 exec: children are therefore only ever started from the launcher's one and only thread.
@@ -54,7 +54,7 @@ def spawn(
 
 
 def server_environment() -> dict[str, str]:
-    """What a foreign server (PostgreSQL, Valkey) gets to see: no secrets, no surprises."""
+    """The environment of a third-party server (PostgreSQL, Valkey), without secrets."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return kept | {"LC_ALL": "C.UTF-8"}
 
@@ -70,8 +70,8 @@ def signal_family(leader_pid: int, number: signal.Signals) -> None:
 def end_family(leader_pid: int) -> None:
     """Kill what is left of a process group, and wait until it is gone.
 
-    The kernel kills in its own time, and a successor must not meet who still holds a port or a
-    file. Whoever stays (until init has noticed its end) is waited for no longer than a moment.
+    The kernel kills asynchronously, and a successor must not find a port or a file still in use.
+    A process that stays (until init has reaped it) is waited for only briefly.
     """
     deadline_s = time.monotonic() + FAMILY_ENDS_S
     while time.monotonic() < deadline_s:

@@ -47,10 +47,10 @@ def own_environment(
 
 
 def allows_loopback_targets(options: UpOptions) -> bool:
-    """Tell whether tenants may have this machine called: what the user says, else by the start.
+    """Return whether tenants may call this machine: the user's choice, else by the way of start.
 
-    A developer's own receivers are on the machine. Where others reach the server, they could have
-    it look for what else runs here, so then it is off.
+    A developer's own receivers are on the machine. Where others can reach the server, they could
+    use it to probe what else runs here, so then it is off.
     """
     given = os.environ.get(LOOPBACK_TARGETS)
     if given is not None:

@@ -104,7 +104,7 @@ class Console:
             self._show(lambda: self._rich.print(Text.from_ansi(text), soft_wrap=True))
 
     def _show(self, show: Callable[[], object]) -> None:
-        """Go on without a terminal that has gone away: the log files have everything."""
+        """Continue without a terminal that was closed: the log files have everything."""
         if self._gone:
             return
         try:

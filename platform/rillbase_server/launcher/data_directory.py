@@ -77,7 +77,7 @@ class DataDirectory:
         return any(store.exists() for store in stores)
 
     def make(self) -> None:
-        """Create what is missing. Servers with an account of their own must pass the root.
+        """Create what is missing. Servers with a separate account must pass the root.
 
         Modes are set apart from the directories' creation, which the umask would narrow. What an
         earlier version left readable lies in directories that are closed now.

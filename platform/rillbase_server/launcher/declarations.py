@@ -100,7 +100,7 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = replace(plan, after=_names([preparation, *others]))
     ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
     ours += [_views(plan, ports[6]), _sources(plan, ports[8])]
-    # Last, so that Spark takes no processor from those for whom somebody waits.
+    # Last, so that Spark takes no CPU time from services that the user waits for.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
     pipeline = _pipeline(replace(plan, after=(*plan.after, *_names(ours))), ports[7])
     return [*postgres, *others, preparation, *ours, grid, pipeline]
@@ -310,7 +310,7 @@ def _watched(
     awaited: bool = True,
     needed: Callable[[], bool] = always,
 ) -> Service:
-    """Return a management command that tells on a port of its own how it is."""
+    """Return a management command that reports its status on its own port."""
     url = f"http://{LOOPBACK}:{port}"
     return Service(
         name=name,

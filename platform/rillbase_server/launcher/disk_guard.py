@@ -3,8 +3,8 @@
 PostgreSQL cannot do without space: it ends itself when it cannot extend its log, and on a disk with
 nothing left it refuses even connections that would only read. So the launcher keeps a reserve, a
 file of real blocks. When little is free it gives the reserve back and makes PostgreSQL refuse
-writes: what is free then is for connections, checkpoints, sign-ins and the shutdown. Once somebody
-has made room, the reserve is made again and writes go on.
+writes: what is free then is for connections, checkpoints, sign-ins and the shutdown. Once space has
+been freed, the reserve is created again and writes resume.
 
 A mark in the data directory tells the other processes, and the next start.
 """
@@ -25,7 +25,7 @@ SETTING = "RILLBASE_DISK_RESERVE_MIB"
 DEFAULT_RESERVE_MIB = 64
 #: Two segments of PostgreSQL's log: writes stop while the next one still finds room.
 STOP_BELOW_BYTES = 32 * MIB
-#: What must be free beside the reserve before writes go on, so that they do not stop at once again.
+#: What must be free beside the reserve before writes resume, so that they do not stop again soon.
 RESUME_ABOVE_BYTES = 96 * MIB
 POLL_S = 0.5
 
@@ -73,7 +73,7 @@ class PostgresWrites:
     """The file of PostgreSQL's configuration that stops and allows writes.
 
     Only the default of transactions changes: roles that keep the installation alive (sign-in,
-    housekeeping) have a setting of their own that allows writes.
+    housekeeping) have their own setting that allows writes.
     """
 
     def __init__(self, data: Path, account: Account | None) -> None:
@@ -90,7 +90,7 @@ class PostgresWrites:
                 file.write(f"\n{line}\n")
 
     def set(self, *, stopped: bool) -> None:
-        """Write the file; it takes effect when PostgreSQL starts or is told to read it again."""
+        """Write the file; it takes effect when PostgreSQL starts or reloads its configuration."""
         if not self._data.exists():
             return
         self._file.write_text(f"default_transaction_read_only = {'on' if stopped else 'off'}\n")

@@ -1,13 +1,13 @@
 """Cleaning up after a launcher that was killed.
 
-Its children were told by the kernel to stop (see ``child.py``), but some may be busy with that,
+The kernel has signalled its children to stop (see ``child.py``), but some may still be stopping,
 and grandchildren (uvicorn's and Celery's workers) may have lost their parents. They are found
 
-- by the state file: pid, start time and boot must all agree, or the pid is somebody else's;
+- by the state file: pid, start time and boot must all match, or the pid is another process's;
 - by the mark that every child of ours carries in its environment, for grandchildren;
 - by PostgreSQL's own lock file, because its processes hide both.
 
-Whatever is found gets its stop signal, in the declared order, time to obey, and then no choice.
+Each gets its stop signal, in the declared order, then a grace period, and is then killed.
 """
 
 import os

@@ -10,9 +10,9 @@ now and what is to be done. It starts no process and reads no clock, so tests tu
                  │  └─ backing off ◀─ ready  │       failed: it gave up
                  └──────▶ failed             └─ starting
 
-A service that is ready and hangs is killed, and goes on as if it had ended by itself.
-A stop is possible from everywhere. A move that the diagram lacks is a mistake of the program
-and raises ``IllegalMove``.
+A service that is ready and hangs is killed, and handled as if it had exited by itself.
+A stop is possible in every state. A transition that the diagram lacks is a bug and raises
+``IllegalMove``.
 """
 
 from dataclasses import dataclass, replace

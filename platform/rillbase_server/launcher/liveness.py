@@ -1,7 +1,7 @@
 """Whether a service that is ready still does anything, decided from what it answers.
 
-A process may live and hang: stopped by a signal, or in a loop that never ends. Only time counts in
-which somebody asked: a launcher that was itself suspended has not waited for an answer.
+A process may be alive and hang: stopped by a signal, or in an endless loop. Only time in which the
+launcher asked counts: a launcher that was itself suspended has not waited for an answer.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Liveness:
     _asked_at: float | None = None
 
     def asked(self, now: float, *, answered: bool) -> bool:
-        """Learn what came of a question; tell whether the service hangs."""
+        """Record the outcome of a check; return whether the service hangs."""
         passed_s = 0.0 if self._asked_at is None else min(now - self._asked_at, LONGEST_GAP_S)
         self._asked_at = now
         self.silent_s = 0.0 if answered else self.silent_s + passed_s

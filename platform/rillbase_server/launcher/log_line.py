@@ -1,6 +1,6 @@
 """Making log lines of very different programs readable in one stream.
 
-Our own processes write JSON objects, PostgreSQL, Valkey and uvicorn lines of their own forms.
+Our own processes write JSON objects; PostgreSQL, Valkey and uvicorn each have their own format.
 All become a ``LogLine``, which ``render`` turns into one line for people. What a line says may
 come from outside (a request's path, a document): characters that command a terminal are made
 visible instead of being passed on.

@@ -33,7 +33,7 @@ def bind_problem(host: str, port: int) -> OSError | None:
 
 
 def free_port(host: str = LOOPBACK, avoid: Collection[int] = ()) -> int:
-    """A port that nobody listens on, chosen at random so that two callers seldom meet."""
+    """A port without a listener, chosen at random so that two callers seldom collide."""
     for _ in range(ATTEMPTS):
         port = random.randint(FIRST_PORT, LAST_PORT)  # noqa: S311 - not a secret
         if port not in avoid and bind_problem(host, port) is None:

@@ -120,7 +120,7 @@ def port_problem(options: UpOptions) -> LauncherProblem | None:
 
 
 def port_taken(options: UpOptions) -> LauncherProblem:
-    """The problem of a port that somebody else listens on."""
+    """The problem of a port that another process listens on."""
     process = holder(options.port)
     by = f" by {process.name()} (pid {process.pid})" if process else ""
     return LauncherProblem(

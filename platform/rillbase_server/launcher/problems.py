@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 
 
 class LauncherProblem(Exception):
-    """Something the user can put right: `what` happened and `fix`, how to go on."""
+    """A problem that the user can solve: `what` happened, and how to `fix` it."""
 
     def __init__(self, code: ExitCode, what: str, fix: str = "") -> None:
         super().__init__(what)

@@ -1,7 +1,7 @@
 """Identifying processes across the life of the launcher.
 
-A pid alone says nothing: it may have been reused, or belong to a dead process that nobody has
-collected yet (a zombie, for good in containers whose first process collects nobody). A process
+A pid alone says nothing: it may have been reused, or belong to a dead process that has not been
+reaped yet (a zombie, for good in containers whose first process reaps no children). A process
 is therefore known by its pid, the moment it started, and the boot of the machine.
 """
 

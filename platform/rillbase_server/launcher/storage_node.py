@@ -39,7 +39,7 @@ class StorageNode:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What only the node is told; arguments can be read by every user of the machine."""
+        """Variables for the node only; arguments can be read by every user of the machine."""
         return {"RILLBASE_NODE_TOKEN": self.token}
 
     def argv(self) -> list[str]:

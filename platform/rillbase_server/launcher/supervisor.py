@@ -1,7 +1,7 @@
 """Runs declared services: starts them in order, keeps them up, stops them in order.
 
 One event loop, one thread. The loop sleeps until something happens: a child ends (SIGCHLD), a
-timer is due, a check passes, somebody asks for the stop.
+timer is due, a check passes, a stop is requested.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Supervisor:
         """Stop on Ctrl-C and its kin, at once on the second; notice children that end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # `nohup` has its way: who ignores the end of the terminal goes on without it.
+            # Respect `nohup`: a launcher that ignores the terminal's end keeps running.
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self.ask_to_stop)
         loop.add_signal_handler(signal.SIGCHLD, self._wake.set)

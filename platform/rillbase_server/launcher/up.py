@@ -186,7 +186,7 @@ class Instance:
             self._console.event(Level.ERROR, f"{failure}: logs and status are incomplete")
 
     def _report(self, runner: Runner) -> None:
-        """Tell of a change that nobody asked for."""
+        """Report a change that the user did not request."""
         self._report_repair(runner)
         life, name = runner.life, runner.service.name
         if life.state is State.BACKING_OFF and life.wake_at is not None:

@@ -20,7 +20,7 @@ from tenants.models.user import User, normal_email
 
 
 class StaffBackend(BaseBackend):
-    """Accept active staff with the right password and nobody else."""
+    """Accept only active staff with the right password."""
 
     def authenticate(
         self,

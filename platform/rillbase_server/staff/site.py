@@ -271,7 +271,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
 
 class CollectionAdmin(ReadOnlyAdmin):
-    """Collections, as they are declared; documents are nobody's here."""
+    """Collections as they are declared, without their documents."""
 
     list_display: ClassVar = ("tenant", "name", "state", "backend", "created_at")
     list_filter: ClassVar = ("state", "backend")

@@ -1,8 +1,8 @@
 """All connections of one server process, from the moment that they are accepted.
 
-There are at most so many in all and from one address. Beyond that the oldest one goes on which
-nobody has authenticated; where there is none, the new one. Once a second each connection is
-asked whether it has kept its deadlines, which costs less than a timer for each request.
+Their number is limited, in all and per address. Beyond that the oldest unauthenticated connection
+is closed; if there is none, the new one. Once a second each connection is checked for missed
+deadlines, which costs less than a timer for each request.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _forget(self) -> None:
-        """End what belongs to this protocol, though the connection may go on."""
+        """End what belongs to this protocol, although the connection may stay open."""
         self._state.connections.discard(self)
         self._backlog = b""
         if self._cycle is not None:
@@ -121,7 +121,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._outlet.resume_writing()
 
     def shutdown(self) -> None:
-        """Take no more requests; the one that is being answered goes on."""
+        """Take no more requests; the one that is being answered continues."""
         if self._is_answering and self._cycle is not None:
             self._cycle.keep_alive = False
         else:
@@ -255,7 +255,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._refusal = Refusal.TOO_MANY_HEADERS
             raise HeadTooLarge
         if self._has_head:
-            return  # a trailer: nobody asked for it, and it must not pass for a header
+            return  # a trailer: it is not used, and must not be taken for a header
         name = name.lower()
         if name == b"content-length":
             self._content_length = int(value)
@@ -358,7 +358,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         }
 
     def _on_response(self) -> None:
-        """Go on with what came behind the request that has been answered."""
+        """Continue with what arrived behind the request that has been answered."""
         self._state.total_requests += 1
         if self._transport.is_closing():
             return

@@ -1,6 +1,6 @@
 """The end of a connection that is refused while its client is still sending.
 
-Closing a socket with unread bytes resets the connection, and the client may lose what it was told.
+Closing a socket with unread bytes resets the connection, and the client may lose the response.
 So the server closes its own side and discards what still comes, within a bound of bytes and time.
 """
 

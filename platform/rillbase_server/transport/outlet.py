@@ -32,7 +32,7 @@ class Outlet(FlowControl):
         self._paused_s: float | None = None
 
     def hold_reading(self) -> None:
-        """Read nothing, whoever asks for it, until `release_reading`."""
+        """Read nothing, whatever else resumes reading, until `release_reading`."""
         self._is_held = True
         self.pause_reading()
 

@@ -1,4 +1,4 @@
-"""What a client is told before any application sees its request."""
+"""Responses to requests that are rejected before any application sees them."""
 
 from __future__ import annotations
 

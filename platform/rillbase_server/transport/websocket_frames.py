@@ -1,8 +1,8 @@
 """Reads the frames that a WebSocket client sends, a bounded step at a time.
 
-The reader holds what one read brought and the message that is coming in, inflated as its bytes
-arrive. It stops where the message would exceed its limit or the memory that it was granted, and
-after each message, and goes on from there when it is stepped again: nothing is lost by stopping.
+The reader holds the bytes of one read and the incoming message, inflated as its bytes arrive. It
+stops where the message would exceed its limit or its memory claim, and after each message, and
+resumes there at the next step: nothing is lost by stopping.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class FrameReader:
         self._at = 0
 
     def step(self) -> Stop | ControlFrame | ReceivedMessage:
-        """Go on with what was fed, or raise `Violation`."""
+        """Continue with the bytes that were fed, or raise `Violation`."""
         if self._frame is None:
             self._frame = self._read_head()
             if self._frame is None:

@@ -1,11 +1,11 @@
 """A WebSocket on a connection that began as HTTP.
 
 The handshake, the negotiation of compression and what is sent are the `websockets` library's, and
-the manners towards the application are those of uvicorn's own protocol. What is received goes
+the behaviour towards the application is that of uvicorn's own protocol. What is received goes
 through `websocket_frames.py` instead, so that memory is bounded:
 
-- until somebody has authenticated a message has at most 8 KiB, as sent and as inflated. A client
-  whose handshake carried credentials is not refused for more but not read until they are verified;
+- until the client is authenticated a message has at most 8 KiB, as sent and as inflated. A client
+  whose handshake carried credentials is not rejected for more but not read until they are verified;
 - after a message nothing more is parsed until the application asks for the next one;
 - what messages take beyond 8 KiB comes from a memory that all connections share.
 """
@@ -112,7 +112,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     def take_over(
         self, transport: asyncio.Transport, entry: Entry, request: Request, behind: bytes
     ) -> None:
-        """Go on with a connection on which a handshake was read, and perhaps more behind it."""
+        """Take over a connection on which a handshake was read, and perhaps more behind it."""
         self._transport = transport
         self._entry = entry
         self._behind = behind
@@ -262,7 +262,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._loop.call_soon(self._go_on)
 
     def _handle(self, reader: FrameReader, event: Stop | ControlFrame | ReceivedMessage) -> bool:
-        """Do what a step calls for; tell whether to go on."""
+        """Handle the outcome of a step; return whether to continue."""
         match event:
             case Stop.PROGRESS:
                 return True
@@ -462,7 +462,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
                 self._has_delivered = False
                 self._release()
         if self._close_timer is None and not self._is_lost:
-            # A connection that failed is closed once the client has been told why.
+            # A connection that failed is closed once the client has received the reason.
             self._transport.close()
 
     def _fail_handshake(self) -> None:

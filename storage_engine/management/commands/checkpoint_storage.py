@@ -1,7 +1,7 @@
 """Take a checkpoint of the storage node: the first step of a backup.
 
-It appears in `checkpoints/NAME` of the node's directory at once, made of links, so it costs almost
-nothing until compaction replaces what it holds. Whoever copies it away removes it.
+It appears in `checkpoints/NAME` of the node's directory at once. It consists of links, so it takes
+almost no space until compaction replaces its files. The caller copies it elsewhere and removes it.
 """
 
 from __future__ import annotations

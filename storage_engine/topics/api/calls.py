@@ -1,4 +1,4 @@
-"""Every call but the one that goes on (`realtime.api.topics`)."""
+"""Every call but the live stream (`storage_engine.topics.live.api`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Topics over connections: subscriptions as a kind of their own, and their streams."""
+"""Topics over connections: their subscription kind and their event streams."""

@@ -1,6 +1,6 @@
 """GET /v1/topics/{topic}/subscriptions/{subscription}/live: what a subscription meets, as it does.
 
-The id of an event is its position, so an EventSource that comes back goes on without a gap.
+The id of an event is its position, so an EventSource that reconnects resumes without a gap.
 """
 
 from __future__ import annotations

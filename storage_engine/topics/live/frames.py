@@ -1,4 +1,4 @@
-"""What subscribers to a topic are told, as JSON text."""
+"""Frames for subscribers to a topic, as JSON text."""
 
 from __future__ import annotations
 
