@@ -1,7 +1,7 @@
 """The Channels consumer under every WebSocket protocol of the product.
 
 A subclass accepts or refuses the handshake. What it returns then reads and writes the connection,
-in a task of its own: messages enter through `websocket_receive`, frames leave through `send`.
+in a separate task: messages enter through `websocket_receive`, frames leave through `send`.
 """
 
 from __future__ import annotations

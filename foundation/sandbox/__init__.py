@@ -1,7 +1,7 @@
 """Worker processes for input that must not be able to harm the process that received it.
 
 A decoder of a complex format (Parquet, Arrow) can be made to allocate gigabytes, to run for hours
-or to crash by a few bytes. It runs in a process of its own, which has only the open files that the
+or to crash by a few bytes. It runs in a separate process, which has only the open files that the
 job needs, and limits that the kernel enforces. Each job gets a fresh process, so nothing of one
 job reaches the next.
 

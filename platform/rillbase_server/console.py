@@ -1,8 +1,8 @@
 """The web console: one page, which the browser turns into whichever one its address names.
 
 The page is what the console's build left in `console/dist`; scripts and styles are static files
-with their fingerprints in their names, so they may be kept for ever while the page itself is
-asked for each time. The page holds nothing of anybody's: whoever is signed in, it is the same.
+with their fingerprints in their names, so they may be cached forever while the page itself is
+requested each time. The page contains no user's data: it is the same for all users.
 """
 
 from __future__ import annotations

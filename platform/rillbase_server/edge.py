@@ -1,8 +1,8 @@
 """The outermost layer of the server: what holds for each request, whoever answers it.
 
 It names the request, finds out the client's address, rejects unknown hosts (`hosts.py`), bounds
-the body while it streams in, adds the headers that every answer has, turns an error that nobody
-caught into a problem document, and writes one log line, one figure and one span for each request.
+the body while it streams in, adds the headers that every answer has, turns an uncaught error
+into a problem document, and writes one log line, one figure and one span for each request.
 It costs little enough to wrap health probes too.
 """
 

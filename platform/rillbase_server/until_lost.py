@@ -18,7 +18,7 @@ def serve(
     """Serve what `build` makes, on the loop that it will run on.
 
     `build` is given a function to call when nothing can be started any more; then this process
-    ends with 1, and whoever supervises it starts it again.
+    ends with 1, and its supervisor starts it again.
     """
     gave_up = False
 

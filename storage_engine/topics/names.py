@@ -2,7 +2,7 @@
 
 The node's name is the topic's and a text, which says where the subscription lies. In the API the
 topic stands in the path, and the position behind which the subscription began is part of the name,
-so whoever has the name can follow the subscription from its beginning. Both are sealed, since they
+so a client with the name can follow the subscription from its start. Both are sealed, since they
 count what all tenants write.
 """
 

@@ -203,7 +203,7 @@ class PostgresCluster:
         return Path(process.cwd()) == self.data.resolve()
 
     def _drop_foreign_lock_file(self) -> None:
-        """Remove a lock file whose pid now belongs to somebody else, or that names none.
+        """Remove a lock file whose pid now belongs to another process, or that names none.
 
         PostgreSQL refuses to start while the recorded pid is alive, even if it is a stranger's
         (after a reboot, or in a new container). The file is only removed when no process at all

@@ -39,13 +39,13 @@ class Service:
     after: tuple[str, ...] = ()
     # None for one-shots: they are done when they exit with 0.
     check: Check | None = None
-    # Asked again and again once it is ready; None: nobody asks. Any answer shows that it lives.
+    # Asked repeatedly once it is ready; None: never asked. Any answer shows that it is alive.
     alive: Check | None = None
     # Asked from time to time: what is amiss with a service that lives.
     condition: Check | None = None
-    # Whether the start as a whole waits until it is ready. What nobody needs at once may follow.
+    # Whether the start as a whole waits until it is ready. What is not needed at once may follow.
     awaited: bool = True
-    # Whether the installation ends when it gives up, or goes on without it and tries for ever.
+    # Whether the installation ends when it gives up, or continues without it and retries forever.
     essential: bool = True
     # Asked until it says yes: only then the service starts. Cheap; it is asked twice a second.
     needed: Callable[[], bool] = always

@@ -81,7 +81,7 @@ class TopicSubscription:
     state: str = "starting"
     #: Events that were sent, those before a resumption included.
     events: int = 0
-    #: Whether the client has been told `ready`.
+    #: Whether the client has received `ready`.
     told_ready: bool = False
     #: Frames and bytes that have not left for the client.
     on_the_way: list[int] = field(default_factory=lambda: [0, 0])
@@ -94,7 +94,7 @@ class TopicSubscription:
     again: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Make the subscription, or go on with one."""
+        """Create the subscription, or resume one."""
         if self.wanted.resume is not None:
             told = self.tokens.read(self.wanted.resume)
             self.events = told.events
@@ -143,7 +143,7 @@ class TopicSubscription:
         self.following = feed.follow(name.node_name, position, self)
 
     async def judge(self, subscriber: Subscriber) -> None:
-        """Go on as what the caller has become."""
+        """Continue with the caller's current rights."""
         self.subscriber = subscriber
         try:
             facts.allow(subscriber.principal, READ)
@@ -201,7 +201,7 @@ class TopicSubscription:
         return True
 
     def live(self) -> None:
-        """Tell the client that it is told everything from now on."""
+        """Notify the client that it receives every publication from now on."""
         if self.found is not None and not self.found.done():
             self.found.set_result(None)
         if not self.told_ready and self.following is not None and self.name is not None:
@@ -239,7 +239,7 @@ class TopicSubscription:
         return self.wanted.resume is not None and place is not None and self.again is None
 
     async def _begin_again(self) -> None:
-        """Subscribe anew for a client that comes back too late. It has to be told so."""
+        """Subscribe anew for a client that reconnects too late, and notify it of the reset."""
         self._send(frames.reset(self._id, "expired"))
         self.events, self.told_ready = 0, False
         try:

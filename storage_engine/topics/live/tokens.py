@@ -1,4 +1,4 @@
-"""Resume tokens of topics: which subscription, what has been told, and how many events that were.
+"""Resume tokens of topics: the subscription, the position, and the number of events sent.
 
 They are authenticated and bound to the caller and the topic, as those of queries are.
 """
