@@ -1,6 +1,6 @@
-"""Online aggregates as a product: sums, counts and the like that are right at every moment.
+"""Online aggregates as a product: sums, counts and similar values that are always up to date.
 
-`models` is what the control plane keeps, `definitions` makes, changes and drops them. The numbers
-are in the storage node, which `facts` leads to. `api` takes events and answers queries, `live`
-subscribes, `following` keeps views over collections in step with their collections.
+`models` holds what the control plane stores; `definitions` creates, changes and drops aggregates.
+The values are in the storage node, which `facts` locates. `api` accepts events and answers queries,
+`live` serves subscriptions, and `following` keeps views in step with their collections.
 """

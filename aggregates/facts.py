@@ -1,4 +1,4 @@
-"""What a call must know of its aggregate, read at most a second ago."""
+"""What a call needs to know about its aggregate, at most a second old."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class AggregateFacts:
     id: UUID
     tenant_id: UUID
     name: str
-    #: As the storage node is told of it.
+    #: The definition as sent to the storage node.
     definition: bytes
     measures: frozenset[str]
-    #: Where events say when they happened; None: there are no buckets.
+    #: The field that holds an event's time; None: there are no buckets.
     time_field: str | None
     is_view: bool
     #: Of a view: the generation that answers; 0: none yet.
     generation: int
-    #: Why a view does not go on, or nothing.
+    #: Why a view has stopped, or empty.
     error: str
     #: What the rows of a view lack.
     notices: Sequence[JsonObject]
 
     @property
     def node_name(self) -> str:
-        """What the storage node calls the aggregate."""
+        """The aggregate's name in the storage node."""
         return str(self.id)
 
     async def call(self, verb: str, *arguments: Argument, once: bool = False) -> Reply:
         """Run a command, or raise `CommandRejected`. Declares an aggregate that the node lacks.
 
-        `once`: it must not be sent again when no reply comes.
+        `once`: it must not be sent again if no reply arrives.
         """
         self.require_rows()
         node = client()
@@ -70,14 +70,14 @@ class AggregateFacts:
         return await send(self.tenant_id, verb, self.node_name, *arguments)
 
     def require_rows(self) -> None:
-        """Raise unless there is something to be asked for."""
+        """Raise unless there are rows to query."""
         if self.is_view and not self.generation:
             why = self.error or "It is being built: documents are read for the first time."
             raise Conflict(f"The view has no rows yet. {why}")
 
 
 def allow(principal: Principal, scope: str) -> None:
-    """Raise unless the caller may use aggregates so. They have no access rules: no end users."""
+    """Raise unless the scope allows it. Aggregates have no access rules, so no end users either."""
     if principal.obeys_access_rules:
         raise Forbidden("Aggregates are for keys and members, not for end users.")
     principal.require_scope(scope)

@@ -1,4 +1,4 @@
-"""The storage node's commands about aggregates, for tasks; and what its refusals mean."""
+"""The storage node's commands for aggregates, for use by tasks, and what its rejections mean."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NOT_READY, NO_GENERATION = "NOTREADY", "NOGENERATION"
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What the node says of an aggregate."""
+    """The node's state of an aggregate."""
 
-    #: What queries see.
+    #: The generation that queries see.
     generation: int
-    #: What is being filled, if anything is.
+    #: The generation being filled, if any.
     building: int | None
 
 
 def define(node: ValkeySockets, aggregate_id: UUID, definition: bytes) -> int | None:
-    """Make an aggregate, or find it there as it is wanted; None: it is there otherwise."""
+    """Create an aggregate unless it exists; None: it exists with another definition."""
     try:
         return _integer(node.call("RB.AGG.DEFINE", str(aggregate_id), definition))
     except ResponseError as refused:
@@ -36,12 +36,12 @@ def define(node: ValkeySockets, aggregate_id: UUID, definition: bytes) -> int | 
 
 
 def replace(node: ValkeySockets, aggregate_id: UUID, definition: bytes) -> int:
-    """Begin a new generation beside the one that queries see."""
+    """Start a new generation beside the one that queries see."""
     return _integer(node.call("RB.AGG.DEFINE", str(aggregate_id), definition, "REPLACE"))
 
 
 def switch(node: ValkeySockets, aggregate_id: UUID, generation: int) -> str | None:
-    """Let queries see a generation. Return why that cannot be yet, or any more."""
+    """Switch queries to a generation. Return why that is not, or no longer, possible."""
     try:
         node.call("RB.AGG.SWITCH", str(aggregate_id), generation)
     except ResponseError as refused:
@@ -52,7 +52,7 @@ def switch(node: ValkeySockets, aggregate_id: UUID, generation: int) -> str | No
 
 
 def info(node: ValkeySockets, aggregate_id: UUID) -> Info:
-    """Ask for an aggregate that is there."""
+    """Return the state of an existing aggregate."""
     reply = node.call("RB.AGG.INFO", str(aggregate_id))
     found = json.loads(reply) if isinstance(reply, bytes) else {}
     return Info(int(found["generation"]), found.get("building"))

@@ -1,4 +1,4 @@
-"""What the storage node refuses about aggregates, as errors of the API."""
+"""The storage node's rejections for aggregates, as errors of the API."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from foundation.errors import (
 from storage_engine.node import refusals
 from storage_engine.node.wire import CommandRejected
 
-#: Refusals of one event: its number, a pointer into it, a reason.
+#: Rejections of one event: its number, a pointer into it, a reason.
 _OF_EVENTS: dict[str, type[ApiError]] = {
     "BADEVENT": InvalidBody,
     "EVENTTOOOLD": EventTooOld,
     "OVERFLOW": SumOverflow,
     "TOOMANYITEMS": TooManyValues,
 }
-#: A pointer to the whole.
+#: A pointer to the whole event.
 _WHOLE = "-"
 
 
 def refused_event(refused: CommandRejected) -> int | None:
-    """Return which event of a call was refused, if one was."""
+    """Return the index of the rejected event of a call, if there is one."""
     number = refused.text.partition(" ")[0]
     return int(number) if refused.code in _OF_EVENTS and number.isdigit() else None
 
 
 def of_event(refused: CommandRejected, prefix: str) -> ApiError:
-    """Return the error of a call whose event was refused. `prefix` leads to the event."""
+    """Return the error of a call whose event was rejected. `prefix` is the pointer to the event."""
     _, _, rest = refused.text.partition(" ")
     pointer, _, reason = rest.partition(" ")
     place = prefix + ("" if pointer == _WHOLE else pointer)
@@ -45,7 +45,7 @@ def of_event(refused: CommandRejected, prefix: str) -> ApiError:
 
 
 def as_api_error(refused: CommandRejected) -> ApiError:
-    """Return the error that a refusal of anything but an event stands for."""
+    """Return the error for a rejection that is not about an event."""
     match refused.code:
         case "BADQUERY":
             pointer, _, reason = refused.text.partition(" ")

@@ -1,5 +1,5 @@
-"""Aggregates in the control plane: what they may be, and how they are made, changed and dropped.
+"""Aggregates in the control plane: definitions, and how they are created, changed and dropped.
 
-The row decides. The storage node hears of an aggregate with the first call that needs it, and by a
-task of each change; of its end by a task, too (`keeping`).
+The row is authoritative. The storage node learns of an aggregate from the first call that needs it
+and from a task after each change; a task also reports that it was dropped (`node_sync`).
 """

@@ -1,6 +1,6 @@
-"""Aggregates are made, changed, rebuilt and dropped.
+"""Create, change, rebuild and drop aggregates.
 
-The row is what decides. The storage node follows: by a task after each change, and by the first
+The row is authoritative. The storage node follows: by a task after each change, and by the first
 call that finds an aggregate missing there. A transaction never waits for the node.
 """
 
@@ -29,21 +29,21 @@ from tenants.principals import Principal
 from tenants.quotas import ensure_room
 
 KEEP_TASK, DROP_TASK = "aggregates.keep", "aggregates.drop"
-#: Who added events while the aggregate was being dropped may have made it again in the node. By
-#: then nobody believes any more that it is there.
+#: A client that added events while the aggregate was being dropped may have re-created it in the
+#: node. After this time, no process still has the aggregate cached.
 AGAIN_AFTER_S = 10.0
 PARTS = ("dimensions", "time", "measures", "rollups")
 
 
 class SourceValues(TypedDict):
-    """What a checked body says of a view's collection."""
+    """The collection of a view, as given in a checked body."""
 
     collection: str
     filter: JsonObject | None
 
 
 class AggregateValues(TypedDict, total=False):
-    """What a checked body says of an aggregate."""
+    """An aggregate, as given in a checked body."""
 
     name: str
     dimensions: list[str]
@@ -55,10 +55,10 @@ class AggregateValues(TypedDict, total=False):
 
 
 def do_create(principal: Principal | None, tenant: Tenant, values: AggregateValues) -> Aggregate:
-    """Make an aggregate. A view is filled by the process that follows collections."""
+    """Create an aggregate. A view is filled by the process that follows collections."""
     definition = {name: values[name] for name in PARTS}  # type: ignore[literal-required]
     check(definition, values["retention"])
-    # This locks the tenant's row, so the name cannot be taken between the look and the insert.
+    # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "aggregates", Aggregate.objects.all())
     if Aggregate.objects.filter(name=values["name"]).exists():
         raise NameTaken(f"There is an aggregate {values['name']!r} already.")
@@ -77,7 +77,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: AggregateValu
 
 
 def _follow(aggregate: Aggregate, source: SourceValues) -> None:
-    """Make a view of it."""
+    """Make the aggregate a view."""
     try:
         collection = find_by_name(source["collection"])
     except NotFound:
@@ -91,7 +91,7 @@ def _follow(aggregate: Aggregate, source: SourceValues) -> None:
 
 
 def _filter(given: JsonObject) -> str:
-    """Return a filter's text, if what it says is the same at every moment."""
+    """Return a filter's text, or raise if its meaning depends on the time of evaluation."""
     try:
         value = Value.parse(json.dumps(given).encode())
         Filter.parse(value, pointer="/source/filter").check_live()
@@ -101,7 +101,7 @@ def _filter(given: JsonObject) -> str:
 
 
 def do_change(principal: Principal | None, aggregate: Aggregate, values: AggregateValues) -> None:
-    """Change a locked aggregate. Its rows are made anew; the old ones answer until then."""
+    """Change a locked aggregate. Its rows are rebuilt; the old ones answer until then."""
     before = describe(aggregate)
     definition = definition_of(aggregate)
     definition |= {name: value for name, value in values.items() if name in PARTS}  # type: ignore[misc]
@@ -113,7 +113,7 @@ def do_change(principal: Principal | None, aggregate: Aggregate, values: Aggrega
 
 
 def do_rebuild(principal: Principal | None, aggregate: Aggregate) -> None:
-    """Make a locked aggregate's rows anew of what is kept, beside those that answer meanwhile."""
+    """Rebuild a locked aggregate's rows from the retained data; the old ones answer meanwhile."""
     _build(aggregate)
     _record(principal, "aggregate.rebuilt", aggregate)
 
@@ -130,8 +130,8 @@ def _build(aggregate: Aggregate) -> None:
 def do_delete(principal: Principal | None, aggregate: Aggregate) -> None:
     """Drop a locked aggregate with its rows.
 
-    The node is told as soon as this has committed, so that subscribers hear of it at once; the task
-    is for when it does not answer.
+    The node is notified as soon as this has committed, so that subscribers learn of it at once; the
+    task covers the case that the node does not answer.
     """
     before, arguments = describe(aggregate), _arguments(aggregate)
     tenant_id, aggregate_id = aggregate.tenant_id, aggregate.pk
@@ -148,7 +148,7 @@ def _drop_now(tenant_id: UUID, aggregate_id: UUID) -> None:
 
 
 def _keep(aggregate: Aggregate) -> None:
-    """Have the node told, unless it is told by whoever follows the collection."""
+    """Schedule the node's update, unless the collection's follower makes it."""
     if not aggregate.is_view:
         run_after_commit(KEEP_TASK, _arguments(aggregate), tenant_id=aggregate.tenant_id)
 

@@ -1,4 +1,4 @@
-"""What the parts of a definition demand of one another. Its parts have the right forms already."""
+"""Checks across the parts of a definition. Each part has been validated on its own already."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundation.json_types import JsonObject
 
 
 def check(definition: Mapping[str, object], retention: str | None) -> None:
-    """Raise what is wrong with a whole definition."""
+    """Raise an error for everything that is wrong with a whole definition."""
     problems = [
         *_names(definition),
         *_rollups(definition),
@@ -22,7 +22,7 @@ def check(definition: Mapping[str, object], retention: str | None) -> None:
 
 
 def _names(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
-    """Whatever a row has under a name, it has once."""
+    """Report names that a row would have more than once."""
     dimensions = cast("list[str]", definition["dimensions"])
     time = cast("JsonObject | None", definition["time"])
     if time is not None and time["field"] in dimensions:

@@ -1,4 +1,4 @@
-"""A tenant's aggregates go with the tenant; their numbers go with its namespace in the node."""
+"""Removes a tenant's aggregates with the tenant; their rows go with its namespace in the node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An aggregate as the API shows it, and as the storage node is told of it."""
+"""An aggregate as shown by the API, and as sent to the storage node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def notices_of(aggregate: Aggregate) -> list[JsonObject]:
 
 
 def for_node(aggregate: Aggregate) -> bytes:
-    """Return the definition as the storage node takes it."""
+    """Return the definition in the storage node's format."""
     told: JsonObject = {
         **definition_of(aggregate),
         "retention": aggregate.retention or None,

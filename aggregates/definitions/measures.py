@@ -1,4 +1,4 @@
-"""What can be measured, and what each kind of measure has to say of itself."""
+"""The kinds of measures, and the members that each kind requires."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from foundation.json_types import JsonObject, JsonValue
 
-#: Digits behind the point that a decimal sum keeps.
+#: Digits after the decimal point that a decimal sum keeps.
 MAX_SCALE, USUAL_SCALE = 18, 2
 MAX_TOP = 100
 MAX_QUANTILES = 10
-#: How wrong a quantile may be, as a share of its value.
+#: The relative error allowed for a quantile.
 LEAST_ERROR, USUAL_ERROR, LARGEST_ERROR = 0.001, 0.01, 0.2
 USUAL_QUANTILES: list[JsonValue] = [0.5, 0.95]
 USUAL_TOP = 10
@@ -21,11 +21,11 @@ TYPES = ("int", "decimal", "double")
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """A kind of measure: its members, and those of them that it must have."""
+    """A kind of measure: its members, and which of them are required."""
 
     members: tuple[str, ...]
     required: tuple[str, ...] = ()
-    #: What is taken for members that are not given.
+    #: Defaults of members that are not given.
     usual: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -50,7 +50,7 @@ OPS: Mapping[str, Op] = MappingProxyType(
 
 
 def completed(measure: JsonObject) -> JsonObject:
-    """Return a checked measure with what is usual, its members always in one order."""
+    """Return a checked measure with defaults filled in, its members always in the same order."""
     op = OPS[str(measure["op"])]
     given = {**op.usual, **{name: v for name, v in measure.items() if v is not None}}
     if given.get("type") == "decimal":

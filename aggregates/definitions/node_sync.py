@@ -1,8 +1,8 @@
-"""Keeps the storage node in step with what the control plane says of aggregates.
+"""Keeps the storage node in step with the aggregates of the control plane.
 
-Both tasks may run twice, late, or beside each other. A change becomes a new generation, which the
-node fills with the events that it keeps; when it is full, queries are switched to it. A generation
-that another run has replaced meanwhile is gone, and the next run begins anew.
+Both tasks may run twice, late, or concurrently. A change becomes a new generation, which the node
+fills with the events that it retains; when it is full, queries are switched to it. If another run
+has replaced a generation meanwhile, it is gone, and the next run starts over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foundation.tasks import run_after_commit, task
 from foundation.valkey_sockets import ValkeySockets
 from storage_engine.node import admin
 
-#: How long a generation that is being filled is left alone before it is looked at again.
+#: How long to wait before checking again on a generation that is being filled.
 LOOK_AGAIN_S = 1.0
 
 
@@ -31,7 +31,7 @@ def drop(*, tenant: str, aggregate: str) -> None:
 
 @task(name=KEEP_TASK)
 def keep(*, tenant: str, aggregate: str) -> None:
-    """Have the node hold an aggregate as the row has it."""
+    """Make the node hold an aggregate as its row defines it."""
     tenant_id, aggregate_id = UUID(tenant), UUID(aggregate)
     row = _row(tenant_id, aggregate_id)
     if row is None or row.is_view or not admin.is_there() or row.build_done == row.build_wanted:
@@ -71,7 +71,7 @@ def _row(tenant_id: UUID, aggregate_id: UUID) -> Aggregate | None:
 
 
 def _note(row: Aggregate, **values: object) -> None:
-    """Write down how far a build is, unless another one is wanted by now."""
+    """Record the progress of a build, unless a newer build has been requested."""
     with scoped(tenant_id=row.tenant_id):
         wanted = Aggregate.objects.filter(pk=row.pk, build_wanted=row.build_wanted)
         wanted.update(**values)

@@ -1,8 +1,9 @@
-"""The documents that are there already, in one snapshot, while writes go on.
+"""Reads the existing documents in one snapshot, while writes continue.
 
-What the snapshot does not see is appended to the streams after it was taken, so whoever has read
-the streams up to then, and reads on, misses nothing. What both have is told twice and counts once,
-by its version. Tombstones are read, too: an older image of a deleted document may still come.
+Writes that the snapshot does not see are appended to the streams after it was taken, so a reader
+that has read the streams up to then, and continues, misses nothing. A document in both is sent
+twice and counted once, by its version. Tombstones are read, too: an older image of a deleted
+document may still arrive.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from documents.store.bodies import carried, omitted_size
 from foundation.database_roles import Role
 from foundation.environment import environment
 
-#: Documents, and bytes of them, that are read and told at once.
+#: Documents per block, and their total bytes.
 ROWS, BLOCK_BYTES = 500, 4 * 1024 * 1024
-#: A pass over all documents may take its time.
+#: A pass over all documents may take long.
 _SETTINGS = "-c statement_timeout=60min -c idle_in_transaction_session_timeout=10min"
-#: Rows travel together; larger bodies than these are read one at a time.
+#: Rows are fetched in batches; bodies larger than this are read one at a time.
 _CARRIED_BYTES = 16 * 1024
 _DOCUMENTS = (
     f"SELECT key, version, {carried('body', str(_CARRIED_BYTES))} FROM documents_document "  # noqa: S608
@@ -29,12 +30,12 @@ _DOCUMENTS = (
 )
 _BODY = "SELECT body FROM documents_document WHERE collection_id = %s AND key = %s"
 
-#: Key, version, BSON or None for a deleted one.
+#: Key, version, and BSON or None for a deleted document.
 Document = tuple[bytes, int, bytes | None]
 
 
 def read(collection_id: UUID) -> Iterator[list[Document]]:
-    """Yield all documents of a collection, in blocks. The caller is a thread of its own."""
+    """Yield all documents of a collection, in blocks. Must run in a thread of its caller's own."""
     with psycopg.connect(
         environment().role_url(Role.RELAY),
         options=_SETTINGS,

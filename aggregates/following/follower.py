@@ -1,7 +1,7 @@
-"""The loop that follows: reads the streams, and tells the storage node of each view's changes.
+"""The main loop: reads the streams and sends each view's changes to the storage node.
 
-Several processes may run; the one that holds an advisory lock of PostgreSQL follows. Two that
-believe so for a moment do no harm, since the node passes over what it has seen.
+Several processes may run; the one that holds a PostgreSQL advisory lock follows. If two briefly
+believe that they hold it, no harm is done, since the node skips versions that it has seen.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from storage_engine.node.wire import CommandRejected
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
-#: How often the control plane is asked what there is to follow, and positions are told that move
-#: without changes.
+#: How often the control plane is polled for views, and positions without changes are sent to the
+#: node.
 CARE_S = 0.5
 TELL_S = 1.0
-#: A pause after something was away.
+#: The pause after a service was unavailable.
 RETRY_S = 0.5
-#: What is away comes back, or another process follows meanwhile.
+#: Errors that pass: the service comes back, or another process follows meanwhile.
 _AWAY = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
-#: Refusals after which a generation is begun anew.
+#: Rejections after which a new generation is started.
 _LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
-#: Refusals that say nothing of the view: the node cannot write at present.
+#: Rejections that are not about the view: the node cannot write at present.
 _TROUBLED = frozenset({"STORAGE_FULL", "POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
 
 
 class Follower:
-    """For one event loop."""
+    """Follows views; one per event loop."""
 
     def __init__(self) -> None:
         self._wire = ValkeyWire(
@@ -73,11 +73,11 @@ class Follower:
 
     @property
     def ready(self) -> bool:
-        """Whether it follows, or would take over."""
+        """Whether it follows, or stands by to take over."""
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Say how it stands, for people and probes."""
+        """Describe the state, for people and probes."""
         return {
             "leading": self._lead.held,
             "unavailable": self._away or None,
@@ -124,7 +124,7 @@ class Follower:
             await view.forget_coming()
 
     async def _follow(self) -> None:
-        """Follow until the streams are others, nothing is left, or somebody else follows."""
+        """Follow until the streams are replaced, no views are left, or another process follows."""
         grid = await newest_grid()
         await self._care()
         self._health.note(self._views.values())
@@ -146,7 +146,7 @@ class Follower:
                     return
 
     async def _care(self) -> None:
-        """Learn which views there are by now."""
+        """Refresh the list of views."""
         found = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
         for gone in [key for key in self._views if key not in found]:
             await self._views.pop(gone).forget_coming()
@@ -157,9 +157,9 @@ class Follower:
                 await view.fail("The collection has been deleted.")
 
     async def _tracks(self, streams: Streams) -> list[Track]:
-        """Return where to read on, once every stream has something to read.
+        """Return the positions to read from, once every stream has an entry.
 
-        Views whose places are still there go on; the others have no current generation then.
+        Views whose positions still exist resume; the others then have no current generation.
         """
         await self._resume()
         tracks = []
@@ -178,7 +178,7 @@ class Follower:
         return tracks
 
     async def _resume(self) -> None:
-        """Find the generations that views had when somebody followed them last."""
+        """Find the generations that views had when they were last followed."""
         for view in self._views.values():
             if view.row.generation and not view.is_failed:
                 try:
@@ -189,15 +189,15 @@ class Follower:
 
 
 class NotTicking(OSError):
-    """No relay has been at the streams yet."""
+    """No relay has written to the streams yet."""
 
 
 class NodeTroubled(OSError):
-    """The storage node answers, and writes nothing."""
+    """The storage node answers but cannot write."""
 
 
 def _place_of(view: View, streams: Streams, partition: int) -> str | None:
-    """Return a view's place in a stream, if it knows exactly one life of it."""
+    """Return a view's position in a stream, if it knows exactly one incarnation of it."""
     if view.current is None:
         return None
     stem = streams.label(partition, b"")
@@ -207,19 +207,19 @@ def _place_of(view: View, streams: Streams, partition: int) -> str | None:
 
 
 class Round:
-    """Reads what comes and carries it to the views, again and again."""
+    """Reads new entries and carries them to the views, repeatedly."""
 
     def __init__(self, streams: Streams, tracks: list[Track], views: dict[UUID, View]) -> None:
         self._streams = streams
         self._tracks = tracks
         self._views = views
         self._told_s = 0.0
-        #: Whether every stream has had a tick, so that its life is known.
+        #: Whether every stream has had a tick, so that its incarnation is known.
         self._knows = False
         self._early: list[Entry] = []
 
     async def go_on(self) -> None:
-        """Read once, and do what follows from it."""
+        """Read once and process the result."""
         entries = await self._streams.read(self._tracks)
         for entry in entries:
             self._tracks[entry.partition].hear(entry.place, entry.content)
@@ -235,7 +235,7 @@ class Round:
             await self._attempt(view, self._advance(view))
 
     def _learn(self) -> None:
-        """Compare the lives of the streams with those that views have followed."""
+        """Compare the incarnations of the streams with those that views have followed."""
         self._knows = True
         labels = set(self._labels().values())
         for view in self._views.values():
@@ -266,7 +266,7 @@ class Round:
                 view.images.setdefault(entry.partition, []).append((image.key, image.version, body))
 
     async def _carry(self) -> None:
-        """Tell the node at once of changes, and now and then of positions alone."""
+        """Send changes to the node at once, and positions without changes now and then."""
         labels = self._labels()
         places = self._places()
         tells = time.monotonic() - self._told_s > TELL_S
@@ -276,14 +276,14 @@ class Round:
         await asyncio.gather(*(self._attempt(v, v.carry(labels, places)) for v in due))
 
     async def _advance(self, view: View) -> None:
-        """Begin or end a generation, if that is due."""
+        """Start or finish a generation, if that is due."""
         if not view.is_failed:
             if view.wants_build:
                 await view.begin()
             await view.settle(self._labels(), self._places())
 
     async def _attempt(self, view: View, step: Awaitable[None]) -> None:
-        """Do something for a view. What is wrong with one view holds up no other."""
+        """Run a step for a view. An error in one view does not hold up the others."""
         try:
             await step
         except CommandRejected as refused:

@@ -1,4 +1,4 @@
-"""One filling of a view's rows in the storage node."""
+"""One build of a view's rows in the storage node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aggregates.following.shape import Shape
 from storage_engine.node.client import client
 from storage_engine.node.wire import Reply
 
-#: Changes of one transaction.
+#: Changes per transaction.
 AT_ONCE = 500
 #: Says that a stream's position stays as it is.
 STAYS = "-"
@@ -21,21 +21,21 @@ STAYS = "-"
 
 @dataclass(slots=True)
 class Generation:
-    """Which one it is, and how far it has come."""
+    """A generation and its progress."""
 
     tenant_id: UUID
     #: The aggregate's name in the node.
     name: str
     number: int
-    #: What documents add to it. A change of the definition is for the next generation.
+    #: What documents contribute. A change of the definition applies to the next generation.
     shape: Shape
-    #: By the stream's label, the place that the node has been told.
+    #: The position last sent to the node, by the stream's label.
     told: dict[str, str] = field(default_factory=dict)
     filling: asyncio.Task[None] | None = None
 
     @property
     def is_filled(self) -> bool:
-        """Whether the back-fill is complete. Raises what ended it otherwise."""
+        """Whether the backfill is complete. Raises its error if it failed."""
         if self.filling is None:
             return True
         if not self.filling.done():
@@ -44,7 +44,7 @@ class Generation:
         return True
 
     async def apply(self, label: str, place: str, images: Sequence[Document]) -> None:
-        """Tell the node of images, and how far a stream has been read with them."""
+        """Send images to the node, with the position up to which a stream has been read."""
         changes = [self.shape.change(*image) for image in images]
         for start in range(0, max(len(changes), 1), AT_ONCE):
             part = changes[start : start + AT_ONCE]
@@ -53,7 +53,7 @@ class Generation:
         self.told[label] = place
 
     def fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
-        """Begin to read the documents that are there. `read` is told how many, now and then."""
+        """Start reading the existing documents. `read` is called with the count, now and then."""
         self.filling = asyncio.create_task(self._fill(collection_id, read))
 
     async def _fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
@@ -77,6 +77,6 @@ class Generation:
 
 
 def _next(blocks: Iterator[list[Document]], shape: Shape) -> list[bytes] | None:
-    """Return the changes of the next block; None: there is none."""
+    """Return the changes of the next block; None: there is no more."""
     block = next(blocks, None)
     return None if block is None else [shape.change(*document) for document in block]

@@ -1,4 +1,4 @@
-"""What is said of views to probes, scrapers and people: in step or not, and how far behind."""
+"""The state of views for probes, scrapers and people: whether in step, and how far behind."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ STATES = ("in_step", "building", "waiting", "failed")
 
 
 class ViewsHealth:
-    """Of all views that a process follows."""
+    """The health of all views that a process follows."""
 
     def __init__(self) -> None:
-        #: What the least recent view in step stands for, in seconds since 1970; what it was last
-        #: while something is away. None: nothing is followed.
+        #: The time, in seconds since 1970, up to which the least recent view in step is complete;
+        #: its last value while a service is unavailable. None: nothing is followed.
         self._as_of_s: float | None = None
         self._has_views = False
 
@@ -31,7 +31,7 @@ class ViewsHealth:
         return None if self._as_of_s is None else round(max(0.0, time.time() - self._as_of_s), 3)
 
     def note(self, views: Collection[View]) -> None:
-        """Take in how views stand while they are followed."""
+        """Record the state of the views while they are followed."""
         counted = Counter(state_of(view) for view in views)
         for state in STATES:
             metrics.VIEWS.labels(state).set(counted[state])
@@ -46,7 +46,7 @@ class ViewsHealth:
         self._show(leads=True)
 
     def pause(self, *, leads: bool) -> None:
-        """Note that nothing is followed at present."""
+        """Record that nothing is followed at present."""
         if not leads:
             self._as_of_s = None
             for state in STATES:
@@ -59,7 +59,7 @@ class ViewsHealth:
 
 
 def state_of(view: View) -> str:
-    """Return how a view stands."""
+    """Return the state of a view."""
     if view.is_failed:
         return "failed"
     if view.coming is not None:
@@ -68,14 +68,14 @@ def state_of(view: View) -> str:
 
 
 def as_of_s(view: View) -> float | None:
-    """Return the moment, in seconds since 1970, up to which a view's rows have all writes."""
+    """Return the time, in seconds since 1970, up to which a view's rows include all writes."""
     if view.current is None or not view.current.told:
         return None
     return min(order(place)[0] for place in view.current.told.values()) / 1000
 
 
 def describe(view: View) -> JsonObject:
-    """Return what people see of a view."""
+    """Return a view's state as shown to people."""
     moment = as_of_s(view)
     as_of = None if moment is None else datetime.datetime.fromtimestamp(moment, datetime.UTC)
     return {

@@ -1,4 +1,4 @@
-"""What a document adds to a view: the fields that the view needs, if its filter lets it in."""
+"""What a document contributes to a view: the fields that the view needs, if its filter matches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Self, cast
 from foundation.json_types import JsonObject
 from rillbase_native import Filter, QueryError, Value
 
-#: The last documents whose versions are known to have been counted.
+#: How many of the last omitted documents are remembered, so that each version counts once.
 _REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """Versions of documents that a view lacks, since they could not be evaluated."""
+    """Document versions that a view lacks because they could not be evaluated."""
 
     count: int = 0
     detail: str = ""
@@ -35,7 +35,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A view's filter, and which members of documents the storage node is told."""
+    """A view's filter, and which members of documents are sent to the storage node."""
 
     filter: Filter
     members: tuple[str, ...]
@@ -51,9 +51,9 @@ class Shape:
         )
 
     def change(self, key: bytes, version: int, body: bytes | None) -> bytes:
-        """Return the storage node's form of a document version; without a body: deleted.
+        """Return a document version in the storage node's format; without a body: deleted.
 
-        A document that cannot be evaluated is left out, as one is that the filter keeps out.
+        A document that cannot be evaluated is omitted, like one that the filter excludes.
         """
         row = None
         if body is not None:
@@ -68,7 +68,7 @@ class Shape:
         )
 
     def row(self, body: bytes) -> bytes | None:
-        """Return the members of a document that count; None: the filter keeps it out.
+        """Return the relevant members of a document; None: the filter excludes it.
 
         Raise `QueryError` if the filter cannot be evaluated.
         """

@@ -1,7 +1,8 @@
-"""The write streams of a grid epoch, read on without a gap.
+"""The write streams of a grid epoch, read without gaps.
 
-A tick says how many entries its stream was ever given. Whoever has counted fewer has missed some,
-and whoever meets a tick of another life of Valkey or PostgreSQL knows nothing of what lay between.
+A tick says how many entries its stream has ever received. A reader that has counted fewer has
+missed some, and a reader that meets a tick of another incarnation of Valkey or PostgreSQL cannot
+know what lies between.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Entry:
 
 
 async def newest_grid() -> Grid | None:
-    """Return the grid epoch that was made last; None: there is none yet."""
+    """Return the newest grid epoch; None: there is none yet."""
     async with relay_pool().session() as session:
         (found,) = await session.run([(_NEWEST, ())])
     if not found.rows:
@@ -59,7 +60,7 @@ async def newest_grid() -> Grid | None:
 
 
 def order(place: str) -> tuple[int, int]:
-    """Return what places in a stream are compared by."""
+    """Return the sort key of a position in a stream."""
     milliseconds, _, number = place.partition("-")
     return int(milliseconds), int(number or 0)
 
@@ -69,15 +70,15 @@ class Track:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        #: The life in which the stream is complete; None: no tick has come yet.
+        #: The incarnation in which the stream is complete; None: no tick has arrived yet.
         self.incarnation: bytes | None = None
         self._token = 0
-        #: As of the last tick, and entries read since.
+        #: Entries in the stream at the last tick, and entries read since.
         self._count: int | None = None
         self._since = 0
 
     def hear(self, place: str, content: Image | Tick) -> None:
-        """Take the next entry; raise `StreamGap` if it cannot be the next one."""
+        """Process the next entry; raise `StreamGap` if entries before it are missing."""
         self.place = place
         self._since += 1
         if isinstance(content, Image):
@@ -86,7 +87,7 @@ class Track:
             raise StreamGap("the stream has been trimmed")
         self._count, self._since = content.count, 0
         if content.token < self._token:
-            return  # a relay that was outrun: it proves nothing
+            return  # From an older relay: it proves nothing.
         if self.incarnation not in (None, content.incarnation):
             raise StreamGap("the event layer or the database has begun a new life")
         self._token, self.incarnation = content.token, content.incarnation
@@ -103,22 +104,22 @@ class Streams:
         ]
 
     def label(self, partition: int, incarnation: bytes) -> str:
-        """Return what the node knows a stream by, in one life."""
+        """Return the node's label for one incarnation of a stream."""
         grid = self.grid
         return f"{grid.installation}.{grid.epoch}.{partition}.{incarnation.hex()}"
 
     async def first(self, partition: int) -> str | None:
-        """Return the place of the oldest entry that is there."""
+        """Return the position of the oldest entry."""
         return _place(await self._wire.call("XRANGE", self._names[partition], "-", "+", "COUNT", 1))
 
     async def last(self, partition: int) -> str | None:
-        """Return the place of the newest entry that is there."""
+        """Return the position of the newest entry."""
         return _place(
             await self._wire.call("XREVRANGE", self._names[partition], "+", "-", "COUNT", 1)
         )
 
     async def read(self, tracks: list[Track]) -> list[Entry]:
-        """Return what comes behind the tracks, waiting a moment for it."""
+        """Return the entries after the tracks' positions, waiting briefly for some to arrive."""
         places = [track.place for track in tracks]
         reply = await self._wire.call(
             "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", *self._names, *places
@@ -152,7 +153,7 @@ def _pairs(reply: Reply) -> list[tuple[Reply, Reply]]:
 
 
 def _field(fields: Reply) -> bytes:
-    """Return an entry's bytes; a batch has another field, behind."""
+    """Return an entry's bytes; an entry of a batch has a second field after them."""
     if not isinstance(fields, list) or len(fields) < _ENTRY_PARTS:
         raise ResponseError("an entry without fields")
     raw = fields[1]

@@ -1,4 +1,4 @@
-"""One view: its generations in the storage node, and what the control plane says of it."""
+"""One view: its generations in the storage node, and its state in the control plane."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storage_engine.node.wire import CommandRejected
 from tenants import error_log
 
 ALIAS = "relay"
-#: How often the control plane hears how many documents have been read.
+#: How often the number of documents read is reported to the control plane.
 TOLD_EVERY_S = 1.0
 
 
@@ -34,12 +34,12 @@ class View:
     """A view that is followed."""
 
     row: Aggregate
-    #: What queries see, as long as it is in step with the streams.
+    #: The generation that queries see, as long as it is in step with the streams.
     current: Generation | None = None
-    #: What is being filled beside it, and the build that it is for.
+    #: The generation being filled beside it, and the build that it is for.
     coming: Generation | None = None
     coming_build: int = 0
-    #: By partition, what has been read and not been told to the node.
+    #: Images read but not yet sent to the node, by partition.
     images: dict[int, list[Document]] = field(default_factory=dict)
     _documents_told_s: float = 0.0
     _left_out_told: int = 0
@@ -58,18 +58,18 @@ class View:
 
     @property
     def wants_build(self) -> bool:
-        """Whether a generation has to be begun."""
+        """Whether a generation has to be started."""
         if self.coming is not None:
             return self.coming_build != self.row.build_wanted
         return self.current is None or self.row.build_done != self.row.build_wanted
 
     @property
     def is_failed(self) -> bool:
-        """Whether it goes no further until somebody changes it."""
+        """Whether it has stopped until its definition changes."""
         return self.row.state == Aggregate.State.FAILED
 
     async def resume(self) -> None:
-        """Go on with the generation that queries see, as the node has it."""
+        """Resume the generation that queries see, from the node's state."""
         reply = await client().try_call(self.row.tenant_id, "RB.AGG.INFO", self.name)
         info = json.loads(reply) if isinstance(reply, bytes) else {}
         if info.get("generation") == self.row.generation:
@@ -82,7 +82,7 @@ class View:
             )
 
     async def begin(self) -> None:
-        """Begin a new generation. The streams have been read up to now, and are read on."""
+        """Start a new generation. The streams have been read up to now, and reading continues."""
         await self.forget_coming()
         number = await self._define()
         shape = Shape.of(definition_of(self.row), self.row.filter)
@@ -111,7 +111,7 @@ class View:
         return reply
 
     async def carry(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
-        """Tell the node what has been read, of streams that are known by labels."""
+        """Send the images read so far to the node; `labels` names the streams."""
         images, self.images = self.images, {}
         for generation in (self.current, self.coming):
             if generation is None:
@@ -123,7 +123,7 @@ class View:
         await self._report_left_out()
 
     async def _report_left_out(self) -> None:
-        """Write into the row and the error log what queries lack, now and then."""
+        """Report to the row and the error log, now and then, what queries lack."""
         if self.current is None:
             return
         left_out, now_s = self.current.shape.left_out, time.monotonic()
@@ -141,7 +141,7 @@ class View:
         )
 
     async def settle(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
-        """Let queries see the generation that has been filled, and the place that it stands for."""
+        """Switch queries to the filled generation, and record its position."""
         coming = self.coming
         if coming is None or not coming.is_filled or self.coming_build != self.row.build_wanted:
             return
@@ -163,7 +163,7 @@ class View:
         await client().try_call(self.row.tenant_id, "RB.AGG.SWITCH", self.name, coming.number)
 
     async def fail(self, why: str) -> None:
-        """Go no further, and say why."""
+        """Stop, and record why."""
         await self.forget_coming()
         self.current = None
         await self.note(state=Aggregate.State.FAILED, error=why)
@@ -177,13 +177,13 @@ class View:
         )
 
     async def forget_coming(self) -> None:
-        """Give up the generation that is being filled."""
+        """Abandon the generation that is being filled."""
         coming, self.coming = self.coming, None
         if coming is not None:
             await coming.aclose()
 
     async def note(self, **values: object) -> None:
-        """Write into the row, unless another build is wanted by now."""
+        """Update the row, unless another build has been requested."""
         await asyncio.to_thread(_note, self.row, values)
 
     def _documents_read(self, count: int) -> None:
@@ -206,7 +206,7 @@ def _note(row: Aggregate, values: Mapping[str, object]) -> None:
 
 
 def load() -> list[tuple[Aggregate, bool]]:
-    """Return every view, and whether its collection is there."""
+    """Return every view, and whether its collection exists."""
     try:
         rows = list(Aggregate.unscoped.using(ALIAS).exclude(collection_id=None))
         active = Collection.unscoped.using(ALIAS).filter(

@@ -1,9 +1,9 @@
 """Subscriptions to an aggregate's rows.
 
-wanted  what a subscriber says
-feed    watches in the storage node, over one connection a tenant
-rows    what a subscriber holds, and what it has to be told
-kind    the kind of subscription that `aggregate` names
-frames  what subscribers are told, as JSON text
-tokens  with which they come back
+subscribe_request  parses the subscribe message
+feed               watches in the storage node, over one connection per tenant
+rows               what a subscriber holds, and what has to be sent to it
+kind               the subscription kind that `aggregate` names
+frames             the frames for subscribers, as JSON text
+tokens             resume tokens
 """

@@ -1,6 +1,6 @@
 """GET /v1/aggregates/{aggregate}/live: an aggregate's rows as Server-Sent Events.
 
-Aggregates and the real-time connections do not know each other; they meet here.
+Aggregates and the real-time connections are independent of each other; they meet here.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _JSON = frozenset({"rollup", "filter", "group_by", "order", "limit", "measures"}
 
 
 class AggregateStreams:
-    """Answers with rows, and then with those that change."""
+    """Sends rows, followed by their changes."""
 
     def __init__(self, kind: AggregateSubscriptions, registry: ConnectionRegistry) -> None:
         self._kind = kind
         self._streams = EventStreams(registry)
 
     async def live(self, call: Call) -> Answer:
-        """Answer a caller who has been let in."""
+        """Answer an authorized caller."""
         message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
         party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
         return self._streams.answer(call, party, self._kind, message)

@@ -1,7 +1,7 @@
-"""Watches in the storage node, over one connection for each tenant that watches here.
+"""Watches in the storage node, over one connection for each tenant with watches in this process.
 
-After a break the connection is made again and every watch with it, from the position that it had
-reached: the node says whether anything has changed since, and answers anew if so.
+After a disconnect, the connection and all its watches are re-established from the positions that
+they had reached: the node reports whether anything has changed since, and answers anew if so.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Answer:
 
 
 class Watcher(Protocol):
-    """Who is told."""
+    """The receiver of a watch's notifications."""
 
     def answered(self, answer: Answer) -> None:
-        """Learn that whatever comes from now on is told."""
+        """Handle the first answer; notifications follow."""
 
     def changed(self, position: int, rows: Rows, removed: Rows) -> None:
-        """Learn of rows that have changed or gone."""
+        """Handle rows that have changed or been removed."""
 
     def stale(self) -> None:
-        """Learn that the node is away. `answered` follows."""
+        """Handle the loss of the node. `answered` follows."""
 
     def refused(self, refused: CommandRejected) -> None:
-        """Learn that nothing more will come."""
+        """Handle the rejection of the watch; nothing follows."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,18 +56,18 @@ class FeedWatch:
     aggregate: AggregateFacts
     query: bytes
     watcher: Watcher
-    #: From where it is asked for again; None: from nothing.
+    #: The position to resume from; None: from the beginning.
     position: int | None
-    #: The node's number; None: not known at the moment.
+    #: The node's number for the watch; None: not known at the moment.
     number: int | None = None
 
     def close(self) -> None:
-        """Be told nothing more."""
+        """Stop all notifications."""
         self.feed.leave(self)
 
 
 class Feed(TenantFeed):
-    """What one tenant watches in this process."""
+    """The watches of one tenant in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
         self._watching: dict[FeedWatch, None] = {}
@@ -81,7 +81,7 @@ class Feed(TenantFeed):
     def watch(
         self, aggregate: AggregateFacts, query: bytes, position: int | None, watcher: Watcher
     ) -> FeedWatch:
-        """Begin to watch."""
+        """Start a watch."""
         watching = FeedWatch(self, aggregate, query, watcher, position)
         self._watching[watching] = None
         if self._wire is not None:
@@ -119,7 +119,7 @@ class Feed(TenantFeed):
 
     def _refused(self, watching: FeedWatch, refused: CommandRejected) -> None:
         if refused.code == NO_AGGREGATE and not watching.aggregate.is_view and self._wire:
-            # The node has not heard of it yet.
+            # The node does not know the watch yet.
             aggregate = watching.aggregate
             self._tell("RB.AGG.DEFINE", aggregate.node_name, aggregate.definition)
             self._ask(self._wire, watching)
@@ -164,5 +164,5 @@ def _rows(text: bytes) -> Rows:
     return cast("Rows", json.loads(text))
 
 
-#: What this process watches, by event loop and tenant.
+#: The feeds of this process, by event loop and tenant.
 feeds = LoopFeeds(Feed)

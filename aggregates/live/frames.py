@@ -1,4 +1,4 @@
-"""What subscribers to an aggregate are told, as JSON text."""
+"""The frames sent to subscribers of an aggregate, as JSON text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def event(name: str, told: Difference, seq: int, txn: dict[str, object] | None) 
 
 
 def with_token(frame: bytes, resume: str) -> bytes:
-    """Return a frame with the token of what the client holds then."""
+    """Return a frame with the resume token for what the client then holds."""
     return frame[:-1] + b',"resume":' + to_json(resume) + b"}"
 
 

@@ -1,4 +1,4 @@
-"""Subscriptions to aggregates, as the connections know them."""
+"""The subscription kind for aggregates."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from storage_engine.node.client import PATIENCE_S
 from storage_engine.node.refusals import away
 from storage_engine.node.wire import CommandRejected
 
-#: What may be on its way to a client; what changes meanwhile is told as the difference.
+#: How much may be in flight to a client; later changes are merged into one difference.
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
 DROPPED = "dropped"
 
 
 class AggregateSubscriptions:
-    """The kind of subscription that `aggregate` names."""
+    """The subscription kind that `aggregate` names."""
 
     member = "aggregate"
 
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: Outlet
     ) -> AggregateSubscription:
-        """Begin a subscription, or raise why not."""
+        """Open a subscription, or raise why it is rejected."""
         facts.allow(subscriber.principal, READ)
         wanted = wanting.read(message)
         aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
@@ -61,18 +61,18 @@ class AggregateSubscription:
     tokens: Tokens
     rows: Rows
     state: str = "starting"
-    #: Events that were sent, those before a resumption included.
+    #: Events sent, including those before a resumption.
     events: int = 0
     position: int = 0
-    #: Frames and bytes that have not left for the client.
+    #: Frames and bytes not yet sent to the client.
     on_the_way: list[int] = field(default_factory=lambda: [0, 0])
     over: bool = False
     watching: FeedWatch | None = None
-    #: The first answer, until it has come.
+    #: The first answer, until it has arrived.
     first: asyncio.Future[None] | None = None
 
     async def begin(self) -> None:
-        """Watch from the beginning, or go on behind what a token says."""
+        """Watch from the beginning, or resume from a token."""
         position = None
         if self.wanted.resume is not None:
             told = self.tokens.read(self.wanted.resume)
@@ -90,7 +90,7 @@ class AggregateSubscription:
             raise
 
     def answered(self, answer: Answer) -> None:
-        """Learn that the node watches."""
+        """Handle the node's answer to the watch."""
         self.position = answer.position
         if self.state == "starting":
             self._begin(answer)
@@ -109,11 +109,11 @@ class AggregateSubscription:
         self._send(frames.ready(self._id, self._token()))
 
     def _go_on(self, answer: Answer) -> None:
-        """Tell what has changed while the node was away."""
+        """Report what has changed while the node was away."""
         if answer.rows is not None and self.rows.is_complete:
             self.rows.replace(answer.rows)
         elif answer.rows is not None:
-            # The client holds rows that were never seen here, so nobody can say which have gone.
+            # The client holds rows that were never seen here, so which have gone is unknown.
             self.events = 0
             self._send(frames.reset(self._id, "changed"))
             self._result(answer.rows)
@@ -126,13 +126,13 @@ class AggregateSubscription:
             self._send(frame)
 
     def changed(self, position: int, rows: FedRows, removed: FedRows) -> None:
-        """Learn of rows that have changed or gone."""
+        """Handle rows that have changed or been removed."""
         self.position = position
         self.rows.change(rows, removed)
         self._tell()
 
     def stale(self) -> None:
-        """Tell the client that something may be late."""
+        """Warn the client that changes may be late."""
         self.state = "stale"
         self._send(frames.status(self._id, "stale", "the storage node is away"))
 
@@ -144,7 +144,7 @@ class AggregateSubscription:
             self._end(refusals.as_api_error(refused))
 
     async def judge(self, subscriber: Subscriber) -> None:
-        """Go on as what the caller has become."""
+        """Continue with the caller's current permissions."""
         self.subscriber = subscriber
         try:
             facts.allow(subscriber.principal, READ)
@@ -152,24 +152,24 @@ class AggregateSubscription:
             self._end(refused)
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self.over = True
         if self.watching is not None:
             self.watching.close()
             self.watching = None
 
     def unsubscribed(self) -> None:
-        """Nothing is kept for who does not come back."""
+        """Do nothing: no state is kept for a client that does not come back."""
 
     def drained(self, frames: int, size_bytes: int) -> None:
-        """Learn how much has left for the client."""
+        """Account for what has been sent to the client."""
         self.on_the_way[0] -= frames
         self.on_the_way[1] -= size_bytes
         if not self.over and self.state == "live":
             self._tell()
 
     def figures(self) -> JsonObject:
-        """Describe the subscription to the tenant's members."""
+        """Describe the subscription for the tenant's members."""
         return {
             "aggregate": self.aggregate.name,
             "query": json.loads(self.wanted.query),
@@ -181,7 +181,7 @@ class AggregateSubscription:
         }
 
     def _tell(self) -> None:
-        """Tell all that differs, as one group, if there is room."""
+        """Send all differences as one group, if there is room."""
         if not self._has_room():
             return
         found = self.rows.take()

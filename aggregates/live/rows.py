@@ -1,7 +1,8 @@
-"""What a subscriber holds, and what it has to be told.
+"""What a subscriber holds, and what has to be sent to it.
 
-Rows change more often than a slow client can be told. So changes are not kept one by one: which
-rows differ from what was told last is, and the difference is told when there is room.
+Rows change faster than a slow client can receive them. So changes are not queued one by one: only
+the set of rows that differ from what was last sent is kept, and the difference is sent when there
+is room.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _PREVIOUS = "previous"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One row that the subscriber does not hold as it is. No row: it has gone."""
+    """One row that differs from the subscriber's. No row: it was removed."""
 
     match: str
-    #: The by-values, as JSON.
+    #: The grouping values, as JSON.
     key: bytes
     row: bytes | None
 
@@ -30,22 +31,22 @@ class Rows:
 
     def __init__(self, measures: frozenset[str]) -> None:
         self._measures = measures
-        #: As they are, and as they were told last.
+        #: The current rows, and the rows as last sent.
         self._rows: dict[bytes, bytes] = {}
         self._told: dict[bytes, bytes] = {}
         self._differing: dict[bytes, None] = {}
-        #: Whether every row is known here. Not so for a client that has come back and missed
+        #: Whether every row is known here. Not so for a client that has resumed and missed
         #: nothing: it holds rows that this process has never seen.
         self.is_complete = False
 
     def replace(self, rows: Iterable[JsonObject]) -> None:
-        """Learn all rows."""
+        """Replace all rows."""
         before, self._rows = self._rows, {self.key(row): to_json(row) for row in rows}
         self._differing |= dict.fromkeys((*before, *self._told, *self._rows))
         self.is_complete = True
 
     def change(self, rows: Iterable[JsonObject], removed: Iterable[JsonObject]) -> None:
-        """Learn of rows that have changed or gone."""
+        """Apply rows that have changed or been removed."""
         for row in rows:
             key = self.key(row)
             self._rows[key] = to_json(row)
@@ -56,19 +57,19 @@ class Rows:
             self._differing[key] = None
 
     def all(self) -> list[tuple[bytes, bytes]]:
-        """Return every row with its key, which counts as telling it."""
+        """Return every row with its key, and mark all as sent."""
         self._told = dict(self._rows)
         self._differing.clear()
         return list(self._rows.items())
 
     def take(self) -> list[Difference]:
-        """Return what has to be told, which counts as telling it."""
+        """Return the differences to send, and mark them as sent."""
         found = [d for key in self._differing if (d := self._difference(key)) is not None]
         self._differing.clear()
         return found
 
     def key(self, row: JsonObject) -> bytes:
-        """Return what tells a row apart: all of it that is not measured."""
+        """Return a row's key: everything but its measures."""
         return to_json(
             {
                 name: value

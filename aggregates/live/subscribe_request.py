@@ -1,4 +1,4 @@
-"""What a subscriber to an aggregate says."""
+"""The subscribe message of an aggregate."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class AggregateSubscribeRequest:
     """A parsed subscribe message."""
 
     aggregate: str
-    #: As the storage node takes it.
+    #: The query in the storage node's format.
     query: bytes
     resume: str | None
 
 
 def read(message: Value) -> AggregateSubscribeRequest:
-    """Read a `subscribe`, or raise what is wrong with it."""
+    """Parse a `subscribe`, or raise what is wrong with it."""
     problems = [
         FieldProblem(f"/{name}", "unknown_field", "This field is not known here.")
         for name in message.names()

@@ -38,7 +38,7 @@ class Tokens:
         return opaque_tokens.write(_PURPOSE, plain, self._bound)
 
     def read(self, token: str) -> AggregateResumePoint:
-        """Return what a token says, or raise."""
+        """Decode a token, or raise."""
         try:
             return AggregateResumePoint(
                 *_FORM.unpack(opaque_tokens.read(_PURPOSE, token, self._bound))
