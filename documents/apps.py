@@ -8,8 +8,8 @@ class DocumentsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Tell the parts below what is counted and cleaned here."""
-        # Models are ready only now.
+        """Register what is counted and cleaned here with the layers below."""
+        # Models can be imported only now.
         from documents.collections import actions, cleaner  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415
         from tenants.quotas import register_count  # noqa: PLC0415

@@ -1,16 +1,16 @@
-"""Collections over their whole life: declared, changed, back-filled, expired, dropped.
+"""Collections over their whole life: declared, changed, backfilled, expired, dropped.
 
-forms        what a caller may say of a collection
-declarations schema and access rules, checked natively and kept as exact text
-indexes      what a new list of indexes asks for: which go, which come
-actions      create, change, drop: under the collection's lock, with an audit entry
-describe     a collection as the API shows it
-views        the calls
-backfill     entries of a new index for the documents that were there before
-removal      what dropped collections and indexes leave behind goes in batches
-expiry       documents whose time is over are deleted as anybody would delete them
-tombstones   marks of deleted documents go after a day
-unfinished   back-fills and removals that were lost begin again
-storage_usage what documents take, for the tenant's usage
-cleaner      everything of a tenant goes with it
+forms         the request bodies for a collection
+declarations  schema and access rules, checked natively and kept as exact text
+indexes       compares a new list of indexes with the existing ones
+actions       create, change, drop: under the collection's lock, with an audit entry
+describe      a collection as the API shows it
+views         the calls
+backfill      adds existing documents to a new index
+removal       removes what dropped collections and indexes leave behind, in batches
+expiry        deletes expired documents like any other delete
+tombstones    removes tombstones after a day
+lost_work     restarts backfills and removals that were lost
+storage_usage measures documents for the tenant's usage
+cleaner       removes everything of a tenant with the tenant
 """

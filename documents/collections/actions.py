@@ -1,8 +1,8 @@
-"""Collections are made, changed and dropped.
+"""Create, change and drop collections.
 
-Whoever changes a collection holds its lock alone, taken before the row is locked: everybody takes
-the two in this order. `write_version` grows with each change, so no writer goes by an older
-definition (`documents.store.locks`).
+A change to a collection holds its lock exclusively, taken before the row is locked: all code takes
+the two in this order. `write_version` grows with each change, so no writer uses an older definition
+(`documents.store.locks`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DROP_TASK = "documents.collections.drop"
 
 
 class CollectionValues(TypedDict, total=False):
-    """What a checked body says of a collection, but for what `Declarations` holds."""
+    """A collection as given in a checked body, except for what `Declarations` holds."""
 
     name: str
     indexes: list[dict[str, object]]
@@ -66,7 +66,7 @@ def find_by_name(name: str) -> Collection:
 
 
 def lock_by_name(name: str) -> Collection:
-    """Return the tenant's collection, locked alone until the transaction ends."""
+    """Return the tenant's collection, locked exclusively until the transaction ends."""
     identity = find_by_name(name).pk
     lock_alone(identity)
     found = active().select_for_update(of=("self",)).filter(pk=identity).first()
@@ -83,7 +83,7 @@ def do_create(
 ) -> tuple[Collection, list[Index]]:
     """Make a collection. Its indexes are ready at once: there is nothing to put in."""
     wanted = wanted_of(values.get("indexes", []))
-    # This locks the tenant's row, so the name cannot be taken between the look and the insert.
+    # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "collections", active())
     if active().filter(name=values["name"]).exists():
         raise NameTaken(f"There is a collection {values['name']!r} already.")
@@ -101,7 +101,7 @@ def do_create(
 
 
 def _check_field(name: str, declarations: Declarations) -> None:
-    """Refuse a schema when its collection's GraphQL field is another collection's already."""
+    """Reject a schema if its collection's GraphQL field already belongs to another collection."""
     if declarations.schema is None:
         return
     others = active().exclude(schema=None).exclude(name=name).values_list("name", flat=True)
@@ -147,7 +147,7 @@ def do_change(
 
 
 def do_delete(principal: Principal | None, collection: Collection) -> None:
-    """Drop a locked collection. Its name is free at once; what it held goes in the background."""
+    """Drop a locked collection. Its name is free at once; its data is removed in the background."""
     before = describe(collection, indexes_of(collection))
     collection.state = Collection.State.DROPPING
     collection.write_version += 1
@@ -157,21 +157,21 @@ def do_delete(principal: Principal | None, collection: Collection) -> None:
 
 
 def check_ttl(ttl: JsonObject | None, source_id: UUID | None) -> None:
-    """Refuse to let documents expire that are there as long as rows elsewhere are."""
+    """Reject a TTL for a collection whose documents follow the rows of a source."""
     if ttl is not None and source_id is not None:
         detail = "Documents that come from a source go when their rows go."
         raise InvalidBody(detail, errors=[FieldProblem("/ttl", "has_source", detail)])
 
 
 def set_source(collection: Collection, source_id: UUID | None) -> None:
-    """Let a source alone write to a locked collection; None: whoever may."""
+    """Make a source the only writer of a locked collection; None: no such restriction."""
     collection.source_id = source_id
     collection.write_version += 1
     collection.save_next_version()
 
 
 def drop_index(collection: Collection, index: Index) -> None:
-    """Take an index out of use; its entries go in the background."""
+    """Take an index out of use; its entries are removed in the background."""
     index.state = Index.State.DROPPING
     index.save(update_fields=["state"])
     arguments: JsonObject = {"index": index.number}

@@ -1,28 +1,27 @@
-"""Puts the documents that were there before into a new index, while reads and writes go on.
+"""Adds existing documents to a new index, while reads and writes continue.
 
-Why the index is right when it is ready. Let E(d) be the entries that a document d as it stands
-must have. It always holds that an index has for each document some of E(d), and nothing else:
+Why the index is correct once it is ready: let E(d) be the entries that a document d in its current
+state must have. As an invariant, an index has for each document a subset of E(d), and nothing else:
 
 - A writer locks the document's row, removes what only the before-image had and adds what only the
-  after-image has. Whatever part of E(before) there was, a part of E(after) is left, and everything
-  that is new about the document is in. Writers do so from the moment the index is declared: it is
-  declared under the collection's lock alone, and they hold that lock shared and give up when the
-  collection is not as they know it.
-- The back-fill locks rows, reads them as they are and adds what is missing of E(d). Nobody can
+  after-image has. From a subset of E(before), a subset of E(after) remains, and every entry that is
+  new is added. Writers do so from the moment the index is declared: it is declared under the
+  exclusive lock, and they hold that lock shared and give up if the collection has changed.
+- The backfill locks rows, reads their current state and adds what is missing of E(d). No writer can
   change these documents before it commits.
 
-So once the back-fill has locked a document, all of E(d) is in and stays in; and a document that
-came into being later never lacked anything, wherever its key lies. When no document is left behind
-the position, the index is complete. It is declared ready under the lock alone, so that no reader
-sees it ready before the last batch is committed.
+So once the backfill has locked a document, all of E(d) is in and stays in; and a document created
+later never lacked anything, wherever its key lies. When no document is left after the position, the
+index is complete. It is declared ready under the exclusive lock, so that no reader sees it ready
+before the last batch is committed.
 
 An index that documents break (two with the same values in a unique one; arrays side by side)
 becomes `failed`, with an error that names a document; its entries go. What breaks a unique index
 is found by PostgreSQL's own unique index over enforced entries, against writers' entries too.
 
-Each batch is a short transaction of bounded documents and bytes and moves `position` along: a
-back-fill that was killed goes on where it was. Two that run at once take turns by the lock of the
-index's row, or the second one leaves.
+Each batch is a short transaction of bounded documents and bytes and advances `position`, so a
+backfill that was killed resumes there. Two that run at once take turns by the lock of the index's
+row, or the second one exits.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ from rillbase_native import Definition, QueryError, format_id, id_of
 
 BATCH_DOCUMENTS = 1_000
 BATCH_BYTES = 32 * 1024 * 1024
-#: A task works for so long, then makes room for others.
+#: A task works for this long, then makes room for others.
 SLICE_S = 5.0
-#: More documents than these are not counted beforehand; the total then grows along.
+#: More documents than this are not counted beforehand; the total then grows along.
 MAX_COUNTED = 5_000_000
-#: Deadlock, and a lock that took too long: somebody else went first.
+#: Deadlock or lock timeout: another transaction went first.
 _TRY_AGAIN = frozenset({"40P01", "55P03"})
 
 _COUNT = (
@@ -105,7 +104,7 @@ class _BrokenIndex(Exception):
 
 @task(name=BACKFILL_TASK)
 def backfill(*, tenant: str, index: int) -> None:
-    """Work for a while; then let a task of the same kind go on."""
+    """Work for a while; then queue a task of the same kind to continue."""
     tenant_id, until = UUID(tenant), time.monotonic() + SLICE_S
     _count(tenant_id, index)
     while step(tenant_id, index):
@@ -117,7 +116,7 @@ def backfill(*, tenant: str, index: int) -> None:
 
 
 def step(tenant_id: UUID, number: int) -> bool:
-    """Do one batch, or finish. Tell whether there is more to do."""
+    """Do one batch, or finish. Return whether there is more to do."""
     try:
         with scoped(tenant_id=tenant_id):
             index = _claim(number)
@@ -131,7 +130,7 @@ def step(tenant_id: UUID, number: int) -> bool:
     except _BrokenIndex as broken:
         _finish(tenant_id, number, Index.State.FAILED, str(broken))
     except IntegrityError:
-        # What was in the way has gone before it could be named.
+        # The conflicting document disappeared before it could be named.
         return True
     except OperationalError as failed:
         if getattr(failed.__cause__, "sqlstate", None) not in _TRY_AGAIN:
@@ -141,7 +140,7 @@ def step(tenant_id: UUID, number: int) -> bool:
 
 
 def _count(tenant_id: UUID, number: int) -> None:
-    """Say how much there is to do, before the first batch."""
+    """Record how much there is to do, before the first batch."""
     with scoped(tenant_id=tenant_id):
         fresh = Index.objects.filter(number=number, position=None, state=Index.State.BUILDING)
         index = fresh.first()
@@ -154,7 +153,7 @@ def _count(tenant_id: UUID, number: int) -> None:
 
 
 def _claim(number: int) -> Index | None:
-    """Lock as writers do, then the index's row; None: nothing to do, or somebody is at it."""
+    """Lock as writers do, then the index's row; None: nothing to do, or another task has it."""
     building = Index.objects.filter(number=number, state=Index.State.BUILDING)
     collection_id = building.values_list("collection_id", flat=True).first()
     if collection_id is None:
@@ -187,7 +186,7 @@ def _entries(definition: Definition, body: bytes) -> list[tuple[bytes, bool, boo
 
 
 def _put_in(index: Index, batch: _Batch) -> None:
-    """Add what is missing of the documents' entries and move along."""
+    """Add the missing entries of the documents and advance the position."""
     entries = [
         (key, document_key, ordering, enforced)
         for document_key, _, found in batch.documents

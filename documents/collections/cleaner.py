@@ -18,7 +18,7 @@ _OUTBOX = (
 
 
 def clean(tenant_id: UUID) -> None:
-    """Remove collections with all that they hold, and changes that wait to be published."""
+    """Remove collections with all that they hold, and changes still to be published."""
     collections = Collection.unscoped.using(ALIAS).filter(tenant_id=tenant_id)
     for collection_id in collections.values_list("pk", flat=True):
         _shut(collection_id)
@@ -28,7 +28,7 @@ def clean(tenant_id: UUID) -> None:
 
 
 def _shut(collection_id: UUID) -> None:
-    """Let writers that are under way finish, and no other begin."""
+    """Wait for running writers to finish, and let no other start."""
     with transaction.atomic(using=ALIAS):
         lock_alone(collection_id, ALIAS)
         Collection.unscoped.using(ALIAS).filter(pk=collection_id).update(

@@ -1,4 +1,4 @@
-"""Documents whose time is over are deleted, as anybody would delete them.
+"""Deletes expired documents, like any other delete.
 
 Every second the sweep looks, for each collection with a TTL, at the beginning of its internal
 index over the field: the entries of dates that have passed. What it finds it deletes through
@@ -30,7 +30,7 @@ from foundation.tasks.definition import PERIODIC
 from rillbase_native import Filter, Operation, Operations, Value, id_of
 
 ALIAS = "relay"
-#: A backlog is worked off in runs of so long, each of batches that leave room for others.
+#: A backlog is worked off in runs of this length, each of batches that leave room for others.
 RUN_S = 5.0
 BATCH_DOCUMENTS = 500
 BATCH_BYTES = 32 * 1024 * 1024
@@ -129,14 +129,14 @@ def _expired(path: str, latest_ms: int) -> Filter:
 
 
 def _deletes(collection: _ExpiryTarget, bodies: list[bytes]) -> Write:
-    """Each delete stands for itself: a document may have changed, or gone, since it was found."""
+    """Return independent deletes: a document may have changed or gone since it was found."""
     deletes = [Operation.delete_found(id_of(body), collection.expired) for body in bodies]
     return Write(collection.tenant_id, collection.name, Operations(deletes), atomic=False)
 
 
 @contextmanager
 def _alone() -> Iterator[bool]:
-    """Tell whether no other run is under way; keep others out until the block ends."""
+    """Yield whether no other run is active; keep others out until the block ends."""
     with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK_NUMBER,))
         (locked,) = cursor.fetchone()

@@ -1,6 +1,7 @@
-"""Work on collections that was lost is begun again: back-fills and removals that nobody does.
+"""Restarts work on collections that was lost: backfills and removals without a running task.
 
-A back-fill that is under way is only met at its index's lock, and a removal finds less to do.
+If a backfill is running after all, the two take turns by its index's lock; a second removal simply
+finds less to do.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from foundation.tasks.definition import PERIODIC
 
 ALIAS = "relay"
 MAX_TASKS = 1_000
-#: Until then the task that began with the change is left to do it.
+#: Until then, the task queued with the change is left to do the work.
 PATIENCE = datetime.timedelta(minutes=2)
 
 
 @task(name="documents.collections.unfinished", policy=PERIODIC)
 def sweep() -> None:
-    """Queue what is to be done once more."""
+    """Queue unfinished work again."""
     before = timezone.now() - PATIENCE
     indexes = Index.unscoped.using(ALIAS).filter(
         Q(state=Index.State.BUILDING, created_at__lt=before) | Q(state=Index.State.DROPPING)

@@ -1,8 +1,8 @@
-"""What dropped collections and indexes leave behind goes in batches, in the background.
+"""Removes what dropped collections and indexes leave behind, in batches, in the background.
 
-Nobody sees it any more: reads and writes go by active collections and by indexes in use, and a
-writer that was under way has committed before the drop took the lock. Cut off anywhere, the next
-run goes on. An index that failed is emptied as well, but its row stays to say why.
+It is no longer visible: reads and writes use active collections and indexes only, and a writer that
+was running has committed before the drop took the lock. If a run is interrupted, the next one
+continues. A failed index is emptied as well, but its row stays to report the reason.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from foundation.tasks import run_after_commit, task
 
 ALIAS = "relay"
 BATCH_ROWS = 5_000
-#: A task works for so long, then makes room for others.
+#: A task works for this long, then makes room for others.
 SLICE_S = 5.0
 
-#: Rows of these are never moved while they are being removed, so their places name them.
+#: Rows of these tables never move while they are being removed, so their `ctid` identifies them.
 _ENTRIES = (
     "DELETE FROM documents_indexentry WHERE ctid = ANY(ARRAY("
     "SELECT ctid FROM documents_indexentry WHERE index_number = %s LIMIT %s))"
@@ -58,7 +58,7 @@ def drop(*, collection: str) -> None:
 
 
 def remove_collection(collection_id: UUID, deadline: float) -> bool:
-    """Remove a collection that nobody uses any more. Tell whether all of it has gone in time."""
+    """Remove a collection that is no longer in use. Return whether it was finished in time."""
     indexes = Index.unscoped.using(ALIAS).filter(collection_id=collection_id)
     for number in indexes.values_list("number", flat=True):
         if not _empty_index(number, deadline):
@@ -76,7 +76,7 @@ def _empty_index(number: int, deadline: float) -> bool:
 
 
 def _in_batches(delete: Callable[[], int], deadline: float) -> bool:
-    """Delete batch by batch. Tell whether nothing was left before the deadline."""
+    """Delete batch by batch. Return whether nothing was left before the deadline."""
     while delete() == BATCH_ROWS:
         if time.monotonic() > deadline:
             return False

@@ -1,11 +1,11 @@
-"""What tenants' documents take, measured once an hour.
+"""Storage used by tenants' documents, measured once an hour.
 
 Usage is sums by period, and a level has no sum. So an hour's measurement counts as document-hours
 and byte-hours: a day's sum divided by 24 is the day's mean. Tombstones and index entries are not
 counted; bytes are those of the documents as BSON.
 
-Each tenant is measured by a statement of its own, which reads rows' headers and no document. An
-hour is measured once: a run that was cut off goes on with the tenants that are left.
+Each tenant is measured by a separate statement, which reads rows' headers and no document. An hour
+is measured once: an interrupted run continues with the remaining tenants.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 
 ALIAS = "relay"
-#: What is allowed for one tenant, which may have very many documents.
+#: The time allowed for one tenant, which may have very many documents.
 MEASURE_S = 60
 DOCUMENT_HOURS, BYTE_HOURS = "document_hours", "storage_byte_hours"
 

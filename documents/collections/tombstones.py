@@ -1,12 +1,14 @@
-"""Marks of deleted documents go after a day.
+"""Removes tombstones of documents after a day.
 
-A mark keeps the version of a deleted document, so that one with the same `_id` goes on from there.
-Before marks are removed, the collection's floor is raised to the highest version among them: an
-`_id` without a row begins above the floor, so no version is ever used twice for one `_id`.
+A tombstone keeps the version of a deleted document, so that a new one with the same `_id` continues
+from there. Before tombstones are removed, the collection's floor is raised to the highest version
+among them: an `_id` without a row starts above the floor, so no version is ever used twice for one
+`_id`.
 
-Writers read the floor under the collection's lock, in a statement begun after they have it, and
-this holds that lock alone: whoever finds no row for an `_id` has read the floor that was raised
-for it. For that `write_version` need not change; nothing that writers have compiled does.
+Writers read the floor under the collection's lock, in a statement begun after acquiring it, and
+this holds that lock exclusively: a writer that finds no row for an `_id` has read the floor that
+was raised for it. `write_version` need not change for that; nothing that writers have compiled
+does.
 """
 
 from __future__ import annotations
@@ -23,18 +25,18 @@ from foundation.tasks.definition import PERIODIC
 
 ALIAS = "relay"
 KEEP = datetime.timedelta(hours=24)
-#: As long as so many are removed, the collection's writers wait.
+#: While this many are removed, the collection's writers wait.
 BATCH_ROWS = 1_000
 MAX_BATCHES = 50
 _LOCK_TIMEOUT = "55P03"
 
-#: The collections of the oldest marks.
+#: The collections of the oldest tombstones.
 _DUE = (
     "SELECT DISTINCT collection_id FROM ("
     "SELECT collection_id FROM documents_document WHERE body IS NULL AND updated_at < %s "
     "ORDER BY updated_at LIMIT %s) AS oldest"
 )
-#: As many as a batch of the collection's. A mark that has become a document again is none.
+#: One batch of a collection. A tombstone that has become a document again no longer counts.
 _PURGE = """
 WITH purged AS (
     DELETE FROM documents_document WHERE (collection_id, key) IN (
@@ -54,7 +56,7 @@ SELECT count(*) FROM purged
 
 @task(name="documents.collections.tombstones", policy=PERIODIC)
 def sweep() -> None:
-    """Remove marks that are older than a day, the oldest first."""
+    """Remove tombstones that are older than a day, the oldest first."""
     before = timezone.now() - KEEP
     for _ in range(MAX_BATCHES):
         collections = _due(before)
@@ -79,7 +81,7 @@ def _purge_if_free(collection_id: UUID, before: datetime.datetime) -> int:
 
 
 def purge(collection_id: UUID, before: datetime.datetime) -> int:
-    """Remove some of a collection's marks. Return how many."""
+    """Remove some of a collection's tombstones. Return how many."""
     with transaction.atomic(using=ALIAS):
         lock_alone(collection_id, ALIAS)
         with connections[ALIAS].cursor() as cursor:

@@ -171,7 +171,7 @@ class CollectionView(_CollectionsView):
         indexes = actions.indexes_of(row)
         body = self.shown(row, indexes)
         if any(index.state == Index.State.BUILDING for index in indexes):
-            # Progress moves within a version, so nobody holds this answer already.
+            # Progress moves within a version, so a conditional request must not match.
             return Response(body, headers={"ETag": etag(row.version)})
         return self.one(body, row.version)
 

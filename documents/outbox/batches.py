@@ -1,17 +1,17 @@
-"""Which write partitions an atomic batch touches, told with each of its rows.
+"""The write partitions that an atomic batch touches, stored with each of its rows.
 
-An entry of a batch names all the partitions that the batch touches, so that whoever is told of one
-part knows for which others to wait. How many partitions there are differs from grid to grid, so
-rows keep hashes of keys. For a batch of thousands a few hundred hashes stand for all of them.
+An entry of a batch names all the partitions that the batch touches, so that a reader of one part
+knows which others to wait for. The number of partitions differs from grid to grid, so rows keep
+hashes of keys. For a batch of thousands, a few hundred hashes stand for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: A grid has at most so many write partitions.
+#: The most write partitions that a grid has.
 MOST_PARTITIONS = 64
-#: So many hashes are kept as they are.
+#: Up to this many hashes are kept as they are.
 FEW = 500
 _UNSIGNED = 0xFFFF_FFFF
 

@@ -1,4 +1,4 @@
-"""Valkey's time as a process knows it without asking.
+"""Valkey's time, estimated by a process without asking.
 
 Each answer of the event layer names the time at which it was given. Later, at least as much time
 has passed there as here since the answer arrived, so the estimate never runs ahead of Valkey. It
@@ -25,7 +25,7 @@ class ValkeyClock:
         self._ahead_us = time_us - self._here_us()
 
     def forget(self) -> None:
-        """Stop guessing: nobody knows which server answers next."""
+        """Stop estimating: another server may answer next."""
         self._ahead_us = None
 
     @property

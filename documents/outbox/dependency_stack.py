@@ -1,17 +1,17 @@
-"""Which transactions go before others that are older, since they wrote the same documents later.
+"""Which newer transactions must be published before older ones, having rewritten their documents.
 
-What a row stood for is gone once its document was written again: its entry only says so. If the
-transaction that wrote again came behind it, a tick or an atomic batch could be complete without
-anything that shows what became of the document. So it goes before; and before it, if its own
-documents were written once more, those who did that. Each is newer than the one behind it, so they
-never go round in a circle.
+Once a document has been written again, the older row's image is gone and its entry only says so.
+If the newer transaction came after it, a tick or an atomic batch could be complete without
+anything that shows what became of the document. So the newer one goes first; and before it, if its
+documents were written again too, the transactions that did so. Each is newer than the one it
+precedes, so there can be no cycle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: A document that is written again between any two reads is not run after for longer.
+#: A document that is rewritten between any two reads is not chased any deeper.
 MOST_LEVELS = 8
 
 
@@ -20,7 +20,7 @@ class DependencyStack:
 
     def __init__(self) -> None:
         self._levels: list[list[int]] = []
-        #: What this round has published.
+        #: Transactions published in this round.
         self.published: set[int] = set()
 
     def __bool__(self) -> bool:
@@ -31,11 +31,11 @@ class DependencyStack:
         self.published.clear()
 
     def first(self, most: int) -> tuple[int, ...]:
-        """Return the next ones to publish, at most so many, in their order."""
+        """Return the next transactions to publish, at most `most`, in their order."""
         return tuple(self._levels[-1][:most])
 
     def put(self, newer: frozenset[int]) -> bool:
-        """Have these go before all others; return whether that is any use."""
+        """Put these before all others; return whether there was anything to put, and room."""
         missing = newer - self.published
         if not missing or len(self._levels) == MOST_LEVELS:
             return False
@@ -43,7 +43,7 @@ class DependencyStack:
         return True
 
     def learn(self, published: Iterable[int]) -> None:
-        """Learn what needs to wait for nothing any more."""
+        """Remove transactions that have been published."""
         self.published.update(published)
         while self._levels:
             left = [xid for xid in self._levels[-1] if xid not in self.published]

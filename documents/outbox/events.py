@@ -29,7 +29,7 @@ class Verdict(StrEnum):
     OK = "ok"
     #: The server knows nothing yet, or no longer: a relay has to set it up.
     ABSENT = "absent"
-    #: A newer relay has been here.
+    #: A newer relay has taken over.
     OUTRUN = "outrun"
     #: The stamp is too old, or lies in the future.
     LATE = "late"
@@ -71,7 +71,7 @@ class Group:
         return sum(len(entry) for _, entry in self.entries)
 
     def arguments(self) -> list[Argument]:
-        """Return what the function is told of it."""
+        """Return the group as arguments of the function."""
         told: list[Argument] = [packed_hashes(self.batch_hashes), len(self.entries)]
         for entry in self.entries:
             told += entry

@@ -38,10 +38,10 @@ from foundation.valkey_wire import ValkeyWire
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 2.0
-#: A server answers again once nothing has failed for so long. An event layer with a full disk
-#: reads and refuses to write by turns, several times a second.
+#: A server counts as available once nothing has failed for this long. An event layer with a full
+#: disk alternates between serving reads and rejecting writes, several times a second.
 STEADY_S = 1.0
-#: Appending a page takes milliseconds; a server that is frozen is given up.
+#: Appending a page takes milliseconds; a frozen server is given up.
 ANSWER_TIMEOUT_S = 10.0
 
 AtDatabase = Claim | ListRows | Fetch | Mark | EmptySlot
@@ -49,7 +49,7 @@ AtEvents = ProbeEventLayer | Install | Append | SendTick | Trim
 
 
 class RelayLoop:
-    """One relay with its connections. Several may run, in as many processes: one leads."""
+    """One relay with its connections. Several may run, in separate processes: one leads."""
 
     def __init__(self) -> None:
         self._relay = Relay()
@@ -73,7 +73,7 @@ class RelayLoop:
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Say how it stands, for people and probes."""
+        """Describe the state, for people and probes."""
         since_s = None if self._ticked_s is None else round(time.monotonic() - self._ticked_s, 3)
         return {
             "leading": self._relay.token is not None,
@@ -108,7 +108,7 @@ class RelayLoop:
             await asyncio.sleep(max(0.0, self._relay.due_s - time.monotonic()))
 
     async def _reply(self, request: Request) -> Reply:
-        """Carry a request out. Nothing that fails in it ends the relay."""
+        """Carry a request out. No failure in it ends the relay."""
         server = "database" if isinstance(request, AtDatabase) else "event layer"
         try:
             reply = await self._carry_out(request)

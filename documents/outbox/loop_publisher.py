@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 MAX_CALLS = 4
 CONNECT_TIMEOUT_S = 1.0
-#: Later the stamps of what waits are too old anyway.
+#: After this time, the stamps of queued calls are too old anyway.
 ANSWER_TIMEOUT_S = 5.0
-#: How soon a server that was away is asked again, and one that is quiet for its time.
+#: How soon an unavailable server is retried, and the time of a quiet one refreshed.
 RETRY_S = 0.25
 REFRESH_S = 10.0
 
@@ -53,7 +53,7 @@ class Transaction(Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """What of a transaction is appended at once."""
+    """A part of a transaction that is appended in one call."""
 
     xid: int
     group: Group | PackedGroup
@@ -93,11 +93,11 @@ class LoopPublisher:
 
     @property
     def queued_bytes(self) -> int:
-        """How much waits for a call."""
+        """How many bytes are queued."""
         return self._queued_bytes
 
     async def close(self) -> None:
-        """Let go of what waits: the relay has it."""
+        """Drop what is queued: the relay has it."""
         self._queue.clear()
         tasks = [*self._calls, *([self._keeper] if self._keeper else [])]
         for task in tasks:
@@ -177,7 +177,7 @@ class LoopPublisher:
         return answer.verdict is Verdict.OK
 
     def _lose(self, events: EventLayer, why: str) -> None:
-        """Publish nothing until somebody answers again."""
+        """Publish nothing until a server answers again."""
         if self._events is events:
             logger.warning("the relay publishes until the event layer is back: %s", why)
             self._events = None

@@ -57,17 +57,17 @@ from documents.outbox.requests import (
 ROUND_S = 0.2
 #: How long a writer is given to publish by itself, and how old a snapshot is when it is ticked.
 GRACE_S = 0.25
-#: Whoever hears a tick believes that it is of now: older snapshots are not ticked. Where each
-#: answer of the servers takes two seconds, it is six until the next list.
+#: Readers take a tick as current, so older snapshots are not ticked. If each answer of the servers
+#: takes two seconds, it is six until the next list.
 SNAPSHOT_S = 6.0
 #: A longer round is broken off, so that the lease is prolonged and ticks come while it catches up.
 LONG_ROUND_S = 1.0
-#: How often somebody who has no lease asks for it.
+#: How often a relay without the lease tries to claim it.
 CLAIM_S = 1.0
-#: How often the lease is prolonged; it lasts `LEASE_S`.
+#: How often the lease is renewed; it lasts `LEASE_S`.
 RENEW_S = 1.0
 LEASE_S = 3.0
-#: A reply that has not come after this time is not waited for. Requests give up earlier.
+#: A reply is not awaited for longer than this. Requests give up earlier.
 PATIENCE_S = 30.0
 EMPTY_S = 5.0
 SLOTS = 8
@@ -113,7 +113,7 @@ class Life:
 
 
 def incarnation_of(world: World, look: EventLayerStatus) -> bytes:
-    """Name the lives of both servers and the installation."""
+    """Name the incarnations of both servers and the installation."""
     text = f"{world.installation} {world.database} {look.run_id} {look.random}"
     return sha256(text.encode()).digest()[:INCARNATION_BYTES]
 
@@ -183,7 +183,7 @@ class Relay:
                 return self._heard_later(asked, reply, now_s)
 
     def _heard_later(self, asked: Request, reply: Reply, now_s: float) -> Step:
-        """Go on with a round that knows what it has to do."""
+        """Continue a round that knows what it has to do."""
         match asked, reply:
             case Fetch(), FetchResult():
                 return self._fetched(reply, now_s)
@@ -273,7 +273,7 @@ class Relay:
         return SnapshotInProgress(reply.snapshot, self._asked_s, now_s, outstanding, marks_count)
 
     def _plan(self, life: Life, now_s: float) -> None:
-        """Collect what writers had time enough to publish and did not."""
+        """Collect the transactions that writers had time to publish and did not."""
         found: set[int] = set()
         for taken in life.taken:
             if not taken.marks_count or now_s - taken.at_s >= GRACE_S:
@@ -283,7 +283,7 @@ class Relay:
     # The rest of a round.
 
     def _go_on(self, now_s: float) -> Step:
-        """Do what is next: mark, publish more, tick, keep house, rest."""
+        """Take the next step: mark, publish more, tick, empty a slot, rest."""
         life = self.life
         if life is None:
             return self._rest()
@@ -306,13 +306,13 @@ class Relay:
             )
             return self._ask(tick, now_s)
         if self._is_long(now_s):
-            # By the next list what waits to be ticked would be too old: a tick goes first.
+            # By the next list the snapshot would be too old to be ticked: a tick goes first.
             return self._rest()
         return self._keep_house(now_s)
 
     def _may_break_off(self, now_s: float) -> bool:
-        """Tell whether the round is long. Each gets something done and cuts no transaction in two:
-        otherwise a slow list, or a transaction that takes long, would be begun again for ever.
+        """Return whether the round is long. Each makes progress and cuts no transaction in two:
+        otherwise a slow list, or a long transaction, would be restarted forever.
         """
         return self._is_long(now_s) and self._advanced and self._after == 0
 
@@ -322,8 +322,7 @@ class Relay:
     def _provable(self, life: Life, now_s: float) -> Snapshot | None:
         """Return the newest snapshot up to which nothing is outstanding.
 
-        One that was taken before a pause is passed over, and those before it: there will be newer
-        ones.
+        One taken before a pause is skipped, with those before it: newer ones will follow.
         """
         proven: list[SnapshotInProgress] = []
         for taken in life.taken:
@@ -353,10 +352,10 @@ class Relay:
         return tuple(first)
 
     def _fetched(self, reply: FetchResult, now_s: float) -> Step:
-        """Append what was read. The stamp is of before the reading, so a pause shows.
+        """Append what was read. The stamp was taken before the read, so a pause shows.
 
-        It is read once more, where somebody has to go before it. Nobody is let in between two parts
-        of a transaction.
+        If newer transactions must go before it, it is read again later. No other transaction is
+        published between two parts of one.
         """
         if self._after == 0 and self._ahead.put(reply.newer):
             return self._go_on(now_s)
@@ -405,7 +404,7 @@ class Relay:
     # What goes wrong.
 
     def _refused(self, verdict: Verdict, now_s: float) -> Step:
-        """The event layer took nothing."""
+        """Handle the event layer's rejection of a request."""
         match verdict:
             case Verdict.OUTRUN:
                 self.token = None
@@ -413,7 +412,7 @@ class Relay:
             case Verdict.ABSENT | Verdict.REBORN:
                 self.life = None
             case _:
-                # A stamp that a pause made useless, or that a clock's correction did.
+                # The stamp is unusable after a pause or a clock correction.
                 pass
         return self._rest()
 
@@ -424,7 +423,7 @@ class Relay:
         return self._rest(CLAIM_S if isinstance(asked, Claim) else ROUND_S)
 
     def _rest(self, pause_s: float = ROUND_S) -> Step:
-        """End the round. The next begins so long after this one began."""
+        """End the round. The next begins `pause_s` after this one began."""
         self.due_s = self._round_s + pause_s
         return None
 
@@ -437,7 +436,7 @@ class Relay:
         return self._number, request
 
     def _known(self) -> tuple[World, int]:
-        """Return what every step behind the claim may rely on."""
+        """Return what every step after the claim may rely on."""
         if self._world is None or self.token is None:
             raise AssertionError("nothing is asked without a token")
         return self._world, self.token

@@ -1,7 +1,7 @@
 """Marks: which transactions have been published, so that the relay need not publish them.
 
-A mark is a row of its own, since updating rows of the outbox would write each of them twice. Marks
-are not waited for and need not survive a crash: what lacks its mark is published once more.
+A mark is a separate row, since updating rows of the outbox would write each of them twice. Marks
+are not waited for and need not survive a crash: without its mark, a row is published once more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foundation.postgres.session import Oid, Step
 
 logger = logging.getLogger(__name__)
 
-#: Marks are collected for so long, which leaves the relay most of its quarter of a second.
+#: Marks are collected for this long, which leaves the relay most of its quarter of a second.
 COLLECT_S = 0.02
 MAX_WAITING = 50_000
 
@@ -32,7 +32,7 @@ _MARK = Statement(
 
 
 def mark(xids: Sequence[int]) -> Step:
-    """Note that all rows of these transactions have been published."""
+    """Record that all rows of these transactions have been published."""
     return _MARK, (xid8s(xids),)
 
 
@@ -44,7 +44,7 @@ class Marker:
         self._writing: asyncio.Task[None] | None = None
 
     def add(self, xid: int) -> None:
-        """Mark a transaction soon. Whatever is too much or fails is left to the relay."""
+        """Mark a transaction soon. On overflow or failure, the relay does it."""
         if len(self._waiting) >= MAX_WAITING:
             MARKS_LOST.inc()
             return

@@ -1,4 +1,4 @@
-"""What the relay asks of PostgreSQL and the event layer, and what it is answered.
+"""The relay's requests to PostgreSQL and the event layer, and their replies.
 
 The relay itself (`documents.outbox.machine`) does no input or output: it emits these requests and
 is handed the replies. `documents.outbox.loop` carries them out; the simulator does it in memory.
@@ -27,12 +27,12 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Take the lease if nobody holds it."""
+    """Take the lease if it is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    #: None: somebody else holds it.
+    #: None: another relay holds it.
     token: int | None
     world: World
 
@@ -96,7 +96,7 @@ class FetchResult:
     done: tuple[int, ...]
     #: The last row that was read of the first transaction that is not done; 0: none.
     after: int
-    #: Who has written documents of these rows again, as far as that was committed by then.
+    #: Transactions that have rewritten documents of these rows, as far as committed by then.
     newer: frozenset[int] = frozenset()
 
 

@@ -1,4 +1,4 @@
-"""The relay's questions to PostgreSQL."""
+"""The relay's queries to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class OutboxRows:
         return ClaimResult(claimed.integer(0, 0) if claimed.rows else None, _world(world))
 
     async def release(self, token: int) -> None:
-        """Let the next one have the lease at once."""
+        """Let the next relay have the lease at once."""
         await self._run([(_RELEASE, (int8(token),))])
 
     async def list_rows(self, asked: ListRows) -> RowList:
@@ -179,8 +179,8 @@ class OutboxRows:
         """Empty a slot if all its rows were marked long enough ago; return whether it was.
 
         The lock waits for every transaction that has written to the slot, so none can commit a
-        row behind the check; whoever comes later finds an empty slot and writes to that. Waiting
-        makes others wait, so it is short.
+        row behind the check; later writers find an empty slot and write to that. Waiting blocks
+        others, so the wait is short.
         """
         statements = _EMPTY[slot]
         (found,) = await self._run([(statements.check, ())])
@@ -271,7 +271,7 @@ def cut(listed: Sequence[Size], *, all_listed: bool) -> list[Size]:
 def progress(
     asked: Sequence[int], listed: Sequence[Size], page: Sequence[Size], *, all_listed: bool
 ) -> tuple[tuple[int, ...], int]:
-    """Return which transactions are read to their end, and where the next one goes on."""
+    """Return which transactions have been read completely, and where the next one continues."""
     unread = {size.xid for size in listed[len(page) :]}
     if not all_listed:
         # More rows than were listed: those of the last transaction listed, or behind it.
@@ -301,7 +301,7 @@ def _groups(rows: Result, page: Sequence[Size]) -> list[Group]:
 
 
 def _newer(rows: Result) -> frozenset[int]:
-    """Return who else has written documents of these rows again."""
+    """Return the transactions that have rewritten documents of these rows."""
     found = set[int]()
     for row in range(rows.rows):
         raw, own = rows.raw(row, 13), rows.integer(row, 0)

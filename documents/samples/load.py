@@ -1,4 +1,4 @@
-"""Makes the sample collections that a tenant lacks, and fills those that were never written to."""
+"""Creates the sample collections that a tenant lacks, and fills those never written to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def load_samples(tenant_id: UUID) -> list[str]:
 
 
 def _ensure(tenant_id: UUID, sample: Sample) -> UUID:
-    """Return the id of the sample's collection, making it where it is missing."""
+    """Return the id of the sample's collection, creating it if it is missing."""
     found = actions.active().filter(name=sample.name).first()
     if found is not None:
         return found.pk
@@ -46,7 +46,7 @@ def _ensure(tenant_id: UUID, sample: Sample) -> UUID:
 
 
 def _is_empty(collection_id: UUID) -> bool:
-    """Tell whether nobody has ever written to a collection; deleted documents leave their marks."""
+    """Return whether a collection was never written to; deleted documents leave tombstones."""
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT NOT EXISTS (SELECT FROM documents_document WHERE collection_id = %s)",

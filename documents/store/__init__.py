@@ -1,8 +1,8 @@
 """Reading and writing documents: the one way for every part of the product.
 
-facts      what a collection prescribes, compiled
-access     what its rules let this caller do
-writes     a group of writes as one transaction: lock, decide natively, write
+facts      a collection's definition, compiled
+access     what its rules allow the caller
+attempt    a group of writes as one transaction: lock, decide natively, write
 writer     gathers writes of several callers into groups
 reads      documents by id
 planner    which rows can answer a query: a proven superset

@@ -46,7 +46,7 @@ Rules = tuple[Filter | None, Filter | None, Filter | None, Filter | None]
 
 
 class Stale(Exception):
-    """A collection is no longer as it was known, or a document not as absent as was assumed."""
+    """A collection has changed since it was read, or a document assumed absent exists."""
 
 
 class UniqueKeyConflict(Exception):
@@ -86,7 +86,7 @@ class Attempt:
         self._writes = writes
         self._again = again
         self._ended: list[Ended | None] = [None] * len(writes)
-        #: In the order in which everybody locks them.
+        #: In the order in which all writers lock them.
         self._collections: list[CollectionFacts] = []
 
     async def run(self) -> list[Ended]:
@@ -109,7 +109,7 @@ class Attempt:
         try:
             known = await self._known(write, fresh=self._again)
             if not _may_write(write, known):
-                # It may have got or lost its source within the second that facts are believed.
+                # It may have gained or lost its source while the facts were cached.
                 known = await self._known(write, fresh=True)
         except NotFound as missing:
             self._ended[position] = missing
@@ -190,7 +190,7 @@ class Attempt:
         return steps
 
     def _read(self, results: Sequence[Result], keys: Sequence[bytes | None]) -> _LockedRows | None:
-        """Return the locked rows, or None when a collection is not as it was known."""
+        """Return the locked rows, or None if a collection has changed."""
         looked = sum(wanted is not None for wanted in keys)
         start = len(results) - looked - len(keys)
         checks, locked = results[start : start + len(keys)], iter(results[start + len(keys) :])
@@ -235,7 +235,7 @@ class Attempt:
         planned: Sequence[_PlannedWrite],
         skipped: Sequence[int],
     ) -> None:
-        """Write everything down, and only then say how each write ended."""
+        """Write everything, and only then report how each write ended."""
         written: list[tuple[_PlannedWrite, WriteResult]] = []
         for number, plan in enumerate(planned):
             if number in skipped:

@@ -25,7 +25,7 @@ class CursorPosition:
     key: bytes
 
     def resume(self, *, by_index: bool) -> Position | None:
-        """Return where reading goes on, if the row was read in the same way."""
+        """Return where to resume reading, if the row was read in the same way."""
         if not by_index:
             return Position(b"", self.key)
         return Position(self.entry, self.key) if self.entry else None

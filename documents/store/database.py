@@ -61,7 +61,7 @@ def _conninfo() -> str:
 
 def scope(tenant_id: UUID) -> Step:
     """Name the tenant until the transaction ends. Without BEGIN, that is at the round trip's end:
-    statements that are pipelined together are one transaction of their own.
+    statements that are pipelined together are a transaction.
     """
     return _SCOPE, (str(tenant_id).encode(),)
 

@@ -1,7 +1,7 @@
-"""What a collection prescribes, read at most a second ago and compiled once per version.
+"""A collection's definition, at most a second old and compiled once per version.
 
 Readers and writers check `write_version` again in the statement batch that reads or writes, so a
-change that they have not heard of makes them start over and is never overlooked.
+change that they do not know of makes them start over and is never overlooked.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class CollectionFacts:
     definition: Definition
     rules: dict[str, Rule]
     indexes: tuple[IndexFacts, ...]
-    #: What alone writes its documents; None: whoever may.
+    #: The only source that may write its documents; None: no such restriction.
     source_id: UUID | None
 
 
 async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
-    """Return a tenant's collection, or raise `NotFound`. `fresh`: whatever is known already."""
+    """Return a tenant's collection, or raise `NotFound`. `fresh`: bypass the cache."""
     return await _cache.get((tenant_id, name), fresh=fresh)
 
 

@@ -1,9 +1,8 @@
-"""Several writes of one tenant as one transaction, tried again until nothing stands in its way.
+"""Several writes of one tenant as one transaction, retried until it succeeds.
 
-An attempt (`documents.store.attempt`) takes for granted what was true a moment ago. Where that has
-changed, the group starts over. Where a unique index has a key already, the group falls apart, so
-that only the operation concerned fails. It falls apart, too, where its documents do not fit into
-memory together.
+An attempt (`documents.store.attempt`) assumes what was true a moment ago. If that has changed, the
+group starts over. If a unique index has a key already, the group is split, so that only the
+operation concerned fails. It is split, too, if its documents do not fit into memory together.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ async def _apart(
 ) -> list[Ended]:
     """Run a group that cannot be one transaction in parts, so that only what must fail fails.
 
-    `refused` tells why a write fails that cannot be divided.
+    `refused` returns why a write fails that cannot be divided.
     """
     if len(writes) > 1:
         return [(await run_group(tenant_id, [write]))[0] for write in writes]
@@ -106,8 +105,8 @@ async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[End
 async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write) -> Outcomes:
     """Name the indexes concerned, as far as the keys in the way are still there.
 
-    A caller who may not read a document in the way is told no more than that a rule refuses the
-    write: for that caller it does not exist.
+    A caller who may not read a conflicting document learns only that a rule rejects the write: for
+    that caller it does not exist.
     """
     rules = await _read_rules(tenant_id, write)
     async with pool().session() as session:

@@ -1,9 +1,9 @@
 """The collection's lock: writers of documents and changers of the collection exclude each other.
 
-Whoever writes documents holds it shared, from before reading the collection's row until the
-commit. Whoever changes what writers must know (schema, rules, indexes, state, version floor)
-holds it alone, and raises `write_version`. PostgreSQL keeps the lock in memory, so writers of one
-collection do not write to a common row.
+Writers of documents hold it shared, from before reading the collection's row until the commit. A
+change to what writers must know (schema, rules, indexes, state, version floor) holds it exclusively
+and raises `write_version`. PostgreSQL keeps the lock in memory, so writers of one collection do not
+write to a common row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def lock_shared(collection_id: UUID, using: str = "default") -> None:
 
 
 def lock_alone(collection_id: UUID, using: str = "default") -> None:
-    """Lock for changing the collection, until Django's transaction on `using` ends."""
+    """Lock exclusively to change the collection, until Django's transaction on `using` ends."""
     with connections[using].cursor() as cursor:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_CLASS, str(collection_id))

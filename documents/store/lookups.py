@@ -1,7 +1,7 @@
 """Documents that others refer to: read in the snapshot of the query that shows them.
 
-Whoever asks must be allowed to read them, too: what the `read` rule of their collection keeps from
-a caller is absent, as is what does not exist.
+The caller must be allowed to read them, too: documents that the `read` rule of their collection
+hides are absent, like those that do not exist.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Version:
     key: bytes
     #: 0: it was never there, or that was forgotten.
     version: int
-    #: The transaction that wrote it; 0: one that nobody remembers.
+    #: The transaction that wrote it; 0: no longer known.
     xid: int
     #: None: it does not exist, or may not be seen.
     body: bytes | None

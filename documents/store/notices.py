@@ -2,8 +2,8 @@
 evaluated.
 
 A document that is too large for a query, or has a value that one of its expressions does not take,
-must not end the queries of others. They go on without it. The caller is told how many of the
-documents that it may read are missing, and so is the tenant's error log.
+must not end the queries of others. They continue without it. The caller learns how many of the
+documents that it may read are missing, and so does the tenant's error log.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ _BACKWARD = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where reading an index goes on: behind this entry of this document."""
+    """Where to resume reading an index: after this entry of this document."""
 
     entry: bytes
     document_key: bytes

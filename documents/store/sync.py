@@ -1,6 +1,6 @@
 """Writing documents from code that is not asynchronous: tasks and commands.
 
-Each call has an event loop and connections of its own, so it is for batches and not for requests.
+Each call has a separate event loop and connections, so it is for batches and not for requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from documents.store.writer import write
 
 
 def write_all(wanted: Sequence[Write]) -> list[WriteResult]:
-    """Write one after the other, durably. Raise what a whole write was refused for."""
+    """Write one after the other, durably. Raise the error if a whole write is rejected."""
     return asyncio.run(_write_all(wanted))
 
 

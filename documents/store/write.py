@@ -1,4 +1,4 @@
-"""What a caller wants written, and what it is told."""
+"""What a caller wants written, and the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foundation.postgres.session import Step
 from rillbase_native import Expected, Operations, Outcomes
 from tenants.principals import Principal
 
-#: For writes that only carry an idempotency key, or statements of their own.
+#: For writes that only carry an idempotency key, or additional statements.
 NO_OPERATIONS = Operations([])
 
 
@@ -20,8 +20,8 @@ NO_OPERATIONS = Operations([])
 class Write:
     """Operations of one caller that are answered together.
 
-    `atomic`: all or none. Otherwise each operation stands for itself. `principal` None: one of our
-    own parts, which no access rule binds.
+    `atomic`: all or none. Otherwise each operation is independent. `principal` None: an internal
+    caller, which no access rule binds.
     """
 
     tenant_id: UUID
@@ -44,11 +44,11 @@ class Write:
         return len(self.operations) == 1
 
     def collections(self) -> dict[str, str]:
-        """Return the collections by what operations call them."""
+        """Return the collections by the names that operations use."""
         return {name: name or self.collection for name in self.operations.collections()}
 
     def halves(self) -> tuple[Write, Write]:
-        """Split a write whose operations stand for themselves."""
+        """Split a write whose operations are independent."""
         count = len(self.operations)
         return self._part(0, count // 2), self._part(count // 2, count)
 

@@ -1,9 +1,9 @@
 """Gathers the writes of several callers into groups.
 
 While a tenant's group is on its way to the database, single writes that arrive wait and leave
-together with the next one: nobody waits for company when it is quiet, and when it is busy several
-callers share one transaction, one flush of the log and its round trips. Writes of several
-operations are transactions of their own.
+together with the next one: an idle process adds no delay, and in a busy one several callers share
+one transaction, one flush of the log and its round trips. Writes of several operations are separate
+transactions.
 
 Each tenant has its own lane with few groups at once, so one tenant's writes never block another's;
 connections are shared in turn. Bulk writes are throttled while several tenants are active:
@@ -29,7 +29,7 @@ MAX_GROUP = 128
 MAX_GROUP_BYTES = 2 * 1024 * 1024
 MAX_WAITING = 5_000
 
-#: Writes of several operations are bulk work from either size on.
+#: From either size on, writes of several operations are bulk work.
 BULK_OPERATIONS, BULK_BYTES = 100, 256 * 1024
 BULK_AT_ONCE = 4
 #: While several tenants are active, a pause of this multiple of its time follows a bulk write.
@@ -65,7 +65,7 @@ class Lane:
         task.add_done_callback(self._running.discard)
 
     async def _run(self) -> None:
-        """Run groups until nobody waits. A caller that goes away does not stop its write."""
+        """Run groups until no write is waiting. A caller that goes away does not stop its write."""
         while self._waiting:
             taken = self._take()
             try:
@@ -128,7 +128,7 @@ _writers = PerLoop(Writer)
 
 
 async def write(wanted: Write) -> WriteResult:
-    """Write, durably, and return how it ended; raise what the whole write was refused for."""
+    """Write, durably, and return the result; raise the error if the whole write is rejected."""
     ended = await _writers.get().submit(wanted)
     if isinstance(ended, ApiError):
         raise ended

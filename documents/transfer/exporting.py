@@ -1,4 +1,4 @@
-"""Pages as lines. Each page is read in a snapshot of its own, so an export holds nothing up."""
+"""Pages as lines. Each page is read in a separate snapshot, so an export holds nothing up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE, PAGE_BYTES = 500, 512 * 1024
 
 
 async def first_page(tenant_id: UUID, name: str, wanted: Filter, principal: Principal) -> Bodies:
-    """Read the first page, so that what is wrong is told before anything is sent."""
+    """Read the first page, so that errors are reported before anything is sent."""
     return await _page(tenant_id, name, wanted, principal, after=b"")
 
 

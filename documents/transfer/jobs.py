@@ -1,7 +1,7 @@
-"""How far an import has come.
+"""The progress of an import.
 
-What is counted is noted in the transaction that writes it, so a job that was cut off anywhere goes
-on with the first line that was not committed.
+The counts are stored in the transaction that writes the documents, so an interrupted job resumes
+with the first line that was not committed.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> Progress:
 
 
 async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) -> Progress:
-    """Take a job up again that was cut off."""
+    """Resume a job that was interrupted."""
     progress = await find(tenant_id, collection_id, job_id)
     if progress.mode != mode:
         raise Conflict(f"The job's mode is {progress.mode}.")
