@@ -1,9 +1,9 @@
-"""Grids of tenants' own: what the control plane says of them, and what runs them on Kubernetes.
+"""Tenants' dedicated grids: their state in the control plane, and what runs them on Kubernetes.
 
 forms, views   the `cluster` resource in the control plane
-actions        it is wanted, changed and given up; the row is all that these write
+actions        create, change and delete a cluster; they write its row only
 describe       a cluster as the API shows it
-grids          which grids there are, and how their nodes stand
+grids          the existing grids and the state of their nodes
 
-Everything else makes the world look like the row, in `kubernetes/`.
+Everything else reconciles Kubernetes with the row, in `kubernetes/`.
 """

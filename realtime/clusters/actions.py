@@ -1,4 +1,4 @@
-"""A cluster is wanted, changed and given up. What these say, reconciliation brings about."""
+"""Create, change and delete a cluster. Reconciliation carries out what these record."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ClusterValues(TypedDict, total=False):
 
 
 def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues) -> Cluster:
-    """Have the tenant get a cluster of its own."""
+    """Request a dedicated cluster for the tenant."""
     if environment().rillbase_clusters == "off":
         raise ClustersNotOffered
-    # Of two callers the second waits here, and finds what the first has made.
+    # Of two concurrent callers, the second waits here and finds what the first has created.
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     found = Cluster.objects.first()
     if found is not None:
@@ -71,7 +71,7 @@ def do_change(
 
 
 def do_delete(principal: Principal | None, cluster: Cluster) -> None:
-    """Give a locked cluster up. The row stays until nothing is left of it."""
+    """Mark a locked cluster for deletion. The row stays until nothing is left of it."""
     if cluster.deleting:
         return
     before = describe(cluster)

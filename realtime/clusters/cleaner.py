@@ -1,6 +1,6 @@
 """A tenant's cluster goes with the tenant.
 
-What runs of it on Kubernetes belongs to nobody afterwards, which is found out and removed there.
+What runs of it on Kubernetes is then an orphan, which is detected and removed there.
 """
 
 from __future__ import annotations

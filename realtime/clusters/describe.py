@@ -6,7 +6,7 @@ from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject
 from realtime.models import Cluster
 
-#: Of a tenant without a cluster of its own: it uses the grid that all share.
+#: For a tenant without a dedicated cluster: it uses the shared grid.
 SHARED: JsonObject = {
     "launcher": "shared",
     "state": "shared",

@@ -1,4 +1,4 @@
-"""Grid epochs of tenants' own: they are made, found ready, and retired.
+"""Tenants' dedicated grid epochs: created, found ready, and retired.
 
 A resize is a new epoch beside the old one. The relay fills both; hubs go over to the new one once
 it is ready, and then the old one is retired.
@@ -28,7 +28,7 @@ _IN_FORCE = (
 
 @dataclass(frozen=True, slots=True)
 class OwnGrid:
-    """A grid epoch of a tenant's own."""
+    """A tenant's dedicated grid epoch."""
 
     grid: Grid
     #: Whether its nodes have ever watched: then the tenant's queries are there.
@@ -108,7 +108,7 @@ def foreseen(tenant_id: UUID, size: Size) -> list[OwnGrid]:
 
 
 def note_ready(epoch: int) -> None:
-    """Have the tenant's queries go to a grid."""
+    """Direct the tenant's queries to a grid."""
     _execute(
         "UPDATE documents_gridepoch SET ready_at = clock_timestamp() "
         "WHERE number = %s AND ready_at IS NULL RETURNING tenant_id",
@@ -117,7 +117,7 @@ def note_ready(epoch: int) -> None:
 
 
 def retire(epoch: int) -> None:
-    """Have nobody use a grid any more."""
+    """Retire a grid."""
     _execute(
         "UPDATE documents_gridepoch SET retired_at = clock_timestamp() "
         "WHERE number = %s AND retired_at IS NULL RETURNING tenant_id",

@@ -133,7 +133,7 @@ def _number(report: JsonObject, name: str) -> int:
 
 
 def _report(node: Node, now_us: int) -> JsonObject:
-    """Return what a node says of itself; nothing where nobody holds its partition now."""
+    """Return a node's report; empty if no node holds its partition now."""
     key = layer.lease_key(node.installation, node.epoch, node.name)
     until, report = _pair(_call("HMGET", key, "until", "report"))
     if until is None or int(until) * _US_PER_MS <= now_us:

@@ -55,7 +55,7 @@ class Proposal:
 
 
 def propose(size: Size, loads: Sequence[Load], memory_bytes: int) -> Proposal | None:
-    """Return what a grid should be instead; None: it is right, or nobody can say.
+    """Return a better size for a grid; None: its size is right, or not enough is known.
 
     `memory_bytes` is what a node may take.
     """

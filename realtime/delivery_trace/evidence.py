@@ -44,7 +44,7 @@ _DOCUMENT = Statement(
     "WHERE collection_id = $1 AND key = $2",
     (Oid.UUID, Oid.BYTEA),
 )
-#: There is no index by key, for whoever writes would pay for it: recent rows are looked through.
+#: There is no index by key, since it would cost every writer: recent rows are scanned.
 _OUTBOX = Statement(
     "SELECT o.version, o.xid, o.created_at, o.batch_hashes IS NOT NULL, "
     "(SELECT min(m.marked_at) FROM documents_outboxmark m WHERE m.xid = o.xid) "
@@ -143,7 +143,7 @@ class TracedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom a question is about: a subscription, or somebody who might subscribe."""
+    """The subject of a question: a subscription, or a hypothetical subscriber."""
 
     collection: CollectionFacts
     filter: Filter

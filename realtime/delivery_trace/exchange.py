@@ -1,7 +1,7 @@
 """Questions and answers between processes, by lists in the event layer's Valkey.
 
-The process that has a subscription waits at a list of its own, so a question is answered at once,
-and by nobody else. Both lists last for seconds: a question that nobody takes is forgotten.
+The process that has a subscription waits on a list for itself alone, so a question is answered at
+once and only once. Both lists last for seconds: an unanswered question expires.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonOb
 
 
 def suppose(tenant_id: UUID, whom: Hypothesis, key: bytes, version: int | None) -> JsonObject:
-    """Have explained what a subscriber would be told, by this process itself."""
+    """Explain, in this process itself, what a hypothetical subscriber would receive."""
     if not _AnsweringProcess.process:
         raise Unavailable(NOT_ANSWERED, headers={"Retry-After": "1"})
     return _asked(_AnsweringProcess.process, Question(tenant_id, whom, key, version))

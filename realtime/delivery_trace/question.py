@@ -1,4 +1,4 @@
-"""What is asked, as it travels from the process that was asked to the one that can answer."""
+"""A question, as it travels from the process that received it to the one that can answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foundation.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """Somebody who might watch a query."""
+    """A hypothetical subscriber of a query."""
 
     #: A `subscribe`, as Extended JSON.
     query: str
@@ -24,7 +24,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Why has a subscription heard of a version of a document, or why not?"""
+    """Why has a subscription received a version of a document, or why not?"""
 
     tenant_id: UUID
     #: The subscription's id within its process, or who might subscribe.

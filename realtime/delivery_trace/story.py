@@ -2,9 +2,8 @@
 
     write → publication → matching → filter → rule → window → hub → delivery
 
-A stage is `passed`, it is where the version `stopped`, it is one that it is `waiting` at, or nobody
-can say (`unknown`). Stages behind the one where it stopped are not told. Pure: evidence in, JSON
-out.
+A stage is `passed`, it is where the version `stopped`, it is where the version is `waiting`, or it
+is `unknown`. Stages after the one where it stopped are omitted. Pure: evidence in, JSON out.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ def _publication(evidence: Evidence) -> TraceStep:
 
 
 def _is_hypothetical(evidence: Evidence) -> bool:
-    """Tell whether nobody subscribes: what a hub says of its nodes is missing then."""
+    """Return whether the subscriber is hypothetical: a hub's view of its nodes is then missing."""
     return "nodes" not in evidence.hub
 
 

@@ -52,7 +52,7 @@ async def of_query(
     *,
     is_ruled: bool,
 ) -> Subject:
-    """Return the subject of a query that nobody need watch, as a user with these claims sees it."""
+    """Return the subject of a hypothetical subscription of a user with these claims."""
     if not _NAME.match(wanted.collection):
         raise NotFound(f"There is no collection {wanted.collection!r}.")
     collection = await facts.find(tenant_id, wanted.collection)

@@ -20,14 +20,14 @@ from foundation.valkey_wire import ValkeyWire
 SOURCE = Path(__file__).with_name("grid.lua")
 _LIBRARY = "rillbase_grid_1"
 
-#: A query nobody watches is watched on for so long: longer than the log lasts, so that whoever
+#: A query without subscribers is kept this long: longer than the log lasts, so that a client that
 #: resumes finds either both or none.
 QUERY_TTL_MS = 120_000
 #: How long an app server is believed to be alive after it has said so.
 HUB_LEASE_MS = 10_000
 #: What a supervisor said of itself is believed for so long.
 SUPERVISOR_NOTE_MS = 20_000
-#: How many queries end in one call: the server answers nobody else meanwhile.
+#: How many queries end in one call: the server serves no other client meanwhile.
 EXPIRED_AT_ONCE = 500
 
 
@@ -36,7 +36,7 @@ class Lease:
     """An answer to a node that asks for its partition."""
 
     held: bool
-    #: One's own token, or that of who holds the partition.
+    #: The caller's token, or that of the partition's holder.
     token: int
     time_us: int
 
@@ -84,14 +84,14 @@ class GridLayer:
         self._epoch = epoch
 
     async def lease(self, node: str, holder: str, ttl_ms: int, report: bytes = b"") -> Lease:
-        """Ask for a partition, or keep it, or with a time of 0 let it go."""
+        """Acquire or renew a partition's lease; with a time of 0, release it."""
         verdict, token, time_us = items(
             await self._functions.call("lease", self._epoch, node, holder, ttl_ms, report), 3
         )
         return Lease(text(verdict) == "ok", integer(token), integer(time_us))
 
     async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, Node]]:
-        """Return Valkey's time in microseconds and those nodes that somebody ever held."""
+        """Return Valkey's time in microseconds and those nodes that ever had a holder."""
         reply = await self._functions.call("look", self._epoch, *nodes)
         time_us, *rows = items(reply, 1 + len(nodes))
         found = dict[str, Node]()
@@ -165,7 +165,7 @@ class GridLayer:
         await self._functions.call("answer", self._epoch, query_partition, query, request)
 
     async def unregister(self, query_partition: int, hub: str, *queries: bytes) -> None:
-        """Let go of queries; one that nobody holds ends after its time to live."""
+        """Release queries; one that no hub holds ends after its time to live."""
         await self._functions.call("unregister", self._epoch, query_partition, hub, *queries)
 
     async def hub_alive(self, hub: str, ttl_ms: int = HUB_LEASE_MS) -> bool:
@@ -181,7 +181,7 @@ class GridLayer:
         return [query for query in found if isinstance(query, bytes)]
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
-        """End queries that nobody has held for the time; return how many were looked at."""
+        """End queries that no hub has held for the time; return how many were checked."""
         return integer(
             await self._functions.call(
                 "expire", self._epoch, query_partitions, ttl_ms, EXPIRED_AT_ONCE

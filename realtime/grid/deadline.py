@@ -1,4 +1,4 @@
-"""Calls that may block for ever, in threads that nobody has to wait for."""
+"""Calls that may block forever, in threads that need not be joined."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def call_within(deadline_s: float, work: Callable[[], None]) -> None:
             work()
         except BaseException as raised:  # noqa: BLE001 -- it is raised where it is waited for
             failed = raised
-        # Nobody waits any more when the loop has been closed.
+        # The loop may have been closed: then no caller waits any more.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, failed)
 

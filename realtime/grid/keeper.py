@@ -122,7 +122,7 @@ class NodeKeeper:
         return True
 
     def _look_for_room(self, now_s: float, wanted: int) -> None:
-        """Give machines time to appear: nodes without room for them are nobody's fault."""
+        """Give machines time to appear: a node without room is not counted as failing."""
         passed_s = min(now_s - self._kept_s, LONGEST_LOOK_S)
         self._kept_s = now_s
         self._has_room = self._launcher.room() >= wanted

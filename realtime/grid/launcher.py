@@ -14,7 +14,7 @@ class Task(Protocol):
 
     @property
     def holder(self) -> str:
-        """The name under which it holds leases and gives signs of life; nobody else has it."""
+        """The unique name under which it holds leases and gives signs of life."""
 
     def ended(self) -> str | None:
         """Return why it ended, for the log; None: it runs."""
@@ -46,5 +46,5 @@ class Launcher(Protocol):
 
 
 def new_holder() -> str:
-    """Return a name for a node that nobody else has."""
+    """Return a unique name for a node."""
     return f"{socket.gethostname()}:{secrets.token_hex(8)}"

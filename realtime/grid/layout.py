@@ -105,7 +105,7 @@ class ServingGrids:
 
 
 async def read_served() -> ServingGrids:
-    """Return which grids serve whom; raise `psycopg.Error` when nobody can say."""
+    """Return which grids serve which tenants; raise `psycopg.Error` if that is unavailable."""
     found = await _run(_SERVED)
     shared, own = list[Grid](), dict[UUID, list[Grid]]()
     for row, grid in enumerate(_grids(found)):
@@ -131,7 +131,7 @@ async def read_retired() -> list[Grid]:
 
 
 async def retire_before(grid: Grid) -> None:
-    """Have nobody use the shared grids before this one any more; raise as `read_served` does."""
+    """Retire the shared grids before this one; raise as `read_served` does."""
     await _run(_RETIRE, int8(grid.epoch))
     announce_change(None)
 

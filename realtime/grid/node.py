@@ -1,9 +1,9 @@
-"""One node: the native loop, and what a process of its own needs around it.
+"""One node: the native loop, and the process around it.
 
     python -m realtime.grid.node '{"installation": 1, …}' PARENT HOLDER
 
-The loop needs no Django. It ends when it is told to, or when the process that started this one has
-ended: nobody supervises it then.
+The loop needs no Django. It ends on request, or when the process that started this one has ended,
+since it would then be unsupervised.
 """
 
 from __future__ import annotations

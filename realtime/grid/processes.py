@@ -12,7 +12,7 @@ from realtime.grid.launcher import new_holder
 from realtime.grid.layout import Node
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-#: A node lets go of its lease; what takes longer is killed.
+#: A node releases its lease on exit; one that takes longer is killed.
 GRACE_S = 5.0
 MOST_PROCESSES = 256
 

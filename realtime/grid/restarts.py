@@ -1,4 +1,4 @@
-"""When something that keeps ending is started again, and when that is no use any more."""
+"""When something that keeps ending is restarted, and when to give up."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
-#: Whoever has lived for so long has lived well: the next delay is the first one again.
+#: After a run of this length, the next delay is the first one again.
 GOOD_LIFE_S = 30.0
-#: So many starts in a row of a node that never gave a sign of life are enough.
+#: Give up after this many starts in a row of a node that never gave a sign of life.
 PLACEMENT_TRIES = 3
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 60.0

@@ -1,4 +1,4 @@
-"""Nodes as jobs of a Spark cluster: each is one task of a job of its own.
+"""Nodes as jobs of a Spark cluster: each is the only task of a separate job.
 
 An endless task that fails would count against its job's retries, so a node's job ends with its
 first failure and the supervisor submits it again. Nothing is speculated: two tasks of one node

@@ -182,7 +182,7 @@ class Supervisor:
             metrics.GRID_QUERIES_EXPIRED.inc(await layer.expire(grid.query_partitions))
 
     async def _hand_over(self, now_s: float) -> None:
-        """Retire the grids before the newest one, once nobody can miss them."""
+        """Retire the grids before the newest one, once no hub needs them."""
         watches = bool(self._grids) and all(
             self._reports[label(node)].get("state") == "running" for node in self._grids[-1].nodes()
         )
@@ -192,7 +192,7 @@ class Supervisor:
             await retire_before(successor)
 
     async def _sweep(self, now_s: float) -> None:
-        """Delete what retired grids have left. Somebody may not know yet, so that more comes."""
+        """Delete what retired grids have left. Late writers may still add more."""
         for grid in await read_retired():
             if now_s - self._swept_s.get(grid, -SWEEP_AGAIN_S) < SWEEP_AGAIN_S:
                 continue
@@ -200,7 +200,7 @@ class Supervisor:
                 self._swept_s[grid] = now_s
 
     def _fails(self, failed: Exception) -> None:
-        """Log the first of many failures alike. Nodes go on meanwhile."""
+        """Log the first of many identical failures. Nodes continue meanwhile."""
         server = "database" if isinstance(failed, psycopg.Error) else "event layer"
         if self._away != server:
             logger.warning("the grid's supervisor waits for the %s: %s", server, failed)

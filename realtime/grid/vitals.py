@@ -4,8 +4,8 @@ A node's process gives a sign each second, with the number of steps that its loo
 may renew no lease for a while and be well: it takes in a million queries, or waits for documents.
 A process that gives no sign is stopped, or hangs as a whole.
 
-Times are of any clock. Only those count in which somebody looked: a supervisor that was away for
-a minute has not seen a node be silent for a minute.
+Times are of any clock. Only observed time counts: a supervisor that was away for a minute has not
+seen a node be silent for a minute.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Vitals:
     def observe(
         self, now_s: float, sign: Sign | None, *, room: bool, patience: float = 1.0
     ) -> Verdict:
-        """Learn its last sign. Without room for it nobody expects a first one.
+        """Record its last sign. Without room for it, no first sign is expected.
 
         A first sign may take `patience` times as long as on an idle machine.
         """

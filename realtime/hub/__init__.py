@@ -1,4 +1,4 @@
-"""The hubs of a web process, around the native state machine that decides what clients are told.
+"""The hubs of a web process, around the native state machine that decides what clients receive.
 
 process   which hubs there are: one for the shared grid, one for each tenant's own
 running   one of them: the machine, its clock, its frames and what it wants done

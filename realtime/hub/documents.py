@@ -132,7 +132,7 @@ class QuerySubscription:
         self._attach(self.query, resume=self.wanted.resume)
 
     async def judge(self, subscriber: Subscriber) -> None:
-        """Go on as what the caller has become, under the rules in force."""
+        """Continue with the caller's current permissions, under the rules in force."""
         self.subscriber = subscriber
         if self.number not in self.kind.watched:
             return
@@ -147,7 +147,7 @@ class QuerySubscription:
             self._attach(query, reset="rules_changed")
 
     def change(self, running: RunningHub) -> None:
-        """Go on in another hub, from the query's result as it stands."""
+        """Continue in another hub, from the query's current result."""
         query = self.query
         self.close()
         self.running = running
@@ -162,10 +162,10 @@ class QuerySubscription:
             self.running.wake()
 
     def unsubscribed(self) -> None:
-        """Do nothing: a query nobody subscribes to ends after a while."""
+        """Do nothing: a query without subscribers ends after a while."""
 
     def drained(self, frames: int, size_bytes: int) -> None:
-        """Learn how much has left for the client."""
+        """Account for what has been sent to the client."""
         self.running.drained(self.number, frames, size_bytes)
 
     def figures(self) -> JsonObject:
@@ -252,7 +252,7 @@ class QuerySubscription:
         self.running.wake()
 
     def _holder(self) -> bytes:
-        """Return who may go on with this subscription's tokens: the tenant and the principal."""
+        """Return who may resume with this subscription's tokens: the tenant and the principal."""
         actor = self.subscriber.principal.actor
         return sha256(f"{self.subscriber.tenant.id}|{actor}".encode()).digest()[:16]
 

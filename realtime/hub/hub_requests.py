@@ -100,7 +100,7 @@ class HubRequests:
             notices.log(source.tenant_id, source.collection, area=Area.LIVE)
 
     async def _register(self, running: RunningHub, query: bytes) -> None:
-        """Register a query, however long that takes, while somebody watches it."""
+        """Register a query, however long that takes, while it has subscribers."""
         pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
             found = running.hub.query(query)
@@ -194,7 +194,7 @@ class HubRequests:
 async def _when_there_is_room(
     running: RunningHub, query: bytes, limits: Sequence[Limit]
 ) -> LiveQuery | None:
-    """Return the query when the limits let it be read; None: nobody watches it any more."""
+    """Return the query once the limits allow reading it; None: it has no subscribers any more."""
     while (found := running.hub.query(query)) is not None:
         decision = await limiter().acheck(limits)
         if decision.allowed:

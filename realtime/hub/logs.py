@@ -1,4 +1,4 @@
-"""Reads the notification logs of the grid, each over a connection of its own.
+"""Reads the notification logs of the grid, each over a separate connection.
 
 A read waits in Valkey for what comes next, so a notification arrives as soon as it is there.
 """

@@ -1,9 +1,9 @@
 """From one grid epoch to the next, when the grid is resized or begins anew.
 
 A new epoch gets every write from the moment at which it is in the list, beside those before it.
-A hub stays with its own until all nodes of the newest one watch, or until its own is retired: then
-nobody would tell it anything any more. A tenant's own grids have a hub of their own, which follows
-them as the process's other one follows those that are shared.
+A hub stays with its grid until all nodes of the newest one watch, or until its grid is retired:
+then it would receive nothing any more. A tenant's dedicated grids have a separate hub, which
+follows them as the process's other hub follows the shared ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The hubs of this process: one for the grid that tenants share, and one for each of their own.
+"""The hubs of this process: one for the shared grid, and one for each tenant with a dedicated grid.
 
-A hub begins with its first subscription, so a process that nobody watches through reads no log.
-Which grids there are is looked at once a second: a hub follows the newest one of its own, and
-subscriptions change hubs when their tenant gets a grid of its own or loses it.
+A hub starts with its first subscription, so a process without subscribers reads no log. The list of
+grids is checked once a second: a hub follows its newest one, and subscriptions change hubs when
+their tenant gets or loses a dedicated grid.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class HubProcess:
         return tenant_id if self._served is not None and tenant_id in self._served.own else None
 
     def is_apart(self, tenant_id: UUID) -> bool:
-        """Tell whether a tenant has, or just had, a hub of its own."""
+        """Return whether a tenant has, or just had, a hub for itself."""
         return self.place(tenant_id) is not None or tenant_id in self._hubs
 
     async def running(self, tenant_id: UUID) -> RunningHub:
@@ -207,4 +207,4 @@ async def _nobody(running: RunningHub, request: HubRequest) -> None:
 
 
 async def _nothing() -> None:
-    """There is nobody whose subscriptions could change hubs."""
+    """Do nothing: there are no subscriptions that could change hubs."""

@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.05
 ALIVE_S = 3.0
-#: Whoever has not been heard of for so long may have lost its queries.
+#: A hub that has been silent for this long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
 #: Frames that are taken at once, and requests that are begun in one iteration of the event loop,
 #: which delays all connections.
 FRAMES_AT_ONCE, REQUESTS_AT_ONCE = 32, 16
-#: Queries that are let go in one call: the server answers nobody else meanwhile.
+#: Queries that are released in one call: the server serves no other client meanwhile.
 LET_GO_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024

@@ -34,7 +34,7 @@ RESTS = 3.0
 
 
 class NotWatched(Exception):
-    """Nobody watches the query any more."""
+    """The query has no subscribers any more."""
 
 
 class Registers(Protocol):
@@ -114,7 +114,7 @@ class RegistrationBatcher:
                 del self._pumps[place]
 
     def _take(self, place: _Place) -> list[_PendingRegistration]:
-        """Take what is registered next, without what nobody watches any more."""
+        """Take the next queries to register, dropping those without subscribers."""
         wanted = list[_PendingRegistration]()
         for one in self._waiting.pop(place, []):
             if one.answer.done():

@@ -1,8 +1,8 @@
 """Queries read again because a sort node lost sight of the rows behind a window.
 
-The read is done by a worker, so that a busy query cannot take the app server's connections. How
-often one query is read again is limited, and how often all of them are; whoever is refused asks
-again when there is room.
+The read is done by a worker, so that a busy query cannot take the app server's connections. The
+rate is limited for each query and for all of them together; a rejected hub asks again when there is
+room.
 """
 
 from __future__ import annotations

@@ -32,11 +32,11 @@ MAX_RESUME_CHARS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a subscriber wants to be told."""
+    """How changes are delivered to a subscriber."""
 
     deliver: Literal["events", "result"] = "events"
     throttle_ms: int = 0
-    #: The kinds of change that it wants to hear of.
+    #: The kinds of change that it wants to receive.
     events: tuple[str, ...] = MATCHES
 
 

@@ -1,6 +1,6 @@
 """What the control plane shows of subscriptions, over all processes, and how a member ends one.
 
-records  each process tells of its own, in short-lived records in Valkey
-reading  puts them together
-views    `/api/v1/tenants/{tenant}/subscriptions`
+records            each process reports its subscriptions, in short-lived records in Valkey
+subscription_list  puts them together
+views              `/api/v1/tenants/{tenant}/subscriptions`
 """

@@ -1,6 +1,7 @@
-"""What a process tells of its subscriptions, and whom it is asked to end.
+"""The records of a process's subscriptions, and requests to end some of them.
 
-Nothing here is needed for delivery: while Valkey is away nothing is told, and the list is empty.
+Nothing here is needed for delivery: while Valkey is away no records are written, and the list is
+empty.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 TELL_S = 2.0
 LISTEN_S = 0.4
 KILLS_AT_ONCE = 1_000
-#: Subscriptions that are described at once, and the pause after them: nobody waits for this.
+#: Subscriptions described at once, and the pause after them: no caller waits for this.
 AT_ONCE, PAUSE_S = 20, 0.005
 STATES = ("starting", "live", "stale")
 #: What of a subscription's figures says what is watched.
@@ -43,9 +44,9 @@ class Records:
     def __init__(self, process: str, registry: ConnectionRegistry) -> None:
         self._process = process
         self._registry = registry
-        #: By subscription: how many events had been sent when it was last told of, and when.
+        #: By subscription: how many events had been sent when it was last reported, and when.
         self._before: dict[str, tuple[int, float]] = {}
-        #: Subscriptions that were behind when they were last told of.
+        #: Subscriptions that were behind when last reported.
         self._stale: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -114,7 +114,7 @@ class ClusterSpec:
     image: str
     #: Asleep, a cluster has all its objects and no pods.
     awake: bool
-    #: Settings of the grid's processes: those that everybody may see, and those that nobody may.
+    #: Settings of the grid's processes: public ones and secret ones.
     settings: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
 

@@ -22,7 +22,7 @@ MAX_MESSAGE_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something that holds, or does not, or of which nobody knows (None)."""
+    """Something that is true, false or unknown (None)."""
 
     type: str
     holds: bool | None
@@ -32,7 +32,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """How the pods of a cluster stand."""
+    """The state of a cluster's pods."""
 
     drivers_ready: int
     executors_running: int

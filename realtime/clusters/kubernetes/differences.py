@@ -1,4 +1,4 @@
-"""What is otherwise between two states of an object, and who has had a hand in it."""
+"""Compares two states of an object, and finds who has changed it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
 _SERVERS_OWN = frozenset(
     {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"}
 )
-#: What nobody may see is named, not shown.
+#: Secret values are named, not shown.
 HIDDEN = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place that is otherwise. None: it is not there."""
+    """One place that differs. None: it is absent."""
 
     path: str
     before: object
@@ -55,7 +55,7 @@ def _walk(path: str, before: object, after: object) -> Iterator[Difference]:
 
 
 def taken_over(live: Object) -> list[Object] | None:
-    """Return `managedFields` in which what others have added is ours; None: nobody has.
+    """Return `managedFields` in which others' additions are ours; None: there are none.
 
     Server-side apply leaves alone what others have added: a further container, a variable. Once
     such fields count as applied by us, the next apply, which does not name them, removes them.
@@ -76,7 +76,7 @@ def taken_over(live: Object) -> list[Object] | None:
 
 
 def _is_strange(entry: Object) -> bool:
-    """Tell whether somebody else decides on something that is more than a label or a state."""
+    """Return whether another manager sets more than a label or a status."""
     fields = cast("Object", entry.get("fieldsV1") or {})
     decides = bool(set(fields) - {"f:metadata", "f:status"})
     return decides and entry.get("manager") != MANAGER and not entry.get("subresource")

@@ -1,9 +1,9 @@
-"""Brings one tenant's cluster about: what its row says, Kubernetes gets, and what comes of it is
-written into the row.
+"""Reconciles one tenant's cluster: applies its row to Kubernetes, and writes the result into the
+row.
 
-Each run looks at everything anew, so it does not matter how the last one ended. It takes the row
-for a while first: two runs at once would do no harm but twice the work. A run that fails is tried
-again after a growing, random delay, which is the tenant's own: nobody else waits for it.
+Each run checks everything afresh, so it does not matter how the last one ended. It claims the row
+for a while first: two concurrent runs would do no harm but twice the work. A run that fails is
+retried after a growing, random delay for this tenant only: other tenants do not wait.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _note_ready(own: list[OwnGrid], watches: list[bool]) -> None:
 
 
 def _awake(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetime | None]:
-    """Tell whether anything shall run, and since when nobody has watched anything."""
+    """Return whether anything should run, and since when no client has subscribed."""
     tenant = Tenant.objects.using(ALIAS).get(pk=cluster.tenant_id)
     if tenant.state != Tenant.State.ACTIVE:
         return False, cluster.quiet_since

@@ -1,4 +1,4 @@
-"""Makes what is there be what is wanted, object by object, and tells each step.
+"""Brings the existing objects to the wanted state, one by one, and reports each step.
 
 Nothing is remembered between two runs: one that was cut off anywhere is simply done again.
 """
@@ -54,12 +54,12 @@ class ApplyStep:
 
 
 def take(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
-    """Bring a cluster's objects about; each step is told once it has been taken."""
+    """Apply a cluster's objects; each step is reported once it has been taken."""
     return _walk(server, wanted, dry_run=False)
 
 
 def foresee(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
-    """Tell what `take` would do, and do nothing."""
+    """Report what `take` would do, and do nothing."""
     return _walk(server, wanted, dry_run=True)
 
 

@@ -1,6 +1,6 @@
-"""Who looks after clusters, and when: a task for each tenant, and sweeps that find who is due.
+"""The tasks that reconcile clusters: one per tenant, and sweeps that find which are due.
 
-They have a queue of their own, so that only workers take them that may speak to Kubernetes.
+They have a separate queue, so that only workers that may call Kubernetes take them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 SWEEP_TASK, ORPHANS_TASK = "realtime.clusters.sweep", "realtime.clusters.orphans"
 #: Clusters that one sweep sends on their way.
 AT_ONCE = 200
-#: Whoever is still due by then is sent again: messages must not heap up while nobody takes them.
+#: A cluster still due by then is sent again: messages must not pile up while no worker takes them.
 MESSAGE_LIFETIME_S = 10.0
 
 
@@ -62,7 +62,7 @@ def sweep() -> None:
 
 
 def _wake() -> None:
-    """Have clusters looked at where somebody watches and nothing runs."""
+    """Schedule clusters that have subscribers and are not running."""
     rows = Cluster.unscoped.using(reconcile.ALIAS).filter(state=Cluster.State.IDLE)
     for tenant_id in rows.values_list("tenant_id", flat=True):
         try:

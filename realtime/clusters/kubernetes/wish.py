@@ -30,7 +30,7 @@ def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) 
         grids=tuple(WantedGrid(own.grid.epoch, own.grid.size) for own in grids),
         node_size=cluster.node_size,
         guaranteed=cluster.tier == Cluster.Tier.GUARANTEED,
-        # One that is offered no longer goes on as the first one.
+        # An image that is no longer offered is replaced by the first one.
         image=offered.get(cluster.image) or next(iter(offered.values())),
         awake=awake,
         settings=_settings(settings),
@@ -54,7 +54,7 @@ def installation() -> Installation:
 
 
 def _settings(settings: Environment) -> dict[str, str]:
-    """Return what a grid's processes are told that anybody may see."""
+    """Return the public settings of a grid's processes."""
     return {
         "RILLBASE_ENV": settings.rillbase_env,
         "RILLBASE_PUBLIC_URL": settings.rillbase_public_url,

@@ -3,7 +3,7 @@
 naming      names, labels and annotations: whose an object is, and which part
 namespace   the namespace and its bounds: quota, usual limits, Pod Security
 accounts    who may do what in it
-network     who may call whom: nobody another tenant's
+network     which traffic is allowed: none between tenants
 settings    secrets, and how Spark makes executors
 pods        what all pods have in common
 grid        the driver of a grid epoch and what stands around it

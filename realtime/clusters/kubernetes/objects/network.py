@@ -1,4 +1,4 @@
-"""Who may call whom. Nobody comes in from another tenant's namespace, and nobody goes there."""
+"""Network policies: no traffic enters from, or leaves for, another tenant's namespace."""
 
 from __future__ import annotations
 

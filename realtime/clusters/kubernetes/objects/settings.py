@@ -1,4 +1,4 @@
-"""What a grid's processes have to know: secrets, and how Spark makes executors."""
+"""The configuration of a grid's processes: secrets, and how Spark makes executors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ACCOUNT_FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def secret(wanted: ClusterSpec) -> Object:
-    """Return what nobody may see: each key is the variable that the processes read."""
+    """Return the secret: each key is the variable that the processes read."""
     encoded = {
         name: base64.b64encode(value.encode()).decode()
         for name, value in sorted(wanted.secrets.items())
