@@ -24,7 +24,7 @@ class LeftOut:
     _versions: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, key: bytes, version: int, detail: str) -> None:
-        """Count a version once, although the streams and the back-fill may both bring it."""
+        """Count a version once, although the streams and the backfill may both bring it."""
         if self._versions.pop(key, None) != version:
             self.count += 1
             self.detail = self.detail or detail

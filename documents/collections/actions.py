@@ -218,7 +218,7 @@ def _add_indexes(
 
 
 def has_documents(collection_id: UUID) -> bool:
-    """Tell whether a collection of the tenant in scope has any document."""
+    """Return whether a collection of the tenant in scope has any document."""
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM documents_document "

@@ -29,7 +29,7 @@ class WantedIndex:
     unique: bool = False
 
     def is_met_by(self, index: Index) -> bool:
-        """Tell whether an index is this one, and works or will work."""
+        """Return whether an index is this one, and works or will work."""
         return (
             index.name == self.name
             and fields_of(index) == self.fields
@@ -71,7 +71,7 @@ def ttl_index(ttl: Mapping[str, object] | None) -> list[WantedIndex]:
 
 
 def is_declared(index: Index) -> bool:
-    """Tell whether an index is a caller's, and not one of our own."""
+    """Return whether an index is a caller's, and not one of our own."""
     return index.name != TTL_INDEX
 
 

@@ -63,7 +63,7 @@ class Snapshot:
         return cls(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid))
 
     def sees(self, xid: int) -> bool:
-        """Tell whether a transaction that has committed is visible."""
+        """Return whether a transaction that has committed is visible."""
         return xid < self.xmin or (xid < self.xmax and xid not in self.running)
 
 

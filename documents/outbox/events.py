@@ -151,7 +151,7 @@ class EventLayer:
         return _answer(await self._functions.call("trim"))
 
     async def _forget_older(self) -> bool:
-        """Remove the streams of older installation epochs; tell whether there is a newer one."""
+        """Remove the streams of older installation epochs; return whether there is a newer one."""
         cursor, newer = "0", False
         while True:
             reply = await self._wire.call("SCAN", cursor, "MATCH", f"{_ROOT}*", "COUNT", 1000)

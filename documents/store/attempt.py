@@ -287,7 +287,7 @@ class Attempt:
 
 
 def _may_write(write: Write, known: dict[str, CollectionFacts]) -> bool:
-    """Tell whether each collection is written by what it says writes it."""
+    """Return whether each collection is written by what it says writes it."""
     return all(found.source_id == write.source_id for found in known.values())
 
 

@@ -76,7 +76,7 @@ class Candidate:
 
 
 def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool:
-    """Tell whether the ranges leave out values of the fields that an index sorts by.
+    """Return whether the ranges leave out values of the fields that an index sorts by.
 
     A document with several values may then be found by one and have its place in the sort by
     another that is not read: it would come too late, or on no page at all. Where one field lies

@@ -65,7 +65,7 @@ def row(result: Result, number: int) -> StoredDocument:
 
 
 def is_current(check: Result, collection: CollectionFacts) -> bool:
-    """Tell whether the collection is still as it was known."""
+    """Return whether the collection is still as it was known."""
     return check.rows == 1 and check.integer(0, 0) == collection.write_version
 
 

@@ -47,7 +47,7 @@ class Batch:
     def add(self, line: bytes, mode: str) -> None:
         number = self.first_line + self.lines
         self.lines += 1
-        # A blank line counts too: a stream of nothing else must not grow a batch for ever.
+        # A blank line counts too: a stream of nothing else must not grow a batch forever.
         self.size += len(line) + 1
         if not line.strip():
             return

@@ -42,7 +42,7 @@ def grids(tenant_id: UUID) -> list[JsonValue]:
 
 
 def watches(grid: Grid) -> bool:
-    """Tell whether all nodes of a grid hold their leases and watch."""
+    """Return whether all nodes of a grid hold their leases and watch."""
     now_us = _now_us()
     return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
 

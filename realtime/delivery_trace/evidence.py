@@ -155,7 +155,7 @@ class Subject:
     ask_hub: Callable[[TracedVersion], Awaitable[JsonObject]]
 
     def matches(self, body: bytes, now_ms: int) -> bool:
-        """Tell whether filter and rule match; what comes to no answer does not."""
+        """Return whether filter and rule match; what comes to no answer does not."""
         if self.is_ruled and self.rule is None:
             return False
         wanted = self.filter if self.rule is None else self.filter.and_(self.rule)

@@ -21,7 +21,7 @@ from realtime.delivery_trace.question import Hypothesis, Question
 from realtime.subscriptions import names, subscription_list
 
 ANSWER_TIMEOUT_S = 6
-#: A question is worth an answer for so long.
+#: A question is worth an answer for this long.
 LIFETIME_S = 10
 CONNECT_TIMEOUT_S = 0.5
 _ROOT = "{rillbase}:live:why:"

@@ -178,7 +178,7 @@ def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str)
 
 
 def _is_grouped(evidence: Evidence) -> bool:
-    """Tell whether subscribers are shown rows that stand for groups, and no documents."""
+    """Return whether subscribers are shown rows that stand for groups, and no documents."""
     return evidence.hub.get("grouped") is True
 
 
@@ -341,7 +341,7 @@ def _change(evidence: Evidence) -> JsonObject | None:
 
 
 def _was_in_rows(evidence: Evidence) -> bool:
-    """Tell whether the rows with which the subscription began had the version already.
+    """Return whether the rows with which the subscription began had the version already.
 
     That their snapshot sees the write says so only of a version that is known to match.
     """

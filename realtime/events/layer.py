@@ -25,7 +25,7 @@ _LIBRARY = "rillbase_grid_1"
 QUERY_TTL_MS = 120_000
 #: How long an app server is believed to be alive after it has said so.
 HUB_LEASE_MS = 10_000
-#: What a supervisor said of itself is believed for so long.
+#: What a supervisor said of itself is believed for this long.
 SUPERVISOR_NOTE_MS = 20_000
 #: How many queries end in one call: the server serves no other client meanwhile.
 EXPIRED_AT_ONCE = 500

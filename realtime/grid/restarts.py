@@ -29,7 +29,7 @@ class Restarts:
         return self._unplaced >= PLACEMENT_TRIES
 
     def due(self, now_s: float) -> bool:
-        """Tell whether it may be started."""
+        """Return whether it may be started."""
         return now_s >= self._due_s
 
     def started(self, now_s: float) -> None:

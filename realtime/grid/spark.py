@@ -86,7 +86,7 @@ class SparkLauncher:
         return SparkTask(self._application.context, node)
 
     def lost(self) -> str | None:
-        """A driver whose JVM has gone, or has given up its cluster, is of no more use."""
+        """A driver whose JVM has gone, or has given up its cluster, is of no further use."""
         if self._application is None:
             return None
         try:

@@ -18,7 +18,7 @@ from enum import StrEnum
 PLACED_WITHIN_S = 10.0
 #: A node that gave signs and gives none for so long hangs.
 SILENT_S = 5.0
-#: So does one whose loop makes no step for so long, although its process lives.
+#: So does one whose loop makes no step for this long, although its process lives.
 STUCK_S = 120.0
 #: Between two looks counts at most this: on a busy machine looks are rarer, and signs too.
 LONGEST_LOOK_S = 0.5

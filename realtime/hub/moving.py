@@ -30,7 +30,7 @@ async def found_next(grids: Sequence[Grid], now: Grid) -> Grid | None:
 
 
 async def _watches(grids: Sequence[Grid]) -> bool:
-    """Tell whether all nodes of the newest grid hold their leases and watch."""
+    """Return whether all nodes of the newest grid hold their leases and watch."""
     if not grids:
         return False
     newest = grids[-1]

@@ -40,7 +40,7 @@ def listed(tenant_id: UUID) -> list[JsonObject]:
 
 
 def end(tenant_id: UUID, public: str) -> None:
-    """Ask for one of the tenant's subscriptions to be ended, or raise `NotFound`."""
+    """Request the end of one of the tenant's subscriptions, or raise `NotFound`."""
     parts = names.split(public)
     if parts is None or all(row["id"] != public for row in listed(tenant_id)):
         raise NotFound("There is no such subscription.")

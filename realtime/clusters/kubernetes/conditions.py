@@ -41,7 +41,7 @@ class Pods:
 
 
 def running(pods: Pods, *, awake: bool, grids: int) -> Condition:
-    """Tell whether the drivers run."""
+    """Return whether the drivers run."""
     if not awake:
         return Condition("Running", False, "Asleep", "Nobody has watched anything for a while.")
     if pods.drivers_ready >= grids:
@@ -53,7 +53,7 @@ def running(pods: Pods, *, awake: bool, grids: int) -> Condition:
 
 
 def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> Condition:
-    """Tell whether live queries are served; a cause is why no node can be started."""
+    """Return whether live queries are served; a cause is why no node can be started."""
     if not awake:
         told = "The first live query has it start."
         return Condition("Watching", False, "Asleep", told)

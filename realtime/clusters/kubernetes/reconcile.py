@@ -220,7 +220,7 @@ def _note(cluster: Cluster, outcome: Outcome) -> None:
         state=outcome.state,
         quiet_since=outcome.quiet_since,
         failures=0,
-        # Clusters that began together must not be looked at together for ever.
+        # Clusters that began together must not be looked at together forever.
         due_at=_in(pause_s * random.uniform(0.8, 1.2)),  # noqa: S311 -- no secret
     )
 
