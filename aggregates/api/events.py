@@ -29,11 +29,11 @@ from storage_engine.node.wire import CommandRejected, Reply
 from tenants import usage
 
 NDJSON = "application/x-ndjson"
-#: Events of one transaction, and bytes of one event.
+#: Events per transaction, and bytes per event.
 MAX_EVENTS, MAX_EVENT_BYTES = 4_000, 64 * 1024
-#: A longer line is refused unread: with every character escaped, an event needs no more.
+#: A longer line is rejected unread: with every character escaped, an event needs no more.
 MAX_LINE_BYTES = 6 * MAX_EVENT_BYTES
-#: A stream is added in chunks of so many lines, and ends behind so many that are refused.
+#: A stream is added in chunks of this many lines, and ends after this many rejected lines.
 CHUNK, MAX_REFUSED = 1_000, 100
 
 

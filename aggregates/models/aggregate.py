@@ -22,14 +22,14 @@ class Aggregate(TenantOwned, Resource):
         ACTIVE = "active"
         #: A new generation is being filled; the one before, if there is one, answers meanwhile.
         BUILDING = "building"
-        #: A view that cannot go on; `error` says why.
+        #: A view that has stopped; `error` says why.
         FAILED = "failed"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="aggregates")
     name = models.CharField(max_length=63, validators=[RegexValidator(rf"\A{NAME_PATTERN}\Z")])
     #: JSON text, since the order of measures is the caller's: dimensions, time, measures, rollups.
     definition = models.TextField()
-    #: For how long buckets are kept, such as `90d`; empty: for ever.
+    #: How long buckets are kept, such as `90d`; empty: forever.
     retention = models.CharField(max_length=12, blank=True)
     #: What a view is over, or null. Not a foreign key: a collection goes with its documents, in
     #: batches, and what followed it stays to say so.
@@ -39,14 +39,14 @@ class Aggregate(TenantOwned, Resource):
     filter = models.TextField(blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
     error = models.TextField(blank=True)
-    #: Rises with whatever asks for the rows to be made anew.
+    #: Rises with every request to rebuild the rows.
     build_wanted = models.PositiveIntegerField(default=1)
     #: The build that queries see, and the generation in the node that holds it; 0: none yet.
     build_done = models.PositiveIntegerField(default=0)
     generation = models.BigIntegerField(default=0)
     #: The generation that is being filled; 0: none.
     building = models.BigIntegerField(default=0)
-    #: How many documents the build that is under way has read.
+    #: How many documents the current build has read.
     documents_read = models.BigIntegerField(default=0)
     #: How many versions of documents the view lacks since its rows were built, because its filter
     #: cannot be evaluated on them, and why the first of them.

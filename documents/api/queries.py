@@ -77,7 +77,7 @@ async def explain(call: Call) -> Answer:
     if (grouped := read_group(body)) is None:
         wanted = _query(body)
     else:
-        # Groups are made of whatever matches, read in any order.
+        # Groups are made of all matching documents, read in any order.
         wanted = Query(_groups(body, grouped).filter, Sort.parse(None), limit=MAX_GROUPED)
     return Answer(200, to_json(await explain_query(call.tenant.id, name, wanted)))
 

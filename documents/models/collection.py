@@ -21,7 +21,7 @@ class Collection(TenantOwned, Resource):
 
     class State(models.TextChoices):
         ACTIVE = "active"
-        #: Its name is free again; its documents go in the background.
+        #: Its name is free again; its documents are removed in the background.
         DROPPING = "dropping"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="collections")
@@ -34,11 +34,11 @@ class Collection(TenantOwned, Resource):
     #: `{"field", "after_s"}`, or null.
     ttl = models.JSONField(null=True, blank=True)
     backend = models.CharField(max_length=10, default="postgres")
-    #: What alone writes its documents, a table elsewhere for example; null: whoever may.
+    #: The only source that may write its documents; null: no such restriction.
     source_id = models.UUIDField(null=True, blank=True)
     #: Ids without a row start at this version + 1; raised when tombstones are purged.
     version_floor = models.BigIntegerField(default=0)
-    #: Grows with whatever a writer must know: schema, rules, indexes, state.
+    #: Grows with any change that writers must know: schema, rules, indexes, state.
     write_version = models.BigIntegerField(default=1)
     #: Grows with the access rules; after-images carry it.
     rules_version = models.BigIntegerField(default=1)

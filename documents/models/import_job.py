@@ -19,7 +19,7 @@ class ImportJob(TenantOwned):
 
     class State(models.TextChoices):
         RUNNING = "running"
-        #: Its stream broke off; sending it again with `resume` goes on behind `lines_done`.
+        #: Its stream broke off; sending it again with `resume` continues after `lines_done`.
         INTERRUPTED = "interrupted"
         DONE = "done"
 

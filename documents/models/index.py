@@ -22,7 +22,7 @@ class Index(TenantOwned):
         FAILED = "failed"
         DROPPING = "dropping"
 
-    #: The index as its entries name it. A number is never given twice.
+    #: The index's number in its entries. A number is never reused.
     number = models.BigAutoField(primary_key=True)
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.CASCADE, related_name="+")
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="indexes")
@@ -33,7 +33,7 @@ class Index(TenantOwned):
     state = models.CharField(max_length=10, choices=State.choices, default=State.BUILDING)
     documents_done = models.BigIntegerField(default=0)
     documents_total = models.BigIntegerField(default=0)
-    #: The back-fill goes on behind this document key.
+    #: The backfill resumes after this document key.
     position = models.BinaryField(null=True)
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -19,7 +19,7 @@ from foundation.environment import environment
 
 #: Rows arrive one by one; the native loop is called with so many bytes.
 BLOCK_BYTES = 256 * 1024
-#: A pass over all documents may take its time; a client that has died is noticed by the server.
+#: A pass over all documents may take long; a client that has died is noticed by the server.
 _SETTINGS = "-c statement_timeout=10min -c idle_in_transaction_session_timeout=60s"
 
 _COPY = sql.SQL(

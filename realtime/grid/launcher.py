@@ -1,4 +1,4 @@
-"""What starts nodes. The supervisor knows no more of it than this."""
+"""The interface through which the supervisor starts nodes."""
 
 from __future__ import annotations
 

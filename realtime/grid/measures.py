@@ -1,4 +1,4 @@
-"""What a node says of itself, as metrics."""
+"""A node's report, as metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORK = {
 
 
 def measure(node: str, report: Mapping[str, object]) -> None:
-    """Show a report. One without figures, of a node that is away, sets the rest to zero."""
+    """Export a report. One without figures, of a node that is away, sets the rest to zero."""
     metrics.GRID_NODE_UP.labels(node).set(report.get("state") == "running")
     metrics.GRID_NODE_LAG.labels(node).set(_number(report, "lag_us") / _US_PER_S)
     metrics.GRID_NODE_QUERIES.labels(node).set(_number(report, "queries"))

@@ -40,9 +40,9 @@ CARE_S = 5.0
 SWEEP_AGAIN_S = 600.0
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 5.0
-#: What was read of the nodes so long ago says nothing of them any more.
+#: Data read from the nodes is stale after this time.
 REPORTS_LAST_S = 5.0
-#: A launcher that does not answer for so long hangs. Getting ready takes longer.
+#: A launcher that does not answer for this long hangs. Getting ready takes longer.
 LAUNCHER_DEADLINE_S, OPEN_DEADLINE_S = 15.0, 240.0
 
 
@@ -81,7 +81,7 @@ class Supervisor:
         return bool(nodes) and all(self._watches(node) for node in nodes)
 
     def readiness(self) -> dict[str, object]:
-        """Say in numbers how the nodes stand, for anybody."""
+        """Return the nodes' state as numbers, for everybody."""
         nodes = self._keeper.nodes
         missing = [node for node in nodes if not self._watches(node)]
         return {
@@ -91,7 +91,7 @@ class Supervisor:
         }
 
     def status(self) -> dict[str, object]:
-        """Say how the nodes stand, for people."""
+        """Describe the nodes' state, for people."""
         return {
             "nodes": {label(node): self._report(node) for node in self._keeper.nodes},
             "unavailable": self._away or None,

@@ -32,7 +32,7 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
 class Reads(NamedTuple):
-    """What a query takes for granted: a collection, and the version of its rules (0: of none)."""
+    """What a query depends on: a collection, and the version of its rules (0: of none)."""
 
     tenant_id: UUID
     collection: bytes
@@ -49,12 +49,12 @@ class DocumentQueries:
         self._numbers = itertools.count(1)
         #: By the machine's number.
         self.watched: dict[int, QuerySubscription] = {}
-        #: The same by what their queries take for granted, so that looking at that costs as much as
-        #: there are collections and not as there are subscriptions.
+        #: The same by what their queries depend on, so that checking costs as much as there are
+        #: collections and not as there are subscriptions.
         self.by_reads: dict[Reads, dict[int, QuerySubscription]] = {}
 
     def add(self, watched: QuerySubscription, query: LiveQuery) -> None:
-        """Know a subscription from now on."""
+        """Add a subscription."""
         self.watched[watched.number] = watched
         tenant = watched.subscriber.tenant.id
         sides = [Reads(tenant, collection, version) for collection, version, _ in query.sides()]
@@ -63,7 +63,7 @@ class DocumentQueries:
             self.by_reads.setdefault(reads, {})[watched.number] = watched
 
     def discard(self, watched: QuerySubscription) -> None:
-        """Know a subscription no more."""
+        """Remove a subscription."""
         self.watched.pop(watched.number, None)
         for reads in watched.reads:
             others = self.by_reads.get(reads, {})
@@ -75,7 +75,7 @@ class DocumentQueries:
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: Outlet
     ) -> QuerySubscription:
-        """Begin a subscription, or raise why not."""
+        """Open a subscription, or raise why it is rejected."""
         wanted = wanting.read(message)
         if not _NAME.match(wanted.collection):
             raise NotFound(f"There is no collection {wanted.collection!r}.")
@@ -92,14 +92,14 @@ class DocumentQueries:
         return watched
 
     async def settle(self) -> None:
-        """Have subscriptions go over to the hubs that are their tenants' by now."""
+        """Move subscriptions to the current hubs of their tenants."""
         for reads in list(self.by_reads):
             if not self._process.is_apart(reads.tenant_id):
                 continue
             try:
                 running = await self._process.running(reads.tenant_id)
             except Unavailable:
-                # The next look tries again; others must not wait for it.
+                # The next pass tries again; others must not wait for it.
                 continue
             for watched in list(self.by_reads.get(reads, {}).values()):
                 if watched.running is not running:
@@ -155,7 +155,7 @@ class QuerySubscription:
             self._attach(query, reset="moved")
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self.kind.discard(self)
         if self.running.attached.pop(self.number, None) is not None:
             self.running.hub.detach(self.number)

@@ -31,8 +31,8 @@ from realtime.hub.running import HubRequest, RunningHub, Serve
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-#: So long it is tried to find the grid before a subscriber is turned away: on a busy server an
-#: answer may be there and still be read too late, and a connection may just have been lost.
+#: How long to look for the grid before a subscriber is rejected: on a busy server an answer may
+#: arrive and still be read too late, and a connection may just have been lost.
 PATIENCE_S, PAUSE_S = 10.0, 0.2
 #: What says that the event layer or the database cannot be asked.
 AWAY = (RedisError, psycopg.Error, OSError)
@@ -60,7 +60,7 @@ class HubProcess:
         self._preparing: asyncio.Task[None] | None = None
 
     def grids_changed(self, _: JsonObject) -> None:
-        """Learn that there are other grids: they are looked at now."""
+        """Check the list of grids now: it has changed."""
         self._look.set()
 
     def prepare(self, message: JsonObject) -> None:
@@ -190,7 +190,7 @@ class HubProcess:
 
 
 async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
-    """Do something that needs event layer and database, and again while they cannot be asked."""
+    """Do something that needs event layer and database; retry while they are unavailable."""
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -23,16 +23,16 @@ class Cluster(TenantOwned, Resource):
         LARGE = "large"
 
     class Tier(models.TextChoices):
-        #: May use more than it asks for while its machine has it to spare.
+        #: May use more than it requests while its machine has capacity to spare.
         BURSTABLE = "burstable"
-        #: Has all that it may use for itself.
+        #: Reserves all that it may use.
         GUARANTEED = "guaranteed"
 
     class State(models.TextChoices):
         PENDING = "pending"
         RUNNING = "running"
         RESIZING = "resizing"
-        #: Nobody has watched anything for a while: nothing runs until somebody does.
+        #: There have been no subscribers for a while: nothing runs until there are.
         IDLE = "idle"
         FAILING = "failing"
         DELETING = "deleting"
@@ -44,18 +44,18 @@ class Cluster(TenantOwned, Resource):
     tier = models.CharField(max_length=10, choices=Tier.choices)
     #: The name under which the installation offers an image; empty: the first one that it offers.
     image = models.CharField(max_length=63, blank=True)
-    #: After how long without a live query nothing runs any more; null: it always runs.
+    #: How long without a live query until the cluster is stopped; null: it always runs.
     idle_after_s = models.PositiveIntegerField(null=True)
     deleting = models.BooleanField(default=False)
 
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
     #: As in Kubernetes: type, status, reason, message, last_transition_at.
     conditions = models.JSONField(default=list)
-    #: Since when nothing has been watched; null: something is.
+    #: Since when there has been no live query; null: there is one.
     quiet_since = models.DateTimeField(null=True)
     #: Reconciliations in a row that have failed.
     failures = models.PositiveIntegerField(default=0)
-    #: When it is looked at next.
+    #: When it is reconciled next.
     due_at = models.DateTimeField(db_index=True)
 
     @property

@@ -1,7 +1,7 @@
 """Tells the nodes to watch a query: positions, then rows and snapshot, then the registration.
 
-The order is what closes the gaps: what the write streams get behind the positions is replayed by
-the nodes, what the snapshot sees is in the rows, and no write is in neither.
+The order closes the gaps: what the write streams receive after the positions is replayed by the
+nodes, what the snapshot sees is in the rows, and no write is in neither.
 """
 
 from __future__ import annotations
