@@ -8,8 +8,8 @@ class TenantsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Record errors of the parts below, and announce changes of credentials."""
-        # Models are ready only now.
+        """Record errors of lower layers, and announce credential changes."""
+        # Models are not available before this point.
         from foundation.tasks.failures import on_burial  # noqa: PLC0415
         from tenants import error_log  # noqa: PLC0415
         from tenants.credentials import changes  # noqa: PLC0415

@@ -11,14 +11,14 @@ from tenants.models import AuditEntry
 from tenants.principals import Principal
 from tenants.webhooks.events import announce
 
-#: Names of members that never enter the log, whatever they hold.
+#: Names of members whose values are never logged.
 _SECRET_NAMES = ("secret", "password", "token", "hash", "api_key", "authorization")
 REDACTED = "[redacted]"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was changed."""
+    """The object that was changed."""
 
     type: str
     id: str
@@ -32,7 +32,7 @@ def record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> AuditEntry:
-    """Add an entry for the tenant in scope and tell its webhooks. No principal: the system."""
+    """Add an entry for the tenant in scope and notify its webhooks. None means the system."""
     entry = AuditEntry.objects.create(
         tenant_id=current_tenant_id(),
         action=action,
@@ -58,7 +58,7 @@ def record(
 
 
 def redact(value: JsonValue) -> JsonValue:
-    """Replace whatever a secret's name stands for."""
+    """Replace the values of members with the name of a secret."""
     if isinstance(value, dict):
         return {
             name: REDACTED if inner is not None and _is_secret(name) else redact(inner)

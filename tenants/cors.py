@@ -1,9 +1,8 @@
 """Cross-origin calls to the data plane, from the origins that the tenant lists.
 
-Answers carry no permission for credentials: cookies of the console never count on the data
-plane from another origin. A preflight arrives without any key, so it cannot be tied to a tenant;
-it is answered for every origin, and grants nothing: the real answer is readable only for a
-listed one.
+Responses never allow credentials: console cookies are not accepted by the data plane from another
+origin. A preflight carries no key, so it cannot be attributed to a tenant; it is answered for every
+origin and grants nothing: only a listed origin can read the actual response.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PREFLIGHT_AGE_S = "600"
 
 
 def answer_headers(request: RequestHead, tenant: TenantFacts) -> dict[str, str]:
-    """Return the headers that let a listed origin's page read the answer; refuse other origins."""
+    """Return the headers that let a listed origin read the response; reject other origins."""
     origin = request.headers.get("Origin")
     if origin is None or origin == f"{request.scheme}://{request.get_host()}":
         return {}
@@ -40,7 +39,7 @@ def answer_headers(request: RequestHead, tenant: TenantFacts) -> dict[str, str]:
 
 
 def is_preflight(request: RequestHead) -> bool:
-    """Tell whether a browser asks beforehand if it may call."""
+    """Return whether a request is a CORS preflight."""
     return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
 
 

@@ -1,14 +1,13 @@
-"""The error log: what went wrong for a tenant, for its members to see.
+"""The error log: a tenant's recent errors, shown to its members.
 
-To be noted must cost a refused call nothing, and a client that is refused a thousand times a
-second must fill no disk. So a process gathers errors in memory, equal ones as one with a count,
-and a thread of its own writes them down every second: one row for each kind of error and minute,
-whichever processes met it. Of a tenant with more kinds of errors than that in one second, the rest
-are counted under one code. A killed process loses at most its last second.
+Recording must add no cost to a rejected call, and a client that is rejected a thousand times a
+second must not fill a disk. So a process collects errors in memory, identical ones as one entry
+with a count, and a background thread writes them every second: one row per kind of error and
+minute, whichever processes recorded it. If a tenant has too many kinds of errors in one second, the
+rest are counted under one code. A killed process loses at most its last second.
 
-What is kept holds no credential: details go through the filter that log lines go through, and
-addresses are those of routes, in which what callers chose themselves is named only where it is the
-name of a collection, a topic or an aggregate.
+No credential is stored: details pass the same filter as log lines, and paths are those of routes,
+in which a caller's own values appear only where they name a collection, a topic or an aggregate.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from foundation.ticker import Ticker
 from tenants.models import ErrorEntry
 
 INTERVAL_S = 1.0
-#: Kinds of errors of one tenant that are told apart in one interval.
+#: Maximum number of distinct kinds of errors per tenant and interval.
 MAX_KINDS = 50
-#: Beyond these nothing is gathered until they are written: the database has been away for long.
+#: Beyond this number nothing is collected until a flush: the database has been away for long.
 MAX_TENANTS = 10_000
 MAX_DETAIL_CHARS = 500
 MAX_NAME_CHARS = 200
@@ -57,13 +56,13 @@ ON CONFLICT (tenant_id, fingerprint) DO UPDATE SET
 """
 
 
-#: What is given to the statement.
+#: Parameters of the statement.
 Row = tuple[UUID | str | int | datetime.datetime | bytes | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What makes errors equal."""
+    """The key by which errors are grouped."""
 
     area: Area
     code: str
@@ -74,7 +73,7 @@ class Kind:
 
 @dataclass(slots=True)
 class ErrorCount:
-    """Errors of one kind that are not written to the database yet."""
+    """Errors of one kind that are not yet written to the database."""
 
     count: int
     first: datetime.datetime
@@ -87,7 +86,7 @@ OTHERS = Kind(Area.REQUEST, "more_errors", None, "", "")
 
 
 class ErrorLog:
-    """What one process has met and not yet written down."""
+    """Errors that one process has recorded and not yet written."""
 
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
         self._gathered: dict[UUID, dict[Kind, ErrorCount]] = defaultdict(dict)
@@ -105,7 +104,7 @@ class ErrorLog:
         status: int | None = None,
         actor: str | None = None,
     ) -> None:
-        """Keep an error of a tenant. Its actor is whoever is asking, or the one that is named."""
+        """Record an error of a tenant. Its actor is the current caller unless one is given."""
         now = timezone.now()
         who = request_context.principal.get() if actor is None else actor
         kind = Kind(
@@ -121,7 +120,7 @@ class ErrorLog:
         self._ticker.begin()
 
     def flush(self) -> int:
-        """Write down what was gathered; keep it while the database is away."""
+        """Write the collected errors; keep them if the database is unavailable."""
         with self._lock:
             taken, self._gathered = self._gathered, defaultdict(dict)
         rows = [
@@ -129,7 +128,7 @@ class ErrorLog:
             for tenant_id, kinds in taken.items()
             for kind, found in kinds.items()
         ]
-        # In one order in all processes, so that no two of them wait for each other.
+        # The same order in all processes, to avoid deadlocks.
         rows.sort(key=lambda row: (row[1], row[-1]))
         if not rows:
             return 0
@@ -137,7 +136,7 @@ class ErrorLog:
             with connections["relay"].cursor() as cursor:
                 cursor.executemany(_WRITE, rows)
         except DataError as unstorable:
-            # It would be refused again, and with it whatever else is noted from here on.
+            # It would be rejected again, together with every error recorded from here on.
             logger.error("%d errors cannot be written and are dropped: %s", len(rows), unstorable)  # noqa: TRY400 -- the reason is in the message
             return 0
         except DatabaseError as away:
@@ -149,7 +148,7 @@ class ErrorLog:
         return len(rows)
 
     def stop(self) -> None:
-        """Write the rest and end the thread."""
+        """Flush and stop the thread."""
         self._ticker.stop()
 
     def _put_back(self, taken: Mapping[UUID, Mapping[Kind, ErrorCount]]) -> None:
@@ -174,7 +173,7 @@ class ErrorLog:
 
 
 def storable(text: str, most: int) -> str:
-    """Return the beginning of a text without what PostgreSQL stores in no text."""
+    """Truncate a text, without characters that PostgreSQL cannot store."""
     valid = text[:most].encode("utf-8", "replace").decode()
     return valid.replace("\0", "\ufffd")
 
@@ -211,17 +210,17 @@ stop = _log.stop
 
 
 async def aclose() -> None:
-    """Write down what was noted last, when an event loop ends."""
+    """Flush when an event loop ends."""
     await asyncio.to_thread(stop)
 
 
 def note_refusal(
     error: ApiError, place: str, parameters: Mapping[str, str] | None = None
 ) -> ApiError:
-    """Keep a refusal of the tenant on whose behalf this runs; return it. Nobody's is not kept.
+    """Record a rejection for the tenant in scope, if there is one; return it.
 
-    `place` is the call, with the names of its address's parameters in braces or angle brackets.
-    An error that passes several of those who tell callers about errors is kept once.
+    `place` is the call, with the names of its path parameters in braces or angle brackets. An error
+    that passes through several handlers is recorded once.
     """
     tenant = request_context.tenant_id.get()
     if not tenant or error.is_noted:
@@ -236,14 +235,14 @@ def note_refusal(
 def note_error(
     tenant_id: UUID, area: Area, error: ApiError, *, place: str, actor: str | None = None
 ) -> None:
-    """Keep what a caller or a subscriber of a tenant was told."""
+    """Record an error reported to a tenant's caller or subscriber."""
     error.is_noted = True
     said = _said(error)
     note(tenant_id, area, error.code, place=place, detail=said, status=error.status, actor=actor)
 
 
 def _said(error: ApiError) -> str:
-    """Return what was said, each offending place in a line of its own, and nothing twice."""
+    """Return the message with each invalid field on a separate line, without duplicates."""
     places = [": ".join(filter(None, (p.pointer, p.detail))) for p in error.errors]
     if not places:
         return error.detail or error.title
@@ -252,6 +251,6 @@ def _said(error: ApiError) -> str:
 
 
 def note_dead_task(tenant_id: UUID, name: str, attempts: int) -> None:
-    """Keep that a task of a tenant was given up. What it said is for staff: it may say anything."""
+    """Record that a tenant's task failed for good, without its message, which is for staff."""
     detail = f"Given up after {attempts} attempts. Staff can see why, and run it again."
     note(tenant_id, Area.TASK, "task_failed", place=name, detail=detail)

@@ -1,10 +1,10 @@
-"""Links, mailed or printed: what makes them unguessable, and each good for one use only.
+"""Links, mailed or printed: what makes them unguessable and usable only once.
 
-A link's token derives from the installation's secret key, its purpose and the id of the row that
-it is about. So whoever writes the mail needs the id alone, no token lies in the task outbox or in
-any other table, and a mail that is sent twice carries the same link twice. Of the token the
-database keeps a keyed hash, by which the row is found. The token is in the URL's fragment, which
-browsers show to no server and in no `Referer`.
+A link's token is derived from the installation's secret key, its purpose and the id of the row it
+refers to. So the mail task needs only the id, no token is stored in the task outbox or any other
+table, and a mail that is sent twice contains the same link. The database stores a keyed hash of the
+token, by which the row is found. The token is in the URL's fragment, which browsers send to no
+server and in no `Referer`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def token(purpose: Purpose, about: UUID) -> str:
 
 
 def token_hash(purpose: Purpose, about: UUID) -> bytes:
-    """Return what is kept of a link's token."""
+    """Return the stored hash of a link's token."""
     return keys.stored_hash(token(purpose, about))
 
 
@@ -70,7 +70,7 @@ def url(purpose: Purpose, about: UUID) -> str:
 
 
 def issue(user_id: UUID, purpose: Purpose, *, email: str = "", using: str = "auth") -> EmailProof:
-    """Make a link for a user. Earlier ones stay good until one of them has been used."""
+    """Create a link for a user. Earlier ones stay valid until one of them is used."""
     proof = EmailProof(
         user_id=user_id,
         purpose=purpose,
@@ -83,7 +83,7 @@ def issue(user_id: UUID, purpose: Purpose, *, email: str = "", using: str = "aut
 
 
 def redeem(presented: str, *purposes: Purpose) -> EmailProof:
-    """Lock and return the proof that a token stands for, or raise the error that says why not."""
+    """Lock and return the proof of a token, or raise why the token is invalid."""
     proof = (
         EmailProof.objects.using("auth")
         .select_for_update(of=("self",))
@@ -101,7 +101,7 @@ def redeem(presented: str, *purposes: Purpose) -> EmailProof:
 
 
 def use_up(proof: EmailProof) -> None:
-    """Let neither this link nor any other of its kind be used again."""
+    """Invalidate this link and all others of its kind."""
     EmailProof.objects.using("auth").filter(
         user_id=proof.user_id, purpose=proof.purpose, used_at=None
     ).update(used_at=timezone.now())

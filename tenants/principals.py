@@ -1,8 +1,8 @@
-"""Who a request acts as.
+"""The authenticated caller of a request.
 
-A principal is made by authentication and then only read. `tenant_id` is the tenant whose data
-plane or control plane the credentials open; a console user without a tenant in the request has
-none.
+A principal is created by authentication and read-only from then on. `tenant_id` is the tenant whose
+data plane or control plane the credentials open; it is None for a console user without a tenant in
+the request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class Kind(StrEnum):
-    """By what a caller proved who it is."""
+    """The kind of credential by which a caller authenticated."""
 
     SECRET_KEY = "secret_key"
     PUBLISHABLE_KEY = "publishable_key"
@@ -45,9 +45,9 @@ class Principal:
     tenant_slug: str = ""
     role: Role | None = None
     scopes: frozenset[str] = frozenset()
-    #: What people call the caller: an e-mail address or a key's name.
+    #: Display name of the caller: an e-mail address or a key's name.
     label: str = ""
-    #: Names of collections that the credentials are restricted to; None: all.
+    #: Names of the collections to which the credentials are restricted; None: all.
     collections: frozenset[str] | None = None
     #: Claims of an end user's token: `$auth` in access rules.
     claims: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_CLAIMS)
@@ -56,7 +56,7 @@ class Principal:
 
     @property
     def actor(self) -> str:
-        """Return the caller's stable name, as logs, the audit log and idempotency use it."""
+        """Return the caller's stable name for logs, the audit log and idempotency."""
         if self.user_id is not None:
             return f"user:{self.user_id}"
         if self.kind is Kind.END_USER:
@@ -65,7 +65,7 @@ class Principal:
 
     @property
     def obeys_access_rules(self) -> bool:
-        """Tell whether documents' access rules bind this caller: end users and anonymous ones."""
+        """Return whether access rules apply to this caller: to end users and anonymous callers."""
         return self.kind in (Kind.END_USER, Kind.PUBLISHABLE_KEY)
 
     def require_scope(self, scope: str) -> None:
@@ -74,7 +74,7 @@ class Principal:
             raise MissingScope(f"This needs the scope {scope}.")
 
     def require_collection(self, name: str) -> None:
-        """Raise `Forbidden` if the credentials are kept from the collection."""
+        """Raise `Forbidden` if the credentials exclude the collection."""
         if self.collections is not None and name not in self.collections:
             raise Forbidden(f"The key may not be used for the collection {name!r}.")
 

@@ -1,9 +1,8 @@
-"""Removes everything that is a tenant's, and proves that nothing is left.
+"""Removes all data of a tenant, and verifies that nothing is left.
 
-Each part of the product registers a cleaner for what it stores; cleaners run in the order of
-registration reversed, so that what was built on the tenants' tables goes before them. Cleaning
-may be cut off anywhere and begins again from the start. The tenant's row goes last: as long as it
-is there, the sweep comes back.
+Each feature registers a cleaner for what it stores; cleaners run in reverse order of registration,
+so that what depends on the tenants' tables goes before them. Cleaning may be interrupted anywhere
+and then starts over. The tenant's row is deleted last: as long as it exists, the sweep retries.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Cleaner = Callable[[UUID], None]
 
 _cleaners: list[Cleaner] = []
 
-#: Tables of tenants, each before those that it refers to.
+#: Tables of tenants, each before those it references.
 _TENANT_TABLES: tuple[type[models.Model], ...] = (
     WebhookDelivery,
     Webhook,
@@ -55,7 +54,7 @@ _TENANT_TABLES: tuple[type[models.Model], ...] = (
     UsageHour,
     AuditEntry,
 )
-#: Tables without a foreign key to the tenant: a straggler may write to them until the end.
+#: Tables without a foreign key to the tenant: a late writer may add rows until the end.
 _LOOSE_TABLES: tuple[type[models.Model], ...] = (
     UsageSample,
     ErrorEntry,
@@ -66,7 +65,7 @@ _LOOSE_TABLES: tuple[type[models.Model], ...] = (
 
 
 def register_cleaner(cleaner: Cleaner) -> Cleaner:
-    """Add a cleaner; usable as a decorator. For `AppConfig.ready` of later parts."""
+    """Register a cleaner; usable as a decorator. For `AppConfig.ready` of later features."""
     _cleaners.append(cleaner)
     return cleaner
 
@@ -76,7 +75,7 @@ def purge(tenant_id: UUID) -> None:
     for cleaner in reversed(_cleaners):
         cleaner(tenant_id)
     Tenant.objects.using(ALIAS).filter(pk=tenant_id).delete()
-    # Nothing new can begin for a tenant without a row; what was under way has left these.
+    # Nothing new can start for a tenant without a row; work in flight may have left these.
     _clean_tables(tenant_id, _LOOSE_TABLES)
 
 
@@ -93,7 +92,7 @@ def _clean_tables(tenant_id: UUID, tables: tuple[type[models.Model], ...]) -> No
 
 
 def _delete_batch(model: type[models.Model], tenant_id: UUID) -> int:
-    """Delete some rows without reading them. Deferred constraints are checked at the commit."""
+    """Delete some rows without reading them. Deferred constraints are checked at commit."""
     connection = connections[ALIAS]
     table = connection.ops.quote_name(model._meta.db_table)
     with transaction.atomic(using=ALIAS), connection.cursor() as cursor:
@@ -106,7 +105,7 @@ def _delete_batch(model: type[models.Model], tenant_id: UUID) -> int:
 
 
 def _clean_limits(tenant_id: UUID) -> None:
-    """Remove the rate limits' counters. Those of credentials are found by the credentials' ids."""
+    """Delete the rate limiter's counters. Those of credentials are found by credential id."""
     keys = ApiKey.unscoped.using(ALIAS).filter(tenant_id=tenant_id).values_list("pk", flat=True)
     names = {
         limit.storage_key
@@ -120,10 +119,10 @@ def _clean_limits(tenant_id: UUID) -> None:
 
 
 def find_traces(tenant_id: UUID) -> list[str]:
-    """Scan every table and every Valkey server for a tenant. Return where something was found.
+    """Scan every table and every Valkey server for a tenant. Return where data was found.
 
-    Tables are taken from the catalogue and not from the models, so that one which nobody
-    registered is found too.
+    Tables are taken from the catalogue and not from the models, so that an unregistered one is
+    found too.
     """
     return [*_traces_in_tables(tenant_id), *_traces_in_valkey(tenant_id)]
 

@@ -1,4 +1,4 @@
-"""What a link is for: all but `SIGN_IN` come by mail."""
+"""The purposes of links: all but `SIGN_IN` are mailed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import StrEnum
 
 
 class Purpose(StrEnum):
-    """Those for addresses are proofs that a user holds one."""
+    """Purposes about addresses prove that a user owns one."""
 
     VERIFY = "verify"
     RESET = "reset"
     CHANGE = "change"
     INVITATION = "invitation"
-    #: Printed by the launcher on a development machine, for whoever sits at it.
+    #: Printed by the launcher on a development machine, for its local user.
     SIGN_IN = "sign_in"
 
 

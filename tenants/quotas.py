@@ -1,4 +1,4 @@
-"""What a tenant may use: its plan, overridden by what staff have granted it."""
+"""A tenant's limits: its plan, overridden by quotas that staff have granted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foundation.limits import Limit
 from foundation.request_context import client_address
 from tenants.models.tenant import Tenant
 
-#: Every limit there is, with the value for a plan that does not name it.
+#: Every limit, with the value for a plan that does not set it.
 LIMITS: Mapping[str, int] = MappingProxyType(
     {
         "requests_per_s": 50,
@@ -36,13 +36,13 @@ LIMITS: Mapping[str, int] = MappingProxyType(
     }
 )
 
-#: What later parts count for the tenant in scope, by the limit that bounds it.
+#: Counters of later features for the tenant in scope, by limit.
 counts: dict[str, Callable[[], int]] = {}
 
 #: Requests of a signed-in user outside any tenant, and of an address without credentials.
 USER_REQUESTS_PER_S, USER_REQUESTS_BURST = 20.0, 100
 ANONYMOUS_REQUESTS_PER_S, ANONYMOUS_REQUESTS_BURST = 5.0, 30
-#: What one customer of an IPv6 provider usually has.
+#: The prefix usually assigned to one IPv6 customer.
 IPV6_NETWORK_BITS = 64
 
 
@@ -55,10 +55,10 @@ def effective_limits(tenant: Tenant) -> dict[str, int]:
 def request_limits(
     tenant_id: str, credential: str, limits: Mapping[str, int], calls: int = 1
 ) -> tuple[Limit, ...]:
-    """Return what requests count against: the tenant's rate and the credential's.
+    """Return the limits that a request counts against: the tenant's and the credential's.
 
-    A credential may use at most what its tenant may, so that one key that runs wild shows up by
-    name; a tenant's keys share the tenant's rate.
+    A credential may use at most what its tenant may, so that a single runaway key can be
+    identified; a tenant's keys share the tenant's rate.
     """
     rate, burst = limits["requests_per_s"], limits["requests_burst"]
     return _of_tenant_and_key(
@@ -81,12 +81,12 @@ def _of_tenant_and_key(
 
 
 def user_limits(user_id: str) -> list[Limit]:
-    """Return what a request outside any tenant counts against."""
+    """Return the limits of a request outside any tenant."""
     return [Limit("user", f"u:{user_id}", USER_REQUESTS_PER_S, USER_REQUESTS_BURST)]
 
 
 def anonymous_limits() -> list[Limit]:
-    """Return what a request without credentials counts against."""
+    """Return the limits of a request without credentials."""
     return [
         Limit(
             "address",
@@ -98,13 +98,13 @@ def anonymous_limits() -> list[Limit]:
 
 
 def refusal_limits() -> list[Limit]:
-    """Return what a call that was refused for its credentials (401) counts against."""
+    """Return the limits of calls rejected for their credentials (401)."""
     per_minute = environment().rillbase_refusals_per_minute
     return [Limit("refused", f"a:{caller_network()}", per_minute / 60, per_minute)]
 
 
 def caller_network() -> str:
-    """Return whom limits by address count: an IPv4 address, or the network of an IPv6 customer."""
+    """Return the key of limits by address: an IPv4 address, or an IPv6 customer's network."""
     text = client_address.get()
     try:
         address = ip_address(text)
@@ -116,15 +116,15 @@ def caller_network() -> str:
 
 
 def register_count(limit: str, count: Callable[[], int]) -> None:
-    """Say how a later part counts what a limit bounds. For `AppConfig.ready`."""
+    """Register how a later feature counts usage of a limit. For `AppConfig.ready`."""
     counts[limit] = count
 
 
 def ensure_room(tenant: Tenant, limit: str, rows: models.QuerySet[models.Model]) -> None:
-    """Raise `QuotaExceeded` when one more of `rows` would be too many.
+    """Raise `QuotaExceeded` if one more of `rows` would exceed the limit.
 
-    The tenant's row is locked for the rest of the transaction, so that two callers cannot both
-    take the last place.
+    The tenant's row is locked for the rest of the transaction, so that two callers cannot both take
+    the last place.
     """
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     allowed = effective_limits(tenant)[limit]

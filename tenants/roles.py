@@ -15,19 +15,19 @@ DATA_SCOPES = (
     "analytics:write",
 )
 ADMIN_SCOPE = "admin"
-#: Shorthands that a key may be given; each stands for its read and write scope.
+#: Wildcards that a key may have; each stands for its read and write scope.
 WILDCARD_SCOPES = ("topics:*", "aggregates:*", "analytics:*")
 ALL_SCOPES = (*DATA_SCOPES, *WILDCARD_SCOPES, ADMIN_SCOPE)
-#: What end users and anonymous callers can do at most: only documents have access rules.
+#: All that end users and anonymous callers may have: only documents have access rules.
 END_USER_SCOPES = frozenset({"documents:read", "documents:write"})
-#: Keys may still name these, for one release; they permit nothing.
+#: Keys may still contain these for one release; they grant nothing.
 RETIRED_SCOPES = ("realtime",)
 
 _READING = frozenset(s for s in DATA_SCOPES if not s.endswith(":write"))
 
 
 class Role(StrEnum):
-    """A member's role. Each may do what the ones before it in `ORDER` may."""
+    """A member's role. Each includes the rights of those before it in `ORDER`."""
 
     VIEWER = "viewer"
     DEVELOPER = "developer"
@@ -55,7 +55,7 @@ ORDER = (Role.VIEWER, Role.DEVELOPER, Role.ADMIN, Role.OWNER)
 
 
 def expand_scopes(scopes: list[str]) -> frozenset[str]:
-    """Return what a key's scopes permit: wildcards replaced, retired scopes left out."""
+    """Return the scopes of a key, with wildcards replaced and retired scopes removed."""
     expanded: set[str] = set()
     for scope in scopes:
         if scope.endswith(":*"):

@@ -1,8 +1,8 @@
-"""Metering: what each tenant used, counted in memory and written down every few seconds.
+"""Metering: each tenant's usage, counted in memory and written every few seconds.
 
-Counting must cost a request nothing, so a process adds up in a dictionary and a thread of its
-own writes one sample per tenant and interval. A killed process loses at most that interval. A
-Celery task rolls samples up into hours.
+Counting must add no cost to a request, so a process adds up in a dictionary and a background thread
+writes one sample per tenant and interval. A killed process loses at most that interval. A Celery
+task rolls samples up into hours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Meter:
-    """Counts of one process, by tenant and metric."""
+    """Counters of one process, by tenant and metric."""
 
     def __init__(self) -> None:
         self._counts: dict[UUID, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -38,7 +38,7 @@ class Meter:
         self._ticker.begin()
 
     def flush(self) -> int:
-        """Write down what was counted; keep it for the next time when the database is away."""
+        """Write the counters; keep them for the next time if the database is unavailable."""
         with self._lock:
             taken, self._counts = self._counts, defaultdict(lambda: defaultdict(int))
         if not taken:
@@ -56,7 +56,7 @@ class Meter:
         return len(samples)
 
     def stop(self) -> None:
-        """Write the rest and end the thread."""
+        """Flush and stop the thread."""
         self._ticker.stop()
 
     def _put_back(self, taken: dict[UUID, dict[str, int]]) -> None:

@@ -1,1 +1,1 @@
-"""What the control plane does, apart from how it is asked: REST and GraphQL call the same."""
+"""The control plane's operations, shared by the REST and GraphQL APIs."""

@@ -1,4 +1,4 @@
-"""People's accounts: made, verified, renamed, given another address or password."""
+"""User accounts: create, verify, rename, change the address or the password."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tenants.purposes import Purpose
 
 
 def describe(user: User) -> JsonObject:
-    """Return a user as the API shows them to themselves."""
+    """Return a user as the API shows it to that user."""
     return {
         "id": str(user.id),
         "email": user.email,
@@ -32,7 +32,7 @@ def describe(user: User) -> JsonObject:
 
 
 def describe_with_pending_email(user: User) -> JsonObject:
-    """Return a user and the address that waits to be confirmed. Runs in the user's scope."""
+    """Return a user and its unconfirmed new address. Runs in the user's scope."""
     waiting = (
         EmailProof.objects.filter(
             user_id=user.id,
@@ -47,11 +47,11 @@ def describe_with_pending_email(user: User) -> JsonObject:
 
 
 def do_sign_up(user: User) -> None:
-    """Make an account whose address waits to be verified.
+    """Create an account whose address is not yet verified.
 
-    An account that nobody has verified is given the password and name of the latest attempt, and
-    links of earlier attempts die: else a stranger could sign up first and wait for the owner of
-    the address to confirm it. All other accounts stay as they are.
+    An unverified account takes the password and name of the latest attempt, and links of earlier
+    attempts become invalid. Otherwise a stranger could sign up first and wait for the owner of the
+    address to confirm it. Verified accounts are not changed.
     """
     if not insert(user, using="auth"):
         _sign_up_again(user)
@@ -59,15 +59,15 @@ def do_sign_up(user: User) -> None:
 
 
 def take_turns(user_id: UUID) -> None:
-    """Let a user's calls that count something go one after the other, until the commit.
+    """Serialize a user's calls that check a count, until the transaction commits.
 
-    Else several at once would each find room for one more.
+    Otherwise concurrent calls would each find room for one more.
     """
     User.objects.select_for_update(of=("self",)).get(pk=user_id)
 
 
 def insert(user: User, *, using: str) -> bool:
-    """Add a user; tell whether the address was free."""
+    """Insert a user; return whether the address was free."""
     try:
         with transaction.atomic(using=using):
             user.save(using=using, force_insert=True)
@@ -89,7 +89,7 @@ def _sign_up_again(attempt: User) -> None:
 
 
 def do_verify(token: str) -> User:
-    """Take the link of a mail as proof that its user holds the address."""
+    """Accept a mailed link as proof that its user owns the address."""
     proof = links.redeem(token, Purpose.VERIFY, Purpose.CHANGE)
     user = proof.user
     old_email = user.email
@@ -109,12 +109,12 @@ def do_verify(token: str) -> User:
 
 
 def do_reset_password(token: str, password: str) -> None:
-    """Give a user a new password by a mailed link; whoever was signed in is no longer."""
+    """Set a new password through a mailed link, and end all of the user's sessions."""
     user = links.redeem(token, Purpose.RESET).user
     passwords.check_rules(password, user)
     user.password = passwords.hashed(password)
     user.version += 1
-    # The link has shown that its user holds the address.
+    # The link has proved that the user owns the address.
     user.email_verified_at = user.email_verified_at or timezone.now()
     user.save(using="auth", update_fields=["password", "version", "email_verified_at"])
     _drop_links(user, using="auth")
@@ -123,7 +123,7 @@ def do_reset_password(token: str, password: str) -> None:
 
 
 def do_change_password(user: User, password: str, keep: UUID) -> int:
-    """Give a user a new password. End all sessions but `keep`; tell how many."""
+    """Set a new password and end all sessions but `keep`. Return how many ended."""
     passwords.check_rules(password, user, "/new_password")
     User.objects.filter(pk=user.pk).update(
         password=passwords.hashed(password), version=models.F("version") + 1
@@ -134,7 +134,7 @@ def do_change_password(user: User, password: str, keep: UUID) -> int:
 
 
 def _drop_links(user: User, *, using: str) -> None:
-    """Let no link work that was asked for under the old password or for the old address."""
+    """Invalidate links requested under the old password or for the old address."""
     EmailProof.objects.using(using).filter(user_id=user.pk).delete()
 
 
@@ -149,17 +149,17 @@ def _tell_of_new_password(user: User, *, using: str) -> None:
 
 
 def do_rename(user: User, name: str) -> None:
-    """Change what a user is called. The caller holds the row's lock."""
+    """Change a user's display name. The caller holds the row lock."""
     user.name = name
     user.version += 1
     user.save(update_fields=["name", "version"])
 
 
 def do_ask_for_email(user: User, email: str) -> None:
-    """Mail a link to a new address; the account changes once it has been opened.
+    """Mail a link to a new address; the account changes when the link is opened.
 
-    Whether the address is free is decided then: to say it now would tell strangers who has an
-    account. Links to addresses asked for earlier die.
+    Whether the address is free is checked only then: an answer now would reveal to strangers who
+    has an account. Links to addresses requested earlier become invalid.
     """
     EmailProof.objects.filter(user_id=user.pk, purpose=Purpose.CHANGE).delete()
     user.version += 1

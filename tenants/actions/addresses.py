@@ -1,9 +1,8 @@
-"""What a mail address is answered when somebody signs up, or asks for a link, in its name.
+"""Mail sent to an address when a sign-up or a link is requested for it.
 
-The caller of the API must not learn whether an address has an account, neither from the answer
-nor from the time that it took. So a request only notes what was asked for, the same for each
-address, and a task looks the account up and decides. Only the owner of the mailbox sees the
-outcome.
+The caller of the API must not learn whether an address has an account, neither from the answer nor
+from its timing. So a request only records what was requested, in the same way for every address,
+and a task looks up the account and decides. Only the owner of the mailbox sees the outcome.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ANSWER = "tenants.mail.answer_address"
 
 
 class Wish(StrEnum):
-    """What was asked for in the name of an address."""
+    """What was requested for an address."""
 
     SIGN_UP = "sign_up"
     VERIFY = "verify"
@@ -32,7 +31,7 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The letter that goes to the address, and the link that it needs."""
+    """The mail that is sent to the address, and the link that it contains."""
 
     letter: MailTemplate
     purpose: Purpose | None = None
@@ -43,7 +42,7 @@ _RESET = Reply(MailTemplate.RESET_PASSWORD, Purpose.RESET)
 
 
 def decide(wish: Wish, user: User | None) -> Reply | None:
-    """Return what the address is sent, if anything."""
+    """Return the mail that the address is sent, if any."""
     if user is None or not user.is_active:
         return None
     if wish is Wish.RESET:
@@ -54,12 +53,12 @@ def decide(wish: Wish, user: User | None) -> Reply | None:
 
 
 def note(wish: Wish, email: str) -> None:
-    """Have the address answered after the current transaction of the sign-in role."""
+    """Schedule the reply to run after the current transaction of the sign-in role commits."""
     run_after_commit(ANSWER, {"wish": wish.value, "email": email}, using="auth")
 
 
 def answer(wish: Wish, email: str) -> None:
-    """Look the account up and post what is due."""
+    """Look up the account and send the mail that applies."""
     with transaction.atomic(using="auth"):
         user = User.objects.using("auth").filter(email=email).first()
         reply = decide(wish, user)

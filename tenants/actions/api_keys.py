@@ -1,4 +1,4 @@
-"""API keys are made, changed, rotated and revoked."""
+"""Create, change, rotate and revoke API keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.roles import ADMIN_SCOPE, Role
 
 
 class KeyValues(TypedDict, total=False):
-    """What a caller may say of a key."""
+    """The fields of a key that a caller may set."""
 
     kind: str
     name: str
@@ -56,7 +56,7 @@ def describe(key: ApiKey) -> JsonObject:
 
 
 def state(key: ApiKey, now: datetime.datetime) -> str:
-    """Tell whether a key works, and why not."""
+    """Return a key's state: active, or why it is not."""
     if key.revoked_at is not None:
         return "revoked"
     if key.expires_at is not None and key.expires_at <= now:
@@ -73,25 +73,25 @@ def _target(key: ApiKey) -> audit.Target:
 
 
 def check_scopes(principal: Principal, scopes: list[str]) -> None:
-    """Raise `Forbidden` when a caller would make a key that may do more than itself."""
+    """Raise `Forbidden` if the caller would create a key with more rights than its own."""
     role = principal.control_role
     if ADMIN_SCOPE in scopes and (role is None or not role.at_least(Role.ADMIN)):
         raise Forbidden("Only admins may make keys with the scope admin.")
 
 
 def counted() -> models.QuerySet[ApiKey]:
-    """Return the keys that count against the quota. A key that was rotated left its place."""
+    """Return the keys that count against the quota. A rotated key no longer counts."""
     return ApiKey.objects.filter(revoked_at=None, successor=None)
 
 
 def _overlapping() -> models.QuerySet[ApiKey]:
-    """Return the keys that still work beside their successors."""
+    """Return the rotated keys that still work alongside their successors."""
     rotated = ApiKey.objects.filter(revoked_at=None, successor__isnull=False)
     return rotated.filter(expires_at__gt=timezone.now())
 
 
 def do_create(principal: Principal, tenant: Tenant, values: KeyValues) -> tuple[ApiKey, str]:
-    """Make a key. Return it with its text, which is not kept and cannot be shown again."""
+    """Create a key. Return it with its text, which is not stored and cannot be shown again."""
     check_scopes(principal, values["scopes"])
     ensure_room(tenant, "api_keys", counted())
     key, minted = _new(ApiKey.Kind(values["kind"]), principal)
@@ -113,7 +113,7 @@ def do_change(principal: Principal, key: ApiKey, changes: KeyValues) -> None:
 
 
 def do_revoke(principal: Principal, key: ApiKey) -> None:
-    """End a key. It is refused everywhere within a second."""
+    """Revoke a key. All processes reject it within a second."""
     _refuse_revoked(key)
     before = describe(key)
     key.revoked_at = timezone.now()
@@ -124,10 +124,11 @@ def do_revoke(principal: Principal, key: ApiKey) -> None:
 def do_rotate(
     principal: Principal, tenant: Tenant, key: ApiKey, overlap: datetime.timedelta
 ) -> tuple[ApiKey, str]:
-    """Make a successor with the same rights; the old key works on until the overlap is over.
+    """Create a successor with the same rights; the old key works until the overlap ends.
 
-    The successor takes the key's place, so rotating is possible with the quota used up. As many
-    keys again may be in their overlap: else rotating would make any number of working keys.
+    The successor takes over the key's place in the quota, so keys can be rotated even when the
+    quota is used up. At most as many keys again may be in their overlap: otherwise rotation could
+    produce any number of working keys.
     """
     _refuse_revoked(key)
     if key.successor_id is not None:
@@ -159,7 +160,7 @@ def _refuse_revoked(key: ApiKey) -> None:
 
 
 def _refuse_longer_overlap(key: ApiKey, expires_at: datetime.datetime | None) -> None:
-    """Raise when a rotated key, which has no place in the quota any more, would live longer."""
+    """Raise if a rotated key, which no longer counts against the quota, would live longer."""
     if key.expires_at is not None and (expires_at is None or expires_at > key.expires_at):
         raise Conflict("The key has been rotated; it cannot be made to last longer.")
 

@@ -1,4 +1,4 @@
-"""Invitations to a tenant: made, sent again, taken back, accepted."""
+"""Invitations to a tenant: create, resend, withdraw, accept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tenants.roles import Role
 
 
 def describe(invitation: Invitation) -> JsonObject:
-    """Return an invitation as the tenant's admins see it. Its link goes to the invited alone."""
+    """Return an invitation as the tenant's admins see it. Only the invitee gets its link."""
     inviter = invitation.invited_by
     expired = invitation.expires_at <= timezone.now()
     return {
@@ -39,7 +39,7 @@ def describe(invitation: Invitation) -> JsonObject:
 
 
 def describe_for_invited(invitation: Invitation, *, has_account: bool) -> JsonObject:
-    """Return an invitation as the person sees it who holds its link."""
+    """Return an invitation as the holder of its link sees it."""
     inviter = invitation.invited_by
     return {
         "tenant": {"slug": invitation.tenant.slug, "name": invitation.tenant.name},
@@ -52,7 +52,7 @@ def describe_for_invited(invitation: Invitation, *, has_account: bool) -> JsonOb
 
 
 def open_invitations() -> models.QuerySet[Invitation]:
-    """Return the invitations of the tenant in scope that nobody has accepted, expired ones too."""
+    """Return the unaccepted invitations of the tenant in scope, including expired ones."""
     return Invitation.objects.filter(accepted_at=None)
 
 
@@ -61,13 +61,13 @@ def _target(invitation: Invitation) -> audit.Target:
 
 
 def _places() -> models.QuerySet[models.Model]:
-    """Return what counts against the quota of members: members, and invitations still good."""
+    """Return what counts against the member quota: members and unexpired invitations."""
     promised = open_invitations().filter(expires_at__gt=timezone.now())
     return Membership.objects.only("pk").union(promised.only("pk"), all=True)
 
 
 def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> Invitation:
-    """Invite an address and mail it the link."""
+    """Create an invitation and mail its link to the address."""
     check_may_give(principal, role)
     ensure_room(tenant, "members", _places())
     if Membership.objects.filter(user__email=email).exists():
@@ -92,7 +92,7 @@ def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> I
 
 
 def do_send_again(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
-    """Mail the link again; it is good for another full period. The caller holds the row's lock."""
+    """Mail the link again and restart its validity period. The caller holds the row lock."""
     check_may_give(principal, Role(invitation.role))
     if invitation.expires_at <= timezone.now():
         ensure_room(tenant, "members", _places())
@@ -122,14 +122,14 @@ def _mail(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
 
 
 def do_take_back(principal: Principal, invitation: Invitation) -> None:
-    """Make an invitation void."""
+    """Withdraw an invitation."""
     before, target = describe(invitation), _target(invitation)
     invitation.delete()
     audit.record(principal, "invitation.deleted", target, before=before)
 
 
 def find_by_token(token: str) -> Invitation:
-    """Return the invitation that a link stands for, which may have been used or have expired."""
+    """Return the invitation of a link, which may have been used or have expired."""
     invitation = (
         Invitation.unscoped.using("auth")
         .select_related("tenant", "invited_by")
@@ -152,7 +152,7 @@ def check_usable(invitation: Invitation) -> None:
 
 
 def has_account(email: str) -> bool:
-    """Tell whether an address has an account: for the owner of its mailbox only."""
+    """Return whether an address has an account. Reveal this to the owner of its mailbox only."""
     return User.objects.using("auth").filter(email=email).exists()
 
 
@@ -165,7 +165,7 @@ def check_is_for(invitation: Invitation, email: str) -> None:
 def do_accept(invitation: Invitation, user: User) -> None:
     """Make a user a member. Runs in the scope of the invitation's tenant and of the user.
 
-    Who has become a member some other way keeps the role that they have.
+    A user who has become a member in another way keeps that role.
     """
     check_is_for(invitation, user.email)
     _use_up(invitation.id)
@@ -182,11 +182,11 @@ def do_accept(invitation: Invitation, user: User) -> None:
 
 
 def do_sign_up(invitation: Invitation, user: User) -> None:
-    """Make an account and the membership that it was invited to, for a user who signs in with it.
+    """Create an account and the membership it was invited to; the user is then signed in.
 
-    Runs in the scope of the invitation's tenant and of the user. Whoever holds the link reads the
-    mailbox, so the address counts as verified, and it is safe to say that there is an account
-    already.
+    Runs in the scope of the invitation's tenant and of the user. The holder of the link can read
+    the mailbox, so the address counts as verified, and it is safe to report that an account already
+    exists.
     """
     check_usable(invitation)
     check_is_for(invitation, user.email)
@@ -197,7 +197,7 @@ def do_sign_up(invitation: Invitation, user: User) -> None:
 
 
 def _use_up(invitation_id: UUID) -> None:
-    """Mark the invitation accepted; of two who accept at once, one finds it used."""
+    """Mark the invitation accepted; of two concurrent calls, one finds it used."""
     row = (
         open_invitations()
         .select_for_update(of=("self",))

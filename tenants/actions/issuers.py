@@ -21,7 +21,7 @@ MIN_SECRET_BYTES = 32
 
 
 class IssuerValues(TypedDict):
-    """What a caller says of an issuer; one of `jwks_url` and `secret` is empty."""
+    """The fields of an issuer that a caller sets; one of `jwks_url` and `secret` is empty."""
 
     name: str
     issuer: str
@@ -53,10 +53,10 @@ def _target(issuer: Issuer) -> audit.Target:
 
 
 def check_keys(algorithms: list[str], jwks_url: str, secret: str) -> None:
-    """Refuse a registration whose algorithms and kind of key do not belong together.
+    """Reject a registration whose algorithms do not match its kind of key.
 
-    A public key must never be usable as a shared secret, so one registration is either
-    asymmetric with a key set, or symmetric with a secret; never both.
+    A public key must never be usable as a shared secret, so a registration is either asymmetric
+    with a key set, or symmetric with a secret; never both.
     """
     if bool(jwks_url) == bool(secret):
         raise _invalid("/jwks_url", "one_key_source", "Give either jwks_url or secret.")
@@ -103,7 +103,7 @@ def do_create(principal: Principal, tenant: Tenant, values: IssuerValues) -> Iss
 
 
 def do_delete(principal: Principal, issuer: Issuer) -> None:
-    """Stop trusting an issuer. Its tokens are refused everywhere within a second."""
+    """Stop trusting an issuer. All processes reject its tokens within a second."""
     before, target = describe(issuer), _target(issuer)
     issuer.delete()
     audit.record(principal, "issuer.deleted", target, before=before)

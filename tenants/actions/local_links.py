@@ -1,8 +1,8 @@
-"""Signing in by a link that a start has printed on its own terminal.
+"""Sign-in by a link that the launcher prints on its own terminal.
 
-Who can read that terminal can read the installation's secrets beside it, so the link gives nothing
-away. It still is good for one use, for a short time and from the same machine only, and there is
-none in production.
+Anyone who can read that terminal can also read the installation's secrets, so the link reveals
+nothing new. Even so, it works once, for a short time and from the same machine only, and does not
+exist in production.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def do_issue(user: User) -> str:
 
 
 def do_redeem(token: str) -> User:
-    """Use a link up and return whom it signs in, or raise why it is not good."""
+    """Use up a link and return the user it signs in, or raise why it is invalid."""
     proof = links.redeem(token, Purpose.SIGN_IN)
     links.use_up(proof)
     return proof.user
 
 
 def refuse_from_elsewhere() -> None:
-    """Raise unless the call comes from this machine, and the installation is no production."""
+    """Raise unless the call comes from this machine and this is not a production installation."""
     if environment().rillbase_env == "production" or not _is_here(client_address.get()):
         raise Forbidden("Printed links sign in on the machine that printed them only.")
 

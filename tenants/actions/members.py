@@ -1,4 +1,4 @@
-"""Members' roles, and how members leave."""
+"""Change members' roles and remove members."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def _target(membership: Membership) -> audit.Target:
 
 
 def check_may_give(principal: Principal, role: Role) -> None:
-    """Raise `Forbidden` when the caller would give, or take, a role above its own."""
+    """Raise `Forbidden` if the caller would grant or revoke a role above its own."""
     own = principal.control_role
     if own is None or not own.at_least(role):
         raise Forbidden(f"Only a member with the role {role} or a higher one may do this.")
 
 
 def _check_owner_remains(membership: Membership) -> None:
-    """Raise `LastOwner` when the tenant would be left without an owner.
+    """Raise `LastOwner` if the tenant would be left without an owner.
 
-    The tenant's row is locked, so that two owners cannot step down at the same time.
+    The tenant's row is locked, so that two owners cannot step down concurrently.
     """
     if membership.role != Role.OWNER:
         return
@@ -50,7 +50,7 @@ def _check_owner_remains(membership: Membership) -> None:
 
 
 def do_change_role(principal: Principal, membership: Membership, role: Role) -> None:
-    """Give a member another role."""
+    """Change a member's role."""
     check_may_give(principal, role)
     check_may_give(principal, Role(membership.role))
     if role is not Role.OWNER:
@@ -69,7 +69,7 @@ def do_change_role(principal: Principal, membership: Membership, role: Role) -> 
 
 
 def do_remove(principal: Principal, membership: Membership) -> None:
-    """End a membership: somebody else's, or one's own."""
+    """Remove a member, possibly the caller itself."""
     leaving = membership.user_id == principal.user_id
     if not leaving:
         principal.require_role(Role.ADMIN)
@@ -79,6 +79,6 @@ def do_remove(principal: Principal, membership: Membership) -> None:
     target = _target(membership)
     membership.delete()
     audit.record(principal, "member.left" if leaving else "member.removed", target, before=before)
-    # Tokens for this tenant would work again if the user came back one day.
+    # Otherwise tokens for this tenant would work again if the user rejoined.
     tokens.do_revoke_all(principal, tokens.of_tenant(membership.tenant_id, membership.user_id))
     forget_access(membership.user_id, principal.tenant_slug)

@@ -1,4 +1,4 @@
-"""Console sessions begin and end."""
+"""Start and end console sessions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from foundation.json_types import JsonObject
 from tenants.credentials import facts, keys, passwords, sessions
 from tenants.models import User, UserSession
 
-#: A user's oldest sessions end when there would be more.
+#: Beyond this number, a user's oldest sessions are ended.
 MAX_SESSIONS = 50
 
 
 def describe(session: UserSession, current: object) -> JsonObject:
-    """Return a session as its user sees it; `current` is the id of the one that asks."""
+    """Return a session as its user sees it; `current` is the id of the requesting session."""
     return {
         "id": str(session.id),
         "current": session.id == current,
@@ -31,10 +31,10 @@ def describe(session: UserSession, current: object) -> JsonObject:
 
 
 def check_login(email: str, password: str) -> User:
-    """Return the user whose address and password these are.
+    """Return the user with this address and password.
 
     Unknown addresses, wrong passwords and inactive accounts get the same answer after the same
-    time. Only who knows the password learns that the address has not been verified.
+    time. Only a caller that knows the password learns that the address is not verified.
     """
     user = User.objects.using("auth").filter(email=email).first()
     if not passwords.is_right(user, password) or user is None or not user.is_active:
@@ -45,7 +45,7 @@ def check_login(email: str, password: str) -> User:
 
 
 def do_log_in(user: User, user_agent: str, replaced: str | None) -> tuple[UserSession, str]:
-    """Open a session under a new cookie value, and end the one that the browser brought."""
+    """Open a session under a new cookie value, and end the session the browser sent."""
     own = UserSession.objects.using("auth")
     if replaced:
         do_end(own.filter(token_hash=keys.stored_hash(replaced)))
@@ -59,7 +59,7 @@ def do_log_in(user: User, user_agent: str, replaced: str | None) -> tuple[UserSe
 def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[UserSession, str]:
     """Open the first session of an account, in the transaction that makes the account.
 
-    The one that the browser brought is somebody else's; it ends once there is a new one.
+    The session that the browser sent belongs to another user; it ends once the new one exists.
     """
     if replaced:
         brought = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(replaced))
@@ -68,7 +68,7 @@ def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[
 
 
 def do_end(ended: models.QuerySet[UserSession]) -> int:
-    """End sessions. This process refuses their cookies at once, others within a second."""
+    """End sessions. This process rejects their cookies at once, others within a second."""
     hashes = [bytes(found) for found in ended.values_list("token_hash", flat=True)]
     count, _ = ended.delete()
     transaction.on_commit(partial(_forget, hashes), using=ended.db)

@@ -1,4 +1,4 @@
-"""Tenants come and go."""
+"""Create, change, delete and restore tenants."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _target(tenant: Tenant) -> audit.Target:
 
 
 def do_create(principal: Principal, owner_id: UUID, slug: str, name: str) -> Tenant:
-    """Make a tenant with its first owner."""
+    """Create a tenant with its first owner."""
     tenant = Tenant(slug=slug, name=name or slug, plan_id=environment().rillbase_default_plan)
     with scoped(tenant_id=tenant.id, user_id=owner_id):
         try:
@@ -66,7 +66,7 @@ def do_change(principal: Principal, tenant: Tenant, changes: Mapping[str, JsonVa
 
 
 def do_delete(principal: Principal, tenant: Tenant) -> None:
-    """Take a tenant out of use now and remove its data when the days of grace are over."""
+    """Disable a tenant now; its data is removed when the grace period ends."""
     if tenant.state == Tenant.State.DELETING:
         raise Conflict("The tenant is already being deleted.")
     _refuse_suspended(tenant)
@@ -83,10 +83,11 @@ def do_delete(principal: Principal, tenant: Tenant) -> None:
 
 
 def do_restore(principal: Principal, tenant: Tenant) -> None:
-    """Bring a tenant back during its days of grace.
+    """Restore a tenant during its grace period.
 
-    Afterwards it is too late even if nothing has gone yet: the removal may begin at any moment, and
-    what it has begun it ends. The caller holds the row's lock, and so does who decides to remove.
+    Afterwards it is too late even if nothing has been removed yet: the removal may start at any
+    moment and is never stopped halfway. The caller holds the row lock, which the removal takes too
+    before it decides.
     """
     if tenant.state != Tenant.State.DELETING:
         raise Conflict("The tenant is not being deleted.")
@@ -99,6 +100,6 @@ def do_restore(principal: Principal, tenant: Tenant) -> None:
 
 
 def _refuse_suspended(tenant: Tenant) -> None:
-    """Raise while staff keep the tenant suspended: deleting and restoring it would lift that."""
+    """Raise if staff have suspended the tenant: deleting and restoring would lift that."""
     if tenant.state == Tenant.State.SUSPENDED:
         raise TenantSuspended

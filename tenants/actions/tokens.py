@@ -1,4 +1,4 @@
-"""Personal tokens are made and revoked."""
+"""Create and revoke personal tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tenants.credentials import keys
 from tenants.models import PersonalToken
 from tenants.principals import Principal
 
-#: Tokens of one user that work at the same time.
+#: Maximum number of working tokens per user.
 MAX_TOKENS = 50
 
 
@@ -45,7 +45,7 @@ def describe_with_user(token: PersonalToken) -> JsonObject:
 
 
 def state(token: PersonalToken, now: datetime.datetime) -> str:
-    """Tell whether a token works, and why not."""
+    """Return a token's state: active, or why it is not."""
     if token.revoked_at is not None:
         return "revoked"
     if token.expires_at is not None and token.expires_at <= now:
@@ -62,18 +62,18 @@ def _target(token: PersonalToken) -> audit.Target:
 
 
 def of_user(user_id: UUID) -> models.QuerySet[PersonalToken]:
-    """Return the tokens of a user, whatever they are bound to. Runs in the user's scope."""
+    """Return all tokens of a user, bound to a tenant or not. Runs in the user's scope."""
     return PersonalToken.objects.filter(user_id=user_id).select_related("tenant")
 
 
 def of_tenant(tenant_id: UUID, user_id: UUID | None = None) -> models.QuerySet[PersonalToken]:
-    """Return the tokens that are bound to a tenant, those of one user or of all. In its scope."""
+    """Return a tenant's tokens, of one user or of all. Runs in the tenant's scope."""
     rows = PersonalToken.objects.filter(tenant_id=tenant_id).select_related("tenant")
     return rows if user_id is None else rows.filter(user_id=user_id)
 
 
 def working(tokens: models.QuerySet[PersonalToken]) -> models.QuerySet[PersonalToken]:
-    """Return those of the tokens that are accepted at the moment."""
+    """Return the tokens that are currently accepted."""
     unexpired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
     return tokens.filter(unexpired, revoked_at=None)
 
@@ -86,7 +86,7 @@ def do_create(
     *,
     tenant_id: UUID | None = None,
 ) -> tuple[PersonalToken, str]:
-    """Make a token. Return it with its text, which is not kept and cannot be shown again."""
+    """Create a token. Return it with its text, which is not stored and cannot be shown again."""
     take_turns(user_id)
     if working(of_user(user_id)).count() >= MAX_TOKENS:
         raise QuotaExceeded(f"A user may have {MAX_TOKENS} tokens at a time; revoke one first.")
@@ -105,7 +105,7 @@ def do_create(
 
 
 def do_revoke(principal: Principal, token: PersonalToken) -> None:
-    """End a token. It is refused everywhere within a second. The caller holds the row's lock."""
+    """Revoke a token. All processes reject it within a second. The caller holds the row lock."""
     if token.revoked_at is not None:
         raise Conflict("The token has been revoked already.")
     before = describe(token)
@@ -119,7 +119,7 @@ def do_revoke(principal: Principal, token: PersonalToken) -> None:
 
 
 def do_revoke_all(principal: Principal, tokens: models.QuerySet[PersonalToken]) -> int:
-    """End those of the tokens that still work; tell how many."""
+    """Revoke the tokens that still work; return how many."""
     found = list(working(tokens).select_for_update(of=("self",)))
     for token in found:
         do_revoke(principal, token)

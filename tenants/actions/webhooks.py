@@ -1,4 +1,4 @@
-"""Webhooks are registered, verified, changed, paused and rotated; deliveries are repeated."""
+"""Register, verify, change, pause and rotate webhooks; repeat deliveries."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def describe_delivery(delivery: WebhookDelivery) -> JsonObject:
 def do_create(
     principal: Principal, tenant: Tenant, values: Mapping[str, JsonValue]
 ) -> tuple[Webhook, str]:
-    """Register a webhook and begin the handshake. Return it with its secret."""
+    """Register a webhook and start the handshake. Return it with its secret."""
     ensure_room(tenant, "webhooks", Webhook.objects.all())
     webhook = Webhook(tenant_id=tenant.id, **values)
     text = secret.give_secret(webhook)
@@ -72,7 +72,7 @@ def do_create(
 
 
 def do_change(principal: Principal, webhook: Webhook, changes: Mapping[str, JsonValue]) -> None:
-    """Change a webhook. A new URL, and coming back from `disabled`, need a handshake again."""
+    """Change a webhook. A new URL, or leaving `disabled`, requires a new handshake."""
     before = describe(webhook)
     wanted = changes.get("state", webhook.state)
     moved = changes.get("url", webhook.url) != webhook.url
@@ -91,14 +91,14 @@ def do_change(principal: Principal, webhook: Webhook, changes: Mapping[str, Json
 
 
 def do_delete(principal: Principal, webhook: Webhook) -> None:
-    """Remove a webhook with its deliveries."""
+    """Delete a webhook and its deliveries."""
     target, before = _target(webhook), describe(webhook)
     webhook.delete()
     audit.record(principal, "webhook.deleted", target, before=before)
 
 
 def do_verify(principal: Principal, webhook: Webhook) -> None:
-    """Begin the handshake again, with all its attempts."""
+    """Restart the handshake with the full number of attempts."""
     if webhook.state != Webhook.State.PENDING:
         raise Conflict(f"The webhook is {webhook.state}; only a pending one is verified.")
     _await_handshake(webhook)
@@ -107,7 +107,7 @@ def do_verify(principal: Principal, webhook: Webhook) -> None:
 
 
 def do_test(principal: Principal, webhook: Webhook) -> WebhookDelivery:
-    """Send an event that means nothing, whatever the webhook is subscribed to."""
+    """Send a test event, whatever the webhook is subscribed to."""
     _require_active(webhook)
     (delivery,) = events.deliver([webhook], events.TEST_EVENT, _TEST_DATA)
     audit.record(principal, "webhook.tested", _target(webhook))
@@ -115,7 +115,7 @@ def do_test(principal: Principal, webhook: Webhook) -> WebhookDelivery:
 
 
 def do_rotate_secret(principal: Principal, webhook: Webhook) -> str:
-    """Give a webhook a new secret; the old one signs too for a while. Return the new one."""
+    """Replace a webhook's secret; the old one also signs for a while. Return the new one."""
     before = describe(webhook)
     text = secret.rotate(webhook, timezone.now())
     webhook.save_next_version()
@@ -132,7 +132,7 @@ def do_rotate_secret(principal: Principal, webhook: Webhook) -> str:
 def do_redeliver(
     principal: Principal, webhook: Webhook, delivery: WebhookDelivery
 ) -> WebhookDelivery:
-    """Send an event again as a delivery of its own."""
+    """Send an event again as a new delivery."""
     _require_active(webhook)
     if delivery.state == WebhookDelivery.State.PENDING:
         raise Conflict("The delivery is still being tried.")
@@ -160,9 +160,9 @@ def _require_active(webhook: Webhook) -> None:
 
 
 def check_url(url: str) -> None:
-    """Refuse a URL that may never be called. One that cannot be reached now may be later.
+    """Reject a URL that may never be called. One that is unreachable now may work later.
 
-    This looks the host up, so it comes before any row is locked.
+    This resolves the host name, so call it before locking any row.
     """
     try:
         outbound_client().check(url)
@@ -170,7 +170,7 @@ def check_url(url: str) -> None:
         problem = FieldProblem("/url", "target_not_allowed", str(refused))
         raise TargetNotAllowed(str(refused), errors=[problem]) from None
     except OutboundError:
-        return  # the handshake will tell
+        return  # the handshake will show
 
 
 def _target(webhook: Webhook) -> audit.Target:

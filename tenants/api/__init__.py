@@ -1,1 +1,1 @@
-"""The control-plane API over tenants: one file a resource."""
+"""The control-plane API over tenants: one file per resource."""

@@ -1,4 +1,4 @@
-"""Fields and limits that the calls about people's accounts share."""
+"""Fields and limits shared by the account calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bases of the calls about people's accounts."""
+"""Base views of the account calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that know their caller: signed-in users, members of a tenant, and anybody."""
+"""Base views for signed-in users, members of a tenant, and anonymous callers."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class UserView(LimitedView):
 class TenantView(LimitedView):
     """For members of a tenant and its `admin` keys; the tenant is named in the path."""
 
-    #: Least role for each method. HEAD and OPTIONS need what GET needs.
+    #: Minimum role per method. HEAD and OPTIONS require the same as GET.
     roles: ClassVar[Mapping[str, Role]] = MappingProxyType({"GET": Role.VIEWER})
     #: Whether the view also serves tenants that are suspended or being deleted.
     serves_inactive: ClassVar[bool] = False
@@ -181,7 +181,7 @@ class DataView(LimitedView):
 def find(rows: models.QuerySet[R], **by: object) -> R:
     """Return the one row, or raise `NotFound`."""
     try:
-        return rows.get(**by)  # unlike first(), it sorts nothing
+        return rows.get(**by)  # unlike first(), does not sort
     except ObjectDoesNotExist:
         raise NotFound from None
 

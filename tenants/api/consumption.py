@@ -1,4 +1,4 @@
-"""`/api/v1/tenants/{tenant}/quota` and `/usage`: what a tenant may use, and what it used."""
+"""`/api/v1/tenants/{tenant}/quota` and `/usage`: a tenant's limits and its usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tenants.roles import Role
 
 TAG = "Quota and usage"
 MAX_SPAN = datetime.timedelta(days=92)
-#: Neither sums of time spans nor offsets of time zones overflow within these.
+#: Within these, neither sums of intervals nor time zone offsets overflow.
 YEARS = range(2000, 2200)
 DEFAULT_SPAN = datetime.timedelta(days=7)
 

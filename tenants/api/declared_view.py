@@ -1,4 +1,4 @@
-"""Views of what developers declare by name: collections, topics, aggregates, datasets."""
+"""Views of what developers define by name: collections, topics, aggregates, datasets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeclaredView(TenantView):
         "PATCH": Role.DEVELOPER,
         "DELETE": Role.DEVELOPER,
     }
-    #: The last part of the list's address.
+    #: The last segment of the list's path.
     kind: ClassVar[str]
 
     def owner(self) -> Tenant:

@@ -1,4 +1,4 @@
-"""Fields that several request bodies share."""
+"""Fields shared by several request bodies."""
 
 from __future__ import annotations
 

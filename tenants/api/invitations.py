@@ -1,4 +1,4 @@
-"""`/api/v1/tenants/{tenant}/invitations`, and the calls by which the invited join."""
+"""`/api/v1/tenants/{tenant}/invitations`, and the calls by which invitees join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of answers that several resources share, for the OpenAPI document."""
+"""Response schemas shared by several resources, for the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/api/v1/auth` and `/api/v1/me/sessions`: people sign in and out, and see where they are."""
+"""`/api/v1/auth` and `/api/v1/me/sessions`: sign in, sign out, list sessions."""
 
 from __future__ import annotations
 

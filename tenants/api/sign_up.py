@@ -1,4 +1,4 @@
-"""`/api/v1/auth`: people make an account and show that their address is theirs."""
+"""`/api/v1/auth`: sign up and verify an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/api/v1/tenants`: the caller's tenants, and each of them."""
+"""`/api/v1/tenants`: the caller's tenants."""
 
 from __future__ import annotations
 

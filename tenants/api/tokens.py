@@ -1,4 +1,4 @@
-"""`/api/v1/me/tokens` and `/api/v1/tenants/{tenant}/tokens`: credentials for people's scripts."""
+"""`/api/v1/me/tokens` and `/api/v1/tenants/{tenant}/tokens`: credentials for users' scripts."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class BoundTokenBase(TenantView):
         role = self.principal.control_role
         if role is not None and role.at_least(Role.ADMIN):
             return rows
-        # Who is no admin is a person: keys open the control plane as admins only.
+        # A caller that is not an admin is a user: keys reach the control plane as admins only.
         own = self.principal.user_id
         return rows.filter(user_id=own) if own is not None else rows.none()
 

@@ -1,4 +1,4 @@
-"""Every address of the control plane over tenants, below `/api/v1/`."""
+"""Every URL of the control plane for tenants, below `/api/v1/`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tenants.api import (
     whoami,
 )
 
-# Patterns are tried in this order: what programs call often comes before what people do.
+# Patterns are tried in order: frequent calls by programs come before calls by people.
 control_plane: list[URLPattern] = [
     *api_keys.urlpatterns,
     *tenants.urlpatterns,

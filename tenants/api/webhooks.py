@@ -1,7 +1,7 @@
 """`/api/v1/tenants/{tenant}/webhooks`.
 
-Any member may see which webhooks there are. What they deliver are entries of the audit log, so
-changing them and reading deliveries needs what reading the audit log needs: the role admin.
+Any member may list the webhooks. They deliver entries of the audit log, so changing them and
+reading deliveries requires the same role as reading the audit log: admin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`/v1/whoami`: what the data plane makes of the caller's credentials."""
+"""`/v1/whoami`: how the data plane sees the caller's credentials."""
 
 from __future__ import annotations
 

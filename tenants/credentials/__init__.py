@@ -1,1 +1,1 @@
-"""How callers prove who they are: keys, tokens, sessions and end users' JWTs."""
+"""How callers authenticate: keys, tokens, sessions and end users' JWTs."""

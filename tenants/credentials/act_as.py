@@ -1,7 +1,7 @@
-"""`Rillbase-Act-As`: an admin sees the data plane as one of the tenant's end users does.
+"""`Rillbase-Act-As`: an admin uses the data plane as one of the tenant's end users.
 
-The header holds the claims of the user's token; an empty object is somebody who has not signed in.
-The access rules then bind the call, and every one is in the audit log.
+The header holds the claims of the user's token; an empty object means an anonymous end user. Access
+rules then apply to the call, and each such call is in the audit log.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tenants.roles import END_USER_SCOPES, Role
 
 HEADER = "Rillbase-Act-As"
 MAX_CHARS = 8_192
-#: Of a subject, what the audit log's target has room for.
+#: Longest prefix of a subject that fits the audit log's target.
 MAX_TARGET_CHARS = 80
 
 
 def is_asked(head: RequestHead) -> bool:
-    """Tell whether a call is made as somebody else."""
+    """Return whether a call is made as another user."""
     return head.headers.get(HEADER) is not None
 
 
 def refuse(head: RequestHead) -> None:
-    """Raise where no end user may go: the call must not silently run as the admin."""
+    """Raise where end users have no access: the call must not silently run as the admin."""
     if is_asked(head):
         raise Forbidden(f"{HEADER} is for the data plane; end users have no control plane.")
 
 
 def as_end_user(principal: Principal, head: RequestHead) -> Principal:
-    """Return the end user that an admin's call is made as, or raise that it may not."""
+    """Return the end user as whom an admin's call runs, or raise that it may not."""
     principal.require_role(Role.ADMIN)
     claims = _claims(head.headers.get(HEADER, ""))
     subject = str(claims.get("sub", ""))[:MAX_TARGET_CHARS]
@@ -45,7 +45,7 @@ def as_end_user(principal: Principal, head: RequestHead) -> Principal:
 
 
 def impersonated(principal: Principal, claims: Mapping[str, JsonValue]) -> Principal:
-    """Return the end user with these claims, as an admin sees the data plane through its eyes."""
+    """Return the end user with these claims, for impersonation by an admin."""
     principal.require_role(Role.ADMIN)
     return Principal(
         kind=Kind.END_USER if claims else Kind.PUBLISHABLE_KEY,
@@ -64,7 +64,7 @@ def _claims(text: str) -> JsonObject:
     if len(text) > MAX_CHARS:
         raise _refusal(f"at most {MAX_CHARS} characters are accepted")
     try:
-        # Headers are bytes, of which the server makes text by Latin-1.
+        # The server decodes header bytes as Latin-1.
         claims = parse_json_body(text.encode("latin-1"))
     except MalformedJson as malformed:
         raise _refusal(malformed.errors[0].detail) from None

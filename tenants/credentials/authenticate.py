@@ -1,7 +1,7 @@
-"""From a request's headers to a principal.
+"""Authentication: from a request's headers to a principal.
 
-Callers of the data plane name their tenant by their key, or, as members, by `Rillbase-Tenant`.
-The same function serves REST, GraphQL and, with headers from its first message, WebSocket.
+Callers of the data plane identify their tenant by their key or, as members, by `Rillbase-Tenant`.
+The same functions serve REST, GraphQL and, with headers from the first message, WebSocket.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BEARER = "bearer "
 
 
 def authenticate(request: RequestHead) -> Principal | None:
-    """Return who makes the request, None without credentials; raise when they are not valid."""
+    """Return the caller, or None without credentials; raise if they are not valid."""
     bearer = _bearer(request)
     publishable = request.headers.get(KEY_HEADER)
     if publishable is not None:
@@ -49,7 +49,7 @@ def authenticate(request: RequestHead) -> Principal | None:
 
 
 def require(request: RequestHead) -> Principal:
-    """Return who makes the request, or raise `Unauthenticated`."""
+    """Return the caller, or raise `Unauthenticated`."""
     principal = authenticate(request)
     if principal is None:
         raise Unauthenticated(
@@ -97,7 +97,7 @@ def _publishable(text: str, bearer: str | None) -> Principal:
 def key_principal(
     known: facts.KeyFacts, kind: Kind, claims: Mapping[str, JsonValue] = MappingProxyType({})
 ) -> Principal:
-    """Return the caller that a key, with an end user's claims if there is one, stands for."""
+    """Return the principal of a key, with an end user's claims if there are any."""
     return Principal(
         kind=kind,
         credential_id=known.id,
@@ -123,7 +123,7 @@ def _checked_key(key: keys.ParsedKey, kind: ApiKey.Kind) -> facts.KeyFacts:
 
 
 def refuse_unusable_key(known: facts.KeyFacts) -> None:
-    """Raise unless the key may be used from where the caller is, by a tenant in use."""
+    """Raise unless the tenant is active and the key may be used from the caller's address."""
     if known.revoked:
         raise InvalidCredentials("The key has been revoked.")
     _check_expiry(known.expires_at, "key")
@@ -143,7 +143,7 @@ def _personal_token(key: keys.ParsedKey) -> Principal:
 
 
 def token_principal(token: facts.TokenFacts) -> Principal:
-    """Return the caller that a personal token stands for, or raise why it is not valid."""
+    """Return the principal of a personal token, or raise why it is not valid."""
     if token.revoked or not token.user_active:
         raise InvalidCredentials("The token has been revoked.")
     _check_expiry(token.expires_at, "token")
@@ -168,7 +168,7 @@ def _session(request: RequestHead, cookie: str) -> Principal:
 
 
 def session_principal(session: facts.SessionFacts) -> Principal:
-    """Return the caller that a console session stands for, or raise that it has ended."""
+    """Return the principal of a console session, or raise that it has ended."""
     if session.expires_at <= timezone.now() or not session.user_active:
         raise CredentialsExpired("The session has ended. Sign in again.")
     return Principal(
@@ -198,7 +198,7 @@ def _check_address(allowed_networks: tuple[str, ...]) -> None:
 
 
 def refuse_inactive(tenant: facts.TenantFacts) -> None:
-    """Raise unless the tenant is in use."""
+    """Raise unless the tenant is active."""
     if tenant.state == Tenant.State.SUSPENDED:
         raise TenantSuspended
     if tenant.state == Tenant.State.DELETING:
@@ -206,10 +206,10 @@ def refuse_inactive(tenant: facts.TenantFacts) -> None:
 
 
 def enter_tenant(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
-    """Return the principal as it stands in a tenant, or raise `NotFound`.
+    """Return the principal with its role in a tenant, or raise `NotFound`.
 
-    Whether the tenant exists is nobody's business but its members', so a stranger's tenant and
-    one that does not exist look alike.
+    Only members may learn that a tenant exists, so a tenant without the caller as a member and one
+    that does not exist look alike.
     """
     try:
         return _enter(principal, slug)
@@ -240,14 +240,14 @@ def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFact
 
 
 def authenticate_data_plane(request: RequestHead) -> tuple[Principal, facts.TenantFacts]:
-    """Return the caller of a data-plane request and its tenant."""
+    """Return the principal and the tenant of a data-plane request."""
     return enter_data_plane(require(request), request)
 
 
 def enter_data_plane(
     principal: Principal, request: RequestHead
 ) -> tuple[Principal, facts.TenantFacts]:
-    """Return somebody who is known as a caller of the data plane, and the tenant that is meant."""
+    """Return an authenticated caller as a principal of the data plane, and its tenant."""
     if principal.user_id is None:
         return enter_tenant(principal, principal.tenant_slug)
     slug = request.headers.get(TENANT_HEADER)
@@ -257,7 +257,7 @@ def enter_data_plane(
 
 
 def enter_as_member(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
-    """Return a member as it stands in the data plane of a tenant that is in use."""
+    """Return a member as a principal of the data plane of an active tenant."""
     entered, tenant = enter_tenant(principal, slug)
     refuse_inactive(tenant)
     return entered, tenant

@@ -1,7 +1,7 @@
-"""A bounded cache of what authentication looked up, valid for at most one second.
+"""A bounded cache of authentication look-ups, valid for at most one second.
 
-Revocation must hold everywhere within a second whatever else fails, so entries are never
-refreshed by use: after `TTL_S` the truth is read from PostgreSQL again.
+Revocation must take effect everywhere within a second whatever else fails, so use never refreshes
+an entry: after `TTL_S` the value is read from PostgreSQL again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _at_most_s: ContextVar[float] = ContextVar("credentials_at_most_s", default=TTL_
 
 
 class NotCached(Exception):
-    """Something would have to be loaded, which the caller must not wait for here."""
+    """A value would have to be loaded, and the caller must not wait for it here."""
 
 
 @contextmanager
 def cached_only() -> Iterator[None]:
-    """Raise `NotCached` instead of loading. For event loops, which then go on in a thread."""
+    """Raise `NotCached` instead of loading. For event loops, which then retry in a thread."""
     token = _cached_only.set(True)
     try:
         yield
@@ -39,7 +39,7 @@ def cached_only() -> Iterator[None]:
 
 @contextmanager
 def at_most(age_s: float) -> Iterator[None]:
-    """Believe nothing that is older than this. For those who look again and again by themselves."""
+    """Ignore values older than this. For callers that poll."""
     token = _at_most_s.set(age_s)
     try:
         yield
@@ -48,13 +48,13 @@ def at_most(age_s: float) -> Iterator[None]:
 
 
 def check_may_load() -> None:
-    """Raise `NotCached` where nothing may be loaded."""
+    """Raise `NotCached` where loading is not allowed."""
     if _cached_only.get():
         raise NotCached
 
 
 class ShortCache(Generic[V]):
-    """Values by key for up to `ttl_s`; the oldest entries make room for new ones. Thread-safe."""
+    """Values by key for up to `ttl_s`; the oldest entries are evicted first. Thread-safe."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class ShortCache(Generic[V]):
         self._clock = clock
         self._entries: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
         self._lock = threading.Lock()
-        #: What was loaded before the last eviction may be what was evicted.
+        #: A load that began before the last eviction may have read an evicted value.
         self._evicted_at = float("-inf")
 
     def get(self, key: Hashable) -> V | None:
-        """Return the value if it is younger than `ttl_s`, and than what `at_most` asks for."""
+        """Return the value if it is younger than `ttl_s` and than the limit of `at_most`."""
         entry = self._entries.get(key)
         wanted_s = min(_at_most_s.get(), self._ttl_s)
         if entry is None or entry[0] - self._ttl_s + wanted_s <= self._clock():
@@ -79,7 +79,7 @@ class ShortCache(Generic[V]):
         return entry[1]
 
     def get_or_load(self, key: Hashable, load: Callable[[], V]) -> V:
-        """Return the cached value, or load it; the time counts from before the loading began."""
+        """Return the cached value, or load it; its age counts from the start of the load."""
         cached = self.get(key)
         if cached is not None:
             return cached
@@ -90,11 +90,11 @@ class ShortCache(Generic[V]):
         return value
 
     def now(self) -> float:
-        """Return the moment from which the time of a value counts that is loaded next."""
+        """Return the start time of a load, from which the value's age counts."""
         return self._clock()
 
     def put(self, key: Hashable, value: V, begin: float) -> None:
-        """Keep a value whose loading began then."""
+        """Store a value whose load began at `begin`."""
         with self._lock:
             if begin < self._evicted_at:
                 return
@@ -104,13 +104,13 @@ class ShortCache(Generic[V]):
                 self._entries.popitem(last=False)
 
     def forget(self, key: Hashable) -> None:
-        """Drop one entry of this process at once."""
+        """Evict one entry of this process at once."""
         with self._lock:
             self._evicted_at = self._clock()
             self._entries.pop(key, None)
 
     def evict(self, is_stale: Callable[[Hashable, V], bool]) -> None:
-        """Drop the entries of this process for which `is_stale` holds."""
+        """Evict the entries of this process for which `is_stale` holds."""
         with self._lock:
             self._evicted_at = self._clock()
             for key in [key for key, (_, value) in self._entries.items() if is_stale(key, value)]:

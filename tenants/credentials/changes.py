@@ -1,8 +1,8 @@
-"""Tells all server processes when credentials change, so that they take effect at once.
+"""Notifies all server processes of credential changes, so that they take effect at once.
 
 Each process caches credentials for up to a second, whether or not it has connections of their
-tenant, so these messages go to all of them. Rows are saved and deleted in many places, the staff
-admin among them; the signals of their models are the one place that all of these pass.
+tenant, so these messages go to all processes. Rows are saved and deleted in many places, including
+the staff admin; the signals of their models are the one place that all of these pass.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ MESSAGE = "credentials.changed"
 
 
 class CredentialSubject(StrEnum):
-    """What a change is of."""
+    """The kind of credential that changed."""
 
     KEY = "key"
     TOKEN = "token"
     SESSION = "session"
-    #: A user, or what the user is in a tenant.
+    #: A user, or a user's membership in a tenant.
     USER = "user"
     TENANT = "tenant"
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Credentials that have changed, by what names them."""
+    """Identifiers of the credentials that have changed."""
 
     #: Public ids.
     keys: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Changes:
     tenants: set[UUID] = field(default_factory=set)
 
     def add(self, subject: JsonValue, name: JsonValue) -> None:
-        """Add what a message names, or raise `ValueError`."""
+        """Add an identifier from a message, or raise `ValueError`."""
         match CredentialSubject(str(subject)):
             case CredentialSubject.KEY:
                 self.keys.add(str(name))
@@ -62,7 +62,7 @@ class Changes:
 
 
 def connect_signals() -> None:
-    """Announce changes of credentials from now on."""
+    """Announce credential changes from now on."""
     for saved in (ApiKey, PersonalToken, Membership, User, Tenant, Quota):
         post_save.connect(_saved, sender=saved)
     for deleted in (Membership, User, UserSession, Quota):
@@ -70,13 +70,13 @@ def connect_signals() -> None:
 
 
 def _saved(instance: models.Model, *, created: bool, using: str, **_: object) -> None:
-    # A new row is in no cache, except a quota: until then the tenant's plan applied.
+    # A new row is in no cache, except a quota: until then the plan's limits were cached.
     if not created or isinstance(instance, Quota):
         _announce(instance, using)
 
 
 def _deleted(instance: models.Model, *, using: str, **_: object) -> None:
-    # Sessions that have expired are refused, and deleted by the thousand.
+    # Expired sessions are rejected anyway, and are deleted in bulk.
     if not isinstance(instance, UserSession) or instance.expires_at > timezone.now():
         _announce(instance, using)
 

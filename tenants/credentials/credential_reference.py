@@ -1,9 +1,10 @@
-"""Whether credentials that were accepted once still hold, for connections that stay open.
+"""Re-checks credentials that were accepted once, for connections that stay open.
 
-A connection cannot keep the secret that it was opened with: it keeps a `CredentialReference`, which
-names the credential without being one. `stand` looks it up again and returns the caller's current
-principal, so a revoked key, a lost membership, changed scopes and a deleted tenant take effect. An
-end user's token was verified when the connection was opened; its expiry is in its claims.
+A connection cannot keep the secret that opened it: it keeps a `CredentialReference`, which names
+the credential without containing it. `stand` looks the credential up again and returns the caller's
+current principal, so a revoked key, a lost membership, changed scopes and a deleted tenant take
+effect. An end user's token was verified when the connection was opened; its expiry is among its
+claims.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ class CredentialReference:
     reference: str
     tenant_slug: str
     address: str
-    #: Whether an admin holds it and acts as the end user whose claims come with it.
+    #: Whether the holder is an admin acting as the end user with these claims.
     impersonates: bool = False
 
 
 def standing_of(principal: Principal, head: RequestHead) -> CredentialReference:
-    """Return the standing of a caller who has just been authenticated by this request."""
+    """Return the credential reference of a caller just authenticated by this request."""
     impersonates = act_as.is_asked(head)
     kind = _credential_of(head) if impersonates else principal.kind
     return CredentialReference(
@@ -52,7 +53,7 @@ def standing_of(principal: Principal, head: RequestHead) -> CredentialReference:
 
 
 def _credential_of(head: RequestHead) -> Kind:
-    """Return what an admin who acts as an end user has proved itself by."""
+    """Return the kind of credential of an admin who acts as an end user."""
     bearer = head.headers.get("Authorization")
     if bearer is None:
         return Kind.SESSION
@@ -77,7 +78,7 @@ def _token(authorization: str) -> str:
 def stand(
     standing: CredentialReference, claims: Mapping[str, JsonValue] = _NO_CLAIMS
 ) -> tuple[Principal, TenantFacts]:
-    """Return who the caller is now and its tenant, or raise why it is nobody any more."""
+    """Return the caller's current principal and tenant, or raise why access has ended."""
     token = client_address.set(standing.address)
     try:
         if not standing.impersonates:
@@ -109,14 +110,14 @@ def _stand(
 
 
 def refuse_expired(claims: Mapping[str, JsonValue]) -> None:
-    """Raise when an end user's token is past its end."""
+    """Raise if an end user's token has expired."""
     expiry = claims.get("exp")
     if isinstance(expiry, int | float) and expiry <= time.time():
         raise CredentialsExpired("The token has expired.")
 
 
 def read_together(standings: Iterable[CredentialReference]) -> None:
-    """Read the keys among them by one query; `stand` then finds them in the cache."""
+    """Read the keys among the references by one query; `stand` then finds them in the cache."""
     facts.read_keys(
         {
             standing.reference

@@ -1,7 +1,7 @@
 """What authentication needs to know, read before any tenant is known.
 
 These look-ups use the role `rb_auth`, which may read credentials of all tenants and little else.
-Results are plain, frozen facts, cached for at most a second.
+Results are frozen dataclasses, cached for at most a second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALIAS = "auth"
 
 @dataclass(frozen=True, slots=True)
 class TenantFacts:
-    """A tenant as far as deciding on a request goes."""
+    """The fields of a tenant needed to authorize a request."""
 
     id: UUID
     slug: str
@@ -77,7 +77,7 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A user's place in a tenant."""
+    """A user's role in a tenant."""
 
     tenant: TenantFacts
     role: Role
@@ -91,7 +91,7 @@ _tenants: ShortCache[TenantFacts] = ShortCache()
 
 
 class NoFacts(LookupError):
-    """There is no such credential, tenant or membership."""
+    """No such credential, tenant or membership."""
 
 
 def key_facts(key_id: str) -> KeyFacts:
@@ -100,7 +100,7 @@ def key_facts(key_id: str) -> KeyFacts:
 
 
 def read_keys(key_ids: Collection[str]) -> None:
-    """Read these keys anew, by one query. Those that are gone are left to `key_facts`."""
+    """Reload these keys by one query. Missing ones are left to `key_facts`."""
     begin = _keys.now()
     rows = ApiKey.unscoped.using(_ALIAS).select_related("tenant__plan", "tenant__quota")
     for key in rows.filter(key_id__in=key_ids):
@@ -128,18 +128,18 @@ def tenant_facts(slug: str) -> TenantFacts:
 
 
 def forget_session(token_hash: bytes) -> None:
-    """Make this process read a session again. Others notice within a second."""
+    """Evict a session from this process's cache. Others notice within a second."""
     _sessions.forget(token_hash)
 
 
 def forget_access(user_id: UUID, slug: str) -> None:
-    """Make this process read a membership and its tenant again."""
+    """Evict a membership and its tenant from this process's cache."""
     _access.forget((user_id, slug))
     _tenants.forget(slug)
 
 
 def evict(changes: Changes) -> None:
-    """Make this process read again what other processes have changed."""
+    """Evict what other processes have changed."""
     for key_id in changes.keys:
         _keys.forget(key_id)
     for key_id in changes.tokens:

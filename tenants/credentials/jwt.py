@@ -1,9 +1,8 @@
 """End users' tokens: JWTs of issuers that the tenant has registered.
 
-Issuer, audience and algorithms are pinned by the registration; nothing in the token decides how
-it is verified. Keys come from a shared secret or from a JWKS document, fetched by the guarded
-outbound client and kept for a few minutes; an unknown key id makes it be fetched again, at most
-twice a minute.
+Issuer, audience and algorithms are pinned by the registration; nothing in the token decides how it
+is verified. Keys come from a shared secret or from a JWKS document, fetched by the guarded outbound
+client and cached for a few minutes; an unknown key id triggers a new fetch, at most twice a minute.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MAX_TOKEN_CHARS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class IssuerFacts:
-    """A registered issuer, as verification needs it."""
+    """The fields of a registered issuer needed for verification."""
 
     id: UUID
     issuer: str
@@ -47,7 +46,7 @@ _issuers: ShortCache[tuple[IssuerFacts, ...]] = ShortCache()
 
 
 def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
-    """Return the claims of a valid token, or raise why it is not."""
+    """Return the claims of a valid token, or raise why it is invalid."""
     if len(token) > MAX_TOKEN_CHARS:
         raise InvalidCredentials("The token is too long.")
     issuer = _issuer_of(tenant, token)
@@ -69,10 +68,10 @@ def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
 
 
 def _claims(token: str) -> Mapping[str, JsonValue]:
-    """Read the claims of a verified token as strictly as any body: they are `$auth` in rules.
+    """Parse the claims of a verified token as strictly as any body: they are `$auth` in rules.
 
-    The library's reader takes NaN, half surrogate pairs and a name given twice; none of those could
-    be shown, stored or compared.
+    The library's parser accepts NaN, unpaired surrogates and duplicate names; none of those can be
+    displayed, stored or compared.
     """
     payload = token.split(".")[1]
     try:

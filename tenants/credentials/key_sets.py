@@ -1,12 +1,13 @@
-"""Issuers' key sets (JWKS), which lie on servers that tenants choose.
+"""Issuers' key sets (JWKS), hosted on servers that tenants choose.
 
-A set is fetched by the guarded outbound client and kept for a few minutes; an unknown key id makes
-it be fetched again, at most twice a minute. While its server is away the old set stays in use.
+A set is fetched by the guarded outbound client and cached for a few minutes; an unknown key id
+triggers a new fetch, at most twice a minute. While its server is unreachable the old set stays in
+use.
 
-Such a server may hang on purpose, and whoever has a publishable key can send tokens for it. So a
-set has one call under way at a time, a failure is remembered like an answer, and few threads of
-the process wait for key sets at all, fewer still for those of one tenant: the others answer with
-what is known, or 503 at once.
+Such a server may hang on purpose, and any holder of a publishable key can send tokens for it. So
+each set has at most one fetch in flight, failures are cached like answers, and only a few threads
+of the process may wait for key sets, fewer still for those of one tenant: the others use the cached
+set, or answer 503 at once.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FRESH_S = 300.0
 RETRY_S = 30.0
 KEPT_S = 3600.0
 MAX_KEY_SETS = 2_000
-#: Well below the threads that answer requests.
+#: Well below the number of threads that serve requests.
 WAITING_AT_MOST = 8
 WAITING_AT_MOST_OF_A_TENANT = 2
 
@@ -40,7 +41,7 @@ WAITING_AT_MOST_OF_A_TENANT = 2
 class _KeySet:
     keys: Mapping[str, jwt.PyJWK]
     fetched_at: float
-    #: Why the last call brought nothing.
+    #: Why the last fetch failed.
     failure: str = ""
 
     def is_fresh_for(self, key_id: str) -> bool:
@@ -52,7 +53,7 @@ _key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SE
 
 
 class _Places:
-    """Who may wait at the moment: so many in all, and so many of one tenant."""
+    """Bounds the waiting threads, in total and per tenant."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +61,7 @@ class _Places:
 
     @contextmanager
     def one_for(self, tenant_id: UUID) -> Iterator[bool]:
-        """Tell whether there is a place, and hold it for as long as the block runs."""
+        """Return whether there is a place, and hold it for the duration of the block."""
         with self._lock:
             free = (
                 self._taken.total() < WAITING_AT_MOST
@@ -72,7 +73,7 @@ class _Places:
         finally:
             with self._lock:
                 self._taken[tenant_id] -= free
-                self._taken += Counter()  # forgets tenants of whom nobody waits
+                self._taken += Counter()  # drops tenants without waiters
 
 
 _places = _Places()
@@ -93,7 +94,7 @@ def find_key(tenant_id: UUID, url: str, key_id: str) -> jwt.PyJWK:
 
 
 def _newer(tenant_id: UUID, url: str, known: _KeySet | None) -> _KeySet:
-    """Return the set as it is now, or the known one when that cannot be had without a crowd."""
+    """Return the current set, or the cached one if too many threads wait already."""
     check_may_load()
     with _places.one_for(tenant_id) as free:
         if free:
@@ -104,7 +105,7 @@ def _newer(tenant_id: UUID, url: str, known: _KeySet | None) -> _KeySet:
 
 
 def _read(url: str, known: _KeySet | None) -> _KeySet:
-    """Make the call, or wait for the one that is under way."""
+    """Fetch the set, or wait for the fetch that is in flight."""
     with _lock:
         current, call = _key_sets.get(url), _calls.get(url)
         if current is not None and current is not known:
@@ -118,7 +119,7 @@ def _read(url: str, known: _KeySet | None) -> _KeySet:
 
 
 def _fetch(url: str, known: _KeySet | None, call: Future[_KeySet]) -> None:
-    """Make the call that others may be waiting for."""
+    """Fetch the set; others may be waiting for the result."""
     try:
         try:
             fresh = _KeySet(_download(url), time.monotonic())
@@ -145,7 +146,7 @@ def _download(url: str) -> Mapping[str, jwt.PyJWK]:
 
 
 def _read_keys(answer: Answer) -> Mapping[str, jwt.PyJWK]:
-    """Read a JWKS document. Keys of kinds that are not understood are left out."""
+    """Parse a JWKS document. Unsupported kinds of keys are skipped."""
     if not answer.successful:
         raise InvalidResponse(f"The key set's server answered {answer.status}.")
     try:

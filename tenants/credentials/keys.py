@@ -1,10 +1,10 @@
 """The form of keys and tokens, and how they are stored.
 
 A key reads `<prefix>_<env>_<keyid>_<secret><crc>`: prefix `rbk` (secret API key), `rbp`
-(publishable key) or `rbt` (personal token), the installation's kind, a public id of 16
-characters, 32 characters of secret and 6 of CRC-32. The checksum refuses typing errors before
-any look-up. Only an HMAC-SHA-256 of the whole text under the server's pepper is stored: the
-secret has 190 random bits, so a slow hash would add delay and no safety.
+(publishable key) or `rbt` (personal token), the installation's kind, a public id of 16 characters,
+32 characters of secret and 6 of CRC-32. The checksum rejects typing errors before any look-up. Only
+an HMAC-SHA-256 of the whole text under the server's pepper is stored: the secret has 190 random
+bits, so a slow hash would add delay and no safety.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Prefix(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """A key whose form and checksum are right. Whether it is valid is for the look-up to say."""
+    """A key with valid format and checksum. Whether it is valid is up to the look-up."""
 
     prefix: Prefix
     key_id: str
@@ -55,7 +55,7 @@ class ParsedKey:
 
 
 def mint(prefix: Prefix) -> ParsedKey:
-    """Make a new key of this installation."""
+    """Create a new key for this installation."""
     tag = _ENVIRONMENT_TAGS[environment().rillbase_env]
     key_id = _random_text(KEY_ID_CHARS)
     body = f"{prefix}_{tag}_{key_id}_{_random_text(SECRET_CHARS)}"
@@ -63,7 +63,7 @@ def mint(prefix: Prefix) -> ParsedKey:
 
 
 def parse(text: str) -> ParsedKey:
-    """Check form and checksum of a key, or raise `MalformedKey`."""
+    """Check the format and checksum of a key, or raise `MalformedKey`."""
     form = _FORM.match(text)
     if form is None:
         raise MalformedKey("The key does not have the form of a Rillbase key.")
@@ -73,12 +73,12 @@ def parse(text: str) -> ParsedKey:
 
 
 def stored_hash(text: str) -> bytes:
-    """Return what is kept of a key or another random secret."""
+    """Return the stored form of a key or another random secret."""
     return hmac.new(_pepper(), text.encode(), hashlib.sha256).digest()
 
 
 def matches(text: str, kept: bytes) -> bool:
-    """Compare a presented secret with what was kept, in constant time."""
+    """Compare a presented secret with its stored hash, in constant time."""
     return hmac.compare_digest(stored_hash(text), kept)
 
 

@@ -1,9 +1,9 @@
-"""When a credential was last used, noted at most once a minute.
+"""Records when a credential was last used, at most once a minute.
 
-A write for each request would make every read a write. The stored time may lag by a minute,
-and a process notes a credential once a minute whatever the cached facts say. A database that takes
-no writes, because its disk is full or after a failover, must not refuse the credential: then the
-time stays as it is.
+A write per request would turn every read into a write. The stored time may lag by a minute, and a
+process records a credential once a minute whatever the cached facts say. A database that accepts no
+writes, because its disk is full or after a failover, must not cause the credential to be rejected:
+then the time stays as it is.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _noted: ShortCache[bool] = ShortCache(ttl_s=INTERVAL.total_seconds())
 
 
 def note_key(key_id: UUID, known: datetime.datetime | None) -> None:
-    """Note the use of an API key."""
+    """Record the use of an API key."""
     if _due(key_id, known):
         _write(ApiKey.unscoped.using("auth").filter(pk=key_id), "last_used_at")
 
 
 def note_token(token_id: UUID, known: datetime.datetime | None) -> None:
-    """Note the use of a personal token."""
+    """Record the use of a personal token."""
     if _due(token_id, known):
         _write(PersonalToken.objects.using("auth").filter(pk=token_id), "last_used_at")
 
 
 def note_session(session_id: UUID, known: datetime.datetime | None) -> None:
-    """Note that a session's user is there."""
+    """Record activity in a session."""
     if _due(session_id, known):
         _write(UserSession.objects.using("auth").filter(pk=session_id), "last_seen_at")
 

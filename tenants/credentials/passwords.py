@@ -1,8 +1,8 @@
-"""Passwords: their rules, and hashing that cannot be used to exhaust the server.
+"""Password rules, and hashing that cannot be used to exhaust the server.
 
-One argon2id hash takes some 130 ms of a core and 100 MiB of memory, and everybody may ask for one
-by trying to log in. So a process hashes few at a time, lets few wait, and refuses the rest at
-once: a flood of logins costs those who log in, and nobody else.
+One argon2id hash takes about 130 ms of a core and 100 MiB of memory, and anyone can trigger one by
+trying to log in. So a process computes few hashes at a time, lets few callers wait, and rejects the
+rest at once: a flood of logins slows down logins and nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError
 from foundation.errors import FieldProblem, InvalidBody, Unavailable
 from tenants.models import User
 
-#: Longer ones add no safety.
+#: Longer passwords add no security.
 MAX_PASSWORD_CHARS = 200
 HASHING_AT_ONCE = 2
 WAITING_AT_MOST = 8
@@ -26,7 +26,7 @@ WAIT_S = 3.0
 
 
 class HashingGate:
-    """Lets `at_once` callers in, lets `waiting` more wait for up to `wait_s`, refuses others."""
+    """Admits `at_once` callers, lets `waiting` more wait for up to `wait_s`, rejects others."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class HashingGate:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold a place while hashing; raise `Unavailable` when there is none to be had."""
+        """Hold a place while hashing; raise `Unavailable` if none is free."""
         if not self._queue.acquire(blocking=False):
             raise _busy()
         try:
@@ -65,13 +65,13 @@ _gate = HashingGate()
 
 
 def hashed(password: str) -> str:
-    """Return what is kept of a password."""
+    """Return the stored hash of a password."""
     with _gate.turn():
         return make_password(password)
 
 
 def is_right(user: User | None, password: str) -> bool:
-    """Tell whether the password is the user's. For nobody it takes as long and is wrong."""
+    """Return whether the password is correct. Without a user: False, after the same time."""
     with _gate.turn():
         if user is None:
             make_password(password)
@@ -80,7 +80,7 @@ def is_right(user: User | None, password: str) -> bool:
 
 
 def check_rules(password: str, user: User, pointer: str = "/password") -> None:
-    """Raise `InvalidBody` naming each rule that a new password of this user breaks."""
+    """Raise `InvalidBody` with every rule that a user's new password breaks."""
     try:
         validate_password(password, user)
     except ValidationError as broken:

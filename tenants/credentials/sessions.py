@@ -1,7 +1,7 @@
 """Console sessions by cookie, and the CSRF token that goes with them.
 
-The cookie holds a random value of which the database keeps a keyed hash. The CSRF token derives
-from the cookie's value, so it needs no storage, belongs to one session and dies with it.
+The cookie holds a random value; the database stores its keyed hash. The CSRF token is derived from
+the cookie's value, so it needs no storage, belongs to one session and ends with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def cookie_name() -> str:
 
 
 def start(user: User, user_agent: str, using: str = "auth") -> tuple[UserSession, str]:
-    """Open a session for a user who has just proved who it is. Return it and the cookie's value."""
+    """Open a session for a user just authenticated. Return it and the cookie's value."""
     token = keys.random_token()
     now = timezone.now()
     session = UserSession.objects.using(using).create(
@@ -48,7 +48,7 @@ def start(user: User, user_agent: str, using: str = "auth") -> tuple[UserSession
 
 
 def set_cookie(response: Response, token: str) -> None:
-    """Hand the session to the browser: not readable by scripts, not sent by other sites."""
+    """Set the session cookie: not readable by scripts, not sent by other sites."""
     response.set_cookie(
         cookie_name(),
         token,
@@ -60,7 +60,7 @@ def set_cookie(response: Response, token: str) -> None:
 
 
 def clear_cookie(response: Response) -> None:
-    """Take the session from the browser."""
+    """Delete the session cookie."""
     response.delete_cookie(cookie_name(), samesite="Lax")
 
 
@@ -71,7 +71,7 @@ def csrf_token(token: str) -> str:
 
 
 def check_csrf(request: RequestHead, token: str) -> None:
-    """Refuse a changing call that another site could have made the browser send."""
+    """Reject a mutating call that another site could have made the browser send."""
     if request.method in SAFE_METHODS:
         return
     check_origin(request)
@@ -81,7 +81,7 @@ def check_csrf(request: RequestHead, token: str) -> None:
 
 
 def check_origin(request: RequestHead) -> None:
-    """Refuse a call from a page of another origin. Programs send no Origin and pass."""
+    """Reject a call from a page of another origin. Programs send no Origin and pass."""
     origin = request.headers.get("Origin")
     if origin is None:
         return

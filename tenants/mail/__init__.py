@@ -1,4 +1,4 @@
-"""Mails to people: posted in the transaction that they tell of, sent by a task after its commit."""
+"""Mails to users: queued in the transaction they report on, sent by a task after commit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is written to people: one text template a letter, from which the HTML form is made too.
+"""The mails: one text template each, from which the HTML form is also generated.
 
-A template's first line is the subject, blank lines part its paragraphs, and a paragraph that is
-the link alone becomes a button in HTML. Names that strangers choose appear only in letters whose
-sending is bounded by a quota: a sign-up form must not be a way to mail advertisements to others.
+A template's first line is the subject, blank lines separate its paragraphs, and a paragraph that
+consists of the link becomes a button in HTML. Names that strangers choose appear only in mails
+bounded by a quota: the sign-up form must not be a way to send advertisements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOLDER = "tenants/mail"
 
 
 class MailTemplate(StrEnum):
-    """The templates of mail."""
+    """The mail templates."""
 
     VERIFY_EMAIL = "verify_email"
     ALREADY_REGISTERED = "already_registered"
@@ -39,7 +39,7 @@ class MailTemplate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LinkTo:
-    """The link that a letter carries, told by what it is about."""
+    """The link that a mail contains, by the row it refers to."""
 
     purpose: Purpose
     about: UUID
@@ -51,7 +51,7 @@ class LinkTo:
 
 @dataclass(frozen=True, slots=True)
 class RenderedMail:
-    """A rendered message, ready to be sent."""
+    """A rendered message, ready to send."""
 
     to: str
     subject: str
@@ -60,7 +60,7 @@ class RenderedMail:
     link: str
 
     def message(self) -> EmailMessage:
-        """Return the letter as a mail with a text and an HTML form."""
+        """Return the message with a text and an HTML form."""
         sender = environment().rillbase_email_from
         message = EmailMessage()
         message["From"] = sender
@@ -79,7 +79,7 @@ class RenderedMail:
 def write(
     letter: MailTemplate, to: str, facts: Mapping[str, str], link: LinkTo | None
 ) -> RenderedMail:
-    """Fill in a letter's template."""
+    """Render a mail template."""
     url = link.url if link else ""
     context = {**facts, "link": url, "site": environment().rillbase_public_url, "to": to}
     subject, _, text = render_to_string(f"{_FOLDER}/{letter}.txt", context).partition("\n")

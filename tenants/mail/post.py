@@ -1,4 +1,4 @@
-"""Hand a letter to the task that will send it."""
+"""Queue a mail for the task that sends it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def post(
     using: str = "default",
     **facts: str,
 ) -> None:
-    """Send a letter once the current transaction of `using` has committed.
+    """Send a mail once the current transaction of `using` has committed.
 
-    What is kept until then names the link by what it is about; its token is made when the mail is.
+    The queued task refers to the link by its row; the token is generated when the mail is rendered.
     """
     arguments: JsonObject = {
         "letter": letter.value,

@@ -1,4 +1,4 @@
-"""The tasks that write to people. Running twice sends the same letter with the same link twice."""
+"""The mail tasks. Running one twice sends the same mail with the same link twice."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ logger = logging.getLogger(__name__)
 
 @task(name=SEND)
 def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | None) -> None:
-    """Write a letter and hand it to the mail transport."""
+    """Render a mail and pass it to the mail transport."""
     target = LinkTo(Purpose(link["purpose"]), UUID(link["about"])) if link else None
     try:
         transport().send(write(MailTemplate(letter), to, facts, target))
     except MailRefused as refused:
-        # Nobody can do anything about a mailbox that does not exist; other failures come again.
+        # A mailbox that does not exist cannot be fixed; other failures are retried.
         logger.warning("a mail was refused: %s", refused, extra={"letter": letter, "mail_to": to})
 
 
 @task(name=addresses.ANSWER)
 def answer_address(wish: str, email: str) -> None:
-    """Answer an address in whose name something was asked for."""
+    """Send the reply to an address for which something was requested."""
     addresses.answer(addresses.Wish(wish), email)

@@ -1,8 +1,4 @@
-"""How mails leave: to the log, into a directory, or to an SMTP server.
-
-`RILLBASE_EMAIL_URL` chooses. The first two are for development and tests: a link in the log can be
-clicked, a file can be read.
-"""
+"""Mail transports: the log, a directory, or an SMTP server."""
 
 from __future__ import annotations
 
@@ -26,18 +22,18 @@ logger = logging.getLogger(__name__)
 
 
 class MailRefused(Exception):
-    """The mail server will never take this mail: trying again is of no use."""
+    """The mail server rejected this mail permanently: retrying is useless."""
 
 
 class Transport(Protocol):
-    """Takes mails."""
+    """Sends mails."""
 
     def send(self, written: RenderedMail) -> None:
-        """Hand one mail over; raise `MailRefused` or, when it may work later, another error."""
+        """Send one mail; raise `MailRefused` or, if a retry may succeed, another error."""
 
 
 class LogTransport:
-    """Writes subject and link to the log."""
+    """Writes the subject and link to the log."""
 
     def send(self, written: RenderedMail) -> None:
         fields = {"mail_to": written.to, "link": written.link}
@@ -45,7 +41,7 @@ class LogTransport:
 
 
 class DirectoryTransport:
-    """Writes each mail to a file of its own, which appears complete or not at all."""
+    """Writes each mail to a separate file, which appears complete or not at all."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -59,7 +55,7 @@ class DirectoryTransport:
 
 
 class SmtpTransport:
-    """Sends by SMTP, one connection a mail. With `starttls` never in clear text."""
+    """Sends by SMTP, one connection per mail. With `starttls` never in clear text."""
 
     def __init__(
         self,
@@ -114,7 +110,7 @@ def _raise_if_permanent(code: int, reason: bytes | str) -> None:
 
 
 def transport_of(url: str) -> Transport:
-    """Return the transport that a URL describes; raise `ValueError` when it describes none."""
+    """Return the transport of a URL; raise `ValueError` if the URL is not valid."""
     parts = urlsplit(url)
     match parts.scheme:
         case "log":

@@ -1,4 +1,4 @@
-"""Who may touch the tables of tenancy, and which rows: the second wall between tenants."""
+"""Privileges and row security on the tables of tenants: the second barrier between tenants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     operations = [
         Protect(
             "tenants_user",
-            # Oneself and one's fellow members; only oneself can be changed.
+            # The user and fellow members; only the user's own row can be updated.
             app=Grant(
                 "SELECT, UPDATE (name, email, password, version, email_verified_at)",
                 f"id = {CURRENT_USER} OR {_MEMBER_OF_TENANT}",
@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
         ),
         Protect(
             "tenants_auditentry",
-            # Append-only: nobody but the retention sweep removes an entry, nobody changes one.
+            # Append-only: only the retention sweep deletes entries, and no role updates them.
             app=Grant("SELECT, INSERT", OWN_TENANT),
             relay=Grant("SELECT, INSERT, DELETE"),
             staff=Grant("SELECT, INSERT"),

@@ -1,8 +1,8 @@
-"""What people's accounts need: changing an address, and signing up by invitation.
+"""What user accounts need: changing an address, and signing up by invitation.
 
-An invited person's account, membership and audit entry are made in one transaction, which only
-the application's role can write as a whole. So that role may add users too: the one in whose name
-it acts, and, like the sign-in role, never one of the staff.
+An invitee's account, membership and audit entry are created in one transaction, which only the
+application's role can write as a whole. So that role may also add users: only the current user and,
+like the sign-in role, never staff.
 """
 
 from __future__ import annotations

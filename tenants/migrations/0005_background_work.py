@@ -1,4 +1,4 @@
-"""Columns that sweeps and webhook deliveries need to do each thing once."""
+"""Columns that let sweeps and webhook deliveries act exactly once."""
 
 from __future__ import annotations
 

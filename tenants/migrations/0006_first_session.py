@@ -1,6 +1,6 @@
-"""An invited person's first session begins in the transaction that makes the account.
+"""An invitee's first session is opened in the transaction that creates the account.
 
-So the application's role may open sessions: those of the user in whose name it acts.
+So the application's role may open sessions, for the current user only.
 """
 
 from __future__ import annotations

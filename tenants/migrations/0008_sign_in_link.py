@@ -1,4 +1,4 @@
-"""Links that sign in, beside those about addresses."""
+"""Sign-in links, in addition to those about addresses."""
 
 from __future__ import annotations
 

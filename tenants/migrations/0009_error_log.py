@@ -1,4 +1,4 @@
-"""The error log: written by the processes that meet errors, read by the tenant's members."""
+"""The error log: written by the processes in which errors occur, read by the tenant's members."""
 
 from __future__ import annotations
 

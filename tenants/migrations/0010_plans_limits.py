@@ -1,6 +1,6 @@
-"""What each plan allows of what came after plans, unless staff have said so already.
+"""Limits that each plan sets on later features, unless staff have set a value.
 
-The migrations that brought these limits found no plan: row security had hidden the plans from them.
+The migrations that added these limits found no plan: row security had hidden the plans from them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def add_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """A limit that nothing reads does no harm."""
+    """Keep the limits: an unused limit is harmless."""
 
 
 class Migration(migrations.Migration):

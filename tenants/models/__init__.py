@@ -1,4 +1,4 @@
-"""The tables of tenancy, one noun a file."""
+"""The tables of tenants, one noun per file."""
 
 from tenants.models.api_key import ApiKey
 from tenants.models.audit import AuditEntry

@@ -23,9 +23,9 @@ class ApiKey(TenantOwned, Resource):
     kind = models.CharField(max_length=12, choices=Kind.choices)
     name = models.CharField(max_length=100)
     key_id = models.CharField(max_length=16, unique=True)
-    #: HMAC-SHA-256 of the whole key under the server's pepper.
+    #: HMAC-SHA-256 of the whole key, keyed with the server's pepper.
     secret_hash = models.BinaryField(max_length=32)
-    #: The key itself where it is no secret: publishable keys are shown again at any time.
+    #: The key itself if it is not secret: publishable keys can be shown again at any time.
     public_text = models.CharField(max_length=100, blank=True)
     scopes = models.JSONField(default=list)
     #: Names of the collections that the key is restricted to; empty: all.
@@ -33,7 +33,7 @@ class ApiKey(TenantOwned, Resource):
     #: Networks (CIDR) from which the key may be used; empty: all.
     allowed_networks = models.JSONField(default=list)
     expires_at = models.DateTimeField(null=True, blank=True, db_index=True)
-    #: When the audit log was told that the key has expired; older than `expires_at`: not yet.
+    #: When the expiry was recorded in the audit log; older than `expires_at`: not yet.
     expiry_noted_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

@@ -19,7 +19,7 @@ class AuditEntry(TenantOwned):
     action = models.CharField(max_length=60)
     #: Who did it: `user:<id>`, `api_key:<id>`, `staff:<id>` or `system`.
     actor = models.CharField(max_length=80)
-    #: The actor's name as it was then, for people.
+    #: The actor's display name at that time.
     actor_label = models.CharField(max_length=260, blank=True)
     address = models.GenericIPAddressField(null=True)
     request_id = models.CharField(max_length=64, blank=True)

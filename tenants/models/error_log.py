@@ -26,22 +26,22 @@ class ErrorEntry(TenantOwned):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant_id = models.UUIDField()
     area = models.CharField(max_length=20, choices=Area.choices)
-    #: As docs/errors.md lists it.
+    #: As listed in docs/errors.md.
     code = models.CharField(max_length=60)
-    #: Of the HTTP answer, where there was one.
+    #: Of the HTTP response, if there was one.
     status = models.PositiveSmallIntegerField(null=True)
-    #: The call, or the name of the thing that failed.
+    #: The call, or the name of the object that failed.
     place = models.CharField(max_length=200)
-    #: What was said the last time.
+    #: The most recent message.
     detail = models.CharField(max_length=500, blank=True)
-    #: Whose call it was: `user:<id>`, `api_key:<id>`, …
+    #: The caller: `user:<id>`, `api_key:<id>`, …
     actor = models.CharField(max_length=200, blank=True)
-    #: Of the last time.
+    #: Of the most recent occurrence.
     request_id = models.CharField(max_length=64, blank=True)
     count = models.PositiveBigIntegerField(default=1)
     at = models.DateTimeField()
     last_at = models.DateTimeField()
-    #: The minute and what makes errors equal: it is one row, whichever processes met it.
+    #: The minute and the grouping key: one row, whichever processes recorded it.
     fingerprint = models.BinaryField(max_length=32)
 
     class Meta:

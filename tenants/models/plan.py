@@ -1,4 +1,4 @@
-"""Plans and quotas: how much a tenant may use."""
+"""Plans and quotas: a tenant's limits."""
 
 from __future__ import annotations
 

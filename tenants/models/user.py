@@ -1,4 +1,4 @@
-"""People. A user logs in by e-mail address and may be a member of many tenants."""
+"""Users, who log in by e-mail address and may be members of many tenants."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class EmailProof(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     purpose = models.CharField(max_length=10, choices=[(p.value, p.value) for p in PROOFS])
-    #: The new address, where the purpose is to change it.
+    #: The new address, if the purpose is to change it.
     email = models.EmailField(max_length=254, blank=True, db_default="")
     token_hash = models.BinaryField(unique=True, max_length=32)
     created_at = models.DateTimeField(auto_now_add=True)

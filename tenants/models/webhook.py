@@ -28,14 +28,14 @@ class Webhook(TenantOwned, Resource):
     #: Event types, each exact (`api_key.created`), by family (`api_key.*`) or all (`*`).
     events = models.JSONField(default=list)
     sealed_secret = models.BinaryField()
-    #: The secret before the last rotation, still used to sign until `previous_until`.
+    #: The secret before the last rotation, which also signs until `previous_until`.
     sealed_previous_secret = models.BinaryField(default=b"")
     previous_until = models.DateTimeField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
     state_reason = models.CharField(max_length=200, blank=True)
-    #: Since when every attempt has failed; None after a success.
+    #: Start of the current series of failures; None after a success.
     failing_since = models.DateTimeField(null=True, blank=True)
-    #: While it fails: no attempt before this moment, so that a dead receiver costs little.
+    #: During failures: no attempt before this time, so that a dead receiver costs little.
     held_until = models.DateTimeField(null=True, blank=True)
 
 
@@ -58,12 +58,12 @@ class WebhookDelivery(TenantOwned):
     next_attempt_at = models.DateTimeField(null=True, blank=True, db_index=True)
     last_status = models.PositiveSmallIntegerField(null=True, blank=True)
     last_error = models.CharField(max_length=300, blank=True)
-    #: The first bytes of the receiver's last answer, as text.
+    #: The first bytes of the receiver's last response, as text.
     last_answer = models.CharField(max_length=1000, blank=True)
     last_duration_ms = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    #: The delivery that this one repeats by hand.
+    #: The delivery that this one repeats on request.
     redelivery_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True)
 
     class Meta:

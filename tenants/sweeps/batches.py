@@ -12,7 +12,7 @@ ALIAS = "relay"
 
 
 def delete_in_batches(rows: models.QuerySet[models.Model]) -> int:
-    """Delete the rows, up to the bound of one run. Return how many have gone."""
+    """Delete the rows, up to the limit of one run. Return how many were deleted."""
     deleted = 0
     for _ in range(MAX_BATCHES):
         ids = list(rows.values_list("pk", flat=True)[:BATCH_ROWS])

@@ -1,4 +1,4 @@
-"""Tenants whose days of grace are over are removed from every store."""
+"""Tenants whose grace period is over are removed from every store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_TENANTS = 100
 
 @task(name="tenants.sweeps.deleted_tenants", policy=PERIODIC)
 def sweep() -> None:
-    """Have each tenant that is due removed by a task of its own."""
+    """Start a separate task to remove each tenant that is due."""
     due = Tenant.objects.using("relay").filter(
         state=Tenant.State.DELETING, purge_at__lte=timezone.now()
     )
@@ -30,13 +30,13 @@ def sweep() -> None:
 
 @task(name=PURGE_TASK)
 def purge_tenant(*, tenant: str) -> None:
-    """Remove a tenant, unless its deletion has been taken back."""
+    """Remove a tenant, unless it has been restored."""
     if _is_due(UUID(tenant)):
         purge(UUID(tenant))
 
 
 def _is_due(tenant_id: UUID) -> bool:
-    """Tell whether the days of grace are over, once nobody is about to restore the tenant."""
+    """Return whether the grace period is over, after waiting for a concurrent restore."""
     due = Tenant.objects.using("relay").filter(
         pk=tenant_id, state=Tenant.State.DELETING, purge_at__lte=timezone.now()
     )

@@ -1,7 +1,7 @@
-"""API keys that have expired are told to the audit log, once each.
+"""Expired API keys are recorded in the audit log, once each.
 
-Nothing is deleted: authentication refuses them anyway, and their owners want to see what expired.
-A key whose expiry is moved and passes again is told again.
+Nothing is deleted: authentication rejects them anyway, and their owners want to see what expired. A
+key whose expiry is moved and passes again is recorded again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_TOLD = Q(expiry_noted_at=None) | Q(expiry_noted_at__lt=F("expires_at"))
 
 @task(name="tenants.sweeps.expired_api_keys", policy=PERIODIC)
 def sweep() -> None:
-    """Tell of keys whose time has passed."""
+    """Record keys that have expired."""
     now = timezone.now()
     due = ApiKey.unscoped.using("relay").filter(_NOT_TOLD, expires_at__lte=now, revoked_at=None)
     for key in due.order_by("expires_at")[:MAX_KEYS]:

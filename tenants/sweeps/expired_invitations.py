@@ -1,4 +1,4 @@
-"""Invitations not accepted in time go, with an audit entry; accepted ones go a month later."""
+"""Unaccepted invitations are deleted at expiry, with an audit entry; accepted ones later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEEP_ACCEPTED = datetime.timedelta(days=30)
 
 @task(name="tenants.sweeps.expired_invitations", policy=PERIODIC)
 def sweep() -> None:
-    """Remove what is over."""
+    """Delete invitations whose retention is over."""
     now = timezone.now()
     every = Invitation.unscoped.using("relay")
     due = every.filter(accepted_at=None, expires_at__lte=now).order_by("expires_at")

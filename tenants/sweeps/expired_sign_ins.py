@@ -1,4 +1,4 @@
-"""Console sessions and mailed links go when they have expired: they are of no use any more."""
+"""Expired console sessions and mailed links are deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenants.sweeps.batches import delete_in_batches
 
 @task(name="tenants.sweeps.expired_sign_ins", policy=PERIODIC)
 def sweep() -> None:
-    """Remove sessions and links whose time has passed."""
+    """Delete expired sessions and links."""
     now = timezone.now()
     delete_in_batches(UserSession.objects.using("relay").filter(expires_at__lte=now))
     delete_in_batches(EmailProof.objects.using("relay").filter(expires_at__lte=now))

@@ -1,4 +1,4 @@
-"""Personal tokens go a month after they expired or were revoked; until then they are listed."""
+"""Personal tokens are deleted a month after they expired or were revoked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEEP = datetime.timedelta(days=30)
 
 @task(name="tenants.sweeps.expired_tokens", policy=PERIODIC)
 def sweep() -> None:
-    """Remove tokens that have long been of no use."""
+    """Delete tokens that became invalid over a month ago."""
     before = timezone.now() - KEEP
     over = Q(expires_at__lt=before) | Q(revoked_at__lt=before)
     delete_in_batches(PersonalToken.objects.using("relay").filter(over))

@@ -1,4 +1,4 @@
-"""Deliveries that are overdue get a new wake-up, in case the broker lost the one they had."""
+"""Overdue deliveries get a new wake-up, in case the broker lost the earlier one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from foundation.tasks.definition import PERIODIC
 from tenants.models import Webhook, WebhookDelivery
 from tenants.webhooks.events import wake
 
-#: Longer than a webhook's turn and a busy worker's backlog usually take.
+#: Longer than a webhook's turn and a worker's backlog usually take.
 OVERDUE = datetime.timedelta(minutes=5)
 MAX_WEBHOOKS = 1000
 
 
 @task(name="tenants.sweeps.forgotten_deliveries", policy=PERIODIC)
 def sweep() -> None:
-    """Wake every webhook that has an overdue delivery and is not being left alone."""
+    """Wake every webhook that has an overdue delivery and is not on hold."""
     before = timezone.now() - OVERDUE
     overdue = WebhookDelivery.unscoped.using("relay").filter(
         Q(webhook__held_until=None) | Q(webhook__held_until__lt=before),

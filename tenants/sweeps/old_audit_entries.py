@@ -1,4 +1,4 @@
-"""Audit entries are kept for as long as the installation's settings say."""
+"""Audit entries are kept as long as the settings specify."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ from tenants.sweeps.batches import delete_in_batches
 
 @task(name="tenants.sweeps.old_audit_entries", policy=PERIODIC)
 def sweep() -> None:
-    """Remove entries whose retention is over."""
+    """Delete entries whose retention is over."""
     keep = datetime.timedelta(days=environment().rillbase_audit_retention_days)
     delete_in_batches(AuditEntry.unscoped.using("relay").filter(at__lt=timezone.now() - keep))

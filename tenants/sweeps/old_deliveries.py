@@ -16,6 +16,6 @@ KEEP = datetime.timedelta(days=30)
 
 @task(name="tenants.sweeps.old_deliveries", policy=PERIODIC)
 def sweep() -> None:
-    """Remove deliveries that ended over a month ago."""
+    """Delete deliveries that ended over a month ago."""
     ended = WebhookDelivery.unscoped.using("relay").filter(finished_at__lt=timezone.now() - KEEP)
     delete_in_batches(ended)

@@ -1,4 +1,4 @@
-"""The error log is bounded in two ways: by age, and by how much one tenant may have in it."""
+"""The error log is bounded by age and by the number of entries per tenant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ENTRIES = 10_000
 
 @task(name="tenants.sweeps.old_errors", policy=PERIODIC)
 def sweep() -> None:
-    """Remove entries whose retention is over, and the oldest of those who have too many."""
+    """Delete expired entries, and the oldest entries of tenants over the limit."""
     rows = ErrorEntry.unscoped.using("relay")
     keep = datetime.timedelta(days=environment().rillbase_error_log_retention_days)
     delete_in_batches(rows.filter(last_at__lt=timezone.now() - keep))

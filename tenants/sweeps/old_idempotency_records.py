@@ -1,4 +1,4 @@
-"""Answers kept for repeated calls go after the day for which they are promised."""
+"""Stored answers for retried calls are deleted after the promised day."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ KEEP = datetime.timedelta(hours=24)
 
 @task(name="tenants.sweeps.old_idempotency_records", policy=PERIODIC)
 def sweep() -> None:
-    """Remove records that are over a day old."""
+    """Delete records that are over a day old."""
     before = timezone.now() - KEEP
     delete_in_batches(IdempotencyRecord.objects.using("relay").filter(created_at__lt=before))

@@ -1,8 +1,8 @@
-"""Usage samples become sums by the hour, each sample exactly once.
+"""Usage samples are rolled up into hourly sums, each sample exactly once.
 
-One statement takes samples away and adds them up, so both happen or neither. Two roll-ups that
-run at once cannot take the same sample: the second one finds it gone. Hours are written in one
-order, so that they cannot wait for each other in a circle.
+One statement deletes samples and adds them up, so both happen or neither. Two concurrent roll-ups
+cannot take the same sample: the second one finds it gone. Hours are written in a fixed order to
+avoid deadlocks.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ SELECT count(*) FROM taken
 
 @task(name="tenants.sweeps.usage_roll_up", policy=PERIODIC)
 def sweep() -> None:
-    """Roll up what processes have counted."""
+    """Roll up the samples that processes have written."""
     for _ in range(MAX_BATCHES):
         if roll_up(BATCH_SAMPLES) < BATCH_SAMPLES:
             return
 
 
 def roll_up(limit: int) -> int:
-    """Roll up at most `limit` samples, the oldest first. Return how many."""
+    """Roll up at most `limit` samples, oldest first. Return how many."""
     with connections["relay"].cursor() as cursor:
         cursor.execute(_ROLL_UP, (limit,))
         row = cursor.fetchone()

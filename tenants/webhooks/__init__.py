@@ -1,1 +1,1 @@
-"""Telling tenants' servers what happened: events, signatures, the handshake and deliveries."""
+"""Notifying tenants' servers: events, signatures, the handshake and deliveries."""

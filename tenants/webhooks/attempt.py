@@ -1,4 +1,4 @@
-"""One message to one receiver: sign it, send it, note what came back."""
+"""One attempt to deliver a message: sign it, send it, record the result."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NOT_PROVED = "The receiver did not echo the challenge."
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt brought: a status, or the reason why there is none."""
+    """The result of one attempt: a status, or the reason why there is none."""
 
     status: int | None
     error: str
     answer: str
     duration_ms: int
-    #: Whether the URL is one that may not be called, so that repeating is of no use.
+    #: Whether the URL may not be called, so that a retry is useless.
     refused: bool = False
 
     @property
@@ -45,12 +45,12 @@ class Attempt:
 
     @property
     def summary(self) -> str:
-        """Say in a few words why the attempt counts as failed."""
+        """Return a short reason why the attempt counts as failed."""
         return self.error or f"The receiver answered with status {self.status}."
 
 
 def send(webhook: Webhook, message_id: str, payload: JsonObject) -> Attempt:
-    """Deliver a message. Whatever goes wrong out there is a result, not an exception."""
+    """Deliver a message. Any failure to do so is a result, not an exception."""
     headers, body = _signed(webhook, message_id, payload)
     began = time.monotonic()
     try:
@@ -68,7 +68,7 @@ def send(webhook: Webhook, message_id: str, payload: JsonObject) -> Attempt:
 def prove(
     webhook: Webhook, message_id: str, payload: JsonObject, is_proof: Callable[[str], bool]
 ) -> str | None:
-    """Send a message whose answer has to be a proof; return what is wrong, or None."""
+    """Send a message whose response must be a proof; return what is wrong, or None."""
     headers, body = _signed(webhook, message_id, payload)
 
     def check(answer: Answer) -> None:
@@ -97,10 +97,11 @@ def _signed(
 
 
 def is_hidden(url: str, *, is_internal: bool) -> bool:
-    """Tell whether the tenant may not see what a target answered.
+    """Return whether the tenant may not see a target's response.
 
     A receiver on this machine that was registered as such has proved by its handshake that it
-    expects the deliveries. Another name may have led elsewhere when the handshake was made.
+    expects the deliveries. Another name may have resolved to a different address during the
+    handshake.
     """
     host = urlsplit(url).hostname or ""
     address = parse_address(host)
@@ -115,7 +116,7 @@ def _failed(error: OutboundError, began: float) -> Attempt:
 
 
 def message_id(event_id: object) -> str:
-    """Return the id by which a receiver tells one event from another, in all attempts alike."""
+    """Return the id by which a receiver identifies an event, the same in all attempts."""
     return f"msg_{event_id}"
 
 

@@ -1,12 +1,11 @@
-"""Works a webhook's deliveries off, one after the other.
+"""Makes a webhook's deliveries, one after the other.
 
-A task is only a wake-up for a webhook; what is to be done stands in the database. So it matters
-neither whether a wake-up comes twice nor, since a sweep looks for deliveries that were forgotten,
-whether one is lost.
+A task is only a wake-up for a webhook; the pending deliveries are in the database. So a duplicate
+wake-up does no harm, nor does a lost one, since a sweep looks for forgotten deliveries.
 
-Each attempt is one transaction that holds the webhook's lock, the call to the receiver included
-(ten seconds at most): if the process dies the lock goes with it, and the attempt is made again at
-once by whoever gets the message next.
+Each attempt is one transaction that holds the webhook's lock, including the call to the receiver
+(ten seconds at most): if the process dies, the lock is released, and the next worker to get a
+message repeats the attempt at once.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from tenants.webhooks.state import (
     disable,
 )
 
-#: After this time a task makes way for those of other webhooks.
+#: After this time a task yields to those of other webhooks.
 TURN_S = 10.0
-#: How far the clocks of processes may differ before a wake-up finds that it came too early.
+#: Allowed clock skew between processes before a wake-up counts as too early.
 CLOCK_SKEW = datetime.timedelta(seconds=1)
 
 
@@ -49,15 +48,15 @@ class DeliveryOutcome(Enum):
 
 
 def work_off(tenant_id: UUID, webhook_id: UUID, turn_s: float = TURN_S) -> None:
-    """Deliver what is due until nothing is, an attempt fails, or the turn is over."""
+    """Deliver until nothing is due, an attempt fails, or the turn is over."""
     end = time.monotonic() + turn_s
     while time.monotonic() < end:
         with scoped(tenant_id=tenant_id):
             step = _deliver_next(webhook_id)
         if step in (DeliveryOutcome.BUSY, DeliveryOutcome.FAILED):
-            return  # whoever holds the lock looks again; after a failure a wake-up is arranged
-        # A wake-up that came while the lock was held has gone away again; its delivery was
-        # committed before, so looking once more after letting go finds it.
+            return  # the lock's holder checks again; a failure schedules a wake-up
+        # A wake-up that arrived while the lock was held had no effect; its delivery was committed
+        # before, so checking once more after releasing the lock finds it.
         if step is DeliveryOutcome.IDLE and not _anything_due(tenant_id, webhook_id):
             return
     with scoped(tenant_id=tenant_id):
@@ -101,7 +100,7 @@ def _deliver_next(webhook_id: UUID) -> DeliveryOutcome:
 
 
 def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> DeliveryOutcome:
-    """Write down what an attempt brought, and arrange for what follows."""
+    """Record the result of an attempt, and schedule what follows."""
     now = timezone.now()
     after = judge(attempt, delivery.attempts + 1)
     recorded = WebhookDelivery.objects.filter(pk=delivery.pk).update(
@@ -113,7 +112,7 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> De
         **_outcome(after, now),
     )
     if not recorded:
-        return DeliveryOutcome.IDLE  # the webhook was deleted while the receiver was being called
+        return DeliveryOutcome.IDLE  # the webhook was deleted during the call
     if after.verdict is Verdict.DELIVERED:
         _note_success(webhook)
         return DeliveryOutcome.DELIVERED
@@ -152,7 +151,7 @@ def _note_success(webhook: Webhook) -> None:
 
 
 def _note_failure(webhook: Webhook, after: RetryDecision, now: datetime.datetime) -> None:
-    """Hold all deliveries for a while, or disable the webhook when it has failed for too long."""
+    """Put all deliveries on hold, or disable the webhook if it has failed for too long."""
     since = webhook.failing_since or now
     if is_hopeless(now - since):
         disable(webhook, FAILING_REASON)

@@ -1,7 +1,7 @@
-"""From an event to the deliveries that it causes, in the transaction of the event.
+"""Creates the deliveries of an event, in the transaction of the event.
 
-Event types are the actions of the audit log. A tenant without a matching webhook costs one indexed
-query and nothing else.
+Event types are the actions of the audit log. A tenant without a matching webhook costs only one
+indexed query.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from foundation.scope import current_tenant_id
 from foundation.tasks import run_after_commit
 from tenants.models.webhook import Webhook, WebhookDelivery
 
-#: The task that works a webhook's due deliveries off.
+#: The task that makes a webhook's due deliveries.
 WORK_TASK = "tenants.webhooks.work"
 TEST_EVENT = "webhook.test"
 
 
 def matches(patterns: Iterable[str], event_type: str) -> bool:
-    """Tell whether one of the patterns (exact, `family.*` or `*`) stands for the event type."""
+    """Return whether one of the patterns (exact, `family.*` or `*`) matches the event type."""
     return any(
         pattern in ("*", event_type)
         or (pattern.endswith(".*") and event_type.startswith(pattern[:-1]))
@@ -32,7 +32,7 @@ def matches(patterns: Iterable[str], event_type: str) -> bool:
 
 
 def announce(event_type: str, data: JsonObject) -> None:
-    """Have the webhooks of the tenant in scope that want the event told, once this commits."""
+    """Notify the tenant's webhooks that match an event, once the transaction commits."""
     active = Webhook.objects.filter(state=Webhook.State.ACTIVE).only("id", "events")
     wanting = [webhook for webhook in active if matches(webhook.events, event_type)]
     if wanting:
@@ -42,7 +42,7 @@ def announce(event_type: str, data: JsonObject) -> None:
 def deliver(
     webhooks: Iterable[Webhook], event_type: str, data: JsonObject
 ) -> list[WebhookDelivery]:
-    """Make a delivery of one event to each of the webhooks."""
+    """Create a delivery of one event for each webhook."""
     now = timezone.now()
     event_id = uuid7()
     payload: JsonObject = {
@@ -68,7 +68,7 @@ def deliver(
 
 
 def redeliver(delivery: WebhookDelivery) -> WebhookDelivery:
-    """Send an event once more, with all attempts. Receivers know it by its id."""
+    """Send an event again, with all attempts. Receivers recognize it by its id."""
     again = WebhookDelivery.objects.create(
         webhook_id=delivery.webhook_id,
         event_id=delivery.event_id,
@@ -82,7 +82,7 @@ def redeliver(delivery: WebhookDelivery) -> WebhookDelivery:
 
 
 def wake(webhook_id: object, due_in_s: float = 0) -> None:
-    """Have a webhook's due deliveries worked off, now or later."""
+    """Schedule a webhook's due deliveries, now or later."""
     tenant_id = current_tenant_id()
     arguments: JsonObject = {"tenant": str(tenant_id), "webhook": str(webhook_id)}
     run_after_commit(WORK_TASK, arguments, tenant_id=tenant_id, due_in_s=due_in_s)

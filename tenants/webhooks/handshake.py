@@ -1,8 +1,8 @@
 """Proof that a receiver wants the deliveries: it must echo a challenge.
 
-Without it, anybody could point a webhook at somebody else's server. The challenge is a signed
-`webhook.verification` message; the receiver answers 2xx with the challenge, as JSON
-(`{"challenge": "…"}`) or as plain text. Nothing is kept of it but the outcome.
+Without it, anyone could point a webhook at another party's server. The challenge is a signed
+`webhook.verification` message; the receiver answers 2xx with the challenge, as JSON (`{"challenge":
+"…"}`) or as plain text. Only the outcome is stored.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tenants.webhooks.state import activate
 
 HANDSHAKE_TASK = "tenants.webhooks.handshake"
 EVENT = "webhook.verification"
-#: Pauses after failed handshakes: time for a person to install the secret that was just shown.
+#: Pauses after failed handshakes: time to install the secret that was just shown.
 PAUSES_S = (5, 15, 60, 300, 900)
 
 
 def begin(webhook: Webhook) -> None:
-    """Have the handshake made once this transaction has committed."""
+    """Schedule the handshake for when this transaction has committed."""
     _schedule(webhook.pk, webhook.url, 1, 0)
 
 
 def shake_hands(tenant_id: UUID, webhook_id: UUID, url: str, number: int) -> None:
-    """Make attempt `number` at the handshake with a webhook that still waits for it at `url`."""
+    """Make handshake attempt `number` with a webhook that still waits for it at `url`."""
     with scoped(tenant_id=tenant_id):
         if not try_lock(webhook_id):
             _schedule(webhook_id, url, number, 1)
@@ -61,7 +61,7 @@ def shake_hands(tenant_id: UUID, webhook_id: UUID, url: str, number: int) -> Non
 
 
 def echoes(answer: str, challenge: str) -> bool:
-    """Tell whether an answer is the challenge, as JSON or as plain text."""
+    """Return whether a response is the challenge, as JSON or as plain text."""
     text = answer.strip()
     try:
         parsed = json.loads(text)

@@ -1,7 +1,7 @@
 """One worker at a time for each webhook.
 
-An advisory lock of the transaction ends with its holder, however that ends, and unlike a lock on
-the row it lets the tenant change or delete the webhook while a delivery is under way.
+An advisory transaction lock is released however its holder ends, and unlike a lock on the row it
+lets the tenant change or delete the webhook while a delivery is under way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.db import connections
 
 
 def try_lock(webhook_id: UUID) -> bool:
-    """Take the webhook's lock until the end of the transaction, unless somebody else has it."""
+    """Try to take the webhook's lock until the end of the transaction."""
     # The lower half of the id is random; the upper half is the time.
     number = int.from_bytes(webhook_id.bytes[8:], "big", signed=True)
     with connections["default"].cursor() as cursor:

@@ -1,4 +1,4 @@
-"""What follows an attempt: pure decisions over what came back and how long it has gone on."""
+"""What follows an attempt: pure decisions from its result and the duration of the failures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tenants.webhooks.attempt import Attempt
 
 #: Pauses after the first, second, … failed attempt: ten attempts over two days.
 PAUSES_S = (5, 30, 120, 600, 3600, 10_800, 21_600, 43_200, 86_400)
-#: Up to this share is added to a pause, so that deliveries that failed together part.
+#: Jitter, as a share of a pause, so that deliveries that failed together spread out.
 JITTER = 0.2
-#: A webhook that has done nothing but fail for so long is disabled.
+#: A webhook that has failed continuously for so long is disabled.
 DISABLE_AFTER = datetime.timedelta(days=3)
 SHORTEST_HOLD_S, LONGEST_HOLD_S = 5.0, 600.0
 GONE = 410
@@ -23,12 +23,12 @@ Dice = Callable[[], float]
 
 
 class Verdict(StrEnum):
-    """What becomes of a delivery after an attempt."""
+    """The state of a delivery after an attempt."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
     FAILED = "failed"
-    #: The receiver said that it never wants anything again.
+    #: The receiver asked for no further deliveries.
     GONE = "gone"
 
 
@@ -41,7 +41,7 @@ class RetryDecision:
 
 
 def judge(attempt: Attempt, attempts: int, dice: Dice = random.random) -> RetryDecision:
-    """Decide after attempt number `attempts` (1, 2, …)."""
+    """Decide what follows attempt number `attempts` (1, 2, …)."""
     if attempt.successful:
         return RetryDecision(Verdict.DELIVERED)
     if attempt.status == GONE:
@@ -52,15 +52,15 @@ def judge(attempt: Attempt, attempts: int, dice: Dice = random.random) -> RetryD
 
 
 def hold_s(failing_for: datetime.timedelta) -> float:
-    """Return how long a failing webhook is left alone altogether.
+    """Return how long a failing webhook is put on hold.
 
-    Half as long as it has been failing: a receiver that is briefly away is soon asked again,
-    and one that has been dead for an hour costs one attempt in ten minutes, however many
+    Half as long as it has been failing: a receiver that is briefly unavailable is soon called
+    again, and one that has been dead for an hour costs one attempt per ten minutes, however many
     deliveries wait for it.
     """
     return min(max(failing_for.total_seconds() / 2, SHORTEST_HOLD_S), LONGEST_HOLD_S)
 
 
 def is_hopeless(failing_for: datetime.timedelta) -> bool:
-    """Tell whether a webhook has failed for so long that it is disabled."""
+    """Return whether a webhook has failed for so long that it is disabled."""
     return failing_for >= DISABLE_AFTER

@@ -1,4 +1,4 @@
-"""A webhook's signing secrets: sealed at rest, two of them while a rotation lasts."""
+"""A webhook's signing secrets: sealed at rest, two of them during a rotation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tenants.models.webhook import Webhook
 from tenants.webhooks.signing import new_secret, secret_text
 
 PURPOSE = "webhook-secret"
-#: How long messages also carry a signature by the secret before the last rotation.
+#: How long messages are also signed with the secret before the last rotation.
 OVERLAP = datetime.timedelta(hours=24)
 
 
 def give_secret(webhook: Webhook) -> str:
-    """Give a new webhook its secret, and return it as text. The caller saves the row."""
+    """Set a new webhook's secret and return it as text. The caller saves the row."""
     secret = new_secret()
     webhook.sealed_secret = _seal(webhook, secret)
     return secret_text(secret)
 
 
 def rotate(webhook: Webhook, now: datetime.datetime) -> str:
-    """Replace the secret; the old one signs too until the overlap ends. The caller saves."""
+    """Replace the secret; the old one also signs until the overlap ends. The caller saves."""
     webhook.sealed_previous_secret = bytes(webhook.sealed_secret)
     webhook.previous_until = now + OVERLAP
     return give_secret(webhook)

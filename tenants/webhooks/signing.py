@@ -1,7 +1,7 @@
 """Signatures as Standard Webhooks (standardwebhooks.com) defines them.
 
-A receiver recomputes HMAC-SHA-256 over `id.timestamp.body` with the webhook's secret. While a
-secret is being rotated, each message carries two signatures, by the new and by the old one.
+A receiver recomputes HMAC-SHA-256 over `id.timestamp.body` with the webhook's secret. During a
+rotation each message carries two signatures, one by each secret.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ SECRET_BYTES = 32
 
 
 def new_secret() -> bytes:
-    """Make a signing secret."""
+    """Generate a signing secret."""
     return secrets.token_bytes(SECRET_BYTES)
 
 
 def secret_text(secret: bytes) -> str:
-    """Return the form in which a secret is handed to its owner."""
+    """Return a secret in the form shown to its owner."""
     return SECRET_PREFIX + base64.b64encode(secret).decode()
 
 

@@ -1,4 +1,4 @@
-"""How a webhook's state changes without anybody asking for it."""
+"""State changes of a webhook that no caller requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILING_REASON = "Every delivery has failed for three days."
 
 
 def activate(webhook: Webhook) -> None:
-    """The receiver has confirmed: deliveries begin. Nothing happens if the webhook has changed."""
+    """Activate a webhook that has confirmed. Does nothing if it has changed since."""
     changed = Webhook.objects.filter(
         pk=webhook.pk, url=webhook.url, state=Webhook.State.PENDING
     ).update(
@@ -37,7 +37,7 @@ def activate(webhook: Webhook) -> None:
 
 
 def disable(webhook: Webhook, reason: str) -> None:
-    """End deliveries to a receiver that is gone, and tell the tenant's admins."""
+    """Stop deliveries to a receiver that is gone, and notify the tenant's admins."""
     changed = Webhook.objects.filter(pk=webhook.pk, state=Webhook.State.ACTIVE).update(
         state=Webhook.State.DISABLED,
         state_reason=reason,
@@ -65,7 +65,7 @@ def disable(webhook: Webhook, reason: str) -> None:
 
 
 def abandon_deliveries(webhook: Webhook) -> None:
-    """Give up what still waits for a disabled webhook. Each can be redelivered by hand."""
+    """Abandon pending deliveries of a disabled webhook. Each can be redelivered on request."""
     WebhookDelivery.objects.filter(webhook=webhook, state=WebhookDelivery.State.PENDING).update(
         state=WebhookDelivery.State.FAILED,
         last_error="The webhook was disabled.",

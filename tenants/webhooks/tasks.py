@@ -1,4 +1,4 @@
-"""The tasks of webhooks, as Celery sees them."""
+"""Celery tasks of webhooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenants.webhooks.handshake import HANDSHAKE_TASK, shake_hands
 
 @task(name=WORK_TASK)
 def work(*, tenant: str, webhook: str) -> None:
-    """Work a webhook's due deliveries off."""
+    """Make a webhook's due deliveries."""
     work_off(UUID(tenant), UUID(webhook))
 
 
