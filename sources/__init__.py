@@ -1,1 +1,1 @@
-"""Sources: collections whose documents come from a table of somebody's own PostgreSQL."""
+"""Sources: collections whose documents come from a table of a tenant's PostgreSQL."""

@@ -1,10 +1,10 @@
-"""Where a source is, said by its owner as a URL, and judged before anybody connects.
+"""A source's connection URL, checked before any connection is made.
 
-Whoever may name a server could make this one reach into its own network, read its files or speak
-to what is no database. So a URL may say little: user, password, host, port, database and how TLS
-is used. Host names are looked up here, every address found must be one that may be called, and the
-connection goes to those addresses; TLS still uses the name. Nothing is taken from the environment
-or from files.
+A tenant that may name any server could make this one reach into its internal network, read its
+files or talk to something that is not a database. So a URL may contain little: user, password,
+host, port, database and TLS mode. Host names are resolved here, every address found must be
+allowed, and the connection uses those addresses; TLS still verifies the name. Nothing is taken from
+the environment or from files.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ MAX_PORT = 65_535
 MAX_ADDRESSES = 4
 LOOKUP_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 5
-#: Of those that a URL may ask for, only the last two know with whom they speak.
+#: Of the modes that a URL may request, only the last two authenticate the server.
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
-#: Values must be written as this program reads them, whatever role and database prescribe, and no
+#: Values must be formatted as this program reads them, whatever the role and database set, and no
 #: row may be left out silently.
 SESSION_SETTINGS = " ".join(
     f"-c {name}={value}"
@@ -56,7 +56,7 @@ SESSION_SETTINGS = " ".join(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A database, and as whom one connects to it."""
+    """A database, and the user and TLS mode to connect with."""
 
     host: str
     port: int
@@ -67,7 +67,7 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """The URL for people, without the password."""
+        """The URL for display, without the password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"postgresql://{self.user}@{host}:{self.port}/{self.database}?sslmode={self.tls}"
 
@@ -77,7 +77,7 @@ def _refuse(detail: str) -> InvalidSource:
 
 
 def parse_target(url: str) -> Target:
-    """Take a URL apart, or raise `InvalidSource`."""
+    """Parse a URL, or raise `InvalidSource`."""
     if len(url) > MAX_URL_CHARS or not url.isprintable():
         raise _refuse("The connection is not a URL.")
     try:
@@ -103,17 +103,17 @@ def parse_target(url: str) -> Target:
 
 
 def seal_url(url: str, owner: UUID) -> bytes:
-    """Encrypt a connection for the row that keeps it."""
+    """Encrypt a connection URL for storage in the source's row."""
     return seal(url.encode(), purpose=PURPOSE, owner=str(owner))
 
 
 def unseal_target(sealed: bytes, owner: UUID) -> Target:
-    """Open what `seal_url` made."""
+    """Decrypt the result of `seal_url`."""
     return parse_target(unseal(sealed, purpose=PURPOSE, owner=str(owner)).decode())
 
 
 def addresses(target: Target, resolver: Resolver = resolve) -> Sequence[str]:
-    """Look the host up and return its addresses if every one of them may be called."""
+    """Resolve the host and return its addresses if all of them are allowed."""
     try:
         found = resolver(target.host, target.port, LOOKUP_TIMEOUT_S)
     except OutboundError as failed:
@@ -135,7 +135,7 @@ def addresses(target: Target, resolver: Resolver = resolve) -> Sequence[str]:
 def may_be_called(
     text: str, *, allow_loopback: bool, networks: Sequence[IPv4Network | IPv6Network]
 ) -> bool:
-    """Tell whether an address is a public one, or in a network that this installation allows."""
+    """Return whether an address is public, or in a network that this installation allows."""
     address = parse_address(text)
     if address is None:
         return False
@@ -145,14 +145,14 @@ def may_be_called(
 
 
 def is_internal(info: str) -> bool:
-    """Tell whether one connects to an address that is not public; yes, if that is not known."""
+    """Return whether any address of a conninfo is not public; True if that is unknown."""
     found = str(conninfo_to_dict(info).get("hostaddr", "")).split(",")
     parsed = (parse_address(text) for text in found)
     return not all(address is not None and is_public(address) for address in parsed)
 
 
 def conninfo(target: Target, found: Sequence[str]) -> str:
-    """Return what the driver connects with: to these addresses, and with nothing from elsewhere."""
+    """Return the driver's conninfo: these addresses, and no settings from elsewhere."""
     return make_conninfo(
         "",
         host=",".join([target.host] * len(found)),

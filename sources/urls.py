@@ -1,4 +1,4 @@
-"""The addresses of sources in the control plane, below `/api/v1/`."""
+"""The URLs of sources in the control plane, below `/api/v1/`."""
 
 from __future__ import annotations
 

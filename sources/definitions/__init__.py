@@ -1,1 +1,1 @@
-"""Sources are declared, shown, paused and removed."""
+"""Declare, show, pause and remove sources."""

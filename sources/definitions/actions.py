@@ -1,8 +1,8 @@
-"""Sources are declared, changed, rebuilt and removed.
+"""Declare, change, rebuild and remove sources.
 
-The row says what is wanted; the process that follows (`sources.following`) makes the world agree
-with it. Whoever changes a source holds its collection's lock alone, so no document is written by
-a source that is not to be, nor by anybody else while there is one.
+The row states the desired state; the follower process (`sources.following`) makes reality match it.
+Changing a source requires the exclusive lock on its collection, so no document is written by a
+source that is being removed, nor by any other writer while there is a source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tenants.quotas import ensure_room
 
 
 class SourceValues(TypedDict, total=False):
-    """What a checked body says of a source."""
+    """The validated fields of a source."""
 
     connection: str
     paused: bool
@@ -39,12 +39,12 @@ class SourceValues(TypedDict, total=False):
 
 
 def present() -> models.QuerySet[Source]:
-    """Return the sources of the tenant in scope."""
+    """Return the sources of the tenant in scope, without those being removed."""
     return Source.objects.exclude(wish=Source.Wish.REMOVED)
 
 
 def listed() -> models.QuerySet[Source]:
-    """Return the sources of the tenant in scope, with those that are being removed."""
+    """Return the sources of the tenant in scope, including those being removed."""
     return Source.objects.all()
 
 
@@ -57,7 +57,7 @@ def find_of(collection: Collection) -> Source:
 
 
 def lock_of(collection: Collection) -> Source:
-    """Return a locked collection's source, locked until the transaction ends."""
+    """Return a locked collection's source, locked for the rest of the transaction."""
     rows = present().select_for_update(of=("self",)).filter(collection_id=collection.pk)
     found = rows.first()
     if found is None:
@@ -68,10 +68,10 @@ def lock_of(collection: Collection) -> Source:
 def do_create(
     principal: Principal | None, tenant: Tenant, collection_name: str, values: SourceValues
 ) -> Source:
-    """Let a collection's documents come from a table. Nothing but the source writes them then."""
+    """Attach a source to a collection. From then on only the source writes its documents."""
     target = parse_target(values["connection"])
     wanted = _wanted(values)
-    # This may take seconds, so nothing is locked yet.
+    # This may take seconds, so no lock is held yet.
     table = probe(target, wanted)
     collection = lock_by_name(collection_name)
     ensure_room(tenant, "sources", present())
@@ -112,7 +112,7 @@ def do_change(principal: Principal | None, source: Source, values: SourceValues)
 
 
 def do_rebuild(principal: Principal | None, source: Source) -> None:
-    """Have a locked source's table copied anew, whatever types its columns have by now."""
+    """Copy a locked source's table again, whatever types its columns now have."""
     source.copies_wanted += 1
     source.shape = ""
     source.save_next_version()
@@ -120,9 +120,9 @@ def do_rebuild(principal: Principal | None, source: Source) -> None:
 
 
 def do_delete(principal: Principal | None, collection: Collection, source: Source) -> None:
-    """Remove a locked collection's source. The documents stay, and can be written from then on.
+    """Remove a locked collection's source. The documents stay and become writable.
 
-    It is listed until what it has made in its owner's database has gone.
+    It is listed until what it created in its owner's database has been dropped.
     """
     source.wish = Source.Wish.REMOVED
     source.state, source.condition, source.detail = Source.State.REMOVING, "", ""

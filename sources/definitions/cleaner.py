@@ -1,4 +1,4 @@
-"""A tenant's sources go with the tenant."""
+"""Removes a tenant's sources with the tenant."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ALIAS = "relay"
 
 
 def clean(tenant_id: UUID) -> None:
-    """Remove the tenant's sources, and what they have made elsewhere as far as it can be reached.
+    """Remove the tenant's sources and, where reachable, what they created upstream.
 
-    A database that is away does not keep a tenant's data here.
+    An unreachable database does not keep a tenant's data here.
     """
     for row in Source.unscoped.using(ALIAS).filter(tenant_id=tenant_id):
         if asyncio.run(try_upstream(row)) is not None:

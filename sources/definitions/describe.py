@@ -10,7 +10,7 @@ from sources.upstream.slot import publication_name, slot_name
 
 
 def declared(source: Source) -> JsonObject:
-    """Return what members have said of a source, as the audit log keeps it."""
+    """Return the configured fields of a source, as recorded in the audit log."""
     return {
         "id": str(source.id),
         "collection": source.collection_name,
@@ -24,7 +24,7 @@ def declared(source: Source) -> JsonObject:
 
 
 def describe(source: Source) -> JsonObject:
-    """Return a source, and how it stands."""
+    """Return a source with its status."""
     until = source.removing_until
     return {
         **declared(source),

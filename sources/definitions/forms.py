@@ -1,4 +1,4 @@
-"""What a caller may say of a source."""
+"""Request bodies of sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.api.bodies import Body
 from tenants.api.forms import PatternField
 
 MAX_KEY_COLUMNS, MAX_COLUMNS = 8, 500
-#: What PostgreSQL cuts names to.
+#: PostgreSQL truncates names to this length.
 MAX_NAME_BYTES = 63
 
 

@@ -1,6 +1,6 @@
-"""The first look at a database, while somebody waits for an answer.
+"""The first look at a database, while the caller waits for the response.
 
-A database may not answer on purpose, so few looks are under way at once, and each has an end.
+A database may hang on purpose, so few probes run at once, and each has a deadline.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sources.upstream.session import session
 
 LOOKS_AT_ONCE = 4
 TIMEOUT_S = 10.0
-#: How long a look at an internal database takes that fails, and at most.
+#: Duration of a failing probe of an internal database, and its deadline.
 INTERNAL_FAILURE_S = 3.0
 _looks = BoundedSemaphore(LOOKS_AT_ONCE)
 
 
 def probe(target: Target, wanted: TableSpec) -> Table:
-    """Return the table, or raise what is in the way as an error for the caller."""
+    """Return the table, or raise what is wrong as an error for the caller."""
     if not _looks.acquire(blocking=False):
         raise SourceUnreachable("Too many databases are being looked at. Try again.")
     try:
@@ -49,7 +49,7 @@ async def _probe(target: Target, wanted: TableSpec) -> Table:
 
 
 async def _probe_internal(info: str, wanted: TableSpec) -> Table:
-    """Look at a database within our own networks: each failure looks the same and takes as long."""
+    """Probe a database within our networks: all failures look the same and take as long."""
     ends = asyncio.get_running_loop().time() + INTERNAL_FAILURE_S
     try:
         async with asyncio.timeout_at(ends):
@@ -61,7 +61,7 @@ async def _probe_internal(info: str, wanted: TableSpec) -> Table:
 
 
 async def _look(info: str, wanted: TableSpec) -> Table:
-    # Nothing is copied, so nothing large is accepted into the web server.
+    # Nothing is copied, so the web server accepts nothing large.
     async with session(info, row_bytes=0) as connection:
         return await look(connection, wanted)
 

@@ -1,1 +1,1 @@
-"""The process that follows tables: copies them once, then applies what is committed to them."""
+"""The follower process: copies tables once, then applies the changes committed to them."""

@@ -1,9 +1,9 @@
-"""The table compared with the documents, as of the place where the slot begins.
+"""Compares the table with the documents, as of the slot's start position.
 
-Rows come in the slot's own snapshot; documents that differ are written, those that have no row any
-more are deleted, each batch as an ordinary write. So the first copy fills the collection, and a
-later one tells subscribers of what differs and of nothing else. Whoever is killed in the middle
-begins again with another slot: what has been written already does not differ then.
+Rows are read in the slot's own snapshot; documents that differ are written, those without a row are
+deleted, each batch as an ordinary write. So the first copy fills the collection, and a later one
+notifies subscribers only of differences. A process that is killed halfway starts again with another
+slot: documents written before no longer differ.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from sources.upstream.conditions import invalid_document
 BATCH_ROWS = 1_000
 BATCH_BYTES = 4 * 1024 * 1024
 DAY_MS = 86_400_000
-#: The first day of 1970 in the count of days that every date can be written in.
+#: 1970-01-01 as a Julian day number, which can express every date.
 JULIAN_1970 = 2_440_588
 _ENDLESS = {"$maxKey": "infinity", "$minKey": "-infinity"}
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A connection whose transaction sees the table as it is to be copied."""
+    """A connection whose transaction sees the table as of the copy."""
 
     connection: AsyncConnection
     wanted: TableSpec
     table: Table
 
     async def begin(self, snapshot: str) -> None:
-        """Enter the snapshot that the slot's maker holds."""
+        """Import the snapshot exported when the slot was created."""
         await self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         await self.connection.execute(
             sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot))
@@ -50,7 +50,7 @@ class Snapshot:
         await self.connection.execute("ROLLBACK")
 
     async def rows(self) -> AsyncIterator[tuple[str | None, ...]]:
-        """Yield all rows, columns as text."""
+        """Yield all rows, with columns as text."""
         columns = [sql.Identifier(column.name) for column in self.table.shape.columns]
         query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(
             sql.SQL(", ").join(columns), self._name
@@ -60,7 +60,7 @@ class Snapshot:
                 yield row
 
     async def absent(self, keys: Sequence[Sequence[str]]) -> list[int]:
-        """Return which of these keys no row has, as places in the list."""
+        """Return the indexes of the keys that have no row."""
         names = self.table.shape.key
         wanted = [sql.Identifier(f"k{number}") for number in range(len(names))]
         arrays = [
@@ -89,7 +89,7 @@ class Snapshot:
 
 
 class Copy:
-    """One comparison."""
+    """One comparison of table and documents."""
 
     def __init__(self, progress: Progress, snapshot: Snapshot, *, was_empty: bool) -> None:
         self._progress = progress
@@ -99,7 +99,7 @@ class Copy:
         self._count = 0
 
     async def run(self) -> None:
-        """Make the documents what the table is."""
+        """Make the documents match the table."""
         names = [column.name for column in self._shape.columns]
         layout, write = self._shape.layout(names), self._shape.document()
         batch: dict[str, str] = {}
@@ -128,7 +128,7 @@ class Copy:
             await self._delete_others()
 
     async def _put(self, batch: Mapping[str, str]) -> None:
-        """Write those documents of a batch that are not there as they should be."""
+        """Write the documents of a batch that are missing or differ."""
         row = self._progress.row
         known: Mapping[str, bytes] = {}
         if not self._was_empty:
@@ -168,7 +168,7 @@ def _complete(layout: Layout, row: Sequence[str | None]) -> list[str]:
 
 
 def _key_texts(shape: Shape, identity: object) -> list[str]:
-    """Return a document's key as PostgreSQL reads it."""
+    """Return a document's key as text that PostgreSQL reads."""
     columns = [shape.columns[place] for place in shape.key_places]
     if len(columns) == 1:
         return [_text(identity)]
@@ -178,7 +178,7 @@ def _key_texts(shape: Shape, identity: object) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value of canonical Extended JSON as the text of what it was made of."""
+    """Return the text from which a canonical Extended JSON value was made."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

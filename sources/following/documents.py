@@ -1,4 +1,4 @@
-"""A collection's documents, as whoever writes all of them reads them again."""
+"""Reads the documents of a collection that a source writes."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def key_of(identity: str) -> bytes:
 
 
 async def read(tenant_id: UUID, collection: str, identities: Iterable[str]) -> dict[str, bytes]:
-    """Return the documents that are there, by `_id`."""
+    """Return the existing documents, by `_id`."""
     keys = {key_of(identity): identity for identity in identities}
     found = await reads.get(tenant_id, collection, list(keys), None, 0) if keys else {}
     return {keys[key]: document.body for key, document in found.items()}
 
 
 def fields_of(body: bytes, columns: Sequence[Column]) -> Fields:
-    """Return what a document has for the columns that made it, as Extended JSON."""
+    """Return a document's values for the source's columns, as Extended JSON."""
     document = Value.from_bson(body)
     return [_member(document, column.name) for column in columns]
 

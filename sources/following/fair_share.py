@@ -1,9 +1,9 @@
-"""How the sources of an event loop share it: those with few changes never wait for a flooded one.
+"""Shares an event loop among sources: light ones never wait for a flooded one.
 
-The CPU time of what is done for a source is metered. A source that has taken more than its share
-owes the rest, and is *heavy* until some time after that is paid. While another source that is not
-heavy has something to do, heavy ones pause until their debts are paid, and take smaller turns.
-When all are heavy, none pauses: the loop runs their turns one after the other.
+The CPU time spent on each source is metered. A source that has exceeded its share owes the rest,
+and is *heavy* until some time after the debt is paid. While a light source has work, heavy ones
+pause until their debts are paid, and take smaller turns. If all are heavy, none pauses: the loop
+runs their turns one after the other.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from foundation.contention import WINDOW_S, Contention
 
 T = TypeVar("T")
 
-#: Of the loop, for all heavy sources together while a light one has something to do.
+#: Share of the loop for all heavy sources together while a light one has work.
 HEAVY_SHARE = 0.2
-#: A source that has paid only because it paused is still heavy.
+#: A source that has paid its debt only by pausing is still heavy.
 HEAVY_S = 1.0
-#: Changes, or rows of a copy, of one turn of a heavy source meanwhile.
+#: Changes, or rows of a copy, per turn of a heavy source in that case.
 CONTENDED_ROWS = 50
 
 
 class FairShare:
-    """For one event loop."""
+    """The shares of one event loop."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class FairShare:
         self._budget = BulkBudget(
             contention, monotonic_s, cpu_s, of_one=HEAVY_SHARE, of_all=HEAVY_SHARE
         )
-        #: When sources last had a turn without debts, the latest last.
+        #: When each source last had a turn without debts, the most recent last.
         self._light_s: OrderedDict[UUID, float] = OrderedDict()
-        #: Until when sources are heavy.
+        #: Until when each source is heavy.
         self._heavy_s: dict[UUID, float] = {}
 
     async def turn(self, source: UUID) -> None:
@@ -52,7 +52,7 @@ class FairShare:
             await asyncio.sleep(pause_s)
 
     def pause_s(self, source: UUID) -> float:
-        """Return for how long a source that has something to do has to wait now."""
+        """Return how long a source with work has to wait now."""
         now_s, debt_s = self._monotonic_s(), self._budget.debt_s(source)
         if debt_s:
             self._heavy_s[source] = now_s + HEAVY_S
@@ -64,24 +64,24 @@ class FairShare:
         return debt_s if self._is_contended(source) else 0.0
 
     def rows(self, source: UUID, usual: int) -> int:
-        """Return how many changes a turn may have now, of as many as it usually may."""
+        """Return how many changes a turn may take now, given the usual number."""
         return min(usual, CONTENDED_ROWS) if self._is_contended(source) else usual
 
     async def metered(self, source: UUID, work: Coroutine[object, None, T]) -> T:
-        """Do something for a source, and charge it with what that takes."""
+        """Do work for a source, and charge it with the CPU time."""
         return await self._budget.metered(source, work)
 
     def charge(self, source: UUID, spent_s: float) -> None:
-        """Charge a source with what was done for it on another thread."""
+        """Charge a source with work done for it on another thread."""
         self._budget.charge(source, spent_s)
 
     def _is_contended(self, source: UUID) -> bool:
-        """Tell whether another source has had something to do, and had no debts."""
+        """Return whether another source recently had work and no debts."""
         oldest_s = self._monotonic_s() - WINDOW_S
         while self._light_s and next(iter(self._light_s.values())) < oldest_s:
             self._light_s.popitem(last=False)
         return len(self._light_s) > (source in self._light_s)
 
 
-#: Of this process's event loop.
+#: The instance of this process's event loop.
 sources = FairShare()

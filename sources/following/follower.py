@@ -1,8 +1,9 @@
-"""One source's life: look at the table, copy it if need be, then apply what is committed to it.
+"""Follows one source: check the table, copy it if needed, then apply its commits.
 
-A life ends with an exception that says what comes next: another copy, a pause until the database
-is there again, a halt until somebody has changed something, or nothing, since somebody else
-follows. So every trouble begins with looking again, and nothing is assumed to be as it was.
+Each round ends with an exception that determines what comes next: another copy, a pause until the
+database is back, a halt until a person has changed something, or nothing, since another process
+follows. So recovery from any failure starts by checking again, and nothing is assumed to be
+unchanged.
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ logger = logging.getLogger(__name__)
 
 State = Source.State
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-#: A stream that lasted so long has worked.
+#: A stream that lasted this long counts as successful.
 STEADY_S = 5.0
-#: How often what was halted is looked at again.
+#: How often a halted source is checked again.
 HALTED_S = 15.0
-#: What the driver says of servers that are away, ours or theirs.
+#: Errors that mean an unreachable server, ours or theirs.
 _AWAY = (psycopg.Error, DatabaseError, OSError)
-#: SQLSTATEs of a slot that is gone or useless.
+#: SQLSTATEs of a slot that is missing or unusable.
 _SLOT_GONE = frozenset({"42704", "55000"})
 _SLOT_IN_USE = "55006"
-#: The table no longer tells which rows change: while it is published, PostgreSQL refuses its
+#: The table no longer identifies changed rows: while it is published, PostgreSQL rejects its
 #: owner's own updates and deletes.
 _HOLDS_UP_WRITERS = frozenset({"no_key", "replica_identity"})
 
@@ -69,24 +70,25 @@ class Follower:
         self.source_id = row.pk
         self.row = row
         self._pause_s = FIRST_PAUSE_S
-        #: Whether failures of the server are shown to its owner in general terms only.
+        #: Whether failures of the server are shown to its owner only in general terms.
         self._is_internal = True
-        #: Why the next life begins with a copy.
+        #: Why the next round starts with a copy.
         self._copy_reason = ""
 
     async def run(self) -> None:
-        """Live again and again."""
+        """Run rounds until cancelled."""
         while True:
             try:
                 await self._attempt()
             except FollowerFenced:
                 return
             except (*_AWAY, ApiError) as away:
-                # Ours is away too, or theirs while its slot was looked at: nothing can be noted.
+                # Our database is unreachable, or theirs was while its slot was checked: nothing can
+                # be recorded.
                 logger.warning("a source waits: %s", type(away).__name__)
                 await self._rest()
             except Exception:
-                # Saying how it stands, and looking after its slot, can fail too.
+                # Reporting the status, and maintaining the slot, can fail too.
                 logger.exception("a source failed", extra={"source": str(self.source_id)})
                 await self._rest()
 
@@ -124,7 +126,7 @@ class Follower:
         await self._rest()
 
     async def _halt(self, progress: Progress, code: str, detail: str) -> None:
-        """Say what is in the way, and look again later."""
+        """Report what is wrong, and check again later."""
         if progress.row.condition != code:
             error_log.note(
                 progress.row.tenant_id,
@@ -136,7 +138,7 @@ class Follower:
         await progress.tell(State.HALTED, code, detail)
         with contextlib.suppress(
             SourceUnsuitable
-        ):  # what is in the way now will be said at the next look
+        ):  # what is wrong by then will be reported by the next check
             await self._care_for_slot(progress, code)
         await asyncio.sleep(HALTED_S)
 
@@ -154,12 +156,12 @@ class Follower:
         await self._rest()
 
     async def _rest(self) -> None:
-        """Wait longer each time."""
+        """Wait, longer each time."""
         await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     async def _live(self, progress: Progress) -> None:
-        """Follow from where it stands. It ends with an exception."""
+        """Follow from the current position. Ends with an exception."""
         row = progress.row
         self._is_internal = True
         info = await info_of(row)
@@ -177,12 +179,12 @@ class Follower:
             try:
                 await Stream(progress, table, watching, wire).run()
             finally:
-                # A server that ends each stream at once is not called ever more often.
+                # Back off even if the server ends each stream at once.
                 if time.monotonic() - started_s > STEADY_S:
                     self._pause_s = FIRST_PAUSE_S
 
     async def _table(self, progress: Progress, watching: psycopg.AsyncConnection) -> Table:
-        """Look at the table."""
+        """Look up the table."""
         table = await look(watching, wanted_of(progress.row))
         check_types(progress.row.shape, table)
         return table
@@ -190,7 +192,7 @@ class Follower:
     async def _why_copy(
         self, progress: Progress, watching: psycopg.AsyncConnection, table: Table, system: str
     ) -> str:
-        """Return why the table has to be copied; empty: it need not be."""
+        """Return why the table has to be copied; empty: not needed."""
         row, reason, self._copy_reason = progress.row, self._copy_reason, ""
         if reason:
             return reason
@@ -220,7 +222,7 @@ class Follower:
         wire: ReplicationWire,
         why: tuple[str, str],
     ) -> None:
-        """Make a slot, and the documents what the table is where the slot begins."""
+        """Create a slot, and make the documents match the table as of its start."""
         row = progress.row
         wanted_copies = row.copies_wanted
         reason, system = why
@@ -265,18 +267,18 @@ class Follower:
 
 
 def _condition(refused: ApiError) -> str:
-    """Return the condition of a source that waits for its own server, or for this installation."""
+    """Return the condition of a source waiting for its server, or for this installation."""
     return refused.code if isinstance(refused, StorageFull | Unavailable) else "unreachable"
 
 
 async def info_of(row: Source) -> str:
-    """Return what one connects with, as far as the address may be called at this moment."""
+    """Return the conninfo, if its addresses are currently allowed."""
     target = await asyncio.to_thread(unseal_target, bytes(row.sealed_connection), row.pk)
     return conninfo(target, await asyncio.to_thread(addresses, target))
 
 
 async def _while_watched(work: Coroutine[None, None, None], progress: Progress, info: str) -> None:
-    """Do something that takes its time, as long as the slot keeps no more than it may."""
+    """Run long work as long as the slot stays within its limit."""
     async with session(info) as watching:
         task = asyncio.create_task(work)
         try:

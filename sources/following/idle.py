@@ -1,4 +1,4 @@
-"""A source that is not to be followed at present: nothing is applied, and its slot is bounded."""
+"""A source that is not being followed: nothing is applied, and its slot is bounded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_S = 5.0
 
 
 async def rest(row: Source) -> None:
-    """Look after the slot of a paused source until cancelled."""
+    """Maintain the slot of a paused source until cancelled."""
     progress = await Progress.take(row.pk)
     while True:
         try:

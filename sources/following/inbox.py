@@ -1,5 +1,6 @@
-"""What has been read and not yet been applied: bounded in bytes, so that a server that tells more
-than can be applied is not read for a while.
+"""Transactions that were read and not yet applied.
+
+Bounded in bytes: while it is full, the server is not read.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from collections import deque
 from sources.following.transactions import Transaction
 
 MAX_BYTES = 32 * 1024 * 1024
-#: Changes that are applied together: subscribers see them as one group, and what comes meanwhile
-#: waits for them.
+#: Changes applied together: subscribers see them as one group, and later ones wait for them.
 MAX_CHANGES = 500
 
 
 class Inbox:
-    """Between the task that reads and the task that applies."""
+    """The queue between the task that reads and the task that applies."""
 
     def __init__(self) -> None:
         self._waiting: deque[Transaction] = deque()
@@ -28,11 +28,11 @@ class Inbox:
 
     @property
     def oldest(self) -> Transaction | None:
-        """What has waited longest."""
+        """The oldest transaction."""
         return self._waiting[0] if self._waiting else None
 
     async def put(self, transaction: Transaction) -> None:
-        """Add a transaction, as soon as there is room for it."""
+        """Add a transaction as soon as there is room for it."""
         while self._bytes > MAX_BYTES:
             self._changed.clear()
             await self._changed.wait()
@@ -41,7 +41,7 @@ class Inbox:
         self._changed.set()
 
     async def wait(self, timeout_s: float) -> bool:
-        """Return as soon as something waits, or the time is over. Tell whether something does."""
+        """Wait until there is a transaction, or the timeout. Return whether there is one."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._waiting:
@@ -52,8 +52,10 @@ class Inbox:
         return True
 
     def first(self, max_changes: int = MAX_CHANGES) -> list[Transaction]:
-        """Return what is applied together next: small transactions in their order, so that few
-        commits keep up with many, or one that is alone. They stay until they are `taken`.
+        """Return the next transactions to apply together.
+
+        Several small ones in order, so that few commits keep up with many, or a single large one.
+        They stay until they are `taken`.
         """
         group: list[Transaction] = []
         changes = 0
@@ -68,7 +70,7 @@ class Inbox:
         return group
 
     def taken(self, count: int) -> None:
-        """Forget the first ones, which have been applied."""
+        """Remove the first `count`, which have been applied."""
         for _ in range(count):
             done = self._waiting.popleft()
             self._bytes -= _held(done)
@@ -76,10 +78,10 @@ class Inbox:
         self._changed.set()
 
     def close(self) -> None:
-        """Forget all."""
+        """Discard all transactions."""
         self.taken(len(self._waiting))
 
 
 def _held(transaction: Transaction) -> int:
-    """Return what counts: one that is kept in a file lets nothing else be read."""
+    """Return the bytes to count: a transaction kept in a file blocks all further reading."""
     return transaction.size if transaction.is_whole else MAX_BYTES + 1

@@ -1,7 +1,7 @@
-"""What several changes of rows come to, as operations on documents.
+"""The net effect of several row changes, as operations on documents.
 
-Pure. Of each document only its last state counts, so a row that was changed ten times is written
-once, and one that came and went leaves no trace.
+Pure. Only the last state of each document counts, so a row that was changed ten times is written
+once, and one that was inserted and deleted leaves no trace.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sources.mapping.shape import Fields, Layout, Shape
 from sources.upstream.pgoutput import UNCHANGED, Change
 
-#: A change, and how rows of its table are read.
+#: A change, and the layout of its table's rows.
 Laid = tuple[Change, Layout]
 
 
@@ -20,7 +20,7 @@ class SourceDiverged(Exception):
 
 
 def wanted_before(changes: Iterable[Laid]) -> set[str]:
-    """Return the ids of documents whose values some change leaves as they are without saying so."""
+    """Return the ids of documents with values that a change leaves unchanged without sending."""
     return {
         layout.identity(change.new if change.old is None else change.old)
         for change, layout in changes
@@ -29,18 +29,18 @@ def wanted_before(changes: Iterable[Laid]) -> set[str]:
 
 
 class Net:
-    """Takes changes in their order. `before`: documents as they are, as far as they matter."""
+    """Combines changes in order. `before`: the relevant documents before the changes."""
 
     def __init__(self, shape: Shape, before: Mapping[str, Fields]) -> None:
         self._before = before
         self._write = shape.document()
-        #: By id, the row as it is left; None: it is gone.
+        #: The final row by id; None: it was deleted.
         self._rows: dict[str, Fields | None] = {}
-        #: Whether the document was there before the first change of it.
+        #: Whether the document existed before its first change.
         self._was_there: dict[str, bool] = {}
 
     def add(self, change: Change, layout: Layout) -> None:
-        """Take one more change."""
+        """Add a change."""
         if change.new is None:
             if change.old is None:
                 raise ValueError("a row that is gone has at least a key")
@@ -54,7 +54,7 @@ class Net:
         self._put(identity, fields, was_there=not change.is_insert and source == identity)
 
     def _complete(self, fields: Sequence[str | None], source: str) -> Fields:
-        """Fill in what the change has left as it was."""
+        """Fill in the values that the change left unchanged."""
         if None not in fields:
             return [value for value in fields if value is not None]
         known = self._rows[source] if source in self._rows else self._before.get(source)
@@ -67,13 +67,13 @@ class Net:
         self._rows[identity] = fields
 
     def add_each(self, changes: Iterable[Laid]) -> Iterator[None]:
-        """Take changes one by one."""
+        """Add changes, yielding after each."""
         for change, layout in changes:
             self.add(change, layout)
             yield
 
     def operations(self) -> Iterator[str]:
-        """Yield the operations, as a bulk body has them."""
+        """Yield the operations in the form of a bulk body."""
         for identity, fields in self._rows.items():
             if fields is not None:
                 document = self._write(identity, fields)

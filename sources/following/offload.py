@@ -1,5 +1,6 @@
-"""Rows are converted on the event loop, bit by bit, unless there is so much of them that a single
-one may take long.
+"""Converts rows on the event loop in small steps, or large ones on a thread.
+
+A thread is used when there is so much data that a single row may take long.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from uuid import UUID
 from foundation.event_loop_budget import EventLoopBudget
 from sources.following import fair_share
 
-#: No row of so many bytes takes more than a few milliseconds.
+#: Rows below this size take at most a few milliseconds.
 MAX_BYTES = 256 * 1024
 T = TypeVar("T")
 
 
 async def converted(source: UUID, size: int, steps: Iterable[T]) -> list[T]:
-    """Return what pure work on so many bytes yields; large work runs on a thread."""
+    """Return the results of pure work on `size` bytes; large work runs on a thread."""
     if size > MAX_BYTES:
         return await on_thread(source, lambda: list(steps))
     budget = EventLoopBudget()
@@ -31,7 +32,7 @@ async def converted(source: UUID, size: int, steps: Iterable[T]) -> list[T]:
 
 
 async def on_thread(source: UUID, work: Callable[[], T]) -> T:
-    """Return what pure work makes on a thread, at the cost of the source."""
+    """Return the result of pure work run on a thread, charged to the source."""
     spent_s = 0.0
 
     def timed() -> T:

@@ -1,8 +1,8 @@
-"""How far a source's documents are, kept in the source's row.
+"""How far a source's documents are, stored in the source's row.
 
-What decides is written with the documents, in their transaction and under the fence of whoever
-follows now: where the fence is another one the statement fails, and the documents with it. What
-only tells people how it stands is written beside, and may be lost.
+The position is written with the documents, in their transaction and under the fence of the current
+follower: if the fence has changed, the statement fails, and the documents with it. Status for
+people is written separately, and may be lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sources.following.net import SourceDiverged
 from sources.following.rows import ALIAS, on_rows
 from sources.models import Source
 
-#: Divides by zero where another fence is in force, which ends the transaction.
+#: Divides by zero if another fence is in force, which aborts the transaction.
 _MOVE = Statement(
     "WITH moved AS (UPDATE sources_source SET confirmed = $3, part_of = $4, part = $5 "
     "WHERE id = $1 AND fence = $2 AND wish = 'running' RETURNING 1) "
@@ -41,7 +41,7 @@ class FollowerFenced(Exception):
 
 
 class DocumentRefused(Exception):
-    """A row makes no document that the collection takes."""
+    """The collection rejects the document of a row."""
 
     def __init__(self, error: ApiError) -> None:
         super().__init__(error.detail or error.title)
@@ -53,13 +53,14 @@ class LogPosition:
     """The position in the server's log up to which changes are applied."""
 
     confirmed: int
-    #: Of a large transaction that is being applied: its commit, and its changes so far.
+    #: For a large transaction that is being applied: its commit position, and the changes applied
+    #: so far.
     part_of: int = 0
     part: int = 0
 
 
 class Progress:
-    """One holding of a source's fence."""
+    """Progress under one holding of a source's fence."""
 
     def __init__(self, row: Source) -> None:
         self.row = row
@@ -67,11 +68,11 @@ class Progress:
 
     @classmethod
     async def take(cls, source_id: UUID) -> Progress:
-        """Raise the fence, and find out how far it is."""
+        """Increment the fence, and read the progress."""
         return cls(await on_rows(partial(_take, source_id)))
 
     async def write(self, operations: Operations | None, place: LogPosition) -> None:
-        """Write documents, and that they stand for this place of the log, or nothing at all."""
+        """Write documents together with their log position, or nothing at all."""
         row = self.row
         wanted = Write(
             row.tenant_id,
@@ -85,7 +86,7 @@ class Progress:
         except psycopg.errors.DivisionByZero:
             raise FollowerFenced from None
         except psycopg.Error as failed:
-            # Ours: the owner's database has no part in it.
+            # Our database: the owner's is not involved.
             raise failures.passing(failed) or failed from failed
         if isinstance(ended, (CollectionReadOnly, NotFound)) and operations is not None:
             raise _missing(ended)
@@ -99,25 +100,25 @@ class Progress:
         return _MOVE, (row.pk.bytes, *map(int8, numbers))
 
     async def confirm(self, lsn: int) -> None:
-        """Note that nothing of the table is in the log up to this place."""
+        """Record that the log up to this position holds no further change of the table."""
         await self.write(None, replace(self.place, confirmed=lsn))
 
     async def begin_copy(self, values: Mapping[str, object], starts_at: int) -> None:
-        """Note that another copy is under way, which will stand for this place."""
+        """Record that a copy has begun, which will represent this position."""
         await self.note(
             **values, is_copied=False, confirmed=starts_at, part_of=0, part=0, rows_copied=0
         )
         self.place = LogPosition(starts_at)
 
     async def note(self, **values: object) -> None:
-        """Write into the row, as long as the fence is in force."""
+        """Update the row, as long as the fence is in force."""
         if not await on_rows(partial(_note, self.row, values)):
             raise FollowerFenced
         for name, value in values.items():
             setattr(self.row, name, value)
 
     async def tell(self, state: str, condition: str = "", detail: str = "") -> None:
-        """Say how it stands."""
+        """Update the status."""
         row = self.row
         if (row.state, row.condition, row.detail) == (state, condition, detail):
             return
@@ -131,7 +132,7 @@ class Progress:
 
 
 def _missing(ended: ApiError) -> Exception:
-    """A collection that has gone, or has another source; or a document that should be there."""
+    """Map a missing collection, another source or a missing document to its exception."""
     return (
         FollowerFenced() if isinstance(ended, CollectionReadOnly) else SourceDiverged(ended.detail)
     )

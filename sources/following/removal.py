@@ -1,8 +1,8 @@
-"""A source's end: what it has made in its owner's database goes, then its row.
+"""Removes a source: first what it created in its owner's database, then its row.
 
-The database may be away. Then it is tried again for a day, while the source is still listed and
-says why, and at the end the row goes all the same: the tenant's error log and the process's own say
-what was left behind, as the statements that drop it.
+The database may be unreachable. Then removal is retried for a day, while the source is still listed
+with the reason, and in the end the row is deleted anyway: the tenant's error log and the process
+log then contain the statements that drop what was left behind.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from tenants import error_log
 logger = logging.getLogger(__name__)
 
 RETRY_S = 15.0
-#: For one attempt: a database may accept a connection and never answer.
+#: Timeout of one attempt: a database may accept a connection and never answer.
 ATTEMPT_TIMEOUT_S = 60.0
 MAX_DETAIL_CHARS = 500
 
-#: A code and words for people.
+#: An error code and a message for people.
 Failure = tuple[str, str]
 
 
 async def remove(row: Source) -> None:
-    """Remove a source from both sides."""
+    """Remove a source, upstream and here."""
     begun = await on_rows(partial(_begin, row))
     if begun is None:
         return
@@ -54,7 +54,7 @@ async def remove(row: Source) -> None:
 
 
 async def try_upstream(row: Source) -> Failure | None:
-    """Drop slot and publication. Return why that cannot be done; None: it is done."""
+    """Drop slot and publication. Return why that failed; None: it succeeded."""
     info = ""
     try:
         info = await info_of(row)
@@ -72,7 +72,7 @@ async def try_upstream(row: Source) -> Failure | None:
 
 
 def _begin(row: Source) -> Source | None:
-    """Note that it is being removed, and since when: a second time leaves that as it is."""
+    """Record when removal began; a second call does not change that."""
     rows = Source.unscoped.using(ALIAS).filter(pk=row.pk)
     rows.update(
         wish=Source.Wish.REMOVED,
@@ -84,7 +84,7 @@ def _begin(row: Source) -> Source | None:
 
 
 def _note(row: Source, failure: Failure) -> None:
-    """Say why it is still there."""
+    """Record why the source still exists."""
     code, detail = failure
     if row.condition != code:
         row.condition_since = timezone.now()

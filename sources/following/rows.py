@@ -1,8 +1,8 @@
-"""The control plane's rows, as the process that follows reads and writes them.
+"""Access to the control plane's rows for the follower process.
 
-All statements go one after the other over one thread's connection, which stays open: to connect
-costs both sides more of their processors than what is said then, and it would be done several times
-a second beside the documents that are being applied.
+All statements run one after the other over one thread's connection, which stays open: opening a
+connection costs both sides more CPU time than the statements themselves, and would happen several
+times a second in addition to applying documents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 async def on_rows(work: Callable[[], T]) -> T:
-    """Do something with rows, in its turn. It may be done twice, and must come to the same then."""
+    """Run database work in order. It may run twice, so it must be idempotent."""
     return await asyncio.get_running_loop().run_in_executor(_thread(), _done, work)
 
 
@@ -42,6 +42,6 @@ def _done(work: Callable[[], T]) -> T:
     try:
         return work()
     except (InterfaceError, OperationalError):
-        # A server that was restarted is noticed by the first statement afterwards.
+        # After a server restart the next statement fails first.
         _close()
         return work()

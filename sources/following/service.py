@@ -1,7 +1,7 @@
-"""All sources of an installation, looked after by one process.
+"""Follows all sources of an installation from one process.
 
-Several processes may run; the one that holds an advisory lock of PostgreSQL's leads. Two that
-believe so for a moment do no harm: whoever follows a source holds its fence.
+Several processes may run; the one that holds a PostgreSQL advisory lock leads. Two that briefly
+both believe they lead do no harm: the follower of a source must hold its fence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
 
-#: How often the control plane is asked what there is to do.
+#: How often the control plane is polled for work.
 CARE_S = 0.5
 RETRY_S = 1.0
 _AWAY = (psycopg.Error, DatabaseError, OSError)
@@ -40,14 +40,14 @@ _AWAY = (psycopg.Error, DatabaseError, OSError)
 
 @dataclass(slots=True)
 class _Care:
-    """What is being done for a source, and for which version of its row."""
+    """The task of a source, and the version of the row it was started for."""
 
     row: Source
     task: asyncio.Task[None]
 
 
 class Service:
-    """For one event loop."""
+    """The follower service of one event loop."""
 
     def __init__(self) -> None:
         self._lead = Lead("sources")
@@ -58,11 +58,11 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether it leads, or would take over."""
+        """Whether this process leads, or is ready to take over."""
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Say how it stands, for people and probes."""
+        """Return the status, for people and probes."""
         return {
             "leading": self._lead.held,
             "unavailable": self._away or None,
@@ -99,7 +99,7 @@ class Service:
                 await asyncio.sleep(RETRY_S)
 
     async def _leave(self) -> None:
-        """Let another process go on."""
+        """Give up leadership."""
         for key in list(self._cares):
             await self._drop(key)
 
@@ -109,7 +109,7 @@ class Service:
         await asyncio.gather(care.task, return_exceptions=True)
 
     async def _care(self) -> None:
-        """Learn which sources there are by now, and see to each."""
+        """Reload the list of sources, and start or stop their tasks."""
         found = {row.pk: row for row in await on_rows(load)}
         for key, care in list(self._cares.items()):
             row = found.get(key)
@@ -141,8 +141,9 @@ def _task(row: Source) -> Coroutine[None, None, None]:
 
 
 def load() -> list[Source]:
-    """Return every source, with what it is wished to be: those of collections that are gone are to
-    be removed, those of tenants that are suspended or being deleted rest.
+    """Return every source with its desired state.
+
+    Those of deleted collections are to be removed; those of suspended or deleted tenants are idle.
     """
     found = list(Source.unscoped.using(ALIAS).all())
     collections = Collection.unscoped.using(ALIAS).filter(
@@ -162,7 +163,7 @@ def load() -> list[Source]:
 
 
 def _count(rows: list[Source]) -> None:
-    """Tell scrapers how all sources stand."""
+    """Update the metrics of all sources' states."""
     followed = [row for row in rows if row.wish == Source.Wish.RUNNING]
     states = Counter(map(_state, rows))
     for state in Source.State.values:
@@ -173,7 +174,7 @@ def _count(rows: list[Source]) -> None:
 
 
 def _state(row: Source) -> Source.State:
-    """Return how a source stands, also before whoever sees to that has said so."""
+    """Return a source's state, even before its task has recorded one."""
     wished = {
         Source.Wish.PAUSED: Source.State.PAUSED,
         Source.Wish.REMOVED: Source.State.REMOVING,

@@ -1,7 +1,7 @@
-"""What is committed to a table, applied as it comes.
+"""Applies the changes committed to a table as they arrive.
 
-Three tasks: one reads the slot, one applies what has been read, in groups, and tells the server
-what has become durable here, one looks after slot and table. Whichever ends ends the others.
+Three tasks: one reads the slot, one applies what was read, in groups, and confirms to the server
+what is durable here, one monitors slot and table. When one ends, the others end too.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from sources.upstream.conditions import CopyAnew, invalid_document
 from sources.upstream.pgoutput import RelationColumn
 from sources.upstream.wire import Keepalive, ReplicationWire
 
-#: A transaction too large for one write is applied by so many changes at a time.
+#: A transaction too large for one write is applied in parts of this many changes.
 PART_CHANGES = 5_000
-#: Or by as much, if its rows are large.
+#: Parts end earlier, at this many bytes, if rows are large.
 PART_BYTES = 32 * 1024 * 1024
-#: The server hears at least so often that somebody is there.
+#: Maximum interval between status updates to the server.
 TELL_S = 5.0
-#: While there is more to apply it hears no more often what has been applied.
+#: Minimum interval between confirmations while there is more to apply.
 CONFIRM_S = 0.1
-#: How often slot and table are looked at.
+#: How often slot and table are checked.
 WATCH_S = 2.0
 
 
 class Stream:
-    """One connection's worth of changes."""
+    """The changes of one replication connection."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class Stream:
         columns = tuple(RelationColumn(*each) for each in table.columns)
         self._assembler = Assembler(table.oid, columns)
         self._layout = table.shape.layout([name for name, _, _ in table.columns])
-        #: Everything up to here has been read, and none of it is of the table.
+        #: The log has been read up to this position, with no further change of the table.
         self._nothing_up_to = 0
         self._lag_ms = 0
         self._confirmed_s = 0.0
 
     async def run(self) -> None:
-        """Follow until something raises."""
+        """Follow until a task raises."""
         metered = (
             fair_share.sources.metered(self._source_id, part)
             for part in (self._read(), self._apply_all())
@@ -120,8 +120,9 @@ class Stream:
             self._confirm()
 
     def _confirm(self) -> None:
-        """Tell the server how far it is: now and then will do while more waits, since each word
-        wakes its sender.
+        """Confirm the position to the server.
+
+        Only now and then while more is waiting, since each message wakes its sender.
         """
         now_s = time.monotonic()
         if len(self._inbox) and now_s - self._confirmed_s < CONFIRM_S:
@@ -145,7 +146,7 @@ class Stream:
         metrics.SOURCE_GROUPS.observe(time.monotonic() - started_s)
 
     async def _apply_parts(self, transaction: Transaction) -> None:
-        """Apply a large one bit by bit. Each bit counts itself, so none is applied twice."""
+        """Apply a large transaction in parts. Each part is recorded, so none is applied twice."""
         before = self._progress.place
         skipped = before.part if before.part_of == transaction.commit_lsn else 0
         done = skipped
@@ -162,7 +163,7 @@ class Stream:
         await self._write(part, size, LogPosition(transaction.end_lsn))
 
     def _next_part(self, messages: Iterator[bytes]) -> tuple[list[Laid], int]:
-        """Read the next part of a large transaction, and how many bytes it has."""
+        """Read the next part of a large transaction. Return it with its size in bytes."""
         part: list[Laid] = []
         size = 0
         for message in messages:
@@ -189,7 +190,7 @@ class Stream:
         await self._progress.write(operations, place)
 
     async def _before(self, wanted: set[str]) -> dict[str, Fields]:
-        """Return the documents whose large values changes leave as they were."""
+        """Return the documents with large values that changes left unchanged."""
         row, columns = self._progress.row, self._table.shape.columns
         bodies = await documents.read(row.tenant_id, row.collection_name, wanted)
         return {identity: documents.fields_of(body, columns) for identity, body in bodies.items()}
@@ -199,7 +200,7 @@ class Stream:
         return self._progress.row.pk
 
     async def _watch(self) -> None:
-        """Look after slot and table, and tell people how it stands."""
+        """Monitor slot and table, and update the status."""
         while True:
             async with asyncio.timeout(LOOK_TIMEOUT_S):
                 await upkeep.check_slot(self._watching, self._progress, self._lag_ms)

@@ -1,8 +1,8 @@
-"""Messages of the output plugin put together to transactions. Pure but for a file for large ones.
+"""Assembles messages of the output plugin into transactions.
 
-A transaction is kept in memory up to a bound, and beyond it in a file that has no name and goes
-with its handle. What cannot be applied row by row, such as the table having been emptied or having
-other columns, is noted with the transaction that did it.
+Pure, except for the file of a large transaction. A transaction is kept in memory up to a limit, and
+beyond it in an unnamed file that is deleted when it is closed. What cannot be applied row by row,
+such as a TRUNCATE or changed columns, is noted in the transaction that did it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sources.upstream import pgoutput
 from sources.upstream.conditions import CopyAnew
 from sources.upstream.pgoutput import Commit, Relation, RelationColumn, TransactionBegin, Truncate
 
-#: Up to here a transaction is one write, which subscribers see as a whole.
+#: Up to this size a transaction is one write, which subscribers see as a whole.
 MAX_WHOLE_CHANGES = 10_000
 MAX_WHOLE_BYTES = 32 * 1024 * 1024
-#: Beyond this it is not kept either, and the table is compared with the documents instead.
+#: Beyond this it is discarded, and the table is compared with the documents instead.
 MAX_SPOOLED_BYTES = 4 * 1024 * 1024 * 1024
-#: The file grows no further where less than this would be left of the disk.
+#: The file stops growing if less than this would remain free on the disk.
 MIN_FREE_BYTES = 1024 * 1024 * 1024
 SPACE_CHECK_BYTES = 16 * 1024 * 1024
 _SIZE = Struct("!I")
@@ -31,26 +31,26 @@ _SIZE = Struct("!I")
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """What one transaction did to the table."""
+    """The changes of one transaction to the table."""
 
     commit_lsn: int
     committed_us: int
     end_lsn: int = 0
-    #: Messages of the output plugin on rows and tables, as long as they are few.
+    #: The messages about rows and tables, as long as they are few.
     messages: list[bytes] = field(default_factory=list)
     count: int = 0
     size: int = 0
-    #: Why the table has to be copied anew instead.
+    #: Why the table has to be copied again instead.
     copy_reason: str = ""
     _spool: IO[bytes] | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is applied as one write."""
+        """Whether it is applied in one write."""
         return self._spool is None
 
     def add(self, message: bytes) -> None:
-        """Take one more message on the table."""
+        """Add a message about the table."""
         self.count += 1
         self.size += len(message)
         if self.size > MAX_SPOOLED_BYTES or self._lacks_disk_space(len(message)):
@@ -68,13 +68,13 @@ class Transaction:
             self._write(self._spool, message)
 
     def give_up(self, reason: str) -> None:
-        """Keep nothing of it: the table will be copied."""
+        """Discard the changes: the table will be copied."""
         self.copy_reason = self.copy_reason or reason
         self.messages.clear()
         self.close()
 
     def _lacks_disk_space(self, more: int) -> bool:
-        """Tell whether the file leaves too little of the disk to others; looked at now and then."""
+        """Return whether the file leaves too little free disk space; checked now and then."""
         if self._spool is None or self.size // SPACE_CHECK_BYTES == (
             (self.size - more) // SPACE_CHECK_BYTES
         ):
@@ -90,7 +90,7 @@ class Transaction:
         spool.write(message)
 
     def rows(self) -> Iterator[bytes]:
-        """Yield the messages on its changes in their order."""
+        """Yield the messages of its changes in order."""
         return iter(self.messages) if self._spool is None else self._spooled(self._spool)
 
     @staticmethod
@@ -100,14 +100,14 @@ class Transaction:
             yield spool.read(_SIZE.unpack(head)[0])
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         spool, self._spool = self._spool, None
         if spool is not None:
             spool.close()
 
 
 class Assembler:
-    """Puts the messages of one stream together, for one table whose columns are known."""
+    """Assembles the messages of one stream, for one table whose columns are known."""
 
     def __init__(self, table: int, columns: tuple[RelationColumn, ...]) -> None:
         self._table = table
@@ -116,11 +116,11 @@ class Assembler:
 
     @property
     def is_between(self) -> bool:
-        """Whether no transaction is half told."""
+        """Whether no transaction is incomplete."""
         return self._open is None
 
     def take(self, data: bytes) -> Transaction | None:
-        """Take the next message; return the transaction that it completes."""
+        """Process the next message; return the transaction that it completes."""
         kind = data[:1]
         if kind in (b"I", b"U", b"D"):
             self._current().add(data)
@@ -145,6 +145,6 @@ class Assembler:
         return self._open
 
     def close(self) -> None:
-        """Let go of what is half told."""
+        """Discard an incomplete transaction."""
         if self._open is not None:
             self._open.close()

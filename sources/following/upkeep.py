@@ -1,5 +1,7 @@
-"""What a source needs of its owner's database besides changes: looked at again and again, and
-removed again when it is of no use, so that nobody's disk fills and nobody's writes are held up.
+"""Maintains the slot and publication of a source in its owner's database.
+
+They are checked periodically, and dropped when they are no longer needed, so that the owner's disk
+does not fill up and no writes are blocked.
 """
 
 from __future__ import annotations
@@ -17,25 +19,25 @@ from sources.upstream import slot as slots
 from sources.upstream.catalog import Table, TableSpec, look
 from sources.upstream.conditions import CopyAnew, SourceUnsuitable
 
-#: A reader that was told to end takes a moment.
+#: A reader that was asked to stop takes a moment.
 DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1
 
 
 def wanted_of(row: Source) -> TableSpec:
-    """Return what the owner has said of the table."""
+    """Return the owner's specification of the table."""
     columns = None if row.columns is None else tuple(row.columns)
     return TableSpec(row.schema_name, row.table_name, tuple(row.key), columns)
 
 
 def shape_text(table: Table) -> str:
-    """Return what tells that documents are made otherwise than before."""
+    """Return a text that changes if documents would be built differently."""
     shape = table.shape
     columns = [[c.name, c.type_oid, c.type_modifier] for c in shape.columns]
     return json.dumps([table.oid, columns, list(shape.key), table.columns])
 
 
 def check_types(known: str, table: Table) -> None:
-    """Refuse a column that has got another type: what its documents are is for people to decide."""
+    """Reject a column whose type changed: how to convert its documents is for people to decide."""
     if not known:
         return
     before = {name: oid for name, oid, _ in json.loads(known)[1]}
@@ -49,7 +51,7 @@ def check_types(known: str, table: Table) -> None:
 
 
 async def forget_slots(connection: psycopg.AsyncConnection, row: Source) -> None:
-    """Drop the slots of a source, whoever still reads them."""
+    """Drop the slots of a source, even if they are still being read."""
     await slots.stop_reader(connection, slots.slot_name(row.pk, row.generation))
     for attempt in range(DROP_ATTEMPTS):
         try:
@@ -63,13 +65,13 @@ async def forget_slots(connection: psycopg.AsyncConnection, row: Source) -> None
 
 
 async def forget_upstream(connection: psycopg.AsyncConnection, row: Source) -> None:
-    """Leave nothing of a source in its owner's database."""
+    """Drop everything that a source created in its owner's database."""
     await forget_slots(connection, row)
     await slots.unpublish(connection, row.pk)
 
 
 async def check_table(watching: psycopg.AsyncConnection, row: Source, table: Table) -> None:
-    """Raise what follows from the table, or its publication, being another one than before."""
+    """Raise if the table or its publication has changed."""
     seen = await look(watching, wanted_of(row))
     check_types(row.shape, seen)
     if shape_text(seen) != shape_text(table):
@@ -81,8 +83,9 @@ async def check_table(watching: psycopg.AsyncConnection, row: Source, table: Tab
 async def check_slot(
     watching: psycopg.AsyncConnection, progress: Progress, lag_ms: int | None
 ) -> None:
-    """Note how a slot stands. One that keeps more than it may is given up: the owner's disk comes
-    first.
+    """Record the state of a slot.
+
+    A slot that retains more than its limit is dropped: the owner's disk comes first.
     """
     row = progress.row
     state = await slots.slot_state(watching, slots.slot_name(row.pk, row.generation))
@@ -99,7 +102,7 @@ async def check_slot(
 
 
 async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Progress) -> None:
-    """Look after the slot of a source that is not being followed at present."""
+    """Maintain the slot of a source that is not being followed."""
     row = progress.row
     if not row.generation:
         return
@@ -110,7 +113,7 @@ async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Progre
 
 
 async def let_go(watching: psycopg.AsyncConnection, progress: Progress, reason: str) -> None:
-    """Drop slot and publication. When the source goes on, it begins with a copy."""
+    """Drop slot and publication. When the source resumes, it starts with a copy."""
     await forget_upstream(watching, progress.row)
     await progress.note(
         generation=0, is_copied=False, copy_reason=reason, slot_bytes=None, lag_bytes=None

@@ -1,1 +1,1 @@
-"""What becomes of a row: its columns as text, as PostgreSQL shows them, and a document."""
+"""Converts rows, with columns as text in PostgreSQL's format, to documents."""

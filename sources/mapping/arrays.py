@@ -1,10 +1,10 @@
-"""Arrays, as PostgreSQL writes them, as nested lists of its elements' texts."""
+"""Parses PostgreSQL arrays into nested lists of their elements' texts."""
 
 from __future__ import annotations
 
 import re
 
-#: PostgreSQL has no deeper ones.
+#: PostgreSQL's maximum number of dimensions.
 MAX_DIMENSIONS = 6
 
 #: A list of elements or of lists; None: NULL.
@@ -16,7 +16,7 @@ _BARE = re.compile(r"[^,}]+(?=[,}])")
 
 
 def parse_array(text: str) -> Nested:
-    """Read `{1,NULL,"a b"}`, also with several dimensions, and with bounds in front of it."""
+    """Parse `{1,NULL,"a b"}`, also with several dimensions, and with bounds in front."""
     start = text.index("{")
     return _Reader(text, start).array()
 
@@ -27,7 +27,7 @@ class _Reader:
         self._at = at
 
     def array(self) -> Nested:
-        """Read from an opening brace to behind the one that closes it."""
+        """Parse from an opening brace to just after its closing brace."""
         root: Nested = []
         open_ones = [root]
         self._at += 1

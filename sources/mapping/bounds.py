@@ -1,5 +1,6 @@
-"""How much of a row is turned into a document: checked before, since the text of a value is smaller
-than what is made of it on the way.
+"""Size limits of a row, checked before it is converted.
+
+The text of a value is smaller than the intermediate objects made from it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def check_size(cells: Sequence[str | UnchangedValue | None]) -> None:
-    """Refuse the cells of a row that cannot fit into a document."""
+    """Reject the cells of a row that cannot fit into a document."""
     if sum(len(cell) for cell in cells if isinstance(cell, str)) > MAX_TEXT:
         raise SourceUnsuitable(
             "document_refused", "document_too_large: A row does not fit into a document."
@@ -25,7 +26,7 @@ def check_size(cells: Sequence[str | UnchangedValue | None]) -> None:
 
 
 def check_values(text: str) -> None:
-    """Refuse an array, or JSON, of more values than a document may have."""
+    """Reject an array, or JSON, with more values than a document may have."""
     most = environment().rillbase_max_document_values
     if _signs(text) > most and _signs(_STRING.sub("", text)) > most:
         raise SourceUnsuitable(
@@ -35,5 +36,5 @@ def check_values(text: str) -> None:
 
 
 def _signs(text: str) -> int:
-    """Return at least how many values there are, but for one."""
+    """Return a lower bound of the number of values, less one."""
     return text.count(",") + text.count("[") + text.count("{")

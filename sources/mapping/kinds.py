@@ -1,8 +1,8 @@
-"""Which types of columns there are, and how each becomes a value of a document.
+"""The supported column types, and how each is converted to a document value.
 
-A kind is chosen by a type's oid in PostgreSQL's catalogue, whose numbers never change, or by what
-the catalogue says of a type of the database's own: a domain is what it is over, an enum is text,
-an array is a list of what its elements are. What is not listed is refused, by name.
+A conversion is chosen by a type's oid in PostgreSQL's catalogue, which never changes, or by the
+catalogue's description of a user-defined type: a domain is its underlying type, an enum is text, an
+array is a list of its elements. Unlisted types are rejected, by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sources.mapping.moments import moment_ms
 from sources.mapping.numbers import decimal128
 from sources.mapping.plain_json import plain_json
 
-#: From a value's text, as PostgreSQL writes it, to Extended JSON.
+#: Converts a value's text, in PostgreSQL's format, to Extended JSON.
 Mapper = Callable[[str], str]
 
 MAX_DOMAINS = 32
@@ -29,7 +29,7 @@ def _boolean(text: str) -> str:
 
 
 def _integer(text: str) -> str:
-    # The text comes from a server of somebody's: it may be anything.
+    # The text comes from a tenant's server: it may be anything.
     return str(int(text))
 
 
@@ -59,7 +59,7 @@ def _bytea(text: str) -> str:
     return f'{{"$binary":{{"base64":"{content}","subType":"00"}}}}'
 
 
-#: Types of the catalogue that are written as they are.
+#: Names of built-in types.
 _BUILT_IN: Mapping[int, Mapper] = {
     16: _boolean,
     17: _bytea,
@@ -93,21 +93,22 @@ _BUILT_IN: Mapping[int, Mapper] = {
 }
 #: Types of extensions, by name.
 _BY_NAME: Mapping[str, Mapper] = {"citext": quote, "ltree": quote}
-#: What may be a key: values that documents hold exactly, so that a key leads back to its row.
+#: Types allowed in a key: documents store their values exactly, so that a key leads back to its
+#: row.
 KEY_TYPES = frozenset({16, 18, 19, 20, 21, 23, 25, 1042, 1043, 1082, 2950})
 
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """What the catalogue says of a type."""
+    """A type's properties in the catalogue."""
 
     oid: int
     name: str
     #: `b`ase, `d`omain, `e`num and others.
     kind: str
-    #: What a domain is over; 0: it is none.
+    #: The base type of a domain; 0: not a domain.
     base: int
-    #: What an array's elements are; 0: it is none.
+    #: The element type of an array; 0: not an array.
     element: int
 
 
@@ -115,7 +116,7 @@ Types = Mapping[int, TypeFacts]
 
 
 def underlying(oid: int, types: Types) -> int:
-    """Return what a domain is over in the end, and any other type itself."""
+    """Return the base type of a domain, through all levels, or any other type itself."""
     for _ in range(MAX_DOMAINS):
         facts = types.get(oid)
         if facts is None or facts.kind != "d":
@@ -125,7 +126,7 @@ def underlying(oid: int, types: Types) -> int:
 
 
 def mapper(oid: int, types: Types) -> Mapper | None:
-    """Return how values of a type are written; None: they cannot be."""
+    """Return the conversion of a type's values; None: not supported."""
     oid = underlying(oid, types)
     if oid in _BUILT_IN:
         return _BUILT_IN[oid]
@@ -141,7 +142,7 @@ def mapper(oid: int, types: Types) -> Mapper | None:
 
 
 def may_be_key(oid: int, types: Types) -> bool:
-    """Tell whether a column of this type may name a document."""
+    """Return whether a column of this type may be part of a key."""
     oid = underlying(oid, types)
     facts = types.get(oid)
     return oid in KEY_TYPES or (facts is not None and facts.kind == "e")

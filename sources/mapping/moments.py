@@ -1,4 +1,4 @@
-"""Dates and timestamps, as PostgreSQL writes them in its ISO style, as milliseconds since 1970.
+"""Converts dates and timestamps in PostgreSQL's ISO style to milliseconds since 1970.
 
 Python's own dates end at the years 1 and 9999, PostgreSQL's do not.
 """
@@ -19,7 +19,7 @@ _ERA_DAYS = 146_097
 
 
 def moment_ms(text: str) -> int:
-    """Return the millisecond that a date or timestamp is in; without a zone it is UTC."""
+    """Return a date or timestamp in milliseconds, rounded down; without a zone it is UTC."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         raise ValueError(f"not a moment: {text[:40]!r}")

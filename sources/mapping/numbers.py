@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-#: What a decimal128 holds.
+#: The limits of a decimal128.
 MAX_DIGITS = 34
 MIN_EXPONENT, MAX_EXPONENT = -6176, 6111
 _SPECIAL = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
@@ -14,7 +14,7 @@ _FRACTION = re.compile(r"(-?)(\d*)\.?(\d*)")
 
 
 def decimal128(text: str) -> str | None:
-    """Return a numeric as the text of a decimal128; None: it has more digits than that holds."""
+    """Return a numeric as the text of a decimal128; None: it has too many digits."""
     if text in _SPECIAL:
         return _SPECIAL[text]
     parts = _FRACTION.fullmatch(text)
@@ -30,9 +30,9 @@ def decimal128(text: str) -> str | None:
 
 
 def json_number(text: str, quoted: str) -> str:
-    """Return a number of plain JSON, as it is written there, as Extended JSON.
+    """Return a plain JSON number as Extended JSON.
 
-    `quoted` is the same as a string, for what no kind of number holds exactly.
+    `quoted` is the same as a string, for numbers that no type represents exactly.
     """
     exact = Decimal(text)
     if exact == exact.to_integral_value() and abs(exact.adjusted()) < MAX_DIGITS:

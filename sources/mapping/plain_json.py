@@ -1,7 +1,7 @@
-"""Values of json and jsonb as Extended JSON that says the same.
+"""Converts json and jsonb values to equivalent Extended JSON.
 
-In Extended JSON some objects are values of other kinds, and no escape says that one is meant as it
-stands. So a value with a key that begins with `$` stays what it is in SQL: text.
+In Extended JSON some objects represent values of other types, and there is no escape for a literal
+one. So a value with a key that begins with `$` stays what it is in SQL: text.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from sources.mapping.numbers import json_number
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number in its original spelling."""
 
     __slots__ = ()
 
 
 class _NotPlain(Exception):
-    """A key that would mean something else."""
+    """A key with a special meaning in Extended JSON."""
 
 
 def plain_json(text: str) -> str:
-    """Return a JSON text as Extended JSON."""
+    """Return JSON text as Extended JSON."""
     check_values(text)
     try:
         return _write(json.loads(text, parse_int=_Number, parse_float=_Number))

@@ -15,10 +15,10 @@ ID = "_id"
 
 
 class MissingDocumentKey(ValueError):
-    """A row without the key that names its document."""
+    """A row without the key that identifies its document."""
 
 
-#: What values raise that no server of PostgreSQL's sends.
+#: Errors raised by values that a genuine PostgreSQL server never sends.
 _INVALID = (ValueError, LookupError, ArithmeticError)
 
 
@@ -30,7 +30,7 @@ def _invalid_row() -> SourceUnsuitable:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that documents have."""
+    """A column that documents contain."""
 
     name: str
     type_oid: int
@@ -44,18 +44,18 @@ Fields = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The columns of a table's documents, in their order, and which of them are the key."""
+    """The columns of a table's documents, in order, and which of them form the key."""
 
     columns: tuple[Column, ...]
     key: tuple[str, ...]
 
     def layout(self, names: Sequence[str]) -> Layout:
-        """Return where the columns are in rows that have columns of these names."""
+        """Return the layout of rows with columns of these names."""
         return Layout(self, tuple(names.index(column.name) for column in self.columns))
 
     @property
     def key_places(self) -> tuple[int, ...]:
-        """The places of the key among the columns."""
+        """The indexes of the key columns."""
         names = [column.name for column in self.columns]
         return tuple(names.index(name) for name in self.key)
 
@@ -70,7 +70,7 @@ class Shape:
         return "{" + ",".join(parts) + "}"
 
     def document(self) -> Callable[[str, Sequence[str]], str]:
-        """Return what writes a row as a document."""
+        """Return a function that serializes a row as a document."""
         heads = [f",{quote(column.name)}:" for column in self.columns if column.name != ID]
         skipped = next((n for n, column in enumerate(self.columns) if column.name == ID), None)
 
@@ -87,7 +87,7 @@ class Shape:
 
 
 class Layout:
-    """Reads rows that come with a table's columns in a certain order."""
+    """Reads rows whose columns have a given order."""
 
     def __init__(self, shape: Shape, places: tuple[int, ...]) -> None:
         self.shape = shape
@@ -96,7 +96,7 @@ class Layout:
         self._key = [(place, places[place]) for place in shape.key_places]
 
     def fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
-        """Return a row's values; None where neither it nor the row before says what it is."""
+        """Return a row's values; None where neither it nor the previous row has one."""
         try:
             return self._fields(cells, before)
         except _INVALID as invalid:
@@ -109,7 +109,7 @@ class Layout:
             cell = cells[place]
             if cell is UNCHANGED and before is not None:
                 cell = before[place]
-                # Where only the key is told of the row before, all else is NULL.
+                # If only the key of the previous row was sent, all else is NULL.
                 if cell is None:
                     cell = UNCHANGED
             if isinstance(cell, str):
@@ -119,7 +119,7 @@ class Layout:
         return found
 
     def identity(self, cells: Cells, before: Cells | None = None) -> str:
-        """Return the `_id` of a row whose key is told, there or of the row before."""
+        """Return the `_id` of a row whose key is in it or in the previous row."""
         try:
             return self._identity(cells, before)
         except _INVALID as invalid:

@@ -1,4 +1,4 @@
-"""Who may see sources, and how many each plan allows, unless staff have said so already."""
+"""Privileges on sources, and the number each plan allows, unless staff have set a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """A limit that nothing reads does no harm."""
+    """Keep the limits: an unused limit is harmless."""
 
 
 class Migration(migrations.Migration):
@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        # Nobody but those who connect reads connections; staff see none of it.
+        # Only the roles that connect may read connections; staff cannot see them.
         Protect(
             "sources_source",
             app=Grant("SELECT, INSERT, UPDATE, DELETE", OWN_TENANT),

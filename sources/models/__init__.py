@@ -1,4 +1,4 @@
-"""What is kept of sources."""
+"""The tables of sources."""
 
 from sources.models.source import Source
 

@@ -1,4 +1,4 @@
-"""A table elsewhere that a collection's documents come from."""
+"""A table upstream that a collection's documents come from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.resource import Resource
 from foundation.scope import TenantOwned
 from tenants.models import Tenant
 
-#: A database that is away keeps a source that is being removed for so long.
+#: How long an unreachable database delays the removal of a source.
 GIVEN_UP_AFTER = datetime.timedelta(days=1)
 
 
@@ -26,54 +26,54 @@ class Source(TenantOwned, Resource):
     class Wish(models.TextChoices):
         RUNNING = "running"
         PAUSED = "paused"
-        #: Slot and publication are to be dropped, then the row goes.
+        #: Slot and publication are to be dropped, then the row is deleted.
         REMOVED = "removed"
 
     class State(models.TextChoices):
-        #: Nobody has looked after it yet, or the slot waits for transactions that are under way.
+        #: No process has taken it up yet, or the slot waits for running transactions.
         STARTING = "starting"
-        #: The table is compared with the documents; what differs is written.
+        #: The table is being compared with the documents; differences are written.
         COPYING = "copying"
-        #: Documents are as the table was a moment ago.
+        #: Documents reflect the table with a short delay.
         LIVE = "live"
         PAUSED = "paused"
-        #: The database is away; it is tried again by itself.
+        #: The database is unreachable; retried automatically.
         WAITING = "waiting"
-        #: Somebody has to change something; `condition` says what.
+        #: Someone has to change something; `condition` says what.
         HALTED = "halted"
-        #: What it has made in its owner's database is being dropped; then it is no more.
+        #: What it created in its owner's database is being dropped; then the row is deleted.
         REMOVING = "removing"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="sources")
-    #: Not a foreign key: a collection goes with its documents, in batches.
+    #: Not a foreign key: a collection is deleted with its documents, in batches.
     collection_id = models.UUIDField(db_index=True)
     collection_name = models.CharField(max_length=63)
     sealed_connection = models.BinaryField()
-    #: The connection as people see it, without its password.
+    #: The connection URL for display, without its password.
     connection = models.TextField()
     schema_name = models.CharField(max_length=63)
     table_name = models.CharField(max_length=63)
-    #: Columns that name a document.
+    #: Columns that form a document's key.
     key = models.JSONField()
-    #: Columns that documents have; null: all of them.
+    #: Columns that documents contain; null: all of them.
     columns = models.JSONField(null=True)
     wish = models.CharField(max_length=10, choices=Wish.choices, default=Wish.RUNNING)
-    #: Rises with each request for another copy.
+    #: Incremented by each request for another copy.
     copies_wanted = models.PositiveIntegerField(default=1)
 
-    #: The request that the current copy answers, and whether it is complete.
+    #: The request that the current copy serves, and whether it is complete.
     copies_done = models.PositiveIntegerField(default=0)
     is_copied = models.BooleanField(default=False)
-    #: Names the slot: another one for each copy; 0: there is none.
+    #: The slot's number, new for each copy; 0: no slot.
     generation = models.PositiveIntegerField(default=0)
     fence = models.BigIntegerField(default=0)
-    #: The columns and types that documents were made by, and the server; empty: any will do.
+    #: The columns and types that documents were built from, and the server; empty: any.
     shape = models.TextField(blank=True)
     system = models.CharField(max_length=40, blank=True)
-    #: The place in the server's log up to which everything has been applied.
+    #: The position in the server's log up to which everything has been applied.
     confirmed = models.BigIntegerField(default=0)
-    #: Of a transaction too large for one of ours: the place of its commit, and how many of its
-    #: changes have been applied.
+    #: For a transaction too large for one of ours: its commit position, and how many of its changes
+    #: have been applied.
     part_of = models.BigIntegerField(default=0)
     part = models.BigIntegerField(default=0)
 
@@ -81,12 +81,12 @@ class Source(TenantOwned, Resource):
     condition = models.CharField(max_length=40, blank=True)
     detail = models.TextField(blank=True)
     condition_since = models.DateTimeField(null=True)
-    #: Since when it is tried to remove it.
+    #: When the removal began.
     removing_since = models.DateTimeField(null=True)
-    #: Why the last copy was begun.
+    #: Why the last copy was started.
     copy_reason = models.CharField(max_length=40, blank=True)
     rows_copied = models.BigIntegerField(default=0)
-    #: What the slot makes the server keep, and how much of its log has not been applied.
+    #: How much log the slot makes the server retain, and how much has not been applied.
     slot_bytes = models.BigIntegerField(null=True)
     lag_bytes = models.BigIntegerField(null=True)
     lag_ms = models.BigIntegerField(null=True)

@@ -1,1 +1,1 @@
-"""The database that a source is in: how it is reached, what it says, and what is made in it."""
+"""The database of a source: how it is reached, what it reports, and what is created in it."""

@@ -1,4 +1,4 @@
-"""What a server's catalogue says of a table, and whether documents can come from it."""
+"""Looks up a table in a server's catalogue, and checks whether it can be a source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sources.upstream.conditions import SourceUnsuitable
 logger = logging.getLogger(__name__)
 
 MIN_VERSION = 140_000
-#: The deadline of all queries of the catalogue together.
+#: The deadline for all catalogue queries together.
 LOOK_TIMEOUT_S = 30.0
 MAX_TYPE_ROUNDS = 40
 
@@ -31,7 +31,7 @@ _TABLE = (
     "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE n.nspname = %s AND c.relname = %s"
 )
-#: Generated columns are left out: whether they are told of depends on the server's version.
+#: Generated columns are left out: whether they are published depends on the server's version.
 _COLUMNS = (
     "SELECT attname, atttypid, atttypmod, attnotnull FROM pg_attribute "
     "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
@@ -68,7 +68,7 @@ class Table:
 
     oid: int
     shape: Shape
-    #: All columns that changes tell of, in their order: name, type and its modifier.
+    #: All columns that changes contain, in order: name, type and its modifier.
     columns: tuple[tuple[str, int, int], ...]
     #: The SQL names of the key's types.
     key_types: tuple[str, ...]
@@ -90,12 +90,12 @@ class _Attribute:
 
 
 async def look(connection: AsyncConnection, wanted: TableSpec) -> Table:
-    """Return the table, or raise `SourceUnsuitable` with what is in the way."""
+    """Return the table, or raise `SourceUnsuitable` with the reason."""
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
             return await _look(connection, wanted)
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as strange:
-        # A server decides which types and how many columns its answers have.
+        # The server controls the types and the number of columns in its answers.
         logger.info("a catalogue that PostgreSQL does not have", exc_info=strange)
         raise SourceUnsuitable(
             "protocol_violation", "The catalogue is not PostgreSQL's.", "/connection"
@@ -158,7 +158,7 @@ async def _check_server(connection: AsyncConnection) -> None:
 
 
 async def _types(connection: AsyncConnection, wanted: set[int]) -> tuple[Types, dict[int, str]]:
-    """Return types with those that they are made of, and their names in SQL."""
+    """Return types with those they are composed of, and their names in SQL."""
     types: dict[int, TypeFacts] = {}
     names: dict[int, str] = {}
     for _ in range(MAX_TYPE_ROUNDS):
@@ -199,7 +199,7 @@ def _key(
 
 
 def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]) -> None:
-    """A change must tell which row it was."""
+    """Check that changes identify their row."""
     if identity == "f":
         return
     told = next((i for i in indexes if (i.is_primary if identity == "d" else i.is_identity)), None)

@@ -1,4 +1,4 @@
-"""Why a source does not go on: what its owner has to change, or what copies it anew."""
+"""Why a source does not continue: what its owner has to change, or why it is copied again."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ class SourceUnsuitable(Exception):
         self.pointer = pointer
 
     def as_refusal(self) -> InvalidSource:
-        """Return what a caller is told who declares such a source."""
+        """Return the error for a caller that declares such a source."""
         return InvalidSource(
             self.detail, errors=[FieldProblem(self.pointer, self.code, self.detail)]
         )
 
 
 def invalid_document(reason: ValueError) -> SourceUnsuitable:
-    """Return why a row makes no document: U+0000 in a text, for example, which `json` may have."""
+    """Return why a row cannot become a document: U+0000 in a text, for example, as in `json`."""
     return SourceUnsuitable("document_refused", f"invalid_document: {reason}")
 
 
 class CopyAnew(Exception):
-    """What has been followed leads no further: the table has to be compared as a whole."""
+    """The log cannot be followed further: the whole table has to be compared."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-#: Why a login fails that will fail again.
+#: SQLSTATEs of login failures that are permanent.
 _LOGIN = ("password authentication failed", "no pg_hba.conf entry", "does not exist")
 
 
-#: What is said of a server within the installation's own networks.
+#: The message about a server within the installation's own networks.
 _INTERNAL = "No connection could be made, or the login was refused."
 
 
 def of_error(failed: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str, str]:
-    """Return a stable code for what a server or the way to it said, and words without addresses.
+    """Return a stable code for an error of a server or connection, and text without addresses.
 
-    Of an internal server all failures up to the login are one. Whoever may name a server could
-    otherwise learn, port by port, what listens within our networks; which it was is in the log. An
-    SQLSTATE comes from a database that has accepted the login.
+    For an internal server all failures up to the login look the same. A tenant that may name any
+    server could otherwise learn, port by port, what listens within our networks; the actual failure
+    is in the log. An SQLSTATE comes from a database that has accepted the login.
     """
     state = failed.sqlstate if isinstance(failed, psycopg.Error) else None
     text = str(failed).strip()

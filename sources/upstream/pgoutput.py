@@ -1,8 +1,8 @@
-"""What PostgreSQL's own output plugin says of a transaction, read from bytes.
+"""Parses the messages of PostgreSQL's built-in output plugin.
 
-Version 1 of the protocol: a transaction comes as a whole, once it has been committed, and one that
-was rolled back never does. Values come as text. Messages that say nothing of rows, such as those
-on types and origins, are passed over.
+Version 1 of the protocol: a transaction is sent as a whole once it has been committed, and one that
+was rolled back is never sent. Values are text. Messages that are not about rows, such as those
+about types and origins, are skipped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TransactionBegin:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """It is complete; what comes next begins at `end_lsn`."""
+    """The end of a transaction; the next one begins at `end_lsn`."""
 
     commit_lsn: int
     end_lsn: int
@@ -65,7 +65,7 @@ class RelationColumn:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table as it is for the changes behind this."""
+    """A table as it is for the changes that follow."""
 
     oid: int
     columns: tuple[RelationColumn, ...]
@@ -76,17 +76,17 @@ class Change:
     """A row that was inserted, updated or deleted."""
 
     relation: int
-    #: The row from then on; None: it is gone.
+    #: The new row; None: it was deleted.
     new: Cells | None
-    #: What is told of the row before: its key, where that has changed or the row is gone, or all
-    #: of it, where the table's replica identity is FULL.
+    #: The old row, if sent: its key, if that changed or the row was deleted, or all of it, if the
+    #: table's replica identity is FULL.
     old: Cells | None
     is_insert: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Tables that were emptied."""
+    """Tables that were truncated."""
 
     relations: tuple[int, ...]
 
@@ -95,14 +95,14 @@ Message = TransactionBegin | Commit | Relation | Change | Truncate
 
 
 class NotUnderstood(SourceUnsuitable):
-    """Bytes that the protocol does not have."""
+    """Bytes that are not valid in the protocol."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("protocol_violation", f"The server sent {detail}.", "/connection")
 
 
 def read(data: bytes) -> Message | None:
-    """Read a message; None: one that says nothing of rows."""
+    """Parse a message; None: it is not about rows."""
     try:
         return _read(data)
     except (error, IndexError, ValueError) as invalid:
@@ -110,7 +110,7 @@ def read(data: bytes) -> Message | None:
 
 
 def read_change(data: bytes) -> Change:
-    """Read a message that is known to be on a row."""
+    """Parse a message that is known to be about a row."""
     found = read(data)
     if not isinstance(found, Change):
         raise NotUnderstood("something else than a change of a row")
@@ -144,7 +144,7 @@ def _read(data: bytes) -> Message | None:
 
 
 def _place(lsn: int) -> int:
-    """Return a place of the log, which is kept as a `bigint`."""
+    """Check a log position, which is stored as a `bigint`."""
     if lsn > MAX_LSN:
         raise NotUnderstood("a place that no log reaches")
     return lsn

@@ -1,4 +1,4 @@
-"""A connection to a source's server that libpq uses through a local socket.
+"""Proxies libpq's connection to a source's server through a local socket.
 
 TLS ends here, so that every message can be checked before libpq reads it (see `server_stream`).
 """
@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sources.upstream.conditions import SourceUnsuitable
 from sources.upstream.server_stream import ROW_BYTES, ServerStream
 
-#: For each address: to connect, and to agree on TLS.
+#: Timeout per address, to connect and to negotiate TLS.
 CONNECT_TIMEOUT_S = 5.0
 READ_BYTES = 64 * 1024
 PORT = 5432
@@ -60,12 +60,14 @@ class _Proxy:
         self._stream = stream
         self._tasks: list[asyncio.Task[None]] = []
         self._clients: list[asyncio.StreamWriter] = []
-        #: Why the connection was ended, if it was the server's fault.
+        #: Why the connection was closed, if it was the server's fault.
         self.violation: SourceUnsuitable | None = None
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve libpq's connection. Its second one cancels a query, which ends the first: no
-        server is waited for that does not answer.
+        """Serve libpq's connection.
+
+        A second one cancels a query, which ends the first: an unresponsive server is not waited
+        for.
         """
         self._clients.append(writer)
         if len(self._clients) > 1:
@@ -90,35 +92,35 @@ class _Proxy:
         except SourceUnsuitable as violation:
             self.violation = violation
         except OSError:
-            pass  # Either side has gone: the other one learns it now.
+            pass  # One side has disconnected: the other one is closed next.
         finally:
             self._hang_up()
 
     def _hang_up(self) -> None:
         server = self._upstream[1].transport
         if not server.is_closing():
-            # A server that reads nothing is not waited for.
+            # Do not wait for a server that does not read.
             unsent = server.get_write_buffer_size()
             (server.abort if unsent else server.close)()
         for writer in self._clients:
-            # What is buffered still arrives: it may be why the server hung up.
+            # Deliver what is buffered: it may say why the server hung up.
             writer.close()
 
     async def close(self) -> None:
-        """End the connection."""
-        # Before the first await, where the caller may be cancelled.
+        """Close the connection."""
+        # Before the first await, at which the caller may be cancelled.
         self._hang_up()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        # The transports close in the loop's next round.
+        # The transports close in the next iteration of the loop.
         await asyncio.sleep(0)
-        # Its traceback leads back here, and to what libpq has kept.
+        # Its traceback references this frame, and with it what libpq has kept.
         self.violation = None
 
 
 async def _dial(conninfo: str) -> _Streams:
-    """Connect to the first address that answers."""
+    """Connect to the first address that accepts."""
     options = conninfo_to_dict(conninfo)
     name = str(options["host"]).split(",")[0]
     mode, port = str(options["sslmode"]), int(str(options["port"]).split(",")[0])
@@ -162,7 +164,7 @@ async def _socket(address: str, port: int) -> socket.socket:
         connection.setblocking(False)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _KEEPALIVE.items():
-            # Not every system has them.
+            # Not available on every system.
             with contextlib.suppress(AttributeError, OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         await asyncio.get_running_loop().sock_connect(connection, (address, port))
@@ -173,7 +175,7 @@ async def _socket(address: str, port: int) -> socket.socket:
 
 
 async def _agrees_to_tls(connection: socket.socket, *, must: bool) -> bool:
-    """Ask for TLS. Only one byte is read: nothing sent in the clear may pass as encrypted."""
+    """Request TLS. Read only one byte: nothing sent in the clear may pass as encrypted."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(connection, _TLS_REQUEST)
     answer = await loop.sock_recv(connection, 1)
@@ -185,7 +187,7 @@ async def _agrees_to_tls(connection: socket.socket, *, must: bool) -> bool:
 
 
 def _tls(mode: str) -> ssl.SSLContext | None:
-    """Return how TLS is used; None: it is not."""
+    """Return the TLS context; None: no TLS."""
     if mode == "disable":
         return None
     context = ssl.create_default_context()

@@ -4,8 +4,8 @@ libpq trusts a server: it allocates as many bytes as a message announces, keeps 
 and notification, and hashes a password as often as the server asks for, without ever returning to
 the event loop. A source's server belongs to a tenant, so the stream is checked message by message.
 
-Until the login is complete, messages are read whole, since two of them are looked into. Afterwards
-only their headers are read, and bytes pass as they come.
+Until the login is complete, messages are read whole, since two of them are inspected. Afterwards
+only their headers are read, and bytes are passed on as they arrive.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from struct import Struct
 
 from sources.upstream.conditions import SourceUnsuitable
 
-#: One message during the login, and all of them together.
+#: Limits on one message during the login, and on all of them together.
 LOGIN_MESSAGE_BYTES = 64 * 1024
 LOGIN_BYTES = 256 * 1024
-#: PostgreSQL's default is 4,096 rounds. This many take a tenth of a second.
+#: PostgreSQL's default is 4,096 rounds. This limit takes a tenth of a second.
 SCRAM_ITERATIONS = 100_000
-#: Everything that is not copied, between two ends of a query: what libpq keeps in memory.
+#: Everything except copy data between two ends of a query: what libpq keeps in memory.
 ANSWER_BYTES = 2 * 1024 * 1024
-#: A row of a copy, or a change of one. Documents have 16 MiB; `bytea` has twice its size as text,
-#: and an update twice its row if the replica identity is FULL.
+#: Maximum size of a row of a copy, or of a change. Documents have 16 MiB; `bytea` has twice its
+#: size as text, and an update twice its row if the replica identity is FULL.
 ROW_BYTES = 64 * 1024 * 1024
 
 _HEADER = Struct("!cI")
@@ -42,7 +42,7 @@ class OversizedMessage(SourceUnsuitable):
 
 
 class ProtocolViolation(SourceUnsuitable):
-    """The server does not follow the protocol, or asks for what is not supported."""
+    """The server violates the protocol, or asks for something unsupported."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("protocol_violation", detail, "/connection")
@@ -55,14 +55,14 @@ class ServerStream:
         self._row_bytes = row_bytes
         self._is_logged_in = False
         self._login_bytes = 0
-        #: Bytes since the last end of a query that libpq may have kept.
+        #: Bytes since the last end of a query that libpq may hold.
         self._answer_bytes = 0
-        #: Bytes of the present message that are still to come.
+        #: Bytes of the current message that have not arrived yet.
         self._remaining = 0
         self._pending = b""
 
     def take(self, data: bytes) -> bytes:
-        """Return what is passed on of the next bytes, or raise `SourceUnsuitable`."""
+        """Return the bytes to pass on, or raise `SourceUnsuitable`."""
         if not self._is_logged_in:
             return self._take_login(data)
         self._check_headers(data)
@@ -135,7 +135,7 @@ def _checked_authentication(whole: bytes) -> bytes:
     if method not in _LOGINS:
         raise ProtocolViolation("The server asks for a login other than by password.")
     if method == _SASL:
-        # The binding to a TLS channel needs one that reaches libpq.
+        # Channel binding requires a TLS connection that ends in libpq.
         listed = body[_INT4.size :].split(b"\0")
         names = [name for name in listed if name and not name.endswith(b"-PLUS")]
         content = _INT4.pack(_SASL) + b"".join(name + b"\0" for name in names) + b"\0"

@@ -1,4 +1,4 @@
-"""What a source makes in its owner's database: a publication and a slot, and how they stand."""
+"""What a source creates in its owner's database: a publication and a slot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PUBLICATION = (
     "array(SELECT r.prrelid::bigint FROM pg_publication_rel r WHERE r.prpubid = p.oid "
     "{}) FROM pg_publication p WHERE p.pubname = %s"
 )
-#: Row filters and lists of columns came with version 15.
+#: Row filters and column lists exist since version 15.
 _UNFILTERED = "AND r.prqual IS NULL AND r.prattrs IS NULL"
 _VERSION_WITH_FILTERS = 150_000
 _STOP = (
@@ -46,7 +46,7 @@ def slot_name(source: UUID, generation: int) -> str:
 
 
 def statements_that_drop(source: UUID) -> list[str]:
-    """Return what an owner runs by hand to leave nothing of a source in a database."""
+    """Return the statements that an owner runs by hand to remove all traces of a source."""
     name = publication_name(source)
     slots = f"SELECT pg_drop_replication_slot(slot_name) {_OF.format(name)}"
     return [f"{slots};", f"DROP PUBLICATION IF EXISTS {name};"]
@@ -54,17 +54,17 @@ def statements_that_drop(source: UUID) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """How a slot stands."""
+    """The state of a slot."""
 
     confirmed: int
     is_lost: bool
-    #: What it makes the server keep, and how much of the log has not been confirmed.
+    #: How much log it makes the server retain, and how much has not been confirmed.
     kept_bytes: int
     lag_bytes: int
 
 
 async def slot_state(connection: AsyncConnection, slot: str) -> SlotState | None:
-    """Return how a slot stands; None: there is none."""
+    """Return the state of a slot; None: it does not exist."""
     row = await (await connection.execute(_STATE, (slot,))).fetchone()
     if row is None:
         return None
@@ -74,7 +74,7 @@ async def slot_state(connection: AsyncConnection, slot: str) -> SlotState | None
 
 
 async def is_published(connection: AsyncConnection, source: UUID, table: int) -> bool:
-    """Tell whether the publication tells everything of this table, and of no other."""
+    """Return whether the publication covers this table completely, and no other."""
     filtered = connection.info.server_version >= _VERSION_WITH_FILTERS
     query = _PUBLICATION.format(_UNFILTERED if filtered else "")
     row = await (await connection.execute(query, (publication_name(source),))).fetchone()
@@ -82,7 +82,7 @@ async def is_published(connection: AsyncConnection, source: UUID, table: int) ->
 
 
 async def publish(connection: AsyncConnection, source: UUID, wanted: TableSpec) -> None:
-    """Make the publication anew."""
+    """Recreate the publication."""
     name = sql.Identifier(publication_name(source))
     await connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(name))
     await connection.execute(
@@ -94,12 +94,12 @@ async def publish(connection: AsyncConnection, source: UUID, wanted: TableSpec) 
 
 
 async def stop_reader(connection: AsyncConnection, slot: str) -> None:
-    """End whoever still reads a slot: a connection of ours that the server believes in."""
+    """Terminate a slot's reader: a stale connection of ours that the server believes alive."""
     await connection.execute(_STOP, (slot,))
 
 
 async def drop_slots(connection: AsyncConnection, source: UUID) -> None:
-    """Drop every slot of a source that nobody reads."""
+    """Drop every slot of a source that has no reader."""
     rows = await (await connection.execute(_SLOTS, (f"{publication_name(source)}_",))).fetchall()
     for (name,) in rows:
         await connection.execute(_DROP, (name,))

@@ -1,7 +1,7 @@
-"""A replication connection: what a slot tells, and how far it has been applied.
+"""A replication connection: the changes of a slot, and confirmations of what was applied.
 
-The driver has no replication protocol, but libpq has, and the driver shows it: commands go as
-simple queries, and after START_REPLICATION both sides copy. Messages are read as they come,
+The driver has no replication protocol, but libpq has, and the driver exposes it: commands are
+simple queries, and after START_REPLICATION both sides copy. Messages are read as they arrive,
 confirmations are written between them, nothing blocks the event loop.
 """
 
@@ -23,7 +23,7 @@ from sources.upstream.lsn import format_lsn, parse_lsn
 from sources.upstream.proxy import proxied
 
 CONNECT_TIMEOUT_S = 10.0
-#: For an answer to a command that waits for nothing.
+#: Timeout of commands that do not wait for transactions.
 COMMAND_TIMEOUT_S = 30.0
 _DATA = Struct("!QQq").unpack_from
 _DATA_HEAD_BYTES = 25
@@ -33,7 +33,7 @@ _STATUS = Struct("!cQQQqB").pack
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A message of the output plugin's, and when the server sent it (microseconds since 2000)."""
+    """A message of the output plugin, and when the server sent it (microseconds since 2000)."""
 
     content: bytes
     sent_us: int
@@ -44,13 +44,13 @@ class Keepalive:
     """Everything up to this position was sent."""
 
     up_to: int
-    #: Whether the server wants to hear at once that somebody is there.
+    #: Whether the server requests an immediate reply.
     asks: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NewSlot:
-    """A slot that begins at a place, and the snapshot of the database as it was there."""
+    """A slot that begins at a position, and the database snapshot of that position."""
 
     starts_at: int
     snapshot: str
@@ -66,7 +66,7 @@ class ReplicationWire:
 
     @classmethod
     async def connect(cls, conninfo: str) -> ReplicationWire:
-        """Open a connection that takes commands of replication."""
+        """Open a connection that accepts replication commands."""
         wire = pq.PGconn.connect_start(
             psycopg.conninfo.make_conninfo(conninfo, replication="database").encode()
         )
@@ -82,15 +82,15 @@ class ReplicationWire:
         return cls(wire)
 
     async def system(self) -> str:
-        """Return what tells this server's data apart from every other's."""
+        """Return what identifies this server's data."""
         async with asyncio.timeout(COMMAND_TIMEOUT_S):
             row = await self._command("IDENTIFY_SYSTEM")
         return row[0]
 
     async def create_slot(self, name: str) -> NewSlot:
-        """Make a slot. Its snapshot is there until the next command on this connection.
+        """Create a slot. Its snapshot is valid until the next command on this connection.
 
-        The server answers once every transaction that is under way has ended.
+        The server answers once every transaction in progress has ended.
         """
         row = await self._command(
             f'CREATE_REPLICATION_SLOT "{name}" LOGICAL pgoutput EXPORT_SNAPSHOT'
@@ -98,7 +98,7 @@ class ReplicationWire:
         return NewSlot(parse_lsn(row[1]), row[2])
 
     async def start(self, slot: str, lsn: int, publication: str) -> None:
-        """Have transactions told that were committed behind a place."""
+        """Start streaming transactions that were committed after a position."""
         self._confirmed = lsn
         async with asyncio.timeout(COMMAND_TIMEOUT_S):
             await self._command(
@@ -133,7 +133,7 @@ class ReplicationWire:
             self._wire.consume_input()
 
     async def messages(self) -> AsyncIterator[Data | Keepalive]:
-        """Yield what the server sends, until the connection ends, which raises."""
+        """Yield the server's messages, until the connection ends, which raises."""
         wire = self._wire
         while True:
             size, content = wire.get_copy_data(1)
@@ -154,10 +154,10 @@ class ReplicationWire:
         return psycopg.OperationalError("the server ended replication")
 
     def confirm(self, lsn: int) -> None:
-        """Tell the server that everything before this place is durable here."""
+        """Confirm to the server that everything before this position is durable here."""
         self._confirmed = max(self._confirmed, lsn)
         if self._wire.flush():
-            # The one before still waits for the socket: only one does, if the server never reads.
+            # The previous one still waits for the socket: only one does if the server never reads.
             return
         now_us = time.time_ns() // 1000 - EPOCH_2000_US
         at = self._confirmed
@@ -165,13 +165,13 @@ class ReplicationWire:
         self._wire.flush()
 
     def close(self) -> None:
-        """End the connection. A second time does nothing."""
+        """Close the connection. Idempotent."""
         self._wire.finish()
 
 
 @asynccontextmanager
 async def replication(conninfo: str) -> AsyncIterator[ReplicationWire]:
-    """Open a connection that takes commands of replication, until the block ends."""
+    """Open a connection that accepts replication commands, for the duration of the block."""
     async with proxied(conninfo) as local:
         wire = await ReplicationWire.connect(local)
         try:

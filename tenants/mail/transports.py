@@ -1,4 +1,8 @@
-"""Mail transports: the log, a directory, or an SMTP server."""
+"""Mail transports: the log, a directory, or an SMTP server.
+
+`RILLBASE_EMAIL_URL` selects one. The first two are for development and tests: a link in the log can
+be clicked, a file can be read.
+"""
 
 from __future__ import annotations
 
