@@ -1,7 +1,7 @@
-"""Analytics tables: observations arrive at high rates, and each query says how fresh it must be.
+"""Analytics tables: rows arrive at high rates, and each query chooses how fresh its answer is.
 
-Uploads are the atomic unit. They are durable and visible as soon as they are committed; from there
-files move through stages, each of which is cheaper to query than the one before.
+Uploads are the atomic unit. They are durable and visible once committed; from then on files move
+through stages, each of which is cheaper to query than the one before.
 
 definitions  datasets, their tables and views
 schema       a table as columns of Arrow

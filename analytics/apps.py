@@ -8,8 +8,8 @@ class AnalyticsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Tell the parts below what is counted and cleaned here."""
-        # Models are ready only now.
+        """Register what is counted and cleaned here with lower layers."""
+        # Models are not available before this point.
         from analytics.definitions import cleaner  # noqa: PLC0415
         from analytics.models import Dataset  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415

@@ -1,9 +1,9 @@
-"""The lock under which Iceberg's catalogue of a dataset may be changed.
+"""The lock under which the Iceberg catalogue of a dataset may be changed.
 
-The catalogue does not know fencing tokens: a process that was replaced could revert a snapshot that
-its successor has just committed. So a commit, the row that records it, tagging and expiry each take
-this advisory lock, and check under it that they still own the dataset. PostgreSQL releases the lock
-when the holder's connection ends.
+The catalogue knows nothing of fencing tokens: a process that was replaced could revert a snapshot
+that its successor has just committed. So a commit, the row that records it, tagging and expiry each
+take this advisory lock, and check under it that they still own the dataset. PostgreSQL releases the
+lock when the holder's connection ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import connections, transaction
 
 ALIAS = "relay"
-#: The first of the two numbers that name an advisory lock: "RBic" in ASCII.
+#: The first of the two keys of the advisory lock: "RBic" in ASCII.
 LOCK_CLASS = 0x52426963
 #: This transaction is idle while a snapshot of many files is written. A caller that does not get
 #: the lock in time retries later.

@@ -1,4 +1,4 @@
-"""What a call must know of its dataset."""
+"""The properties of a dataset that calls need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DatasetFacts:
     tenant_id: UUID
     name: str
     definition: str
-    #: What its files may take, as the tenant's quota has it.
+    #: The maximum size of its files, from the tenant's quota.
     max_bytes: int
 
     @property
@@ -41,14 +41,14 @@ class DatasetFacts:
     @cached_property
     def tables(self) -> Mapping[str, Table]:
         """All tables, including the internal ones of ID-keys."""
-        # What works on columns is loaded by the first query, and never by uploads.
+        # Columnar libraries are loaded by the first query, and never by uploads.
         from analytics.schema import tables_of  # noqa: PLC0415
 
         return tables_of(self.definition)
 
 
 def allow(principal: Principal, scope: str) -> None:
-    """Raise unless the caller may use datasets so. They have no access rules: no end users."""
+    """Raise unless the caller has the scope. No end users: datasets have no access rules."""
     if principal.obeys_access_rules:
         raise Forbidden("Datasets are for keys and members, not for end users.")
     principal.require_scope(scope)

@@ -1,4 +1,4 @@
-"""What rows come as, and go as."""
+"""Media types of uploads and answers."""
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"

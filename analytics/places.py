@@ -1,4 +1,4 @@
-"""Where a dataset's files lie, and what its namespace in Iceberg's catalogue is called."""
+"""Where a dataset's files are stored, and its namespace in the Iceberg catalogue."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from analytics.rows.file_store import StoredPath
 
 
-#: How a store begins that is no folder.
+#: URL prefix of an object store, as opposed to a folder.
 SCHEME = "s3://"
 
 
 def folder_of(dataset_id: UUID) -> StoredPath:
-    """Return the folder below which all files of a dataset lie."""
+    """Return the folder of all files of a dataset."""
     return root() / str(dataset_id)
 
 
@@ -27,14 +27,14 @@ def root() -> StoredPath:
     settings = environment()
     given = settings.rillbase_analytics_dir
     if given.startswith(SCHEME):
-        # What works on columns, and speaks to stores, is loaded where it is needed.
+        # Columnar libraries and store clients are loaded on demand.
         from analytics.rows.objects import ObjectPath  # noqa: PLC0415
 
         return ObjectPath.of(given)
     if given:
         return Path(given).absolute()
     if settings.rillbase_env == "production":
-        # What is local to one server would be lost with it, and is nothing to the others.
+        # Storage local to one server would be lost with it, and is not visible to the others.
         raise Unavailable("There is no folder for analytics tables: see RILLBASE_ANALYTICS_DIR.")
     return (settings.rillbase_data_dir / "analytics").absolute()
 

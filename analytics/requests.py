@@ -1,8 +1,8 @@
-"""Large queries on their way from a web server to the pipeline, as files that both reach.
+"""Requests and answers of large queries, as files shared by web server and pipeline.
 
-`scans/DATASET/ID.request` has tasks, a line of JSON each; `ID.answer` what they came to. A request
-that is taken away is not wanted any more. Each is written as a whole, so that nobody reads half of
-one. Whoever asked removes what is left; what a crash leaves goes after a day.
+`scans/DATASET/ID.request` has tasks, one line of JSON each; `ID.answer` has their results. Removing
+a request cancels it. Each file is written atomically, so that no reader sees half of one. The
+requester removes what is left; leftovers of a crash are removed after a day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FOLDER, _REQUEST, _ANSWER = "scans", ".request", ".answer"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a dataset is asked."""
+    """A request for a dataset."""
 
     folder: StoredPath
     name: str
@@ -48,7 +48,7 @@ class Request:
 
 
 def folder_for(root: StoredPath, dataset_id: UUID) -> StoredPath:
-    """Return where what a dataset is asked lies."""
+    """Return the folder of a dataset's requests."""
     return root / _FOLDER / str(dataset_id)
 
 

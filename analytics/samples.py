@@ -1,8 +1,8 @@
-"""The sample dataset: who looked at which page of a small site, two weeks long.
+"""The sample dataset: two weeks of page views of a small site.
 
-Its rows come as uploads, and are brought to the authority here: whoever tries it out finds it
-merged, and an installation whose dataset nobody uploads to needs no pipeline. Values come from a
-fixed seed, so every installation has the same ones.
+Its rows are uploads, which are moved to the authority here: users find it merged, and an
+installation without other uploads needs no pipeline. Values come from a fixed seed, so every
+installation has the same ones.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SEED = 7
 
 
 def load_sample(tenant_id: UUID) -> bool:
-    """Load the sample where it is missing or nobody has uploaded to it. Tell whether it was."""
+    """Load the sample if it is missing or has no uploads. Return whether it did."""
     with scoped(tenant_id=tenant_id):
         dataset = _ensure(tenant_id)
         facts = facts_of(dataset, 2**62) if not dataset.last_upload else None
@@ -79,7 +79,7 @@ def _ensure(tenant_id: UUID) -> Dataset:
 
 
 def _upload(facts: DatasetFacts, name: str, batches: list[tuple[Table, pa.RecordBatch]]) -> None:
-    # What works on columns is loaded where there is a sample to be made, once.
+    # Columnar libraries are loaded only to create a sample.
     from analytics.ingest import uploads  # noqa: PLC0415
     from analytics.ingest.own_segments import write_segments  # noqa: PLC0415
 
@@ -89,7 +89,7 @@ def _upload(facts: DatasetFacts, name: str, batches: list[tuple[Table, pa.Record
 
 
 def _settle(facts: DatasetFacts) -> None:
-    """Bring everything to the authority, and leave nothing of the stages before."""
+    """Move everything to the authority, and remove the output of earlier stages."""
     from analytics.pipeline.catalogue import Authority, open_catalogue  # noqa: PLC0415
     from analytics.pipeline.collector import collect  # noqa: PLC0415
     from analytics.pipeline.settle import settle  # noqa: PLC0415
@@ -103,7 +103,7 @@ def _settle(facts: DatasetFacts) -> None:
     with scoped(tenant_id=facts.tenant_id):
         row = Dataset.objects.get(pk=facts.id)
         kept_s = row.retention_s
-        # Nobody has asked for the states before the last one.
+        # The earlier states were never queried.
         Dataset.objects.filter(pk=facts.id).update(retention_s=0)
     collect(authority, facts.id)
     with scoped(tenant_id=facts.tenant_id):
@@ -148,7 +148,7 @@ def _visits(rng: random.Random, pages: list[str], day: int) -> dict[str, list[ob
     count = _VISITS_A_DAY
     begin = _BEGIN + timedelta(days=day)
     return {
-        # Some pages are looked at far more often than others.
+        # Some pages are viewed far more often than others.
         "page": [pages[int(len(pages) * rng.random() ** 3)] for _ in range(count)],
         "at": [begin + timedelta(seconds=rng.randrange(86_400)) for _ in range(count)],
         "visitor": [rng.randrange(_VISITORS) for _ in range(count)],

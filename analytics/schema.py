@@ -1,10 +1,10 @@
-"""Tables as columns of Arrow, and what a stored row says beside its columns.
+"""Tables as Arrow columns, and the operation masks of stored rows.
 
-A stored row is an operation on a key. Its 64-bit mask says which columns it sets (bit i: the i-th
-column that is no part of the key), whether it clears what was there before (an insert and a delete
-do, an update does not), and whether it leaves no row behind. Two operations on one key, an earlier
-and a later one, make one operation by the same rules; so rows can be merged in any grouping, as
-long as their order is kept.
+A stored row is an operation on a key. Its 64-bit mask encodes which columns it sets (bit i: the
+i-th column that is no part of the key), whether it clears what was there before (an insert and a
+delete do, an update does not), and whether it leaves no row behind. Two operations on one key, an
+earlier and a later one, make one operation by the same rules; so rows can be merged in any
+grouping, as long as their order is kept.
 """
 
 from __future__ import annotations
@@ -55,26 +55,27 @@ class View:
 class Table:
     """A table's columns and key.
 
-    The table of an ID-key has keys and their ids. Nobody uploads to it: it follows the others.
+    The table of an ID-key has keys and their ids. It is not uploaded to: it is derived from the
+    others.
     """
 
     name: str
-    #: As they are stored: a column of ids has whole numbers.
+    #: The columns as stored: a column of ids has integers.
     columns: Mapping[str, str]
     key: tuple[str, ...]
     views: tuple[View, ...]
     #: The columns of ids, and of which ID-key each.
     ids: Mapping[str, str]
-    #: As they come and go: a column of ids has keys. Those of several parts are texts here
+    #: The columns as sent and returned: a column of ids has keys. Composite keys are texts here
     #: (`analytics.rows.compound`).
     shown: Mapping[str, str]
     is_id_key: bool = False
-    #: Of a column whose keys have several parts: what these are.
+    #: For a column with composite keys: their parts.
     parts: Mapping[str, Mapping[str, pa.DataType]] = field(default_factory=dict)
 
     @cached_property
     def id_keys(self) -> frozenset[str]:
-        """The ID-keys that have to do with the table."""
+        """The ID-keys that the table uses."""
         return frozenset([self.name] if self.is_id_key else self.ids.values())
 
     @cached_property
@@ -111,7 +112,7 @@ class Table:
 
     @cached_property
     def sent(self) -> pa.Schema:
-        """The columns as they are sent, with what is done with a row."""
+        """The columns as they are sent, with the operation on the row."""
         return self._schema(self.shown).append(self.stored.field(OP))
 
     def _schema(self, kinds: Mapping[str, str]) -> pa.Schema:
@@ -132,7 +133,7 @@ class Table:
 
 
 def tables_of(definition: str) -> dict[str, Table]:
-    """Return a dataset's tables, those of its ID-keys among them, from what its row says."""
+    """Return a dataset's tables, including those of its ID-keys, from its definition."""
     told = read_definition(definition)
     tables = {name: _table(name, t, told["id_keys"]) for name, t in told["tables"].items()}
     return tables | {name: _id_table(name, kind) for name, kind in told["id_keys"].items()}
@@ -151,7 +152,7 @@ def _table(name: str, table: TableDefinition, id_keys: Mapping[str, IdKeyDefinit
 
 
 def _id_table(name: str, kind: IdKeyDefinition) -> Table:
-    """Keys of several parts are there as texts, and beside them part by part."""
+    """Composite keys are stored as texts, and beside them part by part."""
     if isinstance(kind, str):
         columns = {KEY: kind, ID: "int64"}
     else:

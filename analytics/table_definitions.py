@@ -1,4 +1,4 @@
-"""What a dataset's row says of its tables. Nothing that works on columns is loaded with it."""
+"""The definition stored in a dataset's row. This module loads no columnar library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ViewDefinition(TypedDict):
     """A secondary view as it is kept."""
 
     key: list[str]
-    #: Whoever makes a dataset may leave them out: then it has all.
+    #: Optional; by default a view has all columns.
     columns: NotRequired[list[str]]
 
 
@@ -38,7 +38,7 @@ class TableDefinition(TypedDict):
 
 
 class Definition(TypedDict):
-    """All that a dataset is made of."""
+    """The definition of a dataset."""
 
     tables: dict[str, TableDefinition]
     #: ID-keys and what their keys are.
@@ -46,7 +46,7 @@ class Definition(TypedDict):
 
 
 def read_definition(text: str) -> Definition:
-    """Return what a dataset's row says. Those of before there were ID-keys have none."""
+    """Parse a stored definition. Those older than ID-keys have none."""
     told = json.loads(text)
     return {"tables": told["tables"], "id_keys": told.get("id_keys", {})}
 

@@ -1,1 +1,1 @@
-"""The calls of datasets' data plane."""
+"""Data-plane calls of datasets."""

@@ -1,7 +1,7 @@
-"""What calls of datasets have in common.
+"""Shared code of the dataset calls.
 
-Reading and writing columns takes long and holds no lock of Python's for most of the time; it has
-threads of its own, few enough that what they hold in memory is bounded.
+Reading and writing columns takes long and releases Python's global lock for most of the time; it
+has separate threads, few enough to bound the memory that they hold.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GET the dataset itself: what its tables are."""
+"""GET the dataset itself: its tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Handlers that the first call loads: what works on columns takes 40 MB.
+"""Handlers loaded by the first call: the columnar libraries take 40 MB.
 
-A server that nobody asks about datasets does without.
+A server without dataset calls does not load them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every call of the data plane of datasets, with its place in the OpenAPI document."""
+"""All data-plane calls of datasets, with their OpenAPI descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET pipeline: how far uploads have come, and what a query would have to read."""
+"""GET pipeline: the progress of uploads, and what a query would have to read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from data_plane.http import Answer, json_answer
 from data_plane.request_reader import parameters
 from foundation.json_types import JsonObject, JsonValue
 
-#: Over how many seconds rates are taken.
+#: The interval over which rates are measured, in seconds.
 RATE_S = 60
 RECENT = 20
 FRESHNESSES: tuple[float | None, ...] = (None, 15.0, 10.0, 5.0, 0.0)
@@ -82,7 +82,7 @@ def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
     since = timezone.now() - datetime.timedelta(seconds=RATE_S)
     lately = Run.objects.filter(dataset=row, stage=stage, created_at__gte=since)
     if stage == Run.Stage.AUTHORITY:
-        # A run of the authority counts all of its rows; what entered are the uploads' rows.
+        # A run of the authority counts all of its rows; the rows that entered are the uploads'.
         before = Run.objects.filter(dataset=row, stage=stage, created_at__lt=since)
         told = before.aggregate(last=Max("last"))["last"] or 0
         entered = Upload.objects.filter(

@@ -1,4 +1,4 @@
-"""POST query: rows of a table, as fresh as the caller asks."""
+"""POST query: rows of a table, as fresh as requested."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from foundation.errors import InvalidBody, StateExpired
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
 
-#: A filter with several full lists of `$in` fits; what JSON becomes in Python is many times larger.
+#: Room for a filter with several full lists of `$in`; JSON is many times larger as Python objects.
 MAX_QUERY_BYTES = 4 * 1024 * 1024
 
 

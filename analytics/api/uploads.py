@@ -1,4 +1,4 @@
-"""The calls by which rows come: in one request, or opened, added to and committed."""
+"""Calls that upload rows: in one request, or opened, appended to and committed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def _received(
         try:
             done, is_new = await in_scope(call, lambda: register(segments, body.digest))
         except ApiError:
-            # Whatever else fails may have committed: those files are left to the collector.
+            # Any other failure may have committed: those files are left to the collector.
             await in_thread(lambda: remove(dataset.folder, paths))
             raise
         if is_new:

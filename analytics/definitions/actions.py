@@ -1,4 +1,4 @@
-"""Datasets are made, changed and dropped. Files follow by a task."""
+"""Create, change and drop datasets. A task removes the files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tenants.models import Tenant
 from tenants.principals import Principal
 from tenants.quotas import ensure_room
 
-#: Uploads and queries that were under way have ended by then, or find that the dataset is gone.
+#: By then running uploads and queries have ended, or find that the dataset is gone.
 AGAIN_AFTER_S = 600.0
 
 
 class DatasetValues(TypedDict, total=False):
-    """What a checked body says of a dataset."""
+    """The validated fields of a dataset."""
 
     name: str
     tables: dict[str, TableDefinition]
@@ -33,10 +33,10 @@ class DatasetValues(TypedDict, total=False):
 
 
 def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues) -> Dataset:
-    """Make a dataset."""
+    """Create a dataset."""
     definition = completed({"tables": values["tables"], "id_keys": values["id_keys"]})
     root()
-    # This locks the tenant's row, so the name cannot be taken between the look and the insert.
+    # This locks the tenant's row, so the name cannot be taken between check and insert.
     ensure_room(tenant, "datasets", Dataset.objects.all())
     if Dataset.objects.filter(name=values["name"]).exists():
         raise NameTaken(f"There is a dataset {values['name']!r} already.")
@@ -67,7 +67,7 @@ def do_change(principal: Principal | None, dataset: Dataset, values: DatasetValu
 
 
 def do_delete(principal: Principal | None, dataset: Dataset) -> None:
-    """Drop a locked dataset with all that was uploaded."""
+    """Drop a locked dataset with everything uploaded to it."""
     before, arguments = describe(dataset), {"dataset": str(dataset.pk)}
     for due_in_s in (0.0, AGAIN_AFTER_S):
         run_after_commit(

@@ -1,4 +1,4 @@
-"""What the parts of a definition demand of one another. Its parts have the right forms already."""
+"""Cross-checks between the parts of a definition, each of which is already well-formed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from analytics.table_definitions import (
 )
 from foundation.errors import FieldProblem, InvalidBody
 
-#: Members of an uploaded line that are no tables.
+#: Members of an uploaded line that are not tables.
 RESERVED_TABLES = ("op", "null")
-#: Two of these may differ and look alike, or compare as nothing else does.
+#: Two values of these types may differ and look alike, or compare unlike any other values.
 UNFIT_FOR_KEYS = ("double", "bool")
 
 
 def completed(given: Definition) -> Definition:
-    """Return checked tables with the columns that views have, or raise what is wrong with them."""
+    """Return validated tables with the columns that views have, or raise what is wrong."""
     tables, id_keys = given["tables"], given["id_keys"]
     problems = [problem for name, table in tables.items() for problem in _table(name, table)]
     for name, table in tables.items():
@@ -90,7 +90,7 @@ def _unknown_id_keys(
 
 
 def _parts(name: str, kind: IdKeyDefinition) -> Iterator[FieldProblem]:
-    """The parts of keys are columns of their table, beside the key and its id."""
+    """Yield the key parts, which are columns of the ID-key's table beside the key and its id."""
     names = [KEY, ID, *(part.lower() for part in kind)] if isinstance(kind, dict) else []
     if len(set(names)) < len(names):
         detail = f"Parts are called neither {KEY} nor {ID}, and differ in more than case."

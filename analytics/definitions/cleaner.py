@@ -1,4 +1,4 @@
-"""A tenant's datasets go with the tenant, and their files with them."""
+"""Removes a tenant's datasets and their files with the tenant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ ALIAS = "relay"
 
 
 def clean(tenant_id: UUID) -> None:
-    """Remove the tenant's datasets. Rows go last: as long as one is there, its files are found."""
-    # Tasks are defined here, which loading the models must not wait for.
+    """Remove the tenant's datasets. Rows go last: as long as one exists, its files are found."""
+    # Tasks are defined here, and must not be imported while models load.
     from analytics.definitions.removal import remove_files  # noqa: PLC0415
 
     datasets = Dataset.unscoped.using(ALIAS).filter(tenant_id=tenant_id)

@@ -1,4 +1,4 @@
-"""What a caller may say of a dataset."""
+"""Request bodies of datasets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_RETENTION_S, MAX_RETENTION_S = 600, 30 * 86_400
 class TableNameField(PatternField):
     """The name of a table or a view, as SQL takes it without quotes."""
 
-    #: Two of them are joined by `__` to the name of a view's table in Iceberg.
+    #: Two names are joined by `__` to name a view's table in Iceberg.
     pattern = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9]*(_[a-z0-9]+)*")
     complaint = "1 to 63 characters: a lower-case letter, then letters, digits and single _."
 

@@ -1,9 +1,9 @@
-"""What goes with a dropped dataset: its files, and its tables in Iceberg's catalogue.
+"""Removes the files of a dropped dataset, and its tables in the Iceberg catalogue.
 
-The row has gone by now, so nobody begins anything with the files. Whoever was reading them
-keeps them open, or is told that the dataset is not there.
+The row is gone by now, so no new work starts on the files. Current readers keep them open, or get
+an error that the dataset does not exist.
 
-Every worker loads this module, so nothing that works on columns is loaded with it.
+Every worker loads this module, so it imports no columnar library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REMOVE_TASK = "analytics.remove"
 
 @task(name=REMOVE_TASK)
 def remove(*, dataset: str) -> None:
-    """Remove what is left of a dataset that was dropped."""
+    """Remove what is left of a dropped dataset."""
     dataset_id = UUID(dataset)
     if Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).exists():
         return

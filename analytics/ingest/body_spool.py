@@ -1,7 +1,7 @@
-"""A body on its way to the disk, in little memory, whatever its size.
+"""Spools a request body to disk, in little memory, whatever its size.
 
-It is written as it comes, and read again as a whole: Parquet begins at its end, and a body that
-breaks off must leave nothing. Nobody waits for this copy to be synced.
+It is written as it arrives, and read again as a whole: reading Parquet starts at its end, and an
+incomplete body must leave nothing. This copy is not synced.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class SpooledBody:
 
     path: Path
     size: int
-    #: SHA-256: the same rows sent again are known by it.
+    #: SHA-256, by which a repeated upload is recognized.
     digest: bytes
 
 
 @asynccontextmanager
 async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterator[SpooledBody]:
-    """Yield a file with the whole body, which goes when the block ends."""
+    """Yield a file with the whole body, which is deleted when the block ends."""
     place = folder / "incoming" if isinstance(folder, Path) else local_folder()
     path = place / f"{uuid4().hex}.body"
     try:

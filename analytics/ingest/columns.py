@@ -1,7 +1,7 @@
-"""Arrow streams and Parquet files. Each has one table and one operation for all of its rows.
+"""Reads Arrow streams and Parquet files, each with one table and one operation.
 
-Several Arrow streams may follow one another in a body, each with its own table and operation in its
-schema's metadata (`rillbase.table`, `rillbase.op`); what a schema does not say the address does.
+A body may contain several Arrow streams in sequence, each with its table and operation in its
+schema's metadata (`rillbase.table`, `rillbase.op`); defaults come from the URL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from analytics.schema import Table
 from foundation.errors import FieldProblem, InvalidParameter, InvalidUpload
 
 _BATCH_ROWS = 131_072
-#: Names of encodings, as footers have them.
+#: Names of encodings as in Parquet footers.
 _DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _DAMAGED = (
     pa.ArrowInvalid,
@@ -34,7 +34,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True)
 class UploadTarget:
-    """The table and the operation that the address of an upload names."""
+    """The table and the operation given in the URL of an upload."""
 
     table: str | None
     op: str | None
@@ -72,9 +72,9 @@ def read_parquet(
 
 
 def _dictionary_columns(file: pq.ParquetFile) -> list[str]:
-    """Return the columns whose values come as places in a dictionary.
+    """Return the columns whose values are dictionary indexes.
 
-    They are read as that: a short file can name a long text as often as it likes.
+    They are read as such: a short file can refer to a long text any number of times.
     """
     if file.metadata.num_row_groups == 0:
         return []
@@ -115,7 +115,7 @@ def _meant(
 
 
 def _check_columns(table: Table, op: Op, schema: pa.Schema) -> None:
-    """Raise what is wrong with the columns before any of their values is decoded."""
+    """Raise what is wrong with the columns, before any value is decoded."""
     if len(set(schema.names)) < len(schema.names):
         raise InvalidUpload("Two columns have the same name.")
     columns = {field.name: pa.nulls(0, field.type) for field in schema}

@@ -32,7 +32,7 @@ from foundation.json_types import JsonObject
 
 
 class _WithoutPandas:
-    """Says that there is no pandas. Arrow would load it with its first scalar, for nothing."""
+    """Pretends that pandas is missing. Arrow would import it with its first scalar."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":
@@ -40,7 +40,7 @@ class _WithoutPandas:
 
 
 sys.meta_path.insert(0, cast("MetaPathFinder", _WithoutPandas()))
-# A worker opens no files, so what is loaded only when it is needed is loaded now.
+# A worker cannot open files, so lazy imports are done now.
 pa.scalar("")
 import_module("numpy.ma")
 
@@ -53,15 +53,15 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Request(TypedDict):
-    """What is to be decoded."""
+    """A request to decode a body."""
 
     definition: str
     media_type: str
     table: str | None
     op: str | None
-    #: The bytes that the decoded columns may have.
+    #: Maximum bytes of the decoded columns.
     max_bytes: int
-    #: What each file holds beside the first one, which is the body: [table, ID-key].
+    #: The contents of each file after the first, which is the body: [table, ID-key].
     outputs: list[list[str]]
 
 
@@ -89,7 +89,7 @@ class _Files:
     outputs: Mapping[Content, int]
 
     def read(self) -> pa.Buffer:
-        """Return the body, which is mapped and read as it is looked at."""
+        """Return the body, memory-mapped."""
         if os.fstat(self.body).st_size == 0:
             return pa.py_buffer(b"")
         return pa.py_buffer(mmap.mmap(self.body, 0, prot=mmap.PROT_READ))

@@ -1,8 +1,8 @@
-"""Batches in pieces that stay small when their dictionaries are expanded.
+"""Splits batches into pieces that stay small when their dictionaries are expanded.
 
-Rows of a dictionary-encoded column are places in it, and those of a view are places in shared
-buffers: a few bytes can stand for gigabytes. How many they stand for is known before anything is
-expanded, so a batch is cut where its rows would have too many.
+Rows of a dictionary-encoded column are indexes into it, and those of a view column point into
+shared buffers: a few bytes can stand for gigabytes. The expanded size is known before anything is
+expanded, so a batch is split where its rows would be too large.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-#: A piece has as few bytes, unless a single row has more.
+#: A piece has at most this many bytes, unless a single row has more.
 PIECE_BYTES = 32 * 1024 * 1024
-#: Numbers are at most so wide.
+#: The width of the widest numbers.
 _VALUE_BYTES = 8
-#: A view is a length, a prefix, a buffer's number and an offset there: four words.
+#: A view is four words: a length, a prefix, a buffer number and an offset.
 _VIEW_WORDS = 4
 
 
@@ -37,7 +37,7 @@ def small_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _row_bytes(batch: pa.RecordBatch) -> NDArray[np.int64]:
-    """Return about how many bytes each row has in plain columns."""
+    """Return the approximate size of each row in plain columns."""
     total = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
         total += _value_bytes(column)

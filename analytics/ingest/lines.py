@@ -1,8 +1,8 @@
 """NDJSON: lines that name their tables, `{"orders": {"id": 1}, "op": "update"}`.
 
-A line has one table, what is done (`insert` unless it says), and for an update in `null` the names
-of columns that become null: a column that is left out stays as it is. Lines are read by Arrow's own
-reader against the tables' types, a block at a time.
+A line has one table, an operation (default `insert`), and for an update, in `null`, the names of
+columns to set to null: an omitted column is left unchanged. Lines are parsed by Arrow's JSON reader
+with the tables' types, one block at a time.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from analytics.ingest.operations import Op, operations, refused, with_masks
 from analytics.schema import Table
 from foundation.errors import InvalidUpload
 
-#: A line fits into a block of the largest size.
+#: The largest block, which must hold the longest line.
 MAX_BLOCK_BYTES = 16 * 1024 * 1024
 _MIN_BLOCK_BYTES = 256 * 1024
-#: The columns of a block take about so much if its lines are as short as lines usually are.
+#: Approximate size of a block's columns if its lines have the usual minimum length.
 _COLUMNS_BYTES, _USUAL_LINE_BYTES = 64 * 1024 * 1024, 16
 _VALUE_BYTES = 8
 _LINE_END, _TAIL_BYTES = ord("\n"), 4096
-#: A body of so many bytes is looked at again for whether there is anything in it at all.
+#: Smaller bodies are checked for being blank.
 _SMALL_BYTES = 1024 * 1024
-#: Few enough that other threads need not wait while they are looked at.
+#: Small enough not to hold up other threads.
 _LOOKED_AT_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
-#: The first byte of a line that is no object's. Arrow takes carriage returns for line breaks, too.
+#: The first byte of a line that is not an object. Arrow also takes carriage returns for line
+#: breaks.
 _NO_OBJECT = re.compile(rb"[\r\n][ \t\r\n]*+[^{ \t\r\n]")
 
 
 def read_lines(
     body: pa.Buffer, tables: Mapping[str, Table]
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """Yield operations in the order of their lines, as far as a table's own order goes."""
+    """Yield operations in the order of their lines, within each table."""
     _require_objects(body)
     try:
         with pa.json.open_json(
@@ -57,10 +58,10 @@ def read_lines(
 
 
 def block_bytes(body: pa.Buffer, tables: Mapping[str, Table]) -> int:
-    """Return how much is read at once.
+    """Return the block size.
 
-    Each line has a place in every column of every table, so the wider the tables are, the smaller
-    the blocks. Every block has the end of a line, which the reader demands.
+    Each line has an entry in every column of every table, so the wider the tables are, the smaller
+    the blocks. Every block must contain the end of a line, which the reader requires.
     """
     width = _VALUE_BYTES * sum(len(table.columns) for table in tables.values())
     wanted = _COLUMNS_BYTES * _USUAL_LINE_BYTES // max(width, 1)
@@ -76,16 +77,16 @@ def _every_block_ends_a_line(body: pa.Buffer, size: int) -> bool:
 
 
 def _ends_a_line(block: np.ndarray) -> bool:
-    # Most blocks have it near their end.
+    # Most blocks have one near their end.
     return bool(np.any(block[-_TAIL_BYTES:] == _LINE_END) or np.any(block == _LINE_END))
 
 
 def _require_objects(body: pa.Buffer) -> None:
-    """Raise for a line that begins with anything but an object.
+    """Raise for a line that does not begin with an object.
 
-    Arrow's reader ends the whole process on a block that begins with `null`.
+    Arrow's reader aborts the whole process on a block that begins with `null`.
     """
-    # A line begins here: what follows is looked at as behind a line break.
+    # A line begins here: check what follows as if after a line break.
     before = b"\n"
     for start in range(0, body.size, _LOOKED_AT_BYTES):
         text = body.slice(start, min(_LOOKED_AT_BYTES, body.size - start)).to_pybytes()
@@ -109,7 +110,7 @@ def _lines_schema(tables: Mapping[str, Table]) -> pa.Schema:
 
 
 def _struct(table: Table) -> pa.StructType:
-    """A table's columns; days come as texts, which this reader does not take for days."""
+    """Return a table's columns; dates as text, since this reader does not parse them."""
     return pa.struct(
         [(n, pa.string() if pa.types.is_date(kind) else kind) for n, kind in table.types.items()]
     )
@@ -170,7 +171,7 @@ def _masks(
 
 
 def _nulled(table: Table, ops: pa.Array, nulled: pa.ListArray) -> dict[str, np.ndarray]:
-    """Return for each column which lines name it in `null`."""
+    """Return for each column which lines list it in `null`."""
     lines = np.asarray(pc.list_parent_indices(nulled))
     names = pc.list_flatten(nulled)
     strange = [n for n in pc.unique(names).to_pylist() if n not in table.bits]

@@ -1,7 +1,7 @@
-"""Columns that were sent, as operations on a table's keys.
+"""Converts received columns to operations on a table's keys.
 
-An `insert` is the whole row: columns that were not sent are null. An `update` sets the columns that
-were sent and leaves the others; where there is no row it makes one. A `delete` has the key alone.
+An `insert` is the whole row: missing columns are null. An `update` sets the given columns and
+leaves the others; without an existing row it creates one. A `delete` has only the key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foundation.errors import FieldProblem, InvalidUpload
 
 
 class Op(StrEnum):
-    """What is done with a row."""
+    """The operation on a row."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -26,7 +26,7 @@ class Op(StrEnum):
 
 
 def operations(table: Table, op: Op, sent: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """Return one operation a row, of columns that all rows have, or raise `InvalidUpload`."""
+    """Return one operation per row, from columns that all rows have, or raise `InvalidUpload`."""
     _check_names(table, op, sent)
     if op is Op.INSERT:
         mask = table.inserted
@@ -38,7 +38,7 @@ def operations(table: Table, op: Op, sent: Mapping[str, pa.Array], rows: int) ->
 
 
 def with_masks(table: Table, sent: Mapping[str, pa.Array], masks: pa.Array) -> pa.RecordBatch:
-    """Return a table's columns, as they are sent, with the masks of their operations."""
+    """Return a table's columns, as received, with the masks of their operations."""
     arrays = []
     for name, kind in table.shown.items():
         column = sent.get(name)
@@ -75,14 +75,14 @@ def _check_names(table: Table, op: Op, sent: Mapping[str, pa.Array]) -> None:
 
 
 def _fitting(table: Table, name: str, column: pa.Array) -> pa.Array:
-    """Return a column in the table's type, if nothing of it changes on the way."""
+    """Return a column cast to the table's type, if the cast is lossless."""
     if name in table.parts:
         return _texts(table, name, column)
     return _typed(table, name, column, TYPES[table.shown[name]])
 
 
 def _texts(table: Table, name: str, column: pa.Array) -> pa.Array:
-    """Return keys of several parts as texts."""
+    """Return composite keys as texts."""
     parts, kind = table.parts[name], column.type
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())

@@ -1,4 +1,4 @@
-"""Segments of rows that this installation makes itself, such as its samples."""
+"""Segments of rows that the installation generates itself, such as its samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analytics.rows.file_store import StoredPath, size_of
 
 
 def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
-    """Write batches to durable segments, all of them or none."""
+    """Write batches to durable segments, all or none."""
     paths: dict[Content, str] = {}
     with ExitStack() as kept:
 

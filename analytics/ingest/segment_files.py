@@ -1,4 +1,4 @@
-"""Batches of operations become segments, one for each table and each ID-key that they have."""
+"""Writes batches of operations as segments, one for each table and each ID-key."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Batches: TypeAlias = Iterable[tuple[Table, pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a segment holds: rows of a table, or keys of an ID-key; the other name is empty."""
+    """The content of a segment: rows of a table, or keys of an ID-key; the other name is empty."""
 
     table: str = ""
     id_key: str = ""
 
 
-#: Opens the file that content is written to.
+#: Opens the file for a content.
 Opener: TypeAlias = Callable[[Content], pa.NativeFile]
 
 
 def write_files(batches: Batches, opener: Opener) -> dict[Content, int]:
-    """Write batches to files that are opened as they are needed; return the rows of each."""
+    """Write batches to files, opened on demand; return the row count of each."""
     files = _Files(opener)
     with ExitStack() as closing:
         for table, batch in batches:
@@ -47,7 +47,7 @@ class _Files:
         self._lists: dict[str, KeyList] = {}
 
     def write(self, table: Table, batch: pa.RecordBatch, closing: ExitStack) -> None:
-        """Write a batch; `closing` completes the files that this begins."""
+        """Write a batch; `closing` closes the files that this opens."""
         if table.name not in self._tables:
             self._begin(table, closing)
         lists = {name: self._lists[name] for name in table.ids.values()}

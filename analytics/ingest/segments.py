@@ -15,10 +15,10 @@ FOLDER = "segments"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Durable operations on one table that are not committed yet, or the keys of one ID-key."""
+    """Durable, uncommitted operations on one table, or the keys of one ID-key."""
 
     table: str
-    #: Below the dataset's folder.
+    #: Relative to the dataset's folder.
     path: str
     rows: int
     bytes: int

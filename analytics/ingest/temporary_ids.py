@@ -1,8 +1,8 @@
-"""Keys that are sent become temporary ids, which nobody waits for.
+"""Replaces received keys with temporary ids, which need no coordination.
 
-A key's place in the list of a body's keys is its temporary id. The list is kept beside the body's
-segments and may name a key more than once: it is told only once which id a key really has, when the
-list goes through the pipeline, and until then by whoever reads the segments
+A key's index in the list of a body's keys is its temporary id. The list is stored beside the body's
+segments and may contain a key more than once. The final id of each key is determined once, when the
+list passes through the pipeline; until then readers of the segments compute it
 (`analytics.rows.ids`).
 """
 
@@ -14,7 +14,7 @@ from analytics.schema import KEYS_COLUMN, TYPES, Table
 
 
 class KeyList:
-    """Writes one body's keys of one ID-key to a file, which it closes in the end."""
+    """Writes one body's keys of one ID-key to a file, which it closes at the end."""
 
     def __init__(self, sink: pa.NativeFile, kind: str) -> None:
         self._sink = sink
@@ -24,7 +24,7 @@ class KeyList:
         self.rows = 0
 
     def ids(self, keys: pa.Array) -> pa.Array:
-        """Add keys to the list, and return their places; null where there is no key."""
+        """Append keys to the list, and return their indexes; null where the key is null."""
         coded = keys.dictionary_encode()
         self._writer.write_batch(pa.record_batch([coded.dictionary], schema=self._schema))
         places = pa.compute.add(coded.indices.cast(pa.int64()), self.rows)
@@ -39,7 +39,7 @@ class KeyList:
 
 
 def with_ids(table: Table, batch: pa.RecordBatch, lists: dict[str, KeyList]) -> pa.RecordBatch:
-    """Return a batch as it is stored: ids stand for keys."""
+    """Return a batch as it is stored: with ids instead of keys."""
     arrays = [
         lists[table.ids[name]].ids(column) if name in table.ids else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)

@@ -39,16 +39,16 @@ from foundation.sandbox.template_client import TemplateFailed
 T = TypeVar("T")
 
 MIB = 1024 * 1024
-#: A tenant's uploads that wait for a worker of one web server.
+#: Maximum number of a tenant's uploads waiting for a worker of one web server.
 MAX_WAITING = 100
 _IDLE_S = 60.0
-#: What the rows of a small body may have, and what each byte of a larger one adds.
+#: Decoded bytes allowed for a small body, and per byte of a larger one.
 _DECODED_BYTES, _DECODED_RATIO = 256 * MIB, 128
-#: CPU time of a small body, what each MiB adds, and what the largest one has.
+#: CPU time of a small body, per additional MiB, and of the largest body.
 _CPU_S, _CPU_S_A_MIB, _MAX_CPU_S = 10, 2, 600
-#: A worker that waits for processors or for the disk may take so many times as long.
+#: Wall-clock limit as a multiple of CPU time, for waits for processors or the disk.
 _DEADLINE_RATIO = 3
-#: A file has frames around its columns.
+#: Overhead of a file around its columns.
 _FRAME_BYTES = 64 * MIB
 _DECODER = "analytics.ingest.decoding:decode"
 _PROBLEMS: dict[str, type[ApiError]] = {
@@ -70,7 +70,7 @@ _pools = PerLoop(_new_pool)
 
 
 class FieldError(TypedDict):
-    """An offending place, as the worker tells it."""
+    """An invalid field, as reported by the worker."""
 
     pointer: str
     code: str
@@ -78,7 +78,7 @@ class FieldError(TypedDict):
 
 
 class Problem(TypedDict):
-    """Why the worker refuses an upload."""
+    """Why the worker rejects an upload."""
 
     code: str
     detail: str
@@ -87,7 +87,7 @@ class Problem(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What the request's address says of the rows."""
+    """The table and operation in the request's URL."""
 
     media_type: str
     table: str | None
@@ -95,7 +95,7 @@ class Address:
 
 
 async def receive(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
-    """Return the segments of a body, which are durable. Cancelled, it ends the worker."""
+    """Return the durable segments of a body. Cancellation terminates the worker."""
     try:
         async with _pools.get().turn(str(dataset.tenant_id)):
             return await _decoded(body, address, dataset)
@@ -111,13 +111,13 @@ async def receive(body: SpooledBody, address: Address, dataset: DatasetFacts) ->
 
 
 async def close() -> None:
-    """End the workers of this event loop."""
+    """Terminate the workers of this event loop."""
     if (pool := _pools.pop()) is not None:
         await pool.aclose()
 
 
 def limits_for(body_bytes: int, max_decoded_bytes: int) -> Limits:
-    """Return what the decoding of a body may use. The body is mapped, not read into memory."""
+    """Return the limits for decoding a body. The body is mapped, not read into memory."""
     cpu_s = min(_CPU_S + body_bytes // MIB * _CPU_S_A_MIB, _MAX_CPU_S)
     return Limits(
         memory_bytes=environment().rillbase_upload_memory_mib * MIB + body_bytes,
@@ -128,13 +128,13 @@ def limits_for(body_bytes: int, max_decoded_bytes: int) -> Limits:
 
 
 def max_decoded_bytes(body_bytes: int) -> int:
-    """Return the bytes that the rows of a body may have once they are columns."""
+    """Return the maximum size of a body's rows once they are columns."""
     allowed = _DECODED_BYTES + body_bytes * _DECODED_RATIO
     return min(allowed, environment().rillbase_import_max_bytes)
 
 
 def _own_file_bytes() -> int:
-    """Return the size that a file of this process may have; a worker's may not be larger."""
+    """Return this process's file size limit, which a worker's cannot exceed."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return 2**62 if soft == resource.RLIM_INFINITY else soft
 
@@ -154,7 +154,7 @@ async def _decoded(body: SpooledBody, address: Address, dataset: DatasetFacts) -
 async def _run(
     body: SpooledBody, address: Address, dataset: DatasetFacts, files: WorkerFiles
 ) -> list[int]:
-    """Have a worker write the files; return the rows of each."""
+    """Let a worker write the files; return the row count of each."""
     max_bytes = max_decoded_bytes(body.size)
     request: JsonObject = {
         "definition": dataset.definition,
@@ -178,7 +178,7 @@ def _refusal(problem: Problem) -> ApiError:
 
 
 async def _to_its_end(work: Callable[[], T]) -> T:
-    """Do something in a thread. Cancelled, it is waited for: it opens, stores or closes files."""
+    """Run in a thread; wait for it if cancelled, since it opens, stores or closes files."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -1,8 +1,8 @@
 """Uploads in PostgreSQL.
 
-An upload's rows are seen from the moment its number is: the number is given under the lock of the
-dataset's row, so numbers have no hole and every state is a prefix. What is here runs within a
-transaction of the tenant's.
+An upload's rows become visible with its number, which is assigned under the lock of the dataset's
+row, so numbers have no gaps and every state is a prefix. All functions run within a transaction of
+the tenant.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def known(dataset: DatasetFacts, name: str) -> Upload | None:
 
 
 def do_open(dataset: DatasetFacts, name: str) -> tuple[Upload, bool]:
-    """Open an upload. Return it, and whether it is new: it may be opened twice."""
+    """Open an upload. Return it, and whether it is new: the call may be repeated."""
     locked = _locked(dataset)
     found = known(dataset, name)
     if found is None:
@@ -46,7 +46,7 @@ def do_open(dataset: DatasetFacts, name: str) -> tuple[Upload, bool]:
 def do_upload(
     dataset: DatasetFacts, name: str, digest: bytes, segments: Iterable[Segment]
 ) -> tuple[Upload, bool]:
-    """Commit an upload that came as a whole. Return it, and whether it is new."""
+    """Commit an upload sent in one request. Return it, and whether it is new."""
     locked = _locked(dataset)
     found = known(dataset, name)
     if found is not None:
@@ -58,7 +58,7 @@ def do_upload(
 
 
 def repeated(found: Upload, digest: bytes) -> Upload:
-    """Return the upload that a body of this digest was, or raise why it is none."""
+    """Return the earlier upload if its body has this digest, or raise."""
     if found.digest is None or bytes(found.digest) != digest:
         raise IdempotencyMismatch("The upload id was used before, for other rows.")
     return found
@@ -67,9 +67,9 @@ def repeated(found: Upload, digest: bytes) -> Upload:
 def do_append(
     dataset: DatasetFacts, name: str, key: str, part: str, segments: Iterable[Segment]
 ) -> tuple[Upload, bool]:
-    """Add to an open upload. Return it, and whether the part is new: it may come twice.
+    """Append to an open upload. Return it, and whether the part is new: it may be sent twice.
 
-    `part` begins with `key`, if the caller gave one, and goes on with what the part holds.
+    `part` begins with `key`, if the caller gave one, followed by the part's contents.
     """
     locked = _locked(dataset)
     upload = find(dataset, name, lock=True)
@@ -87,7 +87,7 @@ def do_append(
 
 
 def do_commit(dataset: DatasetFacts, name: str) -> Upload:
-    """Give an open upload its number. One that has been committed stays as it is."""
+    """Assign an open upload its number. One that is already committed stays unchanged."""
     locked = _locked(dataset)
     upload = find(dataset, name, lock=True)
     if upload.state == Upload.State.ABORTED:
@@ -98,7 +98,7 @@ def do_commit(dataset: DatasetFacts, name: str) -> Upload:
 
 
 def do_abort(dataset: DatasetFacts, name: str) -> tuple[Upload, list[str]]:
-    """Give an open upload up. Return it, and the files that are to be removed."""
+    """Abort an open upload. Return it, and the files to be removed."""
     _locked(dataset)
     upload = find(dataset, name, lock=True)
     if upload.state == Upload.State.COMMITTED:
@@ -160,6 +160,6 @@ def _commit(dataset: Dataset, upload: Upload) -> None:
 
 
 def _after(last: datetime.datetime | None) -> datetime.datetime:
-    """Return the present, or the last commit's moment if a clock has gone back."""
+    """Return the current time, or the last commit's time if a clock was set back."""
     now = timezone.now()
     return now if last is None else max(now, last)

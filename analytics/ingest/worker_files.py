@@ -36,7 +36,7 @@ class _Output:
     is_stored: bool = False
 
     def store(self, rows: int) -> Segment:
-        """Make the file durable and return it as a segment."""
+        """Sync the file and return it as a segment."""
         size = self.here.stat().st_size
         self.is_stored = True
         if isinstance(self.stored, Path):
@@ -87,7 +87,7 @@ class WorkerFiles:
         return segments
 
     def close(self, *, keep: bool) -> None:
-        """Close everything; remove it unless it has been stored and is to be kept."""
+        """Close everything; remove files unless they were stored and are to be kept."""
         if self._body >= 0:
             os.close(self._body)
         for output in self.outputs:

@@ -1,7 +1,7 @@
-"""Who may see datasets, how many each plan allows, and Iceberg's catalogue.
+"""Privileges on datasets, their number per plan, and the Iceberg catalogue.
 
-The two tables of the catalogue are what every client of a catalogue in a database expects, in
-every language; only the pipeline writes to them here.
+The two catalogue tables have the layout that Iceberg clients of any language expect of a SQL
+catalogue; only the pipeline writes to them here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def add_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """A limit that nothing reads does no harm."""
+    """Keep the limits: an unused limit is harmless."""
 
 
 class Migration(migrations.Migration):

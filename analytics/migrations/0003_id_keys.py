@@ -1,4 +1,4 @@
-"""Keys that are stored as ids: lists of keys beside segments, and runs in which they have ids."""
+"""Keys stored as ids: lists of keys beside segments, and runs in which they have ids."""
 
 from __future__ import annotations
 

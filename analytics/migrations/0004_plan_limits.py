@@ -1,6 +1,6 @@
-"""What each plan allows of datasets, unless staff have said so already.
+"""Dataset limits of each plan, unless staff have set a value.
 
-The migration that brought these limits found no plan: row security had hidden the plans from it.
+The migration that added these limits found no plan: row security had hidden the plans from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def add_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """A limit that nothing reads does no harm."""
+    """Keep the limits: an unused limit is harmless."""
 
 
 class Migration(migrations.Migration):

@@ -1,4 +1,4 @@
-"""What PostgreSQL keeps of datasets: definitions, and which file stands for which uploads."""
+"""The tables of datasets: definitions, and which file holds which uploads."""
 
 from analytics.models.dataset import Dataset
 from analytics.models.run import Run

@@ -22,19 +22,19 @@ class Dataset(TenantOwned, Resource):
     name = models.CharField(max_length=63, validators=[RegexValidator(rf"\A{NAME_PATTERN}\Z")])
     #: JSON text, since the order of columns is the caller's: `{"tables": …}`.
     definition = models.TextField()
-    #: For how long a state can be asked for after a later one has taken its place.
+    #: How long a state can be queried after a later one has replaced it.
     retention_s = models.PositiveIntegerField()
-    #: The number of the newest committed upload, which is the name of the newest state.
+    #: The number of the newest committed upload, which identifies the newest state.
     last_upload = models.BigIntegerField(default=0)
     last_upload_at = models.DateTimeField(null=True, blank=True)
-    #: The state that the authority holds. Beyond it the pipeline has something to do.
+    #: The state of the authority. The pipeline has work while it lags behind.
     authority_state = models.BigIntegerField(default=0)
-    #: What is stored, all stages together.
+    #: The stored size of all stages together.
     stored_bytes = models.BigIntegerField(default=0)
-    #: Rises with each process that takes the pipeline over. Whoever ends a stage with a lower one
-    #: has been replaced and changes nothing.
+    #: Incremented by each process that takes over the pipeline. A process that ends a stage with a
+    #: lower token has been replaced and changes nothing.
     pipeline_token = models.BigIntegerField(default=0)
-    #: Why the pipeline does not go on with this dataset, or nothing.
+    #: Why the pipeline is stuck on this dataset, or empty.
     pipeline_error = models.TextField(blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Runs: uploads that have gone through stages together."""
+"""Runs: uploads that have passed through stages together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Run(TenantOwned):
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+")
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="runs")
     stage = models.CharField(max_length=10, choices=Stage.choices)
-    #: How many times its rows were merged: runs of one level are merged together.
+    #: How many times its rows were merged: runs of the same level are merged together.
     level = models.PositiveSmallIntegerField(default=0)
     first = models.BigIntegerField()
     last = models.BigIntegerField()
@@ -41,11 +41,11 @@ class Run(TenantOwned):
     #: When the first of its uploads was committed.
     first_at = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
-    #: Since when another run stands for its uploads; null: it is in force.
+    #: When another run replaced it; null: it is in force.
     superseded_at = models.DateTimeField(null=True, blank=True)
-    #: Of the authority: table and view to the Iceberg snapshot that holds this state.
+    #: For the authority: maps table and view to the Iceberg snapshot of this state.
     snapshots = models.JSONField(default=dict)
-    #: Of the authority: whether the snapshots carry their tags.
+    #: For the authority: whether the snapshots have been tagged.
     tagged = models.BooleanField(default=False)
 
     class Meta:

@@ -41,24 +41,25 @@ class StoredFile(TenantOwned):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="files")
     since = models.BigIntegerField(null=True, blank=True)
     until = models.BigIntegerField(null=True, blank=True)
-    #: Of an upload: 0, 1, 2, … in the order in which its parts came. Files of one part have one.
+    #: For an upload: 0, 1, 2, … in the order in which its parts arrived. Files of one part share a
+    #: number.
     place = models.PositiveIntegerField(default=0)
-    #: Empty: it has keys, or ids for keys.
+    #: Empty: it holds keys, or ids for keys.
     table = models.CharField(max_length=63, blank=True)
-    #: Of such a file: the ID-key.
+    #: The ID-key of such a file.
     id_key = models.CharField(max_length=63, blank=True)
     #: Empty: the primary view.
     view = models.CharField(max_length=63, blank=True)
-    #: Below the dataset's folder.
+    #: Relative to the dataset's folder.
     path = models.TextField()
     rows = models.BigIntegerField()
     bytes = models.BigIntegerField()
     #: JSON lists: the least and greatest key of a sorted file.
     lowest = models.TextField(blank=True)
     highest = models.TextField(blank=True)
-    #: Of an upload's part: what the caller called the part, so that it counts once.
+    #: The caller's key for an upload's part, so that it counts once.
     part = models.CharField(max_length=200, blank=True)
-    #: Since when no current state needs it; null: one does.
+    #: When it stopped being part of a current state; null: it is part of one.
     superseded_at = models.DateTimeField(null=True, blank=True, db_index=True)
 
     class Meta:

@@ -15,6 +15,6 @@ scans        large queries, beside the stages
 settle       all stages at once, for what has to be there before anybody asks
 waiting      the coordinator is started by the first dataset
 
-A stage has ended when one transaction says so. Until then nobody knows of its files, and whatever
-was under way when a process died is done again from the stage before.
+A stage ends with one transaction. Until then its files are not referenced anywhere, and whatever
+was in progress when a process died is redone from the previous stage.
 """

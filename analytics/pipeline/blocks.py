@@ -1,8 +1,8 @@
-"""Sorted files read side by side in little memory.
+"""Reads sorted files side by side in little memory.
 
-The files' indexes say with which key each row group begins. Keys at which enough has come together
-are where blocks end; a block holds the rows of all files between two such keys, so whatever is said
-of one key is in one block.
+The files' indexes contain the first key of each row group. Blocks end at keys at which enough rows
+have accumulated; a block holds the rows of all files between two such keys, so all rows of one key
+are in one block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def blocks(
 
 
 def _ends(files: Sequence[SortedFile], low: Key | None, high: Key | None) -> list[Key]:
-    """Return the keys at which blocks end, but for the last."""
+    """Return the keys at which blocks end, except the last."""
     groups = sorted(
         (start, file.group_bytes(number))
         for file in files

@@ -1,9 +1,9 @@
-"""The authority as Iceberg tables, in a catalogue in PostgreSQL that other readers know, too.
+"""The authority as Iceberg tables, in a PostgreSQL catalogue that other readers can use too.
 
-The row of a run is what commits a state; it names a snapshot for each table. A snapshot is made
-first and gets its tag, `state-N`, once the row is there. So tags name what was committed and
-nothing else, and a process that dies in between leaves either a snapshot that no row names, which
-the next one rolls back, or a row whose snapshots lack their tags, which the next one adds.
+The row of a run is what commits a state; it names a snapshot for each table. A snapshot is created
+first and gets its tag, `state-N`, once the row exists. So tags name only committed states, and a
+process that dies in between leaves either a snapshot that no row names, which the next one rolls
+back, or a row whose snapshots lack their tags, which the next one adds.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from foundation.database_roles import Role
 from foundation.environment import environment
 
 NAME = "rillbase"
-#: What the catalogue raises while PostgreSQL is away.
+#: Errors that the catalogue raises while PostgreSQL is unavailable.
 AWAY = DBAPIError
-#: Two that were opened at once would be two pools of connections.
+#: Two opened concurrently would be two connection pools.
 _opening = threading.Lock()
 _KEPT_METADATA = {
     "write.metadata.delete-after-commit.enabled": "true",
@@ -53,7 +53,7 @@ class Change:
 
 
 def table_name(table: str, view: str) -> str:
-    """Return what a view is called in its namespace."""
+    """Return a view's table name in its namespace."""
     return f"{table}__{view}" if view else table
 
 
@@ -89,10 +89,10 @@ class Authority:
         self._folder = folder_of(dataset_id)
 
     def change(self, changes: Sequence[Change], before: Mapping[str, int]) -> dict[str, int]:
-        """Make a snapshot of each view that changes. Return the snapshot of each view.
+        """Create a snapshot of each view that changes. Return the snapshot of each view.
 
-        `before` are the snapshots of the state that is changed: whatever lies on top of them was
-        never committed, and is rolled back.
+        `before` are the snapshots of the state being changed: any later ones were never committed,
+        and are rolled back.
         """
         self._catalogue.create_namespace_if_not_exists(self._namespace)
         snapshots = dict(before)
@@ -104,14 +104,14 @@ class Authority:
         return snapshots
 
     def tag(self, state: int, snapshots: Mapping[str, int]) -> None:
-        """Let a state's snapshots carry its tag. They may carry it already."""
+        """Tag a state's snapshots. Idempotent."""
         for name, snapshot in snapshots.items():
             table = self._load((self._namespace, name))
             if state_tag(state) not in table.refs():
                 table.manage_snapshots().create_tag(snapshot, state_tag(state)).commit()
 
     def forget(self, state: int, snapshots: Mapping[str, int]) -> None:
-        """Take a state's tag away, and the snapshots that no tag and no branch names."""
+        """Remove a state's tag, and the snapshots that no tag and no branch references."""
         for name in snapshots:
             try:
                 table = self._load((self._namespace, name))
@@ -126,7 +126,7 @@ class Authority:
                 table.maintenance.expire_snapshots().by_ids(gone).commit()
 
     def described_by(self) -> set[str]:
-        """Return the addresses of the files that say what the tables hold, in any snapshot."""
+        """Return the locations of the metadata files of the tables, for all snapshots."""
         found: set[str] = set()
         for identifier in self._tables():
             table = self._load(identifier)
@@ -143,8 +143,8 @@ class Authority:
     def _checked(self, table: IcebergTable) -> IcebergTable:
         """Return a table whose files all lie in its folder; otherwise raise `ForeignFile`.
 
-        Commits write below the location, and remove the files that the log of metadata names. Where
-        the folder is, PostgreSQL says: it has the location of the metadata.
+        Commits write below the location, and remove the files that the metadata log names. The
+        location comes from PostgreSQL, which stores that of the metadata.
         """
         root, identity, _ = table.metadata_location.partition(f"/{self._folder.name}/")
         within = root + identity
@@ -163,7 +163,7 @@ class Authority:
             return []
 
     def _roll_back(self, name: str, snapshot: int | None) -> None:
-        """Take back what lies on top of a snapshot; the whole table, if it was not there before."""
+        """Roll back to a snapshot; drop the table if it did not exist before."""
         try:
             table = self._load((self._namespace, name))
         except NoSuchTableError:
@@ -177,7 +177,7 @@ class Authority:
             table.manage_snapshots().set_current_snapshot(snapshot_id=snapshot).commit()
 
     def _table(self, name: str, schema: pa.Schema) -> IcebergTable:
-        """Return a table with all columns of a schema, making what is missing."""
+        """Return a table with all columns of a schema, creating what is missing."""
         identifier = (self._namespace, name)
         found = self._catalogue.create_table_if_not_exists(
             identifier,

@@ -1,8 +1,7 @@
-"""What a change of the primary view changes in the others: rows that leave their place, and rows
-that come to one.
+"""The effect of changes of the primary view on the others: rows removed and inserted.
 
-They are in no other view's order, so they are sorted and written, as often as there is enough of
-them: however much comes into the authority at once, memory holds a part of it.
+They are not in the order of the other views, so they are sorted and written whenever enough have
+accumulated: however much enters the authority at once, memory holds only a part of it.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from analytics.rows.segment import with_mask
 from analytics.rows.sorted_file import SortedFileInfo, write_sorted
 from analytics.schema import Table, View
 
-#: What is sorted in memory at once, for one view.
+#: Maximum bytes sorted in memory at once, per view.
 PART_BYTES = 96 * 1024 * 1024
 
 
 class Changes:
-    """The changes of all views of a table, of one block of keys after the other."""
+    """The changes of all views of a table, block by block."""
 
     def __init__(self, folder: StoredPath, table: Table) -> None:
         self._folder = folder
@@ -32,7 +31,7 @@ class Changes:
         self._files: list[tuple[str, SortedFileInfo]] = []
 
     def add(self, base: pa.Table | None, since: pa.Table, left: pa.Table) -> None:
-        """Add a block: its rows as they were, what was done with them, and as they are."""
+        """Add a block: its old rows, the operations on them, and the new rows."""
         if not self._held:
             return
         key = list(self._table.key)
@@ -43,14 +42,14 @@ class Changes:
             self._hold(view, gone, come)
 
     def written(self) -> Iterator[tuple[str, SortedFileInfo]]:
-        """Write what is left, and yield each file, with the view that it is for."""
+        """Write the rest, and yield each file with its view."""
         for view in self._table.views:
             self._write(view)
         yield from self._files
 
     def _hold(self, view: View, gone: pa.Table | None, come: pa.Table) -> None:
         held, columns = self._held[view.name], list(view.columns)
-        # A row that stays in its place comes after it has left.
+        # A row that keeps its key is inserted after it was removed.
         if gone is not None:
             held.append(with_mask(self._table, gone.select(columns), self._table.deleted))
         held.append(with_mask(self._table, come.select(columns), self._table.inserted))

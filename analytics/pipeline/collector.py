@@ -1,8 +1,8 @@
-"""Files that no state needs any more, and what was begun and never ended.
+"""Removes files that no state needs any more, and leftovers of unfinished work.
 
-A file goes when whatever replaced it has stood for longer than the dataset keeps states. Files that
-nobody was told of, which a process left that died, are found by their age: longer than any upload
-or stage takes.
+A file is removed when its replacement has been in force for longer than the dataset keeps states.
+Unreferenced files, left by a process that died, are found by their age: longer than any upload or
+stage takes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from analytics.places import folder_of, root
 from analytics.requests import folder_for
 from analytics.rows.file_store import StoredPath, files_in
 
-#: An upload that was opened, and what nobody was told of, after so long.
+#: Age at which open uploads and unreferenced files are removed.
 ABANDONED_S = 24 * 3600
-#: What Iceberg's tables were described by, and are not any more; its snapshots have gone before.
+#: Age at which unused Iceberg metadata is removed; its snapshots have gone before.
 DESCRIBED_S = 3600
-#: The name of an upload that was given up cannot be used again for so long.
+#: How long the name of an aborted upload cannot be reused.
 NAMES_KEPT_S = 7 * 24 * 3600
 _FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
 
 
 def with_leftovers() -> set[UUID]:
-    """Return the datasets of which something may have to be removed by now."""
+    """Return the datasets that may have something to remove."""
     before = timezone.now() - datetime.timedelta(seconds=ABANDONED_S)
     files = StoredFile.unscoped.using(ALIAS).filter(superseded_at__isnull=False)
     runs = Run.unscoped.using(ALIAS).filter(superseded_at__isnull=False)
@@ -47,7 +47,7 @@ def with_leftovers() -> set[UUID]:
 
 
 def collect(authority: Authority, dataset_id: UUID) -> int:
-    """Remove what a dataset does not need any more. Return how many files went."""
+    """Remove what a dataset no longer needs. Return how many files were removed."""
     row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
     if row is None:
         return 0
@@ -58,7 +58,7 @@ def collect(authority: Authority, dataset_id: UUID) -> int:
 
 
 def sweep(authority: Authority, dataset_id: UUID) -> int:
-    """Remove files that nobody knows of. Return how many there were."""
+    """Remove unreferenced files. Return how many there were."""
     _forget_uploads(dataset_id, timezone.now() - datetime.timedelta(seconds=NAMES_KEPT_S))
     folder = folder_of(dataset_id)
     places = [*(folder / name for name in _FOLDERS), folder_for(root(), dataset_id)]
@@ -74,10 +74,10 @@ def sweep(authority: Authority, dataset_id: UUID) -> int:
 
 
 def _undescribed(authority: Authority, dataset_id: UUID) -> list[StoredPath]:
-    """Return what described snapshots that have been forgotten, or were never committed."""
+    """Return metadata files of snapshots that were removed or never committed."""
     place = folder_of(dataset_id) / "iceberg"
     old = _written_before([place], time.time() - DESCRIBED_S)
-    # What is looked at first was written before anything that is described by now.
+    # The files listed first were written before those that are referenced now.
     needed = authority.described_by() if old else set()
     return [path for path in old if path.as_uri() not in needed]
 
@@ -87,7 +87,7 @@ def _written_before(places: Iterable[StoredPath], before: float) -> list[StoredP
 
 
 def _forget_states(authority: Authority, row: Dataset, before: datetime.datetime) -> None:
-    """Let runs go that were replaced long ago, those of the authority with their tags."""
+    """Delete runs that were replaced long ago, those of the authority with their tags."""
     runs = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
     for run in runs.filter(stage=Run.Stage.AUTHORITY):
         with catalogue_lock(row.pk):
@@ -109,7 +109,7 @@ def _give_up_uploads(row: Dataset, before: datetime.datetime) -> None:
 
 
 def _remove_superseded(row: Dataset, before: datetime.datetime) -> int:
-    """Remove files: first nobody can be told of them any more, then they go."""
+    """Remove files: first delete their rows, so that none can be handed out, then the files."""
     with transaction.atomic(using=ALIAS):
         files = StoredFile.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
         gone = list(files.values_list("pk", "path", "bytes"))
@@ -128,6 +128,6 @@ def _remove_superseded(row: Dataset, before: datetime.datetime) -> int:
 
 
 def _forget_uploads(dataset_id: UUID, before: datetime.datetime) -> None:
-    """Forget uploads that were given up. Committed ones stay: they say which state was when."""
+    """Delete aborted uploads. Committed ones stay: they record when each state was committed."""
     uploads = Upload.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
     uploads.filter(state=Upload.State.ABORTED, created_at__lt=before).delete()

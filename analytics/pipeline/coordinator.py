@@ -1,8 +1,8 @@
-"""The loop that keeps datasets moving. Of several processes one leads; the others stand by.
+"""The loop that moves datasets through the stages. One process leads; the others stand by.
 
-It looks what there is, decides (`decisions`), and begins steps in threads, which wait for the
-workers. It keeps nothing that it could not look up again: killed at any moment, the next one goes
-on from what is recorded.
+It reads the state, decides (`decisions`), and starts steps in threads, which wait for the workers.
+It keeps nothing that it could not look up again: if it is killed at any moment, the next one
+continues from what is recorded.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from foundation.lead import Lead
 logger = logging.getLogger(__name__)
 
 ROUND_S = 0.1
-#: A dataset whose step failed is left alone for so long, and all of them after a round that did.
+#: Pause of a dataset after a failed step, and of all datasets after a failed round.
 PAUSE_S = 5.0
 #: Steps of one stage, over all datasets.
 STEPS_AT_ONCE = 2
-#: Workers rest when there was nothing to do for so long.
+#: Workers are stopped when there has been nothing to do for this long.
 REST_AFTER_S = 60.0
 _AWAY = (psycopg.Error, DatabaseError, AWAY)
 
 
 @dataclass
 class _Work:
-    """What is under way for one dataset."""
+    """The work in progress for one dataset."""
 
     steps: dict[PlannedStep, Future[None]] = field(default_factory=dict)
     paused_until_s: float = 0.0
-    #: How old the oldest upload is that is not sorted.
+    #: The age of the oldest unsorted upload.
     unsorted_s: float = 0.0
 
 
 class Coordinator:
-    """A thread of its own. `give_up` is called when nothing can be run any more."""
+    """A background thread. `give_up` is called when nothing can be run any more."""
 
     def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
         self._workers = workers
         self._give_up = give_up
         self._lead = Lead("pipeline")
-        # Each stage has threads of its own, so that long steps of one keep no other from beginning.
+        # Each stage has separate threads, so that long steps of one do not delay the others.
         self._threads = {
             step: ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix=step)
             for step in PipelineStep
@@ -78,11 +78,11 @@ class Coordinator:
 
     @property
     def ready(self) -> bool:
-        """Whether it leads, or would take over."""
+        """Whether this process leads, or is ready to take over."""
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Say how it stands, for people and probes."""
+        """Return the status, for people and probes."""
         return {
             "leading": self._leading,
             "steps": [
@@ -104,7 +104,7 @@ class Coordinator:
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """Begin nothing more, end what is under way, and let another process lead."""
+        """Start nothing more, finish what is in progress, and give up leadership."""
         self._stopping.set()
         self._thread.join()
         self._lead.end()
@@ -123,7 +123,7 @@ class Coordinator:
                 logger.warning("the pipeline waits: %s", away)
                 self._leading = False
             except Exception:
-                # Whatever it is, this thread is the only one that begins anything.
+                # Catch everything: no other thread starts any work.
                 logger.exception("a round failed")
                 self._stopping.wait(PAUSE_S)
             finally:
@@ -152,7 +152,7 @@ class Coordinator:
             self._busy_s = time.monotonic()
 
     def _care(self, dataset_id: UUID) -> None:
-        """Begin what is due for a dataset."""
+        """Start the steps that are due for a dataset."""
         work = self._work.setdefault(dataset_id, _Work())
         work.steps = {w: f for w, f in work.steps.items() if not f.done()}
         if time.monotonic() < work.paused_until_s:
@@ -172,7 +172,7 @@ class Coordinator:
                 work.steps[wanted] = step
 
     def _leave(self, dataset_id: UUID, work: _Work) -> None:
-        """Remove what steps have left that were under way when their dataset was dropped."""
+        """Remove the output of steps that were running when their dataset was dropped."""
         work.unsorted_s = 0.0
         if not work.steps:
             with self._kept(dataset_id, work, "remove"):
@@ -189,7 +189,7 @@ class Coordinator:
 
     @contextmanager
     def _kept(self, dataset_id: UUID, work: _Work, what: str) -> Iterator[None]:
-        """Let what fails for a dataset be tried again later, and keep no other from going on."""
+        """Retry a dataset's failures later, without holding up the others."""
         try:
             yield
         except StepSuperseded:
@@ -207,7 +207,7 @@ class Coordinator:
             ledger.note_failure(dataset_id, f"{what}: {_words(failed)}")
 
     def _adopt(self, standing: PipelineDataset) -> None:
-        """Give a committed state its tags, if whoever committed it died before."""
+        """Tag a committed state if the process that committed it died before."""
         run = standing.authority
         if run is not None and not run.tagged and not self._is_entering(standing.id):
             tag(_authority(standing.id), run)
@@ -244,7 +244,7 @@ def _limits() -> Limits:
 
 
 def _words(failed: Exception) -> str:
-    """Return the line of a failure, as long as a stack of Java's, that says what happened."""
+    """Return the one line that says what failed, even from a Java stack trace."""
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
     named = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (named or lines or [type(failed).__name__])[-1][:500]

@@ -1,9 +1,9 @@
-"""What is to be done next for a dataset, from what there is. Nothing here reads or writes.
+"""Decides the next steps for a dataset from its state. Pure: nothing here reads or writes.
 
 Uploads become a sorted run when there are enough of them, or the oldest has waited long enough;
-where keys are stored as ids, they get them first, one batch after the other.
-Runs of one level are merged by eights. What lies behind the authority enters it when it has an
-eighth of its size, or has waited long enough: each row is rewritten a bounded number of times.
+where keys are stored as ids, the ids are assigned first, one batch after the other. Runs of one
+level are merged eight at a time. Runs after the authority enter it when they have an eighth of its
+size, or have waited long enough: each row is rewritten a bounded number of times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from uuid import UUID
 
 FAN_IN = 8
-#: Most runs that enter the authority at once; each is a file that is held open.
+#: Maximum number of runs that enter the authority at once; each is an open file.
 MAX_ENTERING = 64
 AUTHORITY_SHARE = 8
 
@@ -41,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class PendingUpload:
-    """A committed upload that belongs to no run yet."""
+    """A committed upload that is not part of a run yet."""
 
     number: int
     bytes: int
@@ -68,7 +68,7 @@ class DatasetState:
     runs: Sequence[ActiveRun]
     waiting: Sequence[PendingUpload]
     at: datetime.datetime
-    #: Whether keys have to get ids before they are sorted, and runs of uploads in which they have.
+    #: Whether keys need ids before they are sorted, and the runs of uploads that have them.
     has_ids: bool = False
     remapped: Sequence[ActiveRun] = ()
 
@@ -84,7 +84,7 @@ class PlannedStep:
 
 
 def decide(now: DatasetState, limits: Limits, busy: Sequence[PlannedStep]) -> list[PlannedStep]:
-    """Return the steps to begin, at most one of each kind, besides those that are under way."""
+    """Return the steps to start, at most one of each kind, besides those in progress."""
     found = []
     kinds = {wanted.step for wanted in busy}
     if (
@@ -114,7 +114,7 @@ def _sort(now: DatasetState, limits: Limits) -> PlannedStep | None:
 
 
 def _batch(now: DatasetState, limits: Limits) -> tuple[int, int] | None:
-    """Return the first and last of the uploads that have waited until they are enough."""
+    """Return the first and last of the waiting uploads, if they make a batch."""
     taken: list[PendingUpload] = []
     size = 0
     for upload in now.waiting:
@@ -131,7 +131,7 @@ def _batch(now: DatasetState, limits: Limits) -> tuple[int, int] | None:
 
 
 def _free(runs: Sequence[ActiveRun], busy: Sequence[PlannedStep]) -> list[ActiveRun]:
-    """Return the runs that nothing under way takes."""
+    """Return the runs that no step in progress uses."""
     return [
         run for run in runs if not any(b.first <= run.last and run.first <= b.last for b in busy)
     ]

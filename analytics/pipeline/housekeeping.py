@@ -1,7 +1,7 @@
-"""What is looked after now and then, beside the steps: files and states that nobody needs.
+"""Periodic removal of files and states that are no longer needed.
 
-A store may take long to remove many files, so this has a thread of its own. What fails for one
-dataset is tried again with the next look, and keeps no other from being looked after.
+A store may take long to remove many files, so this has a separate thread. Failures of one dataset
+are retried with the next pass and do not hold up the others.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from foundation import metrics
 
 logger = logging.getLogger(__name__)
 
-#: How often files are collected, and how often those that nobody knows of are looked for.
+#: How often files are collected, and how often unreferenced files are searched for.
 COLLECT_S, SWEEP_S = 5.0, 3600.0
 
 
 class Housekeeping:
-    """Looks after all datasets. `look` is called again and again, by whoever leads."""
+    """Maintains all datasets. `look` is called repeatedly by the leader."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
@@ -36,7 +36,7 @@ class Housekeeping:
         self._collected_s = self._swept_s = -SWEEP_S
 
     def look(self) -> None:
-        """Begin what is due, unless the last look still goes on."""
+        """Start what is due, unless the last pass is still running."""
         now = time.monotonic()
         if now - self._collected_s < COLLECT_S or (self._looking and not self._looking.done()):
             return

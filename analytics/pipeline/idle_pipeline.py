@@ -1,7 +1,7 @@
 """The pipeline of an installation that may have no datasets.
 
-What works on columns takes a hundred megabytes before it has done anything. So this looks for a
-dataset now and then, and only the first one that it finds loads and starts the coordinator.
+The columnar libraries take a hundred megabytes before any work. So this polls for a dataset, and
+only loads and starts the coordinator once it finds one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALIAS = "relay"
 
 
 class Pipeline:
-    """For one event loop. `give_up` is called when nothing can be run any more."""
+    """The pipeline of one event loop. `give_up` is called when nothing can be run any more."""
 
     def __init__(self, give_up: Callable[[], None]) -> None:
         self._give_up = give_up
@@ -38,11 +38,11 @@ class Pipeline:
 
     @property
     def ready(self) -> bool:
-        """Whether it has been able to ask what there is to do."""
+        """Whether it has been able to look for work."""
         return self._asked and (self._coordinator is None or self._coordinator.ready)
 
     def status(self) -> dict[str, object]:
-        """Say how it stands, for people and probes."""
+        """Return the status, for people and probes."""
         if self._coordinator is None:
             return {"leading": False, "steps": []}
         return self._coordinator.status()
@@ -65,7 +65,7 @@ class Pipeline:
             coordinator = _load(self._give_up)
             await coordinator.start()
         except Exception:
-            # Nothing else would ever begin a step.
+            # Nothing else would ever start a step.
             logger.exception("the pipeline cannot be started")
             self._give_up()
         else:
@@ -94,7 +94,7 @@ def _load(give_up: Callable[[], None]) -> Coordinator:
 
     if environment().rillbase_analytics_workers == "threads":
         return Coordinator(ThreadWorkers(), give_up)
-    # Spark takes a second to import, and is there only where it is used.
+    # Spark takes a second to import, and is installed only where it is used.
     from analytics.pipeline.spark import SparkWorkers  # noqa: PLC0415
 
     return Coordinator(SparkWorkers(), give_up)

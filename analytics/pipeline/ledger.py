@@ -1,8 +1,8 @@
-"""What PostgreSQL knows of datasets' files, and the transaction that ends a stage.
+"""PostgreSQL's record of datasets' files, and the transaction that ends a stage.
 
-It compares and sets: under the lock of the dataset's row, the token must be the present one and
-what the stage consumed must still be in force. Otherwise nothing is changed, and the files of the
-stage are nobody's.
+It is a compare-and-set: under the lock of the dataset's row, the token must be the current one and
+the stage's inputs must still be in force. Otherwise nothing is changed, and the output files of the
+stage remain unreferenced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from analytics.table_definitions import read_definition
 from foundation.ids import uuid7
 
 ALIAS = "relay"
-#: What one look takes of uploads that wait. More than these are several batches anyhow.
+#: Maximum number of waiting uploads read at once. More than these are several batches anyway.
 MAX_WAITING = 10_000
 
 
@@ -56,30 +56,30 @@ class StepResult:
 
     wanted: PlannedStep
     files: Sequence[WrittenFile]
-    #: Of the authority: files that are replaced, and the snapshots in Iceberg.
+    #: For the authority: files that are replaced, and the Iceberg snapshots.
     replaced: Sequence[UUID] = ()
     snapshots: dict[str, int] = field(default_factory=dict)
 
 
 def take_over() -> None:
-    """Make this process the one whose stages count."""
+    """Increment the fencing token, so that only this process can end stages."""
     Dataset.unscoped.using(ALIAS).update(pipeline_token=F("pipeline_token") + 1)
 
 
 def with_work() -> list[UUID]:
-    """Return the datasets that have uploads which the authority lacks."""
+    """Return the datasets with uploads that are not in the authority."""
     rows = Dataset.unscoped.using(ALIAS).filter(authority_state__lt=F("last_upload"))
     return list(rows.values_list("pk", flat=True))
 
 
 def untagged() -> list[UUID]:
-    """Return the datasets whose authority's snapshots lack their tags: somebody died before."""
+    """Return the datasets whose authority has untagged snapshots, after a crash."""
     runs = Run.unscoped.using(ALIAS).filter(stage=Run.Stage.AUTHORITY, tagged=False)
     return list(runs.filter(superseded_at=None).values_list("dataset_id", flat=True))
 
 
 def standing(dataset_id: UUID) -> PipelineDataset | None:
-    """Return how a dataset stands, unless it has been dropped."""
+    """Return the state of a dataset, unless it has been dropped."""
     with transaction.atomic(using=ALIAS):
         row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
         if row is None:
@@ -123,13 +123,13 @@ def inputs(dataset_id: UUID, wanted: PlannedStep) -> list[StoredFile]:
 
 
 def remapped(dataset_id: UUID, wanted: PlannedStep) -> list[StoredFile]:
-    """Return what remapping the uploads of a step has left."""
+    """Return the files that remapping the uploads of a step produced."""
     runs = _in_force(dataset_id).filter(stage=Run.Stage.REMAPPED)
     return _files_of(runs.filter(first=wanted.first, last=wanted.last))
 
 
 def ids_so_far(dataset_id: UUID, id_key: str) -> list[StoredFile]:
-    """Return the files that have the ids of an ID-key, each key once."""
+    """Return the files with the ids of an ID-key, each key once."""
     authority = [f for f in authority_files(dataset_id) if f.table == id_key and f.view == ""]
     return authority + [f for f in _files_of(_in_force(dataset_id)) if f.table == id_key]
 
@@ -140,7 +140,7 @@ def _files_of(runs: QuerySet[Run]) -> list[StoredFile]:
 
 
 def authority_files(dataset_id: UUID) -> list[StoredFile]:
-    """Return the files of the present authority."""
+    """Return the files of the current authority."""
     files = StoredFile.unscoped.using(ALIAS).filter(
         dataset_id=dataset_id, stage=Stage.AUTHORITY, until=None
     )
@@ -148,7 +148,7 @@ def authority_files(dataset_id: UUID) -> list[StoredFile]:
 
 
 def check(standing_: PipelineDataset) -> None:
-    """Raise `StepSuperseded` if the authority is another by now, or another process's business."""
+    """Raise `StepSuperseded` if the authority has changed or another process has taken over."""
     row = Dataset.unscoped.using(ALIAS).filter(pk=standing_.id).first()
     if row is None or row.pipeline_token != standing_.token:
         raise StepSuperseded
@@ -188,12 +188,12 @@ def note_tagged(run_id: UUID) -> None:
 
 
 def note_failure(dataset_id: UUID, text: str) -> None:
-    """Say why a dataset does not go on, until a step ends well."""
+    """Record why a dataset is stuck, until a step succeeds."""
     Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).update(pipeline_error=text[:1000])
 
 
 def count_stuck() -> int:
-    """Return how many datasets do not go on."""
+    """Return how many datasets are stuck."""
     return Dataset.unscoped.using(ALIAS).exclude(pipeline_error="").count()
 
 
@@ -260,7 +260,7 @@ def _run(
     wanted = ended.wanted
     is_authority = wanted.step is PipelineStep.AUTHORITY
     size = sum(file.bytes for file in ended.files)
-    # A row is one row, in however many views it lies.
+    # Count a row once, in however many views it is stored.
     count = sum(file.rows for file in ended.files if not file.view)
     if wanted.step is PipelineStep.REMAP:
         count = _uploaded_rows(standing_, wanted)

@@ -1,4 +1,4 @@
-"""Large queries, run by the pipeline's workers beside the stages, in a pool of their own.
+"""Runs large queries on the pipeline's workers, in a pool separate from the stages'.
 
 A request is a file, and so is its answer (`analytics.requests`). If this process dies, the next
 one finds the request and runs it again.
@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 POOL = "scan"
 AT_ONCE = 2
-#: Whoever asked has given up by then.
+#: The caller has given up by then.
 ABANDONED_S = 600.0
-#: How often it is looked for requests in a store, which counts each look.
+#: Polling interval in an object store, which charges for each request.
 FAR_LOOK_S = 0.5
 
 
 class Scans:
-    """The requests that are known. `look` is called again and again."""
+    """The known requests. `look` is called repeatedly."""
 
     def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
         self._workers = workers
@@ -46,7 +46,7 @@ class Scans:
         return bool(self._running)
 
     def look(self) -> None:
-        """Begin what is asked, and end what is not wanted any more."""
+        """Start new requests, and cancel those no longer wanted."""
         now = time.monotonic()
         if is_far(root()) and now - self._looked_s < FAR_LOOK_S:
             return
@@ -85,7 +85,7 @@ class Scans:
 
 
 def _is_ours(request: Request, written_s: float) -> bool:
-    """Tell whether somebody still waits, and the dataset is one of this installation's."""
+    """Return whether the caller still waits, and the dataset belongs to this installation."""
     if time.time() - written_s > ABANDONED_S:
         return False
     try:

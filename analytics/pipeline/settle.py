@@ -1,4 +1,4 @@
-"""Every stage of a dataset, one after the other, as far as it goes: nobody waits for enough."""
+"""Runs every stage of a dataset in sequence, without waiting for full batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EAGER = Limits(scu_bytes=1, scu_age_s=0.0, authority_age_s=0.0)
 def settle(workers: Workers, authority: Authority, dataset_id: UUID) -> None:
     """Bring all uploads of a dataset into the authority.
 
-    What somebody else does meanwhile is done as well.
+    Concurrent uploads are included.
     """
     while (standing := ledger.standing(dataset_id)) is not None:
         due = {wanted.step: wanted for wanted in decide(standing.now, EAGER, [])}

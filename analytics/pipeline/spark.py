@@ -1,8 +1,8 @@
-"""Tasks as jobs of one Spark application.
+"""Runs tasks as jobs of one Spark application.
 
-It is started by the first task and rests where there is nothing to do: an installation without
-uploads has no application for them. Stages have
-pools of their own with equal shares, so that merging never keeps new uploads from being sorted.
+It is started by the first task and stopped when there is nothing to do: an installation without
+uploads has no application. Stages have separate pools with equal shares, so that merging never
+keeps new uploads from being sorted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foundation.spark import SparkApplication
 
 logger = logging.getLogger(__name__)
 
-#: A job of which no task has ended for so long hangs. Tasks take seconds to minutes.
+#: A job without a completed task for this long hangs. Tasks take seconds to minutes.
 TASK_TIMEOUT_S = 1800.0
 WATCH_S = 15.0
 
@@ -35,7 +35,7 @@ class SparkWorkers:
 
     def __init__(self) -> None:
         self._application: SparkApplication | None = None
-        #: Jobs under way.
+        #: Running jobs.
         self._jobs = 0
         self._lock = threading.Lock()
 
@@ -45,7 +45,7 @@ class SparkWorkers:
         group = group or uuid4().hex
         try:
             with _watched(application, group):
-                # Properties are of the thread, and each step has one of its own.
+                # Properties are per thread, and each step has its own thread.
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 context.setLocalProperty("spark.jobGroup.id", group)
                 found: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
@@ -105,7 +105,7 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
         try:
             found = _completed(tracker, group)
         except (Py4JError, OSError):
-            return  # The driver is gone, which the job learns, too.
+            return  # The driver is gone, which the job notices too.
         if found != completed:
             completed, since_s = found, time.monotonic()
         elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():
@@ -133,7 +133,7 @@ def _start() -> SparkApplication:
     master = settings.rillbase_analytics_master or f"local[{AT_ONCE}]"
     told = {"spark.scheduler.mode": "FAIR"}
     if not master.startswith("k8s:"):
-        # Pods get a volume for it, which cannot lie where they have their own scratch space.
+        # Pods get a volume for it, which cannot be below their scratch directory.
         told["spark.local.dir"] = gettempdir()
     secret = settings.rillbase_spark_secret.get_secret_value()
     return SparkApplication("rillbase-analytics", master, secret=secret, settings=told)

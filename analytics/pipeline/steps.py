@@ -22,7 +22,7 @@ from analytics.schema import Table, tables_of
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A part of a view's keys, and the file of the authority that has it."""
+    """A range of a view's keys, and the authority's file for it."""
 
     base: StoredFile | None
     low: Key | None
@@ -34,7 +34,7 @@ def run_step(
 ) -> int:
     """Run a step and record its result; raise `StepSuperseded` if another process took it over.
 
-    Return how many rows it has taken.
+    Return how many rows it processed.
     """
     if wanted.step is PipelineStep.AUTHORITY:
         return _enter(workers, authority, standing, wanted)
@@ -51,7 +51,7 @@ def run_step(
 
 
 def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[Task]:
-    """Return what gives ids to the keys of uploads: each ID-key's keys in order, by themselves."""
+    """Return the tasks that assign ids to the keys of uploads, one per ID-key, in order."""
     tasks = []
     for name in sorted({file.id_key for file in files if file.id_key}):
         lists = [file.path for file in files if file.id_key == name]
@@ -65,7 +65,7 @@ def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[Ta
 def _sort_tasks(
     standing: PipelineDataset, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
 ) -> list[Task]:
-    """Return what sorts segments, and the new keys of ID-keys with them."""
+    """Return the tasks that sort segments, together with the new keys of ID-keys."""
     segments = [file for file in files if file.table]
     tasks = _tasks_by_table(standing, "sorted", [*segments, *(f for f in remapped if f.table)])
     ids = {file.id_key: file.path for file in remapped if file.id_key}
@@ -86,7 +86,7 @@ def _sort_tasks(
 
 
 def _begins(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dict[str, int]]:
-    """Return for each part of an upload where the ids of its keys begin, for each ID-key."""
+    """Return for each part of an upload, per ID-key, where the ids of its keys begin."""
     reached: dict[str, int] = {}
     begins: dict[tuple[UUID | None, int], dict[str, int]] = {}
     for file in lists:
@@ -133,7 +133,7 @@ def _enter(
 
 
 def tag(authority: Authority, run: Run) -> None:
-    """Let the snapshots of a state that was committed carry its tag."""
+    """Tag the snapshots of a committed state."""
     with catalogue_lock(run.dataset_id):
         authority.tag(run.last, run.snapshots)
         ledger.note_tagged(run.pk)
@@ -150,7 +150,7 @@ def _enter_table(
     entering: Sequence[StoredFile],
     held: Sequence[StoredFile],
 ) -> list[_Entered]:
-    """Bring runs into a table's primary view, and what that changes into the others."""
+    """Merge runs into a table's primary view, and the resulting changes into the others."""
     primary = [file for file in held if file.view == ""]
     paths = [file.path for file in entering]
     span = _span((from_text(f.lowest), from_text(f.highest)) for f in entering)
@@ -190,7 +190,7 @@ def _entered(
 
 
 def _ranges(files: Sequence[StoredFile], lowest: Key, highest: Key) -> list[Range]:
-    """Return the ranges that keys from `lowest` to `highest` lie in: one for each file."""
+    """Return the ranges that cover keys from `lowest` to `highest`, one per file."""
     if not files:
         return [Range(None, None, None)]
     ordered = sorted(files, key=lambda file: from_text(file.lowest))

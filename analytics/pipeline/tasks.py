@@ -1,8 +1,8 @@
 """The work itself: immutable files in, immutable files out.
 
-A task is told everything in JSON and answers in JSON, so that it runs anywhere where the files are:
-in a worker of Spark, or in a thread. It knows neither Django nor PostgreSQL. What it writes has a
-name of its own; if nobody records it, nobody knows of it.
+A task's input and output are JSON, so that it can run wherever the files are: in a Spark worker, or
+in a thread. It uses neither Django nor PostgreSQL. Its output files have unique names; unless they
+are recorded, nothing refers to them.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from analytics.rows.sorted_file import SortedFile, SortedFileInfo, write_sorted
 from analytics.schema import Table, View, tables_of
 from analytics.table_definitions import ID, KEY
 
-#: What is sorted in memory at once.
+#: Maximum bytes sorted in memory at once.
 CHUNK_BYTES = 256 * 1024 * 1024
-#: What a file of the authority holds, before compression.
+#: Uncompressed size of a file of the authority.
 FILE_BYTES = 192 * 1024 * 1024
 _IDS_AT_ONCE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One piece of work. Paths are below the dataset's folder."""
+    """One task. Paths are relative to the dataset's folder."""
 
     kind: str
     folder: str
@@ -46,16 +46,16 @@ class Task:
     table: str
     #: In the order of their uploads.
     inputs: list[str]
-    #: Of the authority: which view, the file of it that lies in the range, and the range of keys.
+    #: For the authority: the view, its file for the range, and the range of keys.
     view: str = ""
     base: str | None = None
     low: Plain | None = None
     high: Plain | None = None
-    #: Of an ID-key: the files that have ids already, and the first id that none has.
+    #: For an ID-key: the files with assigned ids, and the first unassigned id.
     known: list[str] = field(default_factory=list)
     first_id: int = 0
-    #: Of segments with temporary ids: for each ID-key the file of ids, and for each segment where
-    #: the ids begin to which its own point.
+    #: For segments with temporary ids: the file of ids for each ID-key, and for each segment where
+    #: its ids begin in it.
     ids: dict[str, str] = field(default_factory=dict)
     begins: list[dict[str, int]] = field(default_factory=list)
 
@@ -74,7 +74,7 @@ class WrittenFile:
     bytes: int
     lowest: Plain
     highest: Plain
-    #: Of a file of ids, which belongs to no table.
+    #: For a file of ids, which belongs to no table.
     id_key: str = ""
 
 
@@ -83,14 +83,14 @@ class TaskResult:
     """The output of a task."""
 
     files: list[WrittenFile] = field(default_factory=list)
-    #: Of a range of the authority: changes for each view, which are to be entered there.
+    #: For a range of the authority: the changes to merge into each other view.
     changes: list[WrittenFile] = field(default_factory=list)
     #: Whether nothing had to be written, because nothing in the range has changed.
     unchanged: bool = False
 
 
 def run_task(text: str) -> str:
-    """Do a task. For workers."""
+    """Run a task. Called by workers."""
     given = json.loads(text)
     if given["kind"] == scan_task.KIND:
         return json.dumps(scan_task.run_task(given))
@@ -99,7 +99,7 @@ def run_task(text: str) -> str:
 
 
 def read_done(text: str) -> TaskResult:
-    """Return what a worker answered."""
+    """Parse a worker's answer."""
     found = json.loads(text)
     files, changes = (
         [WrittenFile(**file) for file in found[name]] for name in ("files", "changes")
@@ -108,7 +108,7 @@ def read_done(text: str) -> TaskResult:
 
 
 def _assign_ids(task: Task) -> TaskResult:
-    """Give ids to the keys of lists, as far as they have none."""
+    """Assign ids to the keys of lists that have none."""
     table, folder = _table(task), stored_path(task.folder)
     keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
     assigned = assign(keys, IdLookup(_ids_in(table, folder, task.known)), task.first_id)
@@ -129,7 +129,7 @@ def _ids_path(folder: StoredPath) -> StoredPath:
 
 
 def _ids_in(table: Table, folder: StoredPath, paths: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the keys and ids of files, a part at a time."""
+    """Yield the keys and ids of files, in batches."""
     for path in paths:
         if path.endswith(".arrow"):
             yield read_segment(folder / path, table, [KEY, ID])
@@ -169,7 +169,7 @@ def _write_chunk(folder: StoredPath, table: Table, chunk: pa.Table) -> SortedFil
 
 
 def _merge(task: Task) -> TaskResult:
-    """Make one sorted file of several."""
+    """Merge several sorted files into one."""
     folder = stored_path(task.folder)
     return _merge_files(task, _table(task), [folder / path for path in task.inputs])
 
@@ -184,7 +184,7 @@ def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> TaskR
 
 
 def _enter(task: Task) -> TaskResult:
-    """Bring operations into a range of the authority's primary view."""
+    """Merge operations into a range of the authority's primary view."""
     table = _table(task)
     changes = Changes(stored_path(task.folder), table)
 
@@ -206,12 +206,12 @@ def _enter(task: Task) -> TaskResult:
 
 
 def _enter_view(task: Task) -> TaskResult:
-    """Bring changes into a range of a secondary view of the authority."""
+    """Merge changes into a range of a secondary view of the authority."""
     table = _table(task)
     view = table.view(task.view)
 
     def whole(found: Sequence[pa.Table]) -> pa.Table:
-        # Every change clears, so the last one with a key is all there is.
+        # Every change clears the row, so the last one of a key is the result.
         return latest(pa.concat_tables(found), view.key, {})
 
     def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
@@ -231,7 +231,7 @@ def _range(
     together: Callable[[Sequence[pa.Table]], pa.Table],
     merged: Callable[[pa.Table | None, pa.Table], pa.Table],
 ) -> TaskResult:
-    """Write a range of a view anew, if anything in it has changed."""
+    """Rewrite a range of a view, if anything in it has changed."""
     folder = stored_path(task.folder)
     schema = authority_schema(table, view)
     low, high = _bound(task.low), _bound(task.high)
@@ -254,7 +254,7 @@ def _range(
 def _split(
     task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]
 ) -> Iterator[WrittenFile]:
-    """Write rows to files of about one size."""
+    """Write rows to files of similar size."""
     held: list[pa.Table] = []
     for block in rows:
         held.append(block)
@@ -274,9 +274,9 @@ def _written(
 
 
 def authority_schema(table: Table, view: View) -> pa.Schema:
-    """Return a view's columns with the numbers by which Iceberg knows them.
+    """Return a view's columns with their Iceberg field ids.
 
-    Columns are only ever added at the end, so a column's place is its number for ever.
+    Columns are only ever appended, so a column's position is its permanent field id.
     """
     return pa.schema(
         [
@@ -293,7 +293,7 @@ def _chunks(folder: StoredPath, table: Table, task: Task) -> Iterator[pa.Table]:
         rows = read_segment(folder / path, table, list(table.columns))
         if task.begins:
             begins = task.begins[place]
-            # A segment of before a column was added has none of its keys.
+            # A segment older than a column has none of its keys.
             there = [(c, n) for c, n in table.ids.items() if n in begins]
             rows = translated(rows, [(c, ids[n].slice(begins[n])) for c, n in there])
         held.append(rows)
@@ -311,7 +311,7 @@ def _latest(table: Table, found: Sequence[pa.Table]) -> pa.Table:
 
 
 def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows with all columns of a schema: those that were added since are null."""
+    """Return rows with all columns of a schema: columns added since are null."""
     arrays = [
         rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
         for field in schema

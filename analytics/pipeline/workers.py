@@ -8,32 +8,32 @@ from typing import Protocol
 
 from analytics.pipeline.tasks import run_task
 
-#: Tasks that run at once where there is no cluster.
+#: Concurrent tasks without a cluster.
 AT_ONCE = 2
 
 
 class WorkersLost(Exception):
-    """Nothing can be run any more: the process has to begin again."""
+    """Nothing can be run any more: the process has to restart."""
 
 
 class Workers(Protocol):
-    """Runs tasks. Called by several threads at once."""
+    """Runs tasks. Called by several threads concurrently."""
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        """Run tasks, and return what each answers; raise what one of them raises."""
+        """Run tasks, and return their answers; raise what one of them raises."""
 
     def cancel(self, group: str) -> None:
-        """Let the tasks of a group fail, those that run as soon as they can."""
+        """Make the tasks of a group fail, running ones as soon as possible."""
 
     def rest(self) -> None:
-        """Give back what is not needed until the next task."""
+        """Release what is not needed until the next task."""
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop everything."""
 
 
 class ThreadWorkers:
-    """Threads of this process. What takes long are steps of Arrow's, which run side by side."""
+    """Threads of this process. The time goes to Arrow calls, which run in parallel."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="stages")
@@ -53,7 +53,7 @@ class ThreadWorkers:
             future.cancel()
 
     def rest(self) -> None:
-        """Threads that wait take nothing."""
+        """Do nothing: idle threads need no resources."""
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)

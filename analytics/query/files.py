@@ -1,4 +1,4 @@
-"""What a query reads, as files. Nothing here knows Django: workers of Spark are told of it, too."""
+"""The files that a query reads. No Django here: Spark workers use this module too."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from analytics.rows.keys import Key
 class StateSelector:
     """The states that a query accepts. At most one of the first three is set, else the newest."""
 
-    #: Seconds. All that was committed longer ago is seen.
+    #: Seconds. Includes everything committed longer ago.
     freshness_s: float | None = None
     state: int | None = None
     as_of: datetime.datetime | None = None
-    #: The authority, whatever it lacks.
+    #: The authority, however old it is.
     any: bool = False
     #: No earlier state than this.
     since: int = 0
 
 
-#: The number of an upload, and the place of a part in it.
+#: The number of an upload, and the index of a part in it.
 Part: TypeAlias = tuple[int, int]
 
 
@@ -39,13 +39,13 @@ class File:
     rows: int
     lowest: Key
     highest: Key
-    #: Of a segment, or of the keys that lie beside it.
+    #: For a segment, or the keys stored beside it.
     part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IdPlan:
-    """What stands for an ID-key at a state: files of its table, and keys whose ids are in none."""
+    """The files of an ID-key at a state: those of its table, and keys whose ids are in none."""
 
     authority: Sequence[File]
     later: Sequence[File]
@@ -54,19 +54,19 @@ class IdPlan:
 
     @property
     def count(self) -> int:
-        """How many keys the files have: each has them once."""
+        """The number of keys in the files: each is there once."""
         primary = [file for file in self.authority if file.view == ""]
         return sum(file.rows for file in (*primary, *self.later))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What stands for a state of one table: the authority, then all later files in order."""
+    """The files of a state of one table: the authority, then all later files in order."""
 
     state: int
-    #: For how many seconds all that was committed has been in the state, at least.
+    #: Minimum age in seconds of commits that the state includes completely.
     freshness_s: float
     authority: list[File] = field(default_factory=list)
     later: list[File] = field(default_factory=list)
-    #: Of the ID-keys that the table has to do with.
+    #: For the ID-keys that the table uses.
     id_keys: Mapping[str, IdPlan] = field(default_factory=dict)

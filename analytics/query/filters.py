@@ -1,6 +1,6 @@
 """A filter as an expression over columns, and which keys can match it.
 
-The language is that of documents, as far as flat columns go. A comparison with null holds only for
+The language is that of documents, restricted to flat columns. A comparison with null holds only for
 `$eq`, `$ne`, `$in` and `$nin`; `$ne` and `$nin` hold for null too.
 """
 
@@ -32,19 +32,19 @@ _COMPARES: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
 }
 _ALL = pc.scalar(True)
 _INT32 = 2**31
-#: More values than these are looked for in their whole range.
+#: More values than this are searched for by their range.
 _MAX_SOUGHT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values of a column that a filter can hold for; None: no bound. Both ends are in it."""
+    """The inclusive range of a column's values that a filter can match; None: unbounded."""
 
     low: int | str | float | None = None
     high: int | str | float | None = None
 
     def meets(self, lowest: Part, highest: Part) -> bool:
-        """Tell whether some value between these two may be in it."""
+        """Return whether some value between these two may be in the range."""
         if self.low is not None and highest < self.low:  # type: ignore[operator]
             return False
         return not (self.high is not None and lowest > self.high)  # type: ignore[operator]
@@ -52,17 +52,17 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One part of a filter; all parts hold."""
+    """One conjunct of a filter."""
 
     expression: pc.Expression
     columns: frozenset[str]
-    #: What it says of its column alone, where it has a single one.
+    #: Its restriction of its column, if it has a single one.
     range: Range = Range()
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What rows have to be."""
+    """The conditions on rows."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -75,12 +75,12 @@ class Filter:
         return _joined(part.expression for part in self.conditions)
 
     def within(self, columns: Iterable[str]) -> Filter:
-        """Return the parts that are about these columns alone."""
+        """Return the conjuncts that use only these columns."""
         known = set(columns)
         return Filter(tuple(part for part in self.conditions if part.columns <= known))
 
     def ranges(self, column: str) -> list[Range]:
-        """Return what is said of a column: its values are in all of these."""
+        """Return the ranges of a column's values, all of which apply."""
         return [part.range for part in self.conditions if part.columns == {column}]
 
 
@@ -114,7 +114,7 @@ def near(column: str, values: pa.Array) -> Condition:
 
 
 class _Reader:
-    """Reads one filter, and counts what it has."""
+    """Parses one filter, and counts its nodes."""
 
     def __init__(self, types: Mapping[str, pa.DataType], ids: Mapping[str, IdOf]) -> None:
         self._types = types
@@ -213,9 +213,9 @@ class _Reader:
 
 
 def _is_operators(value: JsonValue, kind: pa.DataType) -> bool:
-    """Tell operators from a value: an object with a single `$date` or the like is a value.
+    """Distinguish operators from a value: an object with only `$date` or the like is a value.
 
-    So is a key of several parts.
+    So is a composite key.
     """
     if not isinstance(value, dict):
         return False
@@ -246,13 +246,13 @@ def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar:
 
 
 def _rounded(value: Literal, kind: pa.DataType) -> Literal:
-    """Return the nearest double of a whole number: Arrow refuses those that it must round."""
+    """Return the nearest double of a whole number: Arrow rejects those that it must round."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if is_whole and pa.types.is_floating(kind) else value  # type: ignore[arg-type]
 
 
 def _scalar_type(value: Literal, kind: pa.DataType) -> pa.DataType:
-    """A whole column may be compared with a number that is not whole, or too large for it."""
+    """An integer column may be compared with a fraction, or a number out of its range."""
     if pa.types.is_floating(kind) or isinstance(value, float):
         return pa.float64()
     return pa.int64() if pa.types.is_integer(kind) else kind
@@ -276,7 +276,7 @@ def _range_of(values: list[Literal]) -> Range:
 
 
 def _plain(value: Literal) -> int | str | float | None:
-    """Return a value as keys have it (`analytics.rows.keys`)."""
+    """Return a value in the form of key parts (`analytics.rows.keys`)."""
     if isinstance(value, datetime.datetime):
         return (value - _EPOCH) // _MICROSECOND
     if isinstance(value, datetime.date):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from foundation.errors import SumOverflow
 
-#: What Arrow calls them.
+#: Arrow's names of the functions.
 FUNCTIONS: Mapping[str, str] = {
     "count": "count",
     "sum": "sum",
@@ -27,7 +27,7 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One number for each group. Without a column rows are counted."""
+    """One value per group. Without a column, rows are counted."""
 
     name: str
     op: str
@@ -46,7 +46,7 @@ def grouped(rows: pa.Table, by: Sequence[str], aggregates: Sequence[Aggregate]) 
 def ordered(
     rows: pa.Table, order: Sequence[tuple[str, bool]], ties: Sequence[str], limit: int
 ) -> pa.Table:
-    """Return the first rows by `order`, of which True is descending, and then by `ties`."""
+    """Return the first rows by `order`, where True means descending, then by `ties`."""
     named = {name for name, _ in order}
     by = [*order, *((name, False) for name in ties if name not in named)]
     if by and rows.num_rows > 1:
@@ -55,7 +55,7 @@ def ordered(
 
 
 def _sorted(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
-    """Return the places of rows in their order. Keys of several parts are ordered by these."""
+    """Return the row indexes in sort order. Composite keys are ordered by their parts."""
     columns: list[pa.ChunkedArray] = []
     falling: list[bool] = []
     for name, falls in by:
@@ -92,7 +92,7 @@ def _call(aggregate: Aggregate) -> _Call:
 
 
 def _check_sum(rows: pa.Table, aggregate: Aggregate) -> None:
-    """Refuse a whole sum that may leave 64 bits: it would wrap around in silence."""
+    """Reject an integer sum that may exceed 64 bits: it would silently wrap around."""
     if aggregate.op != "sum" or aggregate.column is None or not rows.num_rows:
         return
     column = rows[aggregate.column]

@@ -1,7 +1,7 @@
-"""The ID-keys of a query: which id a key has at the query's state, and which key an id.
+"""The ID-keys of a query: maps keys to ids and back, at the query's state.
 
-Ids that have been assigned are in the ID-key's own table, stage by stage like all else. Those of
-uploads behind that are worked out here as the pipeline will: they are the same.
+Assigned ids are in the ID-key's table, stage by stage like all other data. Those of later uploads
+are computed here exactly as the pipeline will assign them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class IdKey:
         self._parts = {n: TYPES[k] for n, k in table.columns.items() if n not in (KEY, ID)}
 
     def fresh(self) -> pa.Table:
-        """Return rows of the ID-key's table that no file of it has yet."""
+        """Return rows of the ID-key's table that are not in any of its files yet."""
         return self._assigned.operations(self._table)
 
     def ids_in(self, part: Part) -> pa.Array:
-        """Return the ids to which one part's temporary ids point: none if it has no keys."""
+        """Return the ids of one part's temporary ids; empty if it has no keys."""
         begin = 0
         for keys in self._plan.lists:
             if keys.part == part:
@@ -47,7 +47,7 @@ class IdKey:
         return pa.array([], pa.int64())
 
     def ids_of(self, keys: Collection[int | str]) -> dict[int | str, int]:
-        """Return the ids of keys that a query names; `NO_ID` for those that have none."""
+        """Return the ids of keys in a query; `NO_ID` for those without one."""
         sought = pa.array(list(keys), self._kind)
         found = IdLookup(self._everything(KEY, sought)).ids_of(sought)
         return dict(zip(sought.to_pylist(), pc.fill_null(found, NO_ID).to_pylist(), strict=True))
@@ -72,7 +72,7 @@ class IdKey:
             yield self.fresh()
 
     def _stored(self, by: str, sought: pa.Array) -> Iterator[pa.Table]:
-        """Yield what files have of some keys or ids, and perhaps of others."""
+        """Yield the rows of some keys or ids from the files, possibly with others."""
         if not len(sought):
             return
         where = Filter((near(by, sought),))
@@ -88,7 +88,7 @@ IdKeys = Mapping[str, IdKey]
 
 
 def shown(rows: pa.Table, ids: Mapping[str, str], id_keys: IdKeys) -> pa.Table:
-    """Return rows with keys where they have ids. `ids` says which columns have which ID-key's."""
+    """Return rows with ids replaced by keys. `ids` maps columns to their ID-keys."""
     for place, name in enumerate(rows.column_names):
         if name in ids:
             keys = id_keys[ids[name]].keys_of(rows[name].combine_chunks())

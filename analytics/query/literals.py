@@ -13,7 +13,7 @@ from analytics.rows.compound import code
 from foundation.json_types import JsonObject, JsonValue
 
 Literal: TypeAlias = bool | int | float | str | datetime.datetime | datetime.date | None
-#: Whole numbers beyond this are no numbers to many readers of JSON.
+#: Larger integers are not exact in many JSON parsers.
 _SAFE = 2**53
 _INT64 = 2**63
 
@@ -23,7 +23,7 @@ class InvalidLiteral(ValueError):
 
 
 def literal(value: JsonValue, kind: pa.DataType) -> Literal:
-    """Return a value of the body as one to compare a column with, or raise `InvalidLiteral`."""
+    """Return a value of the body for comparison with a column, or raise `InvalidLiteral`."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -44,7 +44,7 @@ def literal(value: JsonValue, kind: pa.DataType) -> Literal:
 
 
 def _key(value: JsonValue, kind: pa.StructType) -> str:
-    """Return the text of a key of several parts."""
+    """Return the text of a composite key."""
     names = [field.name for field in kind]
     if not isinstance(value, dict) or set(value) != set(names):
         raise InvalidLiteral(f"a key is an object with {', '.join(names)}")
@@ -56,7 +56,7 @@ def _key(value: JsonValue, kind: pa.StructType) -> str:
 
 
 def moment(text: str) -> datetime.datetime:
-    """Return a moment that is written as RFC 3339 has it, or raise `InvalidLiteral`."""
+    """Parse an RFC 3339 time, or raise `InvalidLiteral`."""
     try:
         found = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -70,7 +70,7 @@ def moment(text: str) -> datetime.datetime:
 
 
 def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:
-    """Return what turns a column's values into JSON, relaxed Extended JSON where that says more."""
+    """Return a converter of a column's values to JSON, or relaxed Extended JSON if needed."""
     if pa.types.is_timestamp(kind):
         return lambda v: None if v is None else _moment_text(v)
     if pa.types.is_date(kind):

@@ -1,8 +1,7 @@
-"""A large query in pieces: ranges of the primary key, each answered by itself, then put together.
+"""Splits a large query into ranges of the primary key that are answered separately.
 
-A piece has what the query asks of its range, in a form in which pieces can be added up: of an
-average its sum and count, of what is distinct the values. Pieces have different keys, so no row is
-counted twice.
+A piece's answer covers its range in a form that can be combined: sum and count for an average, the
+values for a distinct count. Pieces have different keys, so no row is counted twice.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from analytics.query.state_rows import choose_view, rows_at
 from analytics.rows.keys import Key
 from analytics.schema import Table
 
-#: How a piece's figures are added up.
+#: How partial aggregates are combined.
 _TOGETHER = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Keys from `low` up to, and without, `high`; None: no bound."""
+    """Keys from `low` inclusive to `high` exclusive; None: unbounded."""
 
     low: Key | None
     high: Key | None
 
 
 def in_pieces(query: Query, plan: Plan, where: Filter) -> list[Piece]:
-    """Return the pieces of a query: one for each file of the authority that it has to look at.
+    """Return the pieces of a query: one for each file of the authority that it must read.
 
-    None: it cannot be answered so, since keys that are stored as ids have their order only at the
-    end, or a secondary view answers it with less.
+    None: it cannot be split, since keys stored as ids are only ordered at the end, or a secondary
+    view answers it with fewer reads.
     """
     by_ids = any(name in query.ids for name, _ in query.order)
     if by_ids or choose_view(query.table, {*query.needed, *where.columns}, where).name:
@@ -66,7 +65,7 @@ def primary_files(table: Table, plan: Plan, where: Filter) -> list[File]:
 def answer_piece(
     query: Query, plan: Plan, where: Filter, piece: Piece, reading: ScanReader, id_keys: IdKeys
 ) -> list[pa.Table]:
-    """Return what a query asks of a piece, as tables that `together` adds up."""
+    """Return a piece's answer, as tables that `together` combines."""
     table = replace(query.table, views=())
     primary = [f for f in plan.authority if f.view == "" and _meets(f, piece)]
     within = Filter((*where.conditions, *_bounds(table, piece)))
@@ -88,7 +87,7 @@ def answer_piece(
 
 
 def together(query: Query, having: Filter, answered: Sequence[Sequence[pa.Table]]) -> pa.Table:
-    """Return the rows of the whole answer, in order. Ids stand for keys still."""
+    """Return the rows of the whole answer, in order. Keys are still ids."""
     if query.group_by is None:
         rows = pa.concat_tables([tables[0] for tables in answered])
         return ordered(rows, query.order, query.table.key, query.limit)
@@ -107,7 +106,7 @@ def together(query: Query, having: Filter, answered: Sequence[Sequence[pa.Table]
 
 
 def _partial(query: Query) -> list[Aggregate]:
-    """Return what is worked out for a piece, values that are to be distinct apart."""
+    """Return the partial aggregates of a piece, except for distinct values."""
     found = [Aggregate(" rows", "count", None)]
     for aggregate in query.aggregates:
         if aggregate.op == "avg":
@@ -119,13 +118,13 @@ def _partial(query: Query) -> list[Aggregate]:
 
 
 def _distinct(query: Query) -> list[str]:
-    """Return the columns whose different values are counted."""
+    """Return the columns whose distinct values are counted."""
     columns = [a.column for a in query.aggregates if a.op == "distinct" and a.column is not None]
     return list(dict.fromkeys(columns))
 
 
 def _finished(query: Query, parts: Sequence[pa.Table]) -> pa.Table:
-    """Return groups with what the query asks of them. Parts have the same groups in one order."""
+    """Return groups with the final aggregates. Parts have the same groups in the same order."""
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.append_column(part.column_names[-1], part.column(part.num_columns - 1))
@@ -147,7 +146,7 @@ def _in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def _real(aggregate: Aggregate) -> str:
-    """Return the name of a column as real numbers: a sum of those does not overflow."""
+    """Return the name of a column as doubles, whose sum does not overflow."""
     return f"{aggregate.column} real"
 
 
@@ -165,7 +164,7 @@ def _bounds(table: Table, piece: Piece) -> list[Condition]:
 
 
 def _compared(table: Table, key: Key, *, above: bool) -> pc.Expression:
-    """Return what holds for keys not below one, or for those below it: column by column."""
+    """Return a condition for keys not below a key, or below it: column by column."""
     steps = []
     equal: list[pc.Expression] = []
     for name, part in zip(table.key, key, strict=True):

@@ -1,9 +1,9 @@
-"""Which state a query sees, and which files stand for it.
+"""Chooses the state that a query sees, and the files that represent it.
 
-Every number of an upload is a state: what that upload and all before it have left. The files that
-stand for a state lie end to end: the authority up to some upload, behind it runs, behind those the
-segments of single uploads. A run that was merged into another is kept for a while, and so a state
-that was answered once can be asked for again.
+Every upload number is a state: the result of that upload and all before it. The files that
+represent a state are contiguous: the authority up to some upload, then runs, then the segments of
+single uploads. A run that was merged into another is kept for a while, so a state that was queried
+once can be queried again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _Segments: TypeAlias = list[tuple[Part, StoredFile]]
 
 
 def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> Plan:
-    """Choose a state, and the files that stand for it. Within a transaction of the tenant's."""
+    """Choose a state and its files. Runs within a transaction of the tenant."""
     row = Dataset.objects.get(pk=dataset.id)
-    # Until its uploads are sorted, a remapped run is nothing that could be read.
+    # A remapped run cannot be read until its uploads are sorted.
     kept = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
     runs = list(kept.order_by("first", "last"))
-    # One moment for all: an answer is never said to be older than it was allowed to be.
+    # The same time for all: an answer is never reported older than it was allowed to be.
     now = timezone.now()
     state = _state(row, runs, wanted, now)
     tiles, covered = tiled(runs, state)
@@ -59,10 +59,10 @@ def _sorted(
 
 
 def tiled(runs: Iterable[Run], state: int) -> tuple[list[Run], int]:
-    """Return runs that lie end to end from the first upload on, and how far they reach.
+    """Return contiguous runs from the first upload on, and the last upload they cover.
 
-    Runs are made of runs, so of those that begin at one place the longest that fits is as good as
-    any way through shorter ones.
+    Runs are made of runs, so of those that begin at the same upload the longest that fits is as
+    good as any sequence of shorter ones.
     """
     by_first: dict[int, list[Run]] = {}
     for run in runs:
@@ -92,7 +92,7 @@ def _state(row: Dataset, runs: Sequence[Run], wanted: StateSelector, now: dateti
     needed = wanted.since
     if not wanted.any:
         oldest = now - datetime.timedelta(seconds=wanted.freshness_s or 0)
-        # What is committed while this query begins has been acknowledged to nobody yet.
+        # Commits made while this query starts have not been acknowledged yet.
         newest = row.last_upload if not wanted.freshness_s else _committed_by(row, oldest)
         needed = max(needed, newest)
     return _cheapest(runs, needed)
@@ -106,7 +106,7 @@ def _committed_by(row: Dataset, moment: datetime.datetime) -> int:
 
 
 def _cheapest(runs: Sequence[Run], needed: int) -> int:
-    """Return the state that is cheapest to read among those that are not before `needed`."""
+    """Return the cheapest state to read that is not older than `needed`."""
     reached = 0
     for run in runs:
         if run.superseded_at is not None:
@@ -137,7 +137,7 @@ def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[F
 
 
 def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
-    """Return what lies unsorted of uploads, in the order in which it came."""
+    """Return the unsorted files of uploads, in order of arrival."""
     if covered == state:
         return []
     uploads = Upload.objects.filter(dataset_id=dataset.id, number__gt=covered, number__lte=state)
@@ -164,7 +164,7 @@ def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> 
 
 
 def _age(row: Dataset, state: int, now: datetime.datetime) -> float:
-    """Return for how long a state has been complete: nothing was committed after it since."""
+    """Return the age of a state: the time since the next upload was committed."""
     if state >= row.last_upload:
         return 0.0
     following = Upload.objects.filter(dataset=row, number=state + 1).first()

@@ -1,4 +1,4 @@
-"""What a body asks of a dataset."""
+"""Parses query bodies."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What rows have to be, and what groups of them.
+    """The filters on rows and on groups.
 
-    Keys that are stored as ids stand in `where` and `having` as something else until `resolved`.
+    Keys stored as ids are placeholders in `where` and `having` until `resolved`.
     """
 
     where: Filter
     having: Filter
-    #: The keys that they name, of each ID-key.
+    #: The keys used in them, by ID-key.
     named: Mapping[str, Collection[int | str]]
     read: Callable[[Callable[[str, int | str], int]], tuple[Filter, Filter]]
 
     def resolved(self, ids: Mapping[str, Mapping[int | str, int]]) -> tuple[Filter, Filter]:
-        """Return both with the ids of the keys that they name."""
+        """Return both filters with ids in place of keys."""
         if not self.named:
             return self.where, self.having
         return self.read(lambda name, key: ids[name][key])
@@ -62,11 +62,11 @@ class Query:
     """A query, checked against its table."""
 
     table: Table
-    #: The tables of the ID-keys that have to do with it.
+    #: The tables of the ID-keys that it uses.
     id_tables: Mapping[str, Table]
     wanted: StateSelector
     filters: Filters
-    #: What rows have, if they are not grouped.
+    #: The columns of the rows, if they are not grouped.
     columns: tuple[str, ...]
     group_by: tuple[str, ...] | None = None
     aggregates: tuple[Aggregate, ...] = ()
@@ -75,13 +75,13 @@ class Query:
 
     @property
     def ids(self) -> Mapping[str, str]:
-        """The columns that rows of the answer may have as ids, and of which ID-key."""
+        """The columns that may hold ids in the answer, with their ID-keys."""
         ids = self.table.ids
         return ids if self.group_by is None else {c: ids[c] for c in self.group_by if c in ids}
 
     @property
     def needed(self) -> frozenset[str]:
-        """The columns that are read, besides those of filter and key."""
+        """The columns to read, besides those of filter and key."""
         used = [a.column for a in self.aggregates if a.column is not None]
         return frozenset((*self.columns, *(self.group_by or ()), *used))
 
@@ -99,7 +99,7 @@ def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) ->
             raise _wrong("/having", "It is for groups; without them, use `filter`.")
         filters = _filters(body, table, types, {}, ())
         columns = _columns(body.get("columns"), table)
-        # Ties are broken by the key, so rows may be ordered by what they do not show.
+        # Ties are broken by the key, so rows may be ordered by columns they do not show.
         order = _order(body.get("order"), types)
         return Query(table, id_tables, wanted, filters, columns, order=order, limit=limit)
     if "columns" in body:
@@ -123,7 +123,7 @@ def _filters(
     shown: Mapping[str, pa.DataType],
     by: Collection[str],
 ) -> Filters:
-    """Return the filters over rows and over groups, once somebody says which ids keys have."""
+    """Return the filters over rows and groups, as a function of the ids of keys."""
 
     def read(id_of: Callable[[str, int | str], int]) -> tuple[Filter, Filter]:
         ids = {column: partial(id_of, name) for column, name in table.ids.items()}

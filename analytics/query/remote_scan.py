@@ -1,7 +1,7 @@
-"""Large queries are scanned by the pipeline's workers in parallel.
+"""Scans large queries on the pipeline's workers in parallel.
 
-This process chooses the state, looks up the ids of the keys that the query names and sorts the
-answer; workers scan pieces. A query has a deadline, and is cancelled when its caller disconnects.
+This process chooses the state, looks up the ids of the query's keys and sorts the answer; workers
+scan pieces. A query has a deadline, and is cancelled when its caller disconnects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A planned query is answered."""
+"""Answers a planned query."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PreparedQuery:
 
 
 def prepare(query: Query, plan: Plan) -> PreparedQuery:
-    """Look up the keys that a query names."""
+    """Look up the keys used in a query."""
     reading = ScanReader()
     id_keys = {
         name: IdKey(query.id_tables[name], found, reading) for name, found in plan.id_keys.items()
@@ -61,7 +61,7 @@ def run(query: Query, plan: Plan, prepared: PreparedQuery) -> ScanResult:
         rows = grouped(rows, query.group_by, query.aggregates)
         if having.expression is not None:
             rows = rows.filter(having.expression)
-    # Whoever orders by keys means the keys; ties, which nobody chose, are broken by their ids.
+    # Explicit order by keys uses the keys themselves; ties are broken by their ids.
     first = {column: name for column, name in query.ids.items() if column in ordering}
     ties = query.table.key if query.group_by is None else query.group_by
     rows = ordered(shown(rows, first, id_keys), query.order, ties, query.limit)

@@ -1,4 +1,4 @@
-"""Reading files, as little of them as a filter needs.
+"""Reads files, only as much of them as a filter needs.
 
 Sorted files that cannot hold a key that the filter allows are not opened; of those that are, row
 groups whose statistics exclude the filter are not read. Segments are read whole.
@@ -22,9 +22,9 @@ from analytics.schema import OP, Table, View
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject
 
-#: What a query may hold in memory of what it reads.
+#: Maximum bytes that a query may hold in memory.
 MAX_BYTES = 1024 * 1024 * 1024
-#: Of an ID-key's name and a part: the ids to which temporary ids there point.
+#: Maps an ID-key's name and a part to the ids of its temporary ids.
 IdsIn: TypeAlias = Callable[[str, Part], pa.Array]
 _PARQUET = ds.ParquetFileFormat()
 
@@ -85,7 +85,7 @@ class ScanReader:
     ) -> pa.Table:
         """Return operations, in order, on the keys for which a filter over keys holds.
 
-        `ids_in` says to which ids the temporary ids of segments point.
+        `ids_in` maps the temporary ids of segments to ids.
         """
         empty = with_columns(_none(table.stored), table, columns)
         tables = [empty]
@@ -111,7 +111,7 @@ class ScanReader:
         counted.files += 1
         counted.rows += file.rows
         if where.expression is not None and where.columns < set(columns):
-            # Most segments have nothing of a few keys: then the other columns are not unpacked.
+            # Most segments contain none of a few keys: then the other columns are not unpacked.
             keys = _rows_of(file, table, sorted(where.columns), ids_in)
             if not keys.filter(where.expression).num_rows:
                 return with_columns(_none(table.stored), table, columns)

@@ -22,7 +22,7 @@ from foundation.errors import ApiError
 from foundation.json_types import JsonObject
 
 KIND = "scan"
-#: For each ID-key of a query, the ids of the keys that the query names.
+#: For each ID-key of a query, the ids of the keys used in it.
 Ids = Mapping[str, Mapping[int | str, int]]
 
 

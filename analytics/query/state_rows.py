@@ -1,9 +1,9 @@
-"""The rows of a table at a state: the authority, and what has come since.
+"""The rows of a table at a state: the authority, and later operations.
 
-What has come since is put together first: one operation for each key. Of the authority come the
-rows whose key has none; where an operation leaves columns as they are, the row below it is read.
-The filter is applied to the authority while it is read, and to the rest once it is complete: a row
-that matched may not match any more.
+Later operations are first merged to one per key. The authority contributes the rows without an
+operation; where an operation leaves columns unchanged, the underlying row is read. The filter is
+applied to the authority while it is read, and to the rest once it is complete: a row that matched
+may no longer match.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def rows_at(
 
 
 def choose_view(table: Table, needed: Collection[str], where: Filter) -> View:
-    """Return the view that the filter narrows most: by the longest beginning of its key."""
+    """Return the view with the longest key prefix that the filter restricts."""
     fitting = [v for v in (table.primary, *table.views) if set(needed) <= set(v.columns)]
     return max(fitting, key=lambda view: _narrowed(view, where))
 
 
 def _narrowed(view: View, where: Filter) -> int:
-    """Return how many columns at the beginning of a view's key the filter bounds."""
+    """Return the length of the prefix of a view's key that the filter bounds."""
     count = 0
     for name in view.key:
         ranges = where.ranges(name)
@@ -76,7 +76,7 @@ def _narrowed(view: View, where: Filter) -> int:
 def _on_base(
     plan: Plan, table: Table, names: Sequence[str], since: pa.Table, reading: ScanReader
 ) -> pa.Table:
-    """Complete the operations that leave columns as they are with the rows below them."""
+    """Complete operations that leave columns unchanged from the underlying rows."""
     clears = pc.bit_wise_and(since[OP], pa.scalar(CLEARS, pa.int64()))
     open_ = since.filter(pc.equal(clears, 0))
     files = [file for file in plan.authority if file.view == ""]
@@ -99,6 +99,6 @@ def _sought(table: Table, keys: pa.Table, files: Sequence[File]) -> Filter:
 
 
 def _typed(rows: pa.Table, table: Table, names: Sequence[str]) -> pa.Table:
-    """Return columns as their table has them: a join forgets that a key is never null."""
+    """Return columns with their table's types: a join loses that a key is never null."""
     schema = pa.schema([table.arrow.field(name) for name in names])
     return pa.Table.from_arrays([rows[name] for name in names], schema=schema)

@@ -1,4 +1,4 @@
-"""Keys of several parts as one text, by which they are compared, hashed and given ids.
+"""Composite keys as one text, by which they are compared, hashed and given ids.
 
 The text is the JSON list of the parts, as `json.dumps` writes it without spaces: different keys
 have different texts, whatever is in them.

@@ -1,7 +1,7 @@
-"""A file is complete and on the disk, or in the store, or it is not there.
+"""Durable files: complete and on the disk, or in the store, or not there at all.
 
-Nobody is told of a file before it is. A file that was begun and not finished has a name that
-nobody knows; what a crash leaves of it is found by its age.
+A file is not referenced before that. An unfinished file has a temporary name; what a crash leaves
+of it is found by its age.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def written(path: StoredPath) -> Iterator[Path]:
-    """Let a block write the file that is yielded, and keep it as `path`, or nothing of it.
+    """Let the block write the yielded file, then store it as `path`; on error keep nothing.
 
-    A file is synced with its folder's entry; an object is written to the disk first, and then sent.
+    A file is synced with its folder's entry; an object is written to the disk first, and then
+    uploaded.
     """
     if isinstance(path, Path):
         with _synced(path):
@@ -42,7 +43,7 @@ def written(path: StoredPath) -> Iterator[Path]:
 
 
 def local_folder() -> Path:
-    """Return where this machine holds what is on its way to a store."""
+    """Return the folder for files on their way to a store."""
     folder = Path(gettempdir()) / "rillbase-analytics"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
@@ -63,7 +64,7 @@ def _synced(path: Path) -> Iterator[None]:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Raise `StorageFull` where the block finds no room on the disk."""
+    """Raise `StorageFull` if the block runs out of disk space."""
     if write_stop.in_force():
         raise storage_full()
     try:

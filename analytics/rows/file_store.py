@@ -19,24 +19,24 @@ _FILES = fs.LocalFileSystem(use_mmap=True)
 
 
 def stored_path(text: str) -> StoredPath:
-    """Return the path that was written down."""
+    """Parse a stored path."""
     return ObjectPath.of(text) if text.startswith(SCHEME) else Path(text)
 
 
 def is_far(path: StoredPath) -> bool:
-    """Tell whether a look at it goes over the network, and is paid for."""
+    """Return whether access to it goes over the network, at a cost."""
     return isinstance(path, ObjectPath)
 
 
 def below(folder: StoredPath, path: StoredPath) -> str:
-    """Return a path as it is said from a folder on."""
+    """Return a path relative to a folder."""
     if isinstance(path, ObjectPath) and isinstance(folder, ObjectPath):
         return path.relative_to(folder)
     return str(Path(str(path)).relative_to(str(folder)))
 
 
 def opened(path: StoredPath) -> pa.NativeFile:
-    """Open a file for reading anywhere in it; raise `FileNotFoundError` where there is none."""
+    """Open a file for random access; raise `FileNotFoundError` if it does not exist."""
     return path.open() if isinstance(path, ObjectPath) else pa.memory_map(str(path))
 
 
@@ -69,7 +69,7 @@ def write_text(path: StoredPath, text: str) -> None:
 
 
 def files_in(folder: StoredPath) -> Iterator[tuple[StoredPath, float]]:
-    """Yield the files of a folder and of what it holds, and when each was written."""
+    """Yield the files of a folder, recursively, and when each was written."""
     if isinstance(folder, ObjectPath):
         yield from folder.below()
         return
@@ -93,6 +93,6 @@ def remove_folder(folder: StoredPath) -> None:
 def _unless_gone(
     _: object, __: str, raised: tuple[type[BaseException], BaseException, object]
 ) -> None:
-    """Go on where somebody else removes the same folder."""
+    """Ignore that another process removes the same folder."""
     if not isinstance(raised[1], FileNotFoundError):
         raise raised[1]

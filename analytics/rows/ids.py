@@ -1,8 +1,8 @@
 """Which id a key has: its place in the order in which keys came first, over all uploads.
 
-Uploads are numbered and the keys of each lie in a list, so the order is one and the same for
-whoever works it out, however often: the stage that assigns ids, the same stage again after it was
-killed, and a query that cannot wait for it. Ids are 0, 1, 2, … without a hole.
+Uploads are numbered and the keys of each lie in a list, so the order is the same wherever it is
+computed: by the stage that assigns ids, by the same stage again after it was killed, and by a query
+that cannot wait for it. Ids are 0, 1, 2, … without gaps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class IdAssignment:
 
     #: The id of each of the lists' entries, in their order.
     ids: pa.Array
-    #: Keys that had none, in the order of their ids, which begin with `first`.
+    #: Keys that had no id, in the order of their new ids, which begin with `first`.
     new_keys: pa.Array
     first: int
 
@@ -42,7 +42,7 @@ class IdAssignment:
 
 
 def assign(keys: pa.Array, known: IdLookup, first: int) -> IdAssignment:
-    """Give ids to the keys that have none, from `first` on."""
+    """Assign ids to the keys that have none, from `first` on."""
     coded = keys.dictionary_encode()
     unique = coded.dictionary
     found = known.ids_of(unique)
@@ -72,7 +72,7 @@ class IdLookup:
         found = pa.nulls(len(sought), kind or pa.int64())
         positions = pa.array(np.arange(len(sought), dtype=np.int32))
         for part in self._parts:
-            # The sought values are the fewer, as a rule, and so are hashed.
+            # There are usually fewer sought values, so those are hashed.
             places = pc.index_in(part[by], value_set=sought).combine_chunks()
             there = places.is_valid()
             if not pc.any(there).as_py():
@@ -102,7 +102,7 @@ def read_ids(path: StoredPath) -> pa.Array:
 
 
 def translated(rows: pa.Table, columns: Iterable[tuple[str, pa.Array]]) -> pa.Table:
-    """Return rows with ids instead of temporary ids, which are places in arrays of ids."""
+    """Return rows with ids instead of temporary ids, which are indexes into arrays of ids."""
     for name, ids in columns:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(name), _taken(ids, rows[name]))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 class Null:
-    """What is greater than any value of a key, and equal to itself."""
+    """Greater than any value of a key, and equal to itself."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Null)
@@ -49,7 +49,7 @@ def key_at(rows: pa.Table, key: Sequence[str], place: int) -> Key:
 
 
 def place_of(rows: pa.Table, key: Sequence[str], sought: Key) -> int:
-    """Return how many of sorted `rows` lie before a key, or before all that begin with it."""
+    """Return how many of sorted `rows` precede a key, or all keys with that prefix."""
     low, high = 0, rows.num_rows
     while low < high:
         middle = (low + high) // 2

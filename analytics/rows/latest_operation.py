@@ -1,4 +1,4 @@
-"""Many operations on a key become one, without a step of Python per row.
+"""Merges many operations on a key into one, without a Python step per row.
 
 Rows come in the order in which they were uploaded. A stable sort by key puts the operations on one
 key side by side, the latest last; for each column the last one that sets it, and is not older than
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analytics.schema import CLEARS, GONE, OP
 
 Positions = NDArray[np.int64]
-#: Types whose values compare as the numbers do that they are stored as.
+#: Types whose values compare like the numbers they are stored as.
 _BITS = {
     pa.int32(): pa.int32(),
     pa.int64(): pa.int64(),
@@ -41,7 +41,7 @@ def latest(rows: pa.Table, key: Sequence[str], bits: Mapping[str, int]) -> pa.Ta
     masks = rows[OP].to_numpy()
     lasts = np.append(starts[1:], rows.num_rows) - 1
     if np.all(masks[lasts] & CLEARS):
-        # Whatever came before is cleared: the last operation is all there is.
+        # Whatever came before is cleared: only the last operation counts.
         return rows.take(pa.array(lasts))
     return _folded(rows, starts, lasts, {n: bits[n] for n in rows.column_names if n in bits})
 
@@ -55,12 +55,12 @@ def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
         return rows.take(order)
     if np.all(numbers[1:] >= numbers[:-1]):
         return rows
-    # This sort merges what is sorted already, and rows are, as a rule: a few uploads or runs.
+    # This sort merges sorted sequences, and the rows usually are a few: uploads or runs.
     return rows.take(pa.array(np.argsort(numbers, kind="stable")))
 
 
 def _numbers(rows: pa.Table, key: Sequence[str]) -> NDArray[np.integer[Any]] | None:
-    """Return a key that is one column of whole numbers, moments or days."""
+    """Return a key that is a single integer, time or date column."""
     column = rows[key[0]]
     bits = _BITS.get(column.type)
     if len(key) > 1 or bits is None or column.null_count or column.num_chunks != 1:

@@ -1,4 +1,4 @@
-"""Paths of objects in an S3-compatible store, as far like those of files as files are used here.
+"""Paths of objects in an S3-compatible store, with the part of the file API used here.
 
 Credentials, region and address of the store come from the environment, as Amazon's own programs
 take them: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`.
@@ -27,7 +27,7 @@ _PART_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:
-    """Bucket and key, joined by a slash."""
+    """The bucket and the key, joined by a slash."""
 
     key: str
 
@@ -69,23 +69,23 @@ class ObjectPath:
             return int(objects().get_file_info(self.key).size)
 
     def open(self) -> pa.NativeFile:
-        """Open it for reading anywhere in it; raise `FileNotFoundError` where there is none."""
+        """Open it for random access; raise `FileNotFoundError` if it does not exist."""
         with _reaching():
             return objects().open_input_file(self.key)
 
     def put(self, content: pa.NativeFile) -> None:
-        """Write the object. It is there as a whole, or not at all."""
+        """Write the object atomically."""
         with _reaching(), objects().open_output_stream(self.key) as sink:
             while part := content.read(_PART_BYTES):
                 sink.write(part)
 
     def put_file(self, path: Path) -> None:
-        """Write the object with what a file has."""
+        """Write the contents of a file to the object."""
         with pa.memory_map(str(path)) as content:
             self.put(content)
 
     def below(self) -> Iterator[tuple[ObjectPath, float]]:
-        """Yield all objects whose key begins with this one's and a slash, and when each came."""
+        """Yield all objects below this key, and when each was written."""
         selector = fs.FileSelector(self.key, recursive=True, allow_not_found=True)
         with _reaching():
             found = objects().get_file_info(selector)
@@ -95,7 +95,7 @@ class ObjectPath:
 
 
 def address() -> str | None:
-    """Return the store's address; none: Amazon's. Arrow does not look for it by itself."""
+    """Return the store's endpoint; None: Amazon's. Arrow does not read the variable itself."""
     return os.environ.get("AWS_ENDPOINT_URL") or None
 
 
@@ -106,12 +106,12 @@ def objects() -> fs.S3FileSystem:
 
 @contextmanager
 def _reaching() -> Iterator[None]:
-    """Raise `Unavailable` where the store does not do what it is asked."""
+    """Raise `Unavailable` if a store operation fails."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as failed:
-        # It names buckets and addresses, which are nothing to callers.
+        # It names buckets and addresses, which must not reach callers.
         logger.warning("the store of analytics tables: %s", failed)
         raise Unavailable("The store of analytics tables does not answer.") from failed

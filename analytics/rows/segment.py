@@ -1,4 +1,4 @@
-"""What an upload left, as it came: Arrow files, one for each part of it and table."""
+"""Segments, as uploaded: Arrow files, one per part of an upload and table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_segment(path: Path, table: Table, rows: pa.Table) -> None:
 
 
 def read_segment(path: StoredPath, table: Table, columns: Sequence[str]) -> pa.Table:
-    """Return columns and masks. A column that the file is too old to have is null."""
+    """Return columns and masks. A column newer than the file is null."""
     with opened(path) as source:
         with pa.ipc.open_file(source) as whole:
             names = whole.schema.names

@@ -1,4 +1,4 @@
-"""Writes segments. It is apart from what reads them, since workers do nothing but write."""
+"""Writes segments. Separate from reading, since workers only write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class SegmentWriter:
-    """Writes batches of operations to a file, which it closes in the end."""
+    """Writes batches of operations to a file, which it closes at the end."""
 
     def __init__(self, sink: pa.NativeFile, table: Table) -> None:
         self._sink = sink

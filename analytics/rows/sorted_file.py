@@ -1,7 +1,7 @@
 """Sorted files: Parquet, with an index of the key with which each row group begins.
 
-Parquet's own statistics say the least value of each column of a row group, which is not its least
-key; the index, in the file's footer, says that. It is what a merge is cut into blocks by.
+Parquet's statistics contain the least value of each column of a row group, which is not its least
+key; the index, in the file's footer, contains that. Merges are split into blocks by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from analytics.rows.file_store import StoredPath, is_far, opened, size_of
 from analytics.rows.keys import Key, from_plain, key_at, place_of, to_plain
 
 _STARTS = b"rillbase.starts"
-#: What one row group holds before it is compressed: what is read for a single row.
+#: Uncompressed size of a row group, the least that is read for a single row.
 GROUP_BYTES = 2 * 1024 * 1024
 MIN_GROUP_ROWS, MAX_GROUP_ROWS = 256, 131_072
 
@@ -39,7 +39,7 @@ class SortedFileInfo:
 def write_sorted(
     path: StoredPath, schema: pa.Schema, key: Sequence[str], blocks: Iterable[pa.Table]
 ) -> SortedFileInfo | None:
-    """Write blocks of rows that are sorted, also among each other. Nothing for no rows."""
+    """Write blocks of rows, sorted within and across blocks. Nothing without rows."""
     starts: list[Key] = []
     highest: Key | None = None
     count = 0
@@ -63,8 +63,8 @@ def write_sorted(
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    # Numbers seldom repeat within a row group; looking for that makes writing half as fast, and
-    # reading a third.
+    # Numbers seldom repeat within a row group; dictionaries for them would make writing half as
+    # fast, and reading a third.
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
     return pq.ParquetWriter(
         path,
@@ -85,7 +85,7 @@ class SortedFile:
     """Reads a sorted file by ranges of keys."""
 
     def __init__(self, path: StoredPath, key: Sequence[str]) -> None:
-        # What lies far away is read in few large parts.
+        # Remote files are read in few large parts.
         self._file = pq.ParquetFile(opened(path), pre_buffer=is_far(path))
         self._key = key
         told = (self._file.metadata.metadata or {})[_STARTS]
@@ -96,11 +96,11 @@ class SortedFile:
         return self._file.schema_arrow
 
     def group_bytes(self, group: int) -> int:
-        """Return what a row group takes in memory."""
+        """Return the size of a row group in memory."""
         return int(self._file.metadata.row_group(group).total_byte_size)
 
     def holds(self, low: Key | None, high: Key | None) -> bool:
-        """Tell whether there is a row from `low` up to, and without, `high`."""
+        """Return whether there is a row from `low` up to, and without, `high`."""
         groups = self._groups(low, high)
         if any(low is None or self.starts[group] >= low for group in groups):
             # The row with which the group begins is one.
