@@ -18,19 +18,19 @@ from rillbase.writes.calls import new_key
 if TYPE_CHECKING:
     from rillbase.core import Core
 
-#: Members whose names Python keeps for itself.
+#: Members whose names are reserved in Python.
 _NAMES = {"since": "from", "until": "to"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuery:
-    """What is asked of an aggregate."""
+    """A query of an aggregate."""
 
     #: Moments: RFC 3339, milliseconds since 1970, or relative to now as `-24h`.
     since: str | int | None = None
     until: str | int | None = None
     group_by: Sequence[str] | None = None
-    #: On the dimensions.
+    #: A filter on the dimensions.
     filter: Mapping[str, object] | None = None
     #: Coarser buckets, such as `1h`.
     bucket: str | None = None
@@ -49,10 +49,10 @@ class RowQuery:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What came of events."""
+    """The result of adding events."""
 
     applied: int
-    #: Events that had come before.
+    #: Events that had been added before.
     repeated: int
 
 
@@ -63,7 +63,7 @@ class Rows(Tabular):
     rows: list[Document]
     #: Names the moment: a query with it, within a minute, sees the same.
     snapshot: str
-    #: Of a view: whatever was written before it is in.
+    #: For a view: everything written before it is included.
     as_of: str | None = None
 
     @property
@@ -86,7 +86,7 @@ class AsyncAggregate:
         return self._name
 
     async def add(self, *events: Mapping[str, object]) -> Added:
-        """Add events, all of them or none. A call that is repeated adds them once."""
+        """Add events, all or none. A retried call adds them once."""
         body = ejson.dumps([dict(event) for event in events])
         request = Request("POST", self._path("events"), body, idempotency_key=new_key())
         found = await self._core.http.call(request)
@@ -108,7 +108,7 @@ class AsyncAggregate:
     ) -> Callable[[], None]:
         """Call the listener with the rows, and again whenever they or the state have changed.
 
-        Return how to stop.
+        Return a function that stops it.
         """
         return self._core.watchers.begin(self._live(asked).snapshots(), listener)
 
@@ -125,5 +125,5 @@ class AsyncAggregate:
 
 
 async def _whole(_: object) -> Item | None:
-    """Rows are never left out of their events."""
+    """Rows are never omitted from their events."""
     return None

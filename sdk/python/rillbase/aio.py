@@ -1,4 +1,4 @@
-"""The asynchronous client. The synchronous one is a face of it."""
+"""The asynchronous client. The synchronous one wraps it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AsyncClient:
     """A tenant's data."""
 
     def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
-        """Name the server and who calls."""
+        """Create a client for a server, with its credentials and options."""
         self._core = core(url.rstrip("/"), options)
 
     def collection(self, name: str) -> AsyncCollection:
@@ -60,7 +60,7 @@ class AsyncClient:
         return AsyncDataset(self._core, name)
 
     async def transaction(self, build: Callable[[Transaction], object]) -> list[Document]:
-        """Do writes to any documents of which all are done or none."""
+        """Run writes to any documents, all or none."""
         steps = Transaction()
         build(steps)
         answer = await self._core.outbox.submit(transaction(steps.gathered))
@@ -69,28 +69,28 @@ class AsyncClient:
 
     @property
     def state(self) -> ConnectionState:
-        """How the connection is."""
+        """The state of the connection."""
         return self._core.connection.state
 
     def on_state(self, listener: Callable[[ConnectionState], object]) -> Callable[[], None]:
-        """Call the listener whenever the connection's state changes; return how to stop."""
+        """Call the listener when the connection's state changes; return a function to stop it."""
         return self._core.connection.listeners.add(listener)
 
     @property
     def queued_writes(self) -> int:
-        """How many writes wait in the queue."""
+        """The number of queued writes."""
         return 0 if self._core.queue is None else len(self._core.queue)
 
     def send_queued(self) -> None:
         """Send what an earlier run of the program left in the queue's file.
 
-        Entering the client does it, and so does the first write.
+        Entering the client does this too, and so does the first write.
         """
         if self._core.queue is not None:
             self._core.queue.start()
 
     async def aclose(self) -> None:
-        """End all subscriptions and the connection. What waits in the queue's file stays there."""
+        """End all subscriptions and the connection. Queued writes stay in the queue's file."""
         await self._core.close()
 
     async def __aenter__(self) -> Self:
@@ -107,7 +107,7 @@ class AsyncClient:
 
 
 class AsyncQuery:
-    """A query, asked once or watched. Immutable: methods that narrow it return another one."""
+    """A query, run once or watched. Immutable: methods that narrow it return another one."""
 
     def __init__(self, core: Core, spec: Spec) -> None:
         self._core = core
@@ -132,14 +132,14 @@ class AsyncQuery:
         return AsyncQuery(self._core, self._spec.projected(fields))
 
     def group(self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]) -> AsyncQuery:
-        """Make one row of all documents with the same values of some fields.
+        """Group documents with the same values of some fields into one row.
 
         `.group(["owner"], {"todos": {"op": "count"}})`; sort and window are those of the rows.
         """
         return AsyncQuery(self._core, self._spec.grouped(by, measures))
 
     def lookup(self, source: str, local: str, name: str) -> AsyncQuery:
-        """Show with each document others that it refers to.
+        """Include the documents that each document refers to.
 
         As `name` there is the document of the collection `source` whose id stands in the field
         `local`, or the list of those: `.lookup("users", "owner", "user")`.
@@ -147,7 +147,7 @@ class AsyncQuery:
         return AsyncQuery(self._core, self._spec.looking_up(source, local, name))
 
     async def fetch(self) -> list[Document]:
-        """Return the documents, all of them or as many as `limit` says."""
+        """Return the documents, all or as many as `limit` allows."""
         return [document async for page in self.pages() for document in page]
 
     async def first(self) -> Document | None:
@@ -158,7 +158,7 @@ class AsyncQuery:
         """Yield the documents page by page, for answers too large to hold."""
         body, cursor = self._spec.body(), None
         if self._spec.group is not None:
-            # Rows have no cursor: they come all at once, or as many as the server answers at most.
+            # Rows have no cursor: they come all at once, up to the server's limit.
             answer = await self._post("query", {"limit": ROWS, **body})
             yield [row["document"] for row in answer["rows"]]
             return
@@ -188,14 +188,14 @@ class AsyncQuery:
         return self._snapshots()
 
     def on_snapshot(self, listener: Callable[[Snapshot], object]) -> Callable[[], None]:
-        """Call the listener with what `watch` yields; return how to stop.
+        """Call the listener with what `watch` yields; return a function that stops it.
 
         When the subscription is refused, the last snapshot has the state `failed` and an error.
         """
         return self._core.watchers.begin(self._snapshots(), listener)
 
     def changes(self) -> AsyncIterator[Result | Change]:
-        """Yield the answer and then each change that the server tells, nothing lost or twice."""
+        """Yield the answer and then each change from the server, none lost or repeated."""
         return LiveQuery(self._subscription(), self._core.connection, self._read).changes()
 
     async def to_pandas(self) -> pandas.DataFrame:
@@ -232,7 +232,7 @@ class AsyncCollection(AsyncQuery):
         return self._spec.collection
 
     async def get(self, identity: object) -> Envelope | None:
-        """Return a document, or None where there is none."""
+        """Return a document, or None if it does not exist."""
         path = address(self.name, f"documents/{ids.segment(identity)}")
         try:
             return envelope(await self._core.http.call(Request("GET", path)))
@@ -242,7 +242,7 @@ class AsyncCollection(AsyncQuery):
             raise
 
     async def get_many(self, identities: Sequence[object]) -> list[Envelope]:
-        """Return those of the documents that there are."""
+        """Return the documents that exist."""
         answer = await self._post("documents:get", {"ids": list(identities)})
         return [envelope(item) for item in answer["items"]]
 
@@ -290,10 +290,10 @@ class AsyncCollection(AsyncQuery):
     async def bulk(
         self, build: Callable[[Steps], object], *, ordered: bool = True
     ) -> list[Document]:
-        """Do many operations in one call.
+        """Run many operations in one call.
 
-        All or none are done; unless ordered, each stands for itself, and its result or error has
-        its place in what is returned.
+        All or none are done; unless ordered, each is independent, and its result or error has its
+        place in the returned list.
         """
         steps = Steps(self.name)
         build(steps)
@@ -306,15 +306,15 @@ class AsyncCollection(AsyncQuery):
         filter: Mapping[str, object],  # noqa: A002
         update: Mapping[str, object],
     ) -> Many:
-        """Change whatever matches the filter, in batches of a thousand."""
+        """Update all documents that match the filter, in batches of a thousand."""
         return await self._many("documents:update", {"filter": filter, "update": update})
 
     async def delete_many(self, filter: Mapping[str, object]) -> Many:  # noqa: A002
-        """Delete whatever matches the filter, in batches of a thousand."""
+        """Delete all documents that match the filter, in batches of a thousand."""
         return await self._many("documents:delete", {"filter": filter})
 
     async def _many(self, call: str, body: Mapping[str, object]) -> Many:
-        # It is done in batches: one that broke off half way is not done once more unasked.
+        # It runs in batches: one that failed halfway is not retried automatically.
         path = address(self.name, call)
         request = Request("POST", path, ejson.dumps(body), idempotency_key=new_key(), once=True)
         found = await self._core.http.call(request)

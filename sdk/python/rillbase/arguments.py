@@ -1,4 +1,4 @@
-"""Checks of what a program passes in, so that a mistake is reported by the call that makes it."""
+"""Argument checks, so that a mistake is reported by the call that makes it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def check_choice(what: str, given: object, choices: Collection[str]) -> None:
 
 
 def check_name(what: str, given: object) -> None:
-    """Raise unless it is a text with something in it."""
+    """Raise unless it is a non-empty text."""
     if not isinstance(given, str) or not given:
         raise TypeError(f"{what} must be a non-empty string, not {given!r}.")
 
 
 def check_count(what: str, given: object) -> None:
-    """Raise unless it is a whole number from 0 on."""
+    """Raise unless it is a non-negative integer."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise TypeError(f"{what} must be a whole number, not {given!r}.")
     if given < 0:

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: longer each time, and never in step with others."""
+"""How long to wait before a retry: longer each time, and with jitter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Backoff:
     def wait_s(self, failures: int) -> float:
         """Return the wait after so many failures in a row."""
         step = min(self.first_s * 2.0 ** min(max(failures - 1, 0), 30), self.max_s)
-        # Anywhere around the step: clients of a server that restarts must not return together.
+        # With jitter: clients of a server that restarts must not return together.
         return min(step * random.uniform(0.5, 1.5), self.max_s)  # noqa: S311
 
 

@@ -1,8 +1,8 @@
-"""The one connection of a client, kept up for as long as somebody subscribes.
+"""The one connection of a client, kept open as long as there are subscriptions.
 
-One task does it all: it dials, greets, subscribes, reads until the connection is over, waits, and
-dials again. A connection that is silent is asked (`ping`) and then given up, since one that was
-cut off without a word looks like one on which nothing happens.
+One task does everything: it connects, authenticates, subscribes, reads until the connection ends,
+waits, and reconnects. A silent connection is probed (`ping`) and then closed, since one that was
+cut off looks like one on which nothing happens.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Channel(Protocol):
     """A subscription of any kind, as the connection sees it."""
 
     def message(self) -> Document:
-        """Return the members that subscribe, or go on from where it was."""
+        """Return the message that subscribes, or resumes from the last position."""
 
     def frame(self, frame: Document) -> None:
-        """Take a frame; raise `FramesBroken` to begin anew."""
+        """Process a frame; raise `FramesBroken` to start over."""
 
     def connection(self, state: ConnectionState) -> None:
-        """Learn how the connection is."""
+        """Handle a change of the connection's state."""
 
     def failed(self, error: RillbaseError) -> None:
-        """Learn that the server will not have it."""
+        """Handle a permanent rejection by the server."""
 
 
 class Goodbye(Exception):
@@ -59,10 +59,10 @@ class Goodbye(Exception):
 
 @dataclass(eq=False, slots=True)
 class Held:
-    """A channel, and its name on the present connection."""
+    """A channel, and its name on the current connection."""
 
     channel: Channel
-    #: New for each attempt, so that late frames of a former one are known.
+    #: New for each attempt, so that late frames of an earlier one are recognized.
     name: str = ""
     failures: int = 0
 
@@ -86,7 +86,7 @@ class Connection:
         self.listeners: Listeners[ConnectionState] = Listeners()
 
     async def attach(self, channel: Channel) -> None:
-        """Begin a subscription, and connect if need be."""
+        """Start a subscription, and connect if necessary."""
         held = self._held[id(channel)] = Held(channel)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="rillbase-connection")
@@ -146,7 +146,7 @@ class Connection:
             await asyncio.sleep(wait_s)
 
     def _is_final(self, code: int, refusals: int) -> bool:
-        """Fail all channels when there is no use in coming back."""
+        """Fail all channels if reconnecting is pointless."""
         problem = self._refusal or {"code": "forbidden"}
         if code == UNAUTHENTICATED:
             if self._credentials.can_renew and refusals == 1:
@@ -160,7 +160,7 @@ class Connection:
         return False
 
     async def _serve(self) -> None:
-        """Live through one connection."""
+        """Run one connection until it ends."""
         hello = await self._credentials.hello()
         async with connect(
             self._address,
@@ -194,7 +194,7 @@ class Connection:
                 try:
                     text = await _received(socket, silence_s / 2)
                 except TimeoutError:
-                    # Nobody would answer a goodbye either.
+                    # There would be no answer to a close frame either.
                     socket.transport.abort()
                     raise ConnectionLost from None
             frame = ejson.loads(text)
@@ -270,7 +270,7 @@ class Connection:
             await self._subscribe(held)
 
     async def _renew(self) -> None:
-        """Go on with another token; what had ended with the old one begins again."""
+        """Continue with a new token; restart what ended with the old one."""
         if self._renewing:
             return
         self._renewing = True
@@ -304,7 +304,7 @@ class Connection:
         try:
             await self._socket.send(json.dumps(message))
         except ConnectionClosed:
-            # The reader is told as well, and decides what comes next.
+            # The reader notices too, and decides what comes next.
             return
 
 

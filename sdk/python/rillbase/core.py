@@ -37,7 +37,7 @@ class Core:
 
 
 def core(url: str, options: Options) -> Core:
-    """Put the parts together as the options ask."""
+    """Create the parts according to the options."""
     check_name("The URL", url)
     check_options("A client", options, Options.__annotations__)
     credentials = Credentials(
@@ -62,6 +62,6 @@ def _queue(http: Http, local: LocalWrites, options: Options) -> QueueOutbox | No
 
 
 def _back(queue: QueueOutbox, state: ConnectionState) -> None:
-    """A connection that stands again shows that writes get through."""
+    """Retry queued writes: a restored connection shows that they can get through."""
     if state == "open":
         queue.retry_now()

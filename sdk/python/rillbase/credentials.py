@@ -1,4 +1,4 @@
-"""Who the client is to the server, over HTTP and over the socket."""
+"""The client's credentials, over HTTP and over the socket."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PUBLISHABLE = "rbp_"
 
 @dataclass(slots=True)
 class Credentials:
-    """Holds the present token and fetches new ones."""
+    """Holds the current token and fetches new ones."""
 
     #: A secret key (`rbk_…`) or a publishable key (`rbp_…`).
     key: str | None = None
-    #: A JWT of an end user beside a publishable key, or a personal token beside `tenant`.
+    #: A JWT of an end user, with a publishable key, or a personal token, with `tenant`.
     token: str | None = None
     tenant: str | None = None
-    #: Asked when a token is needed, and again when it was refused.
+    #: Called when a token is needed, and again when it was rejected.
     get_token: GetToken | None = None
     _held: str | None = field(default=None, init=False)
 
@@ -31,7 +31,7 @@ class Credentials:
         return self.get_token is not None
 
     def forget(self) -> None:
-        """Forget the present token: the server did not take it."""
+        """Forget the current token: the server rejected it."""
         self._held = None
 
     async def headers(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Datasets: rows go in by uploads, and are asked for as fresh as need be."""
+"""Datasets: rows are uploaded, and queried as fresh as needed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from rillbase.core import Core
 
-#: For an upload or a query over many rows, repetitions included.
+#: Timeout of an upload or a query over many rows, including retries.
 LONG_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableQuery:
-    """What is asked of a dataset."""
+    """A query of a dataset."""
 
     table: str
     columns: Sequence[str] | None = None
@@ -39,7 +39,7 @@ class TableQuery:
     having: Mapping[str, object] | None = None
     order: Sequence[tuple[str, Direction]] | None = None
     limit: int | None = None
-    #: Seconds: all that was committed longer ago is seen. `any`: what has been merged completely.
+    #: Seconds: includes everything committed longer ago. `any`: what has been merged completely.
     freshness: float | Literal["any"] | None = None
     #: Exactly this state, while it is kept.
     state: int | None = None
@@ -61,11 +61,11 @@ class TableRows(Tabular):
     """Rows of one state."""
 
     rows: list[Document]
-    #: Passed on as `since`, no later answer goes back in time.
+    #: Pass it as `since`, so that no later answer goes back in time.
     state: int
-    #: How long ago the first upload was committed that is not in it; 0: there is none.
+    #: How long ago the first upload missing from it was committed; 0: none is missing.
     freshness_s: float
-    #: What was read in each stage, and what could be left out.
+    #: What was read in each stage, and what could be skipped.
     read: Document
 
     @property
@@ -75,7 +75,7 @@ class TableRows(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload that is seen from now on."""
+    """An upload that is visible from now on."""
 
     id: str
     #: The state of the dataset that it made.
@@ -106,9 +106,9 @@ class AsyncDataset:
     ) -> Upload:
         """Upload rows, all of them or none.
 
-        It happens once, however often it is repeated: under an id also when another program sends
-        it again. `progress` draws a bar in the terminal, or is called with the bytes that were
-        sent and all that there are, in a thread of the client.
+        It takes effect once, however often it is retried: with an id also when another program
+        sends it again. `progress` draws a bar in the terminal, or is called with the bytes that
+        were sent and all that there are, in a thread of the client.
         """
         body = body_of(source, table, op)
         named = {} if upload_id is None else {"id": upload_id}
@@ -132,7 +132,7 @@ class AsyncDataset:
         return Upload(found["id"], found["state"], found["rows"], found["bytes"])
 
     async def query(self, asked: TableQuery) -> TableRows:
-        """Ask once, for at most 10,000 rows."""
+        """Run a query once, for at most 10,000 rows."""
         request = Request("POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S)
         found = await self._core.http.call(request)
         return TableRows(found["rows"], found["state"], found["freshness_s"], found["read"])
@@ -154,7 +154,7 @@ class AsyncDataset:
         return (await self.to_arrow(asked)).to_pandas()
 
     async def pipeline(self) -> Document:
-        """Tell how far uploads have come, and what queries would have to read."""
+        """Return the progress of uploads, and what queries would have to read."""
         found: Document = await self._core.http.call(Request("GET", self._path("pipeline")))
         return found
 

@@ -16,7 +16,7 @@ from rillbase.values import MAX, MIN, Binary, Bound, ObjectId, RegularExpression
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UUID_SUBTYPE, UUID_BYTES = 4, 16
-#: Whole numbers beyond this are no JSON numbers to everybody.
+#: Larger integers are not exact in many JSON parsers.
 SAFE = 2**53 - 1
 
 
@@ -26,7 +26,7 @@ def dumps(value: object) -> str:
 
 
 def loads(text: str | bytes) -> Any:
-    """Return what a text stands for."""
+    """Return the value of a text."""
     return decode(json.loads(text))
 
 
@@ -36,7 +36,7 @@ def normal(value: object) -> Any:
 
 
 def encode(value: object) -> Any:
-    """Return a value of JSON's own kinds alone."""
+    """Return a value that consists of JSON's types only."""
     match value:
         case None | bool() | str():
             return value

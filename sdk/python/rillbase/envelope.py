@@ -1,4 +1,4 @@
-"""What the server says of a document, and of a change of many."""
+"""The server's answers about a document, and about a change of many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rillbase.shapes import Document
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A document with what the server knows of it."""
+    """A document with its metadata from the server."""
 
     id: object
     version: int
@@ -21,7 +21,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """How far a change of everything that matches a filter has come."""
+    """The progress of a change of all documents that match a filter."""
 
     matched: int
     changed: int

@@ -1,4 +1,4 @@
-"""What can go wrong, by what the caller does about it."""
+"""Errors, by what the caller does about them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RillbaseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ErrorPlace:
-    """A place in what was sent, and what is wrong there."""
+    """A field of the request, and what is wrong with it."""
 
     pointer: str
     code: str
@@ -32,7 +32,7 @@ class ErrorPlace:
 
 
 class ServerError(RillbaseError):
-    """The server refused. `code` is one of those in the documentation's list of errors."""
+    """The server rejected the request. `code` is one of the documented error codes."""
 
     def __init__(self, problem: Document, status: int, retry_after_s: float | None = None) -> None:
         text = problem.get("detail") or problem.get("title") or f"The server answered {status}."
@@ -63,7 +63,7 @@ class ConnectionLost(RillbaseError):
 
 
 class CallTimeout(RillbaseError):
-    """No answer came within the time that the call had."""
+    """No answer arrived before the call's timeout."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__("timeout", f"There was no answer within {timeout_s} s.")
@@ -74,7 +74,7 @@ class CallTimeout(RillbaseError):
 
 
 class TokenUnavailable(RillbaseError):
-    """`get_token` failed; its own exception is the cause. It is asked again with the next call."""
+    """`get_token` failed; its own exception is the cause. It is called again with the next call."""
 
     def __init__(self) -> None:
         super().__init__("token_unavailable", "No token could be had.")
@@ -92,7 +92,7 @@ class QueueFailed(RillbaseError):
 
 
 class OutcomeUnknown(RillbaseError):
-    """A queued write was sent too long ago to be sent once more; it may have been done."""
+    """A queued write was sent too long ago to be retried; it may have been done."""
 
     def __init__(self) -> None:
         text = "The write was sent more than a day ago and never answered; it may have been done."
@@ -100,7 +100,7 @@ class OutcomeUnknown(RillbaseError):
 
 
 class ClientClosed(RillbaseError):
-    """The client was closed before it had come to an end."""
+    """The client was closed before the operation was done."""
 
     def __init__(self) -> None:
         super().__init__("closed", "The client is closed.")

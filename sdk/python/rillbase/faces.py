@@ -1,8 +1,8 @@
-"""Makes calls that wait of calls that are awaited.
+"""Turns asynchronous calls into synchronous ones.
 
-A synchronous client has an asynchronous one inside, on an event loop in a thread of its own. Its
-calls are the other's, each made into one that waits by a function here: what they do, and which
-arguments they take, is written down once.
+A synchronous client has an asynchronous one inside, on an event loop in a separate thread. Each of
+its calls is made from an asynchronous one by a function here, so behaviour and arguments are
+defined once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 
 
 class Loop:
-    """An event loop on a thread of its own."""
+    """An event loop on a separate thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -28,11 +28,11 @@ class Loop:
         self._thread.start()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Return what will come of a coroutine. Those that are begun first also run first."""
+        """Start a coroutine and return its future. They start in order."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what comes of a coroutine."""
+        """Run a coroutine and return its result."""
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("Listeners must not wait: use `later`, or another thread.")
@@ -40,7 +40,7 @@ class Loop:
         try:
             return future.result()
         except BaseException:
-            # Ctrl-C in the caller's thread ends what it waited for.
+            # Ctrl-C in the caller's thread cancels what it waited for.
             future.cancel()
             raise
 
@@ -56,15 +56,15 @@ class Loop:
             self.run(_close(source))
 
     def call(self, make: Callable[[], T]) -> T:
-        """Return what a function returns that has to run on the loop."""
+        """Run a function on the loop and return its result."""
         return self.run(_called(make))
 
     def soon(self, do: Callable[[], object]) -> None:
-        """Call a function on the loop, and wait for nothing."""
+        """Schedule a function on the loop without waiting."""
         self._loop.call_soon_threadsafe(do)
 
     def close(self) -> None:
-        """End; whoever still waits for something learns that it was cancelled."""
+        """Stop; pending calls are cancelled."""
         self.run(_cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -93,7 +93,7 @@ async def _cancel_all() -> None:
 
 
 class Face:
-    """Something synchronous, and what it stands before."""
+    """A synchronous object, and the asynchronous one that it wraps."""
 
     def __init__(self, loop: Loop, inner: object) -> None:
         self._loop = loop
@@ -103,7 +103,7 @@ class Face:
 def waiting(
     call: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Face, P], T]:
-    """Make a call that waits for what comes of it."""
+    """Make a call that waits for the result."""
 
     @wraps(call)
     def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -115,7 +115,7 @@ def waiting(
 def beginning(
     call: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Face, P], Future[T]]:
-    """Make a call that returns at once what will come of it."""
+    """Make a call that returns a future at once."""
 
     @wraps(call)
     def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -127,7 +127,7 @@ def beginning(
 def iterating(
     call: Callable[Concatenate[A, P], AsyncIterator[T]],
 ) -> Callable[Concatenate[Face, P], Iterator[T]]:
-    """Make a call that yields what the other one yields."""
+    """Make a call that yields the items of the other one."""
 
     @wraps(call)
     def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -139,7 +139,7 @@ def iterating(
 def telling(
     call: Callable[Concatenate[A, P], Callable[[], None]],
 ) -> Callable[Concatenate[Face, P], Callable[[], None]]:
-    """Make a call that tells a listener from now on, on the client's thread."""
+    """Make a call that registers a listener, which runs on the client's thread."""
 
     @wraps(call)
     def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], None]:

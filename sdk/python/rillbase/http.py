@@ -1,8 +1,8 @@
-"""Calls over HTTP: credentials, time limits, and repeating what may be repeated.
+"""Calls over HTTP: credentials, timeouts and retries.
 
-Reads may always be repeated. Writes carry an idempotency key, with which the server makes a
-repeated call happen once, so they may be repeated too. The standard library's client does the
-talking, in threads, on connections that are kept.
+Reads may always be retried. Writes carry an idempotency key, by which a retried call takes effect
+once, so they may be retried too. The standard library's client does the I/O, in threads, on
+persistent connections.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Stream:
 
     size: int
     open: Callable[[], BinaryIO]
-    #: Called with the bytes that have been sent, and with all that there are.
+    #: Called with the bytes sent so far, and the total.
     told: Callable[[int, int], object] | None = None
 
     def told_to(self, told: Callable[[int, int], object] | None) -> Stream:
@@ -54,11 +54,11 @@ class Request:
     content_type: str = "application/json"
     idempotency_key: str | None = None
     if_match: str | None = None
-    #: Not to be repeated by itself.
+    #: Not to be retried automatically.
     once: bool = False
-    #: Something else than JSON that is wanted. It is handed on as it comes.
+    #: An expected media type other than JSON. The body is returned as is.
     accept: str | None = None
-    #: For this call, repetitions included, instead of the client's.
+    #: Timeout of this call, including retries, instead of the client's.
     timeout_s: float | None = None
 
     def headers(self) -> dict[str, str]:
@@ -90,7 +90,7 @@ class Http:
         self._is_closed = False
 
     async def call(self, request: Request) -> Any:
-        """Return the body of the answer, None where there is none."""
+        """Return the body of the answer, or None if it is empty."""
         limit_s = self._timeout_s if request.timeout_s is None else request.timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -188,7 +188,7 @@ class _Connections:
 def _send(
     connection: http.client.HTTPConnection, request: Request, headers: Mapping[str, str]
 ) -> None:
-    """Send a request. A server that refuses a stream may hang up before it has read it all."""
+    """Send a request. A server that rejects a stream may hang up before reading it all."""
     if not isinstance(request.body, Stream):
         body = None if request.body is None else request.body.encode()
         connection.request(request.method, request.path, body, dict(headers))
@@ -204,7 +204,7 @@ def _send(
 
 
 class _Told:
-    """A stream that is read, and says how far."""
+    """A stream that reports how much was read."""
 
     def __init__(self, file: BinaryIO, stream: Stream) -> None:
         self._file = file
@@ -212,7 +212,7 @@ class _Told:
         self.sent = 0
 
     def read(self, size: int = -1) -> bytes:
-        # Whoever asks for more has sent what was read before.
+        # Asking for more means that the previous part was sent.
         if self._stream.told is not None:
             self._stream.told(self.sent, self._stream.size)
         block = self._file.read(size)

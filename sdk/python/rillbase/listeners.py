@@ -1,4 +1,4 @@
-"""Functions of the caller's that are told of something. One that fails is logged, and stays."""
+"""The caller's listeners. One that fails is logged, and stays registered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger("rillbase")
 
 
 def tell(listener: Callable[[T], object], what: T) -> None:
-    """Call a listener. What it raises is its own affair and must not end what tells it."""
+    """Call a listener. An exception of it must not end the notifier."""
     try:
         listener(what)
     except Exception:
@@ -20,13 +20,13 @@ def tell(listener: Callable[[T], object], what: T) -> None:
 
 
 class Listeners(Generic[T]):
-    """Those who want to be told."""
+    """A set of listeners."""
 
     def __init__(self) -> None:
         self._all: list[Callable[[T], object]] = []
 
     def add(self, listener: Callable[[T], object]) -> Callable[[], None]:
-        """Tell a listener from now on; return how to stop."""
+        """Add a listener; return a function that removes it."""
         self._all.append(listener)
 
         def stop() -> None:

@@ -1,7 +1,7 @@
-"""A live query: the server's answer, the state, and those who watch.
+"""A live query: the server's answer, the state, and its watchers.
 
-Watchers take what there is when they are ready for it: whoever is slow skips snapshots, and whoever
-follows changes and is too slow for each of them gets the whole answer instead.
+Watchers take the latest answer when they are ready for it: a slow one skips snapshots, and one that
+follows changes too slowly gets the whole answer instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Read: TypeAlias = Callable[[object], Awaitable[Item | None]]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Tabular):
-    """The answer as it stands, writes that are on their way included."""
+    """The current answer, including pending writes."""
 
     items: Sequence[Item]
     state: State
     #: Whether there has been an answer at all.
     has_answer: bool
-    #: Why it is over, with the state `failed`.
+    #: The error that ended it, with the state `failed`.
     error: RillbaseError | None = None
 
     @property
@@ -100,7 +100,7 @@ class LiveQuery:
                 await self._wake.wait()
 
     async def changes(self) -> AsyncIterator[Result | Change]:
-        """Yield the answer and then each change of it, nothing lost and nothing twice."""
+        """Yield the answer and then each change of it, none lost or repeated."""
         self._follows = True
         async with self._attached():
             while True:
@@ -128,7 +128,7 @@ class LiveQuery:
     def _shown(self) -> Sequence[Item]:
         return tuple(self._view.items) if self._foresight is None else self._foresight.shown()
 
-    # What the connection tells
+    # Called by the connection
 
     def message(self) -> Document:
         self._view.interrupted()
@@ -196,7 +196,7 @@ class LiveQuery:
         try:
             found = await self._read(identity)
         except RillbaseError:
-            # It stays as it was; its next change brings it up to date.
+            # It stays unchanged; its next change updates it.
             return
         if found is not None and self._view.put(found):
             self._tell([Change("change", found)])

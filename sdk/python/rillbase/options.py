@@ -1,4 +1,4 @@
-"""What a client is told when it is made."""
+"""The options of a client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Options(TypedDict, total=False):
 
     #: A secret key (`rbk_…`) or a publishable key (`rbp_…`).
     key: str | None
-    #: A JWT of an end user beside a publishable key, or a personal token beside `tenant`.
+    #: A JWT of an end user, with a publishable key, or a personal token, with `tenant`.
     token: str | None
     #: Returns a token; asked when one is needed, and again when it was refused.
     get_token: GetToken | None
@@ -30,6 +30,6 @@ class Options(TypedDict, total=False):
     #: Keeps writes while there is no connection: True for as long as the program runs, or a file,
     #: which only one program may have at a time.
     queue: bool | str | PathLike[str]
-    #: Told of queued writes that were refused after their caller had gone. By default they are
+    #: Called with queued writes that were rejected after their caller had gone. By default they are
     #: logged.
     on_queue_error: OnQueueError | None

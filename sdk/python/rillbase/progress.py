@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO, TypeAlias
 
-#: Called with the bytes that have been sent, and all that there are to send.
+#: Called with the bytes sent so far, and the total.
 Told: TypeAlias = Callable[[int, int], object]
 
 WIDTH = 30

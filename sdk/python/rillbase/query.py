@@ -27,7 +27,7 @@ _LISTS = ("in", "not in")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is asked for."""
+    """The parts of a query."""
 
     collection: str
     filter: Document = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The same client without `await`. What its calls do is written in `aio`; here they wait."""
+"""The synchronous client. Its calls are implemented in `aio`; here they wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Client(Face):
     _inner: AsyncClient
 
     def __init__(self, url: str, **options: Unpack[Options]) -> None:
-        """Name the server and who calls."""
+        """Create a client for a server, with its credentials and options."""
         loop = Loop()
         try:
             super().__init__(loop, loop.call(lambda: AsyncClient(url, **options)))
@@ -45,16 +45,16 @@ class Client(Face):
 
     @property
     def state(self) -> ConnectionState:
-        """How the connection is."""
+        """The state of the connection."""
         return self._inner.state
 
     @property
     def queued_writes(self) -> int:
-        """How many writes wait in the queue."""
+        """The number of queued writes."""
         return self._inner.queued_writes
 
     def close(self) -> None:
-        """End all subscriptions and the connection. What waits in the queue's file stays there."""
+        """End all subscriptions and the connection. Queued writes stay in the queue's file."""
         self._loop.run(self._inner.aclose())
         self._loop.close()
 
@@ -83,7 +83,7 @@ def _narrowing(
 
 
 class _Named(Face):
-    """What has a name within its tenant."""
+    """An object with a name within its tenant."""
 
     _inner: AsyncCollection | AsyncAggregate | AsyncDataset
 
@@ -93,7 +93,7 @@ class _Named(Face):
 
 
 class Query(Face):
-    """A query, asked once or watched. Immutable: methods that narrow it return another one."""
+    """A query, run once or watched. Immutable: methods that narrow it return another one."""
 
     where = _narrowing(AsyncQuery.where)
     filter = _narrowing(AsyncQuery.filter)
@@ -122,7 +122,7 @@ class Collection(_Named, Query):
 
     @property
     def later(self) -> Later:
-        """The writes once more: they return at once, with a future of what comes of them."""
+        """The same writes without waiting: they return a future at once."""
         return Later(self._loop, self._inner)
 
     get = waiting(AsyncCollection.get)
@@ -138,7 +138,7 @@ class Collection(_Named, Query):
 
 
 class Later(Face):
-    """The writes of a collection, made in their order and not waited for."""
+    """The writes of a collection, made in order and not waited for."""
 
     insert = beginning(AsyncCollection.insert)
     replace = beginning(AsyncCollection.replace)
@@ -161,7 +161,7 @@ class Aggregate(_Named):
 
 
 class Dataset(_Named):
-    """A dataset: rows go in by uploads, and are asked for as fresh as need be."""
+    """A dataset: rows are uploaded, and queried as fresh as needed."""
 
     _inner: AsyncDataset
 

@@ -60,7 +60,7 @@ class View:
 
     items: list[Item] = field(default_factory=list)
     has_result: bool = False
-    #: Where to go on from after an interruption.
+    #: Where to resume after an interruption.
     resume: str | None = None
     _seq: int = 0
     _parts: list[Item] = field(default_factory=list)

@@ -25,7 +25,7 @@ class Watchers:
     def begin(
         self, source: AsyncIterator[Snapshot], listener: Callable[[Snapshot], object]
     ) -> Callable[[], None]:
-        """Call the listener with each snapshot; return how to stop."""
+        """Call the listener with each snapshot; return a function that stops it."""
         task = asyncio.create_task(_follow(source, listener), name="rillbase-watcher")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

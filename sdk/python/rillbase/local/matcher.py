@@ -1,4 +1,4 @@
-"""Does a document match a filter? None means that only the server can tell."""
+"""Matches documents with a filter. None means that only the server knows."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rillbase.writes.job import Job, confirm
 
 
 class Outbox(Protocol):
-    """Where writes go."""
+    """The path by which writes are sent."""
 
     async def submit(self, job: Job) -> Any:
         """Return the body of the server's answer."""

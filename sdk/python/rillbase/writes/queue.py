@@ -37,7 +37,7 @@ class Entry:
     number: int
     job: Job
     pending: Sequence[Pending]
-    #: Who waits for the answer; None: the program that made the write has ended.
+    #: The waiter for the answer; None: the program that made the write has ended.
     answer: asyncio.Future[Any] | None
     sent_at_s: float | None = None
 
@@ -78,7 +78,7 @@ class QueueOutbox:
             self.start()
             return await asyncio.shield(answer)
         except asyncio.CancelledError:
-            # It is sent all the same, and whoever hears of errors hears of this one.
+            # It is sent anyway, and error listeners are called.
             entry.answer = None
             self.start()
             raise
@@ -132,7 +132,7 @@ class QueueOutbox:
         return True
 
     async def _mark(self, entry: Entry) -> None:
-        """Note when a write was first sent; raise where it is too late to send it once more."""
+        """Record when a write was first sent; raise if it is too late to retry it."""
         now_s = time.time()
         if entry.sent_at_s is None:
             entry.sent_at_s = now_s

@@ -69,7 +69,7 @@ class Store:
         await self._do("DELETE FROM writes WHERE number = ?", number)
 
     def close(self) -> None:
-        """Let go of the file, once what was begun is done."""
+        """Close the file, once pending work is done."""
         self._thread.shutdown()
         self._database.close()
 
