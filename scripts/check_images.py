@@ -1,4 +1,4 @@
-"""Check what the images would hold, without an engine: ``python -m scripts.check_images``.
+"""Check what the images would contain, without an engine: ``python -m scripts.check_images``.
 
 Reads the Containerfiles, lays the server's files out in a folder as its image would, makes the
 folder read-only, and runs every command there that the chart runs. What a build needs but is left
@@ -55,7 +55,7 @@ def files() -> list[Path]:
 
 
 def copied(file: Path, stage: str | None = None) -> Iterator[tuple[str, str]]:
-    """What is copied from the repository: from where, and to where. Of one stage, or of all."""
+    """Return what is copied from the repository, from and to, by one stage or by all."""
     inside = ""
     for line in lines(file):
         if line.word == "FROM":
@@ -67,7 +67,7 @@ def copied(file: Path, stage: str | None = None) -> Iterator[tuple[str, str]]:
 
 
 def is_ignored(path: str) -> bool:
-    """Whether .dockerignore leaves a path out; the last rule that fits decides."""
+    """Whether .dockerignore excludes a path; the last matching rule decides."""
     ignored = False
     for rule in IGNORED.read_text().splitlines():
         pattern = rule.removeprefix("!").strip()
@@ -87,7 +87,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 def complaints_of_texts() -> list[str]:
-    """What is wrong with the Containerfiles as they are written."""
+    """Return the problems in the Containerfiles' text."""
     found = []
     for file in files():
         read = lines(file)
@@ -123,7 +123,7 @@ def lay_out(folder: Path) -> None:
 
 
 def complaints_of_layout(folder: Path) -> list[str]:
-    """What does not load in the layout."""
+    """Return what does not load in the layout."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",

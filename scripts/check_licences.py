@@ -2,8 +2,8 @@
 
     python -m scripts.check_licences
 
-Reads what the installed Python packages and the crates say of themselves. A package whose word is
-unclear is listed below with the licence that its text was read to be.
+Reads the metadata of the installed Python packages and of the crates. A package with unclear
+metadata is listed below with the licence found in its text.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ALLOWED = re.compile(
     r"Public Domain)",
     re.IGNORECASE,
 )
-#: A strong copyleft counts where no permissive alternative is offered beside it.
+#: A strong copyleft is a problem unless a permissive alternative is offered.
 FORBIDDEN = re.compile(r"(?<![L])\b(A?GPL)|Affero|SSPL|BUSL|Commons Clause", re.IGNORECASE)
 READ_BY_HAND: dict[str, str] = {}
 
 
 def main() -> int:
-    """Print what is wrong; return how many things that is."""
+    """Print the problems; return how many there are."""
     complaints = [*_python(), *_rust()]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
@@ -50,7 +50,7 @@ def _python() -> list[str]:
 
 
 def _said(package: Distribution) -> str:
-    """Return what a package says of its licence, the most precise words first."""
+    """Return a package's licence metadata, the most precise first."""
     metadata = package.metadata
     if "License-Expression" in metadata:
         return metadata["License-Expression"]

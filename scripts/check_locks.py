@@ -24,7 +24,7 @@ CARGO_INDEX = "registry+https://github.com/rust-lang/crates.io-index"
 
 
 def main() -> int:
-    """Print what is wrong; return how many things that is."""
+    """Print the problems; return how many there are."""
     complaints = [complaint for name in PAIRS for complaint in _check_pair(name)]
     for lock in ROOT.glob("native/**/Cargo.lock"):
         complaints += _hosts(lock, lock.read_text().replace(CARGO_INDEX, ""))

@@ -24,14 +24,14 @@ GLOSSARY = "docs/glossary.md"
 BANNED_TITLE = "## Banned terms"
 #: Pages whose paths are checked.
 PAGES = ("ARCHITECTURE.md", GLOSSARY)
-#: Programs beside the product: they define names for themselves only.
+#: Programs outside the product: their names are local.
 BESIDE = re.compile(
     r"(^|/)(tests|benches|migrations)/|^(benchmarks|examples)/|^native/(fuzz|loom)/"
 )
 #: Names that Django prescribes.
 PRESCRIBED = frozenset({"Command", "Meta", "Migration"})
 RUST_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait) (\w+)", re.MULTILINE)
-#: Participles, pronouns and adverbs. None of them says what a thing is.
+#: Participles, pronouns and adverbs, which do not describe a type.
 _BARE = """
 absent added after ahead alive alone also answered answering asked asking assigned attached
 awaited away before begun beside bounded claimed closing committed counted counting declared
@@ -52,7 +52,7 @@ BANNED_ROW = re.compile(r"^\| `([^`|]+)` \| ([^|]+) \|$", re.MULTILINE)
 
 
 def main() -> int:
-    """Print what is wrong; return how many things that is."""
+    """Print the problems; return how many there are."""
     files = _tracked()
     definitions = types_of({name: (ROOT / name).read_text() for name in files if _has_types(name)})
     allowed = tomllib.loads((ROOT / ALLOWED).read_text())
@@ -87,7 +87,7 @@ def duplicates(definitions: Mapping[str, AbstractSet[str]]) -> set[str]:
 
 
 def bare(names: Iterable[str]) -> set[str]:
-    """Return the names that are one word which says nothing about the thing."""
+    """Return the names that consist of one meaningless word."""
     return {name for name in names if name.strip("_").lower() in BARE}
 
 
@@ -135,7 +135,7 @@ def missing_paths(page: str, text: str, files: Iterable[str]) -> list[str]:
 
 
 def is_public_text(file: str) -> bool:
-    """Tell whether users read a file: the documentation, or texts of the console."""
+    """Return whether users read a file: the documentation, or texts of the console."""
     return file in {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"} or (
         (file.startswith("docs/") and file.endswith(".md"))
         or (file.startswith("console/src/") and file.endswith((".ts", ".tsx")))

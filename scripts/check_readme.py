@@ -19,7 +19,7 @@ LAUNCHER = frozenset({"up", "status", "stop", "doctor"})
 
 
 def main() -> int:
-    """Print what is wrong; return how many things that is."""
+    """Print the problems; return how many there are."""
     text = (ROOT / "README.md").read_text()
     blocks = "\n".join(BLOCK.findall(text))
     complaints = [

@@ -18,20 +18,20 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "site"
-#: What loads a thing by itself, and the attribute that names it.
+#: Elements that load a resource, and the attribute that names it.
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
-#: Kinds of `link` that only name something.
+#: Kinds of `link` that load nothing.
 NAMES = frozenset({"canonical", "prev", "next", "alternate"})
 
 
 @dataclass
 class Page(HTMLParser):
-    """What a page links to and loads, and the places in it."""
+    """The links, resources and anchors of a page."""
 
     ids: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
-    #: The building tool draws these with a program from another host, so no page may have one.
+    #: The site generator renders these with a program from another host, so no page may have one.
     diagrams: int = 0
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 
 def complaints(site: Path) -> list[str]:
-    """Return what is wrong with a site."""
+    """Return the problems of a site."""
     pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
     if not pages:
         return [f"there is no page in {site}"]
@@ -71,7 +71,7 @@ def _wrong(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Itera
             yield f"loads {address}"
     if page.diagrams:
         yield "has a diagram that would be drawn by a program from another host"
-    # The page for addresses that do not exist names everything from the root of its server.
+    # The 404 page refers to everything from the root of its server.
     root = site if path.name == "404.html" else path.parent
     for address in [*page.links, *page.loads]:
         parts = urlsplit(address)
@@ -97,7 +97,7 @@ def _target(root: Path, path: Path, address: str, site: Path) -> Path | None:
 
 
 def main() -> int:
-    """Print what is wrong; return how many things that is."""
+    """Print the problems; return how many there are."""
     site = Path(sys.argv[1]) if len(sys.argv) > 1 else SITE
     found = complaints(site.resolve())
     for complaint in found:

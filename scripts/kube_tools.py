@@ -37,7 +37,7 @@ PROGRAMS = {
         "k8s.io/kubernetes/cmd/kube-apiserver",
     ),
 }
-#: A program that is named after the last part of its package would be called so.
+#: Without this, a program would be named after the last part of its package.
 RENAMED = {"go.etcd.io/etcd/server/v3": "etcd"}
 KUBERNETES = "v1.36.3"
 #: The versions of Kubernetes that the chart supports.
@@ -57,7 +57,7 @@ GROUPS = (*PROGRAMS, "schemas")
 
 
 def folder(group: str) -> Path:
-    """Return where a group is kept; it is another folder when its sources have changed."""
+    """Return the folder of a group; it changes with the group's sources."""
     if group == "schemas":
         made_from = hashlib.sha256(repr((SUPPORTED, EXTENSIONS)).encode()).hexdigest()[:16]
     else:
@@ -73,7 +73,7 @@ def program(group: str, name: str) -> Path | None:
 
 
 def helm() -> Path | None:
-    """Return the helm that was built, or else the machine's own."""
+    """Return the helm that was built, or else the system's."""
     own = shutil.which("helm")
     return program("helm", "helm") or (Path(own) if own else None)
 
@@ -101,7 +101,7 @@ def main() -> int:
 
 
 def _build(group: str, target: Path) -> None:
-    """Build the programs one after the other; what is there already is kept."""
+    """Build the programs one after the other; existing ones are kept."""
     for package in PROGRAMS[group]:
         name = RENAMED.get(package, package.rpartition("/")[2])
         if (target / name).exists():
@@ -114,7 +114,7 @@ def _build(group: str, target: Path) -> None:
 
 
 def _linked(group: str) -> str:
-    """Return the linker's flags. Kubernetes' programs say by them which version they are."""
+    """Return the linker's flags, which set the version that Kubernetes' programs report."""
     if group != "kubernetes":
         return "-s -w"
     major, minor, _ = KUBERNETES.removeprefix("v").split(".")
@@ -131,7 +131,7 @@ def _linked(group: str) -> str:
 
 
 def _make_schemas(target: Path) -> None:
-    """Fetch the modules into a place that is thrown away: only small parts of them are needed."""
+    """Fetch the modules into a temporary folder: only small parts of them are needed."""
     with tempfile.TemporaryDirectory(prefix="kube-schemas-") as directory:
         extensions = dict(_extension_schemas(Path(directory)))
         for version in SUPPORTED:
@@ -212,7 +212,7 @@ def _references(schema: object) -> Iterator[str]:
 
 
 def strict(schema: object) -> object:
-    """Return a schema that refuses fields which the API server would not know."""
+    """Return a schema that rejects fields unknown to the API server."""
     if isinstance(schema, list):
         return [strict(each) for each in schema]
     if not isinstance(schema, dict):

@@ -3,7 +3,7 @@
 python -m scripts.write_console_types [--check]
 
 Neither a server nor a network is needed: the document comes from the code, and the generator is one
-of the console's development packages. With `--check` nothing is written, and the exit status says
+of the console's development packages. With `--check` nothing is written, and the exit status shows
 whether the file is up to date.
 """
 
@@ -28,7 +28,7 @@ OPTIONS = (
     "--root-types",
     "--root-types-no-schema-prefix",
 )
-#: What the document adds to a schema's name to tell it from a request's or a field's.
+#: The suffix by which the document distinguishes a schema from a request's or a field's.
 SUFFIXES = ("Answer", "Enum")
 REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
 
@@ -78,7 +78,7 @@ def types() -> str:
 
 
 def main() -> int:
-    """Write the file, or tell whether it is up to date."""
+    """Write the file, or report whether it is up to date."""
     os.environ.setdefault("RILLBASE_ENV", "test")
     os.environ.setdefault("DATABASE_URL", "postgresql://unused.invalid/unused")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")

@@ -1,4 +1,4 @@
-"""The set-up from its first question to its last: is there anything to do, and doing it."""
+"""The set-up: check whether there is anything to do, and do it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _effective(profile: Profile) -> Profile:
-    """An environment for development also runs Rillbase, and stays one."""
+    """A development environment can also run Rillbase, and remains one."""
     present = Stamp.read()
     return "dev" if present and present.profile == "dev" else profile
 
@@ -71,7 +71,7 @@ def _set_up(profile: Profile) -> None:
     if _is_done(profile):
         return
     with _alone():
-        # Whoever held the lock may have done it all.
+        # The previous holder of the lock may have done everything.
         if _is_done(profile):
             return
         prerequisites.demand()
@@ -100,7 +100,7 @@ def _install(steps: Steps, profile: Profile) -> None:
     )
     if not packages_fit:
         packages.install(steps, installed, profile)
-        # Installing removed what no lock file names, the native module among it.
+        # Installing removed what no lock file names, including the native module.
         replace(wanted, native="", javascript="", console="").write()
     packages.link()
     native_fits = present is not None and present.native == wanted.native

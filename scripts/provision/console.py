@@ -13,7 +13,7 @@ from scripts.provision.steps import Steps, Word
 PACKAGE = CHECKOUT / "console"
 SOURCES = PACKAGE / "src"
 BUILT = PACKAGE / "dist"
-#: The console tells from it what to do about an error.
+#: The console uses it to explain errors.
 ERRORS_PAGE = CHECKOUT / "docs" / "errors.md"
 CONFIGURED_BY = ("index.html", "tsconfig.json", "vite.config.ts")
 
@@ -34,7 +34,7 @@ def is_built() -> bool:
 
 
 def install(steps: Steps) -> None:
-    """Install what the lock file names, and build the console."""
+    """Install the locked packages, and build the console."""
     packages = node_packages.install(steps, PACKAGE, "Installing the console's packages")
     with steps.step("Building the web console"):
         partial = BUILT.with_suffix(".partial")

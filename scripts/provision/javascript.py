@@ -29,7 +29,7 @@ def is_built() -> bool:
 
 
 def install(steps: Steps) -> None:
-    """Install what the lock file names, and build the package."""
+    """Install the locked packages, and build the package."""
     packages = node_packages.install(steps, PACKAGE, "Installing JavaScript packages")
     with steps.step("Building the JavaScript SDK"):
         compiler = packages / ".bin" / "tsc"

@@ -20,7 +20,7 @@ NODE_PACKAGE = "rillbase-storage-node"
 NODE = "rillbase-node"
 INSTALLED_NODE = ENVIRONMENT / "bin" / NODE
 SOURCE_SUFFIXES = frozenset({".rs", ".toml", ".lock", ".pyi"})
-# Neither reaches the module: build products, and programs built by hand only.
+# Neither affects the module: build products, and programs built only by hand.
 SKIPPED_FOLDERS = frozenset({"target", "fuzz", "loom", "tests", "benches"})
 WHEELS_KEPT = 5
 
@@ -38,12 +38,12 @@ def made_from() -> str:
 
 
 def is_installed() -> bool:
-    """Whether the storage node is where it is started from; older set-ups had none."""
+    """Whether the storage node is installed; older set-ups had none."""
     return INSTALLED_NODE.exists()
 
 
 def install(steps: Steps, tools: Tools) -> None:
-    """Build both unless what the same sources made is kept, and install them."""
+    """Build both unless cached for the same sources, and install them."""
     folder = cache() / "wheels" / made_from()
     if not (folder / NODE).exists():
         with steps.step("Building the native module and the storage node"):
@@ -59,7 +59,7 @@ def install(steps: Steps, tools: Tools) -> None:
             ENVIRONMENT_PYTHON,
         ]
         steps.run([*command, "--offline", "--no-deps", "--reinstall", wheel])
-    # A node that runs keeps the file it was started from.
+    # A running node keeps the file it was started from.
     INSTALLED_NODE.unlink(missing_ok=True)
     shutil.copy2(folder / NODE, INSTALLED_NODE)
     os.utime(folder)

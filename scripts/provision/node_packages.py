@@ -15,7 +15,7 @@ from scripts.provision.places import cache
 from scripts.provision.steps import Steps, Word
 from scripts.provision.tools import NETWORK_ADVICE
 
-#: What decides which packages are installed, and from where.
+#: The files that determine which packages are installed, and from where.
 LOCKED = ("package.json", "package-lock.json", ".npmrc")
 
 
@@ -48,7 +48,7 @@ def _packages(steps: Steps, source: Path, title: str) -> Path:
         for path in locked:
             shutil.copy(path, partial)
         sync: list[Word] = ["npm", "ci", "--prefix", partial, "--no-audit", "--no-fund"]
-        # Nothing that packages bring is run while they are installed.
+        # Packages' install scripts are not run.
         sync += ["--ignore-scripts"]
         if not steps.attempt([*sync, "--offline"]) and not steps.attempt(sync):
             raise steps.failed(NETWORK_ADVICE)

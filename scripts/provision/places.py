@@ -1,4 +1,4 @@
-"""Where things are: the checkout, its environment, and the cache shared by all checkouts."""
+"""Paths of the checkout, its environment, and the cache shared by all checkouts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENVIRONMENT_PYTHON = ENVIRONMENT / "bin" / "python"
 
 
 def cache() -> Path:
-    """Return the folder for what costs time to make again. It may be deleted at any time."""
+    """Return the cache folder. It may be deleted at any time."""
     chosen = os.environ.get("RILLBASE_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().resolve()

@@ -1,4 +1,4 @@
-"""What the machine itself has to bring, and how to get it.
+"""Prerequisites of the machine, and how to install them.
 
 A tool counts as missing only when a part that needs it is in the checkout.
 """
@@ -24,7 +24,7 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program that is installed by the machine's own means."""
+    """A program that is installed with the system's package manager."""
 
     name: str
     command: tuple[str, ...]
@@ -175,7 +175,7 @@ def _how_to_get(finding: Finding) -> str:
 
 
 def _missing_python_parts() -> list[str]:
-    """Debian packages the modules for making environments apart from Python."""
+    """Check for the modules that create environments, which Debian packages separately."""
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return []
     version = dotted((sys.version_info.major, sys.version_info.minor))

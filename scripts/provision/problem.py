@@ -1,4 +1,4 @@
-"""What stops a set-up, in one line for people."""
+"""A problem that stops a set-up, as one line for people."""
 
 from __future__ import annotations
 

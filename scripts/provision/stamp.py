@@ -1,4 +1,4 @@
-"""What the environment was made from, recorded inside it, so that it dies with it."""
+"""What the environment was built from, recorded inside it."""
 
 from __future__ import annotations
 

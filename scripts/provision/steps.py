@@ -41,7 +41,7 @@ class Steps:
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Show that a step runs, and how long it took when it has ended well."""
+        """Show that a step runs, and how long it took if it succeeded."""
         started = time.monotonic()
         self._title, self._started, self._reported = title, started, started
         print(f"… {title}", end="\r" if self._live else "\n", flush=True)
@@ -63,7 +63,7 @@ class Steps:
             return self._wait(process) == 0
 
     def run(self, command: Sequence[Word], **variables: str) -> None:
-        """Run a program that has to succeed."""
+        """Run a program; raise if it fails."""
         if not self.attempt(command, **variables):
             raise self.failed()
 

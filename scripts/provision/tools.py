@@ -29,12 +29,12 @@ class Tools:
 
 
 def base_python() -> Path:
-    """Return the interpreter behind whatever environment runs this."""
+    """Return the base interpreter of the environment that runs this."""
     return Path(getattr(sys, "_base_executable", None) or sys.executable)
 
 
 def install(steps: Steps) -> Tools:
-    """Install the tools unless they are there."""
+    """Install the tools unless they are present."""
     made_from = fingerprint.of_files([LOCK_FILE], root=REQUIREMENTS)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     folder = cache() / "tools" / f"{version}-{made_from}"
