@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _decode(report: Report, writes: int, seconds: int) -> None:
-    """Measure commits by SQL in somebody's own PostgreSQL."""
+    """Measure commits by SQL in a tenant's PostgreSQL."""
     found = decoding.measure(writes, seconds)
     name = f"decode_{writes}_commits"
     least = f">= {_KEPT * writes:g}"
@@ -178,7 +178,7 @@ def _compare_numbers(report: Report, found: dict[Run, Measured]) -> None:
 
 
 def _compare_partitions(report: Report, found: dict[Run, Measured]) -> None:
-    """Compare what the busiest node has to do with what it had to do with fewer nodes."""
+    """Compare the busiest node's work with that of fewer nodes."""
     for (kind, queries, writes), several in _groups(
         found,
         lambda run: (run.kind, run.queries, run.writes),

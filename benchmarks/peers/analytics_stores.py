@@ -65,7 +65,7 @@ def _named(column: str) -> str:
 
 
 class _Sql:
-    """What both databases are told alike."""
+    """Settings of both databases."""
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         self._tables: Mapping[str, Any] = definition["tables"]

@@ -41,7 +41,7 @@ CREATE TABLE calls (
 def running() -> Iterator[str]:
     """Yield the URL of a PostgreSQL of the benchmark's own."""
     with tempfile.TemporaryDirectory(prefix="rillbase-postgres-") as directory:
-        # Started as root, the server runs as somebody else, who has to come in.
+        # Started as root, the server runs as another user, which needs access.
         Path(directory).chmod(0o755)
         with EmbeddedPostgres(Path(directory) / "postgres", superuser_password="bench") as server:
             yield server.url

@@ -42,7 +42,7 @@ _FACTOR = 0x9E3779B97F4A7C15
 def rate(seconds: float, connections: int) -> float:
     """Return how many operations a second it does, three subscriptions to a publication."""
     with tempfile.TemporaryDirectory(prefix="rillbase-postgres-") as directory:
-        # Started as root, the server runs as somebody else, who has to come in.
+        # Started as root, the server runs as another user, which needs access.
         Path(directory).chmod(0o755)
         with EmbeddedPostgres(Path(directory) / "postgres", superuser_password="bench") as server:
             return _rate_of(server.url, seconds, connections)

@@ -1,8 +1,8 @@
 """What PostgreSQL does for a program that only inserts: the same rows, with an outbox row each.
 
-Run in a process of its own, over equal connections, with synchronous commit. `bulk` sends batches
-by `unnest`, as fast as one statement goes; `single` one transaction for each document over
-connections that take turns without pause.
+Run in a separate process, over equal connections, with synchronous commit. `bulk` sends batches by
+`unnest`, as fast as one statement goes; `single` one transaction for each document over connections
+that take turns without pause.
 """
 
 from __future__ import annotations

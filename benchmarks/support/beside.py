@@ -1,10 +1,10 @@
 """One benchmark of two checkouts in turn, this one and a commit before it.
 
-Rounds alternate (A B B A A B …), each a run of its own: its own servers, started from its checkout
-with that checkout's virtual environment. What measures is this checkout's code in both, so that a
-difference is one of the product; only what starts the servers and knows their insides (`OWN`) is
-each checkout's own, and where it lacks such a module, it is lent this one's. Native programs are
-built in the checkout's `native/target`, the first time for some minutes.
+Rounds alternate (A B B A A B …), each an independent run with its own servers, started from its
+checkout with that checkout's virtual environment. What measures is this checkout's code in both, so
+that a difference is one of the product; only what starts the servers and knows their insides
+(`OWN`) is each checkout's own, and where it lacks such a module, it is lent this one's. Native
+programs are built in the checkout's `native/target`, the first time for some minutes.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Checkout:
 
 
 def compared(benchmark: str) -> bool:
-    """Compare the checkouts if the command line asks for that; tell whether it does."""
+    """Compare the checkouts if the command line requests it; return whether it does."""
     given, arguments = OPTIONS.parse_known_args()
     if given.beside is None:
         return False

@@ -1,4 +1,4 @@
-"""From a commit by SQL in somebody's own PostgreSQL to the notification of a live query.
+"""From a commit by SQL in a tenant's PostgreSQL to the notification of a live query.
 
 A second PostgreSQL, durable as ours, a collection whose documents come from a table of it, and one
 client that watches all of them. Writers are a process of their own: each
@@ -147,7 +147,7 @@ class _Heard:
         streams, logs = entered(self.valkey_url, "due")
         found = self.found
         found.commits, found.commits_per_s = told.commits, told.commits / told.seconds
-        # Of a row that was written twice before it was told, the last state is told.
+        # If a row was written twice before it was notified, only the last state is.
         if told.last != self.newest:
             found.disturbances += 1
         due = {moment: moment for moment in told.committed}
@@ -192,7 +192,7 @@ def _write(url: str, rate: tuple[int, float], told: Connection) -> None:
 
 
 async def _write_all(url: str, writes_per_s: int, seconds: float) -> Written:
-    """Commit at a steady rate, whether or not anybody keeps up."""
+    """Commit at a steady rate, whether or not the reader keeps up."""
     began, count = time.monotonic() + 0.2, int(writes_per_s * seconds)
     numbers = iter(range(count))
     last: dict[int, float] = {}

@@ -1,7 +1,7 @@
 """Runs the native program that measures engines, store after store, round after round.
 
-Each run is a process of its own over an empty directory. Stores take turns within a round, and
-each round begins with another one, so that what else the machine does meets all of them alike.
+Each run is a separate process over an empty directory. Stores take turns within a round, and each
+round begins with another one, so that what else the machine does meets all of them alike.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Driver:
     def rounds(
         self, stores: Sequence[str], workloads: Sequence[str], rounds: Sequence[list[str]]
     ) -> Iterator[list[Run]]:
-        """Yield the runs of each round, which has arguments of its own.
+        """Yield the runs of each round, which has separate arguments.
 
         Stores whose library is missing are left out.
         """

@@ -1,7 +1,7 @@
-"""A grid of its own for a benchmark: a Valkey, ticks as the relay makes them, nodes as processes.
+"""A separate grid for a benchmark: a Valkey, ticks as the relay makes them, nodes as processes.
 
-The native load generator registers queries, says so, and goes on when it is told to: in between
-and afterwards it is looked at how much CPU time everybody has used.
+The native load generator registers queries, reports that, and continues on command: in between and
+afterwards it is looked at how much CPU time everybody has used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Run:
     documents: int = 0
 
     def arguments(self, url: str) -> list[str]:
-        """Return what the load generator is told."""
+        """Return the load generator's input."""
         options: dict[str, object] = {
             "--url": url,
             "--prefix": prefix(self.grid.installation),
@@ -87,7 +87,7 @@ class Measured:
     grown_bytes: dict[str, int] = field(default_factory=dict)
 
     def node_us_per_write(self) -> float:
-        """Return the CPU time of the busiest filter node for a write that anybody made."""
+        """Return the CPU time of the busiest filter node for a write by any writer."""
         return max(self.filter_cpu_s) * 1e6 / self.load["writes"]
 
     def filters_us_per_write(self) -> float:
@@ -160,8 +160,8 @@ def _wire(url: str) -> ValkeyWire:
 
 async def _install(url: str, epochs: str) -> None:
     wire = _wire(url)
-    # An event layer's own server keeps nothing on disk: whoever restarts it has another
-    # incarnation, and what the outbox has is published again.
+    # An event layer's server keeps nothing on disk: after a restart it is another incarnation, and
+    # what the outbox has is published again.
     await wire.call("CONFIG", "SET", "appendonly", "no", "maxmemory", "8gb")
     await EventLayer(wire, 1).install(1, epochs)
     await wire.aclose()

@@ -1,7 +1,7 @@
 """Documents inserted at a steady rate, whatever happens to the server.
 
 They go over one connection, each without waiting for the answer to the one before. Where no answer
-came it is asked again over the next connection: an `_id` of its own makes that safe.
+came it is retried over the next connection: a unique `_id` makes that safe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXISTS = 409
 
 
 class Inserts:
-    """Writes into shards, chosen at random, and tells of each document once it is there."""
+    """Writes into random shards, and reports each document once it is there."""
 
     def __init__(
         self, port: int, key: str, collection: str, shards: int, note: Callable[[int, str], None]

@@ -122,7 +122,7 @@ def live_stack(grid: str) -> Iterator[Stack]:
 
 
 async def until(holds: Callable[[], bool], seconds: float) -> bool:
-    """Wait until something holds; tell whether it came to that."""
+    """Wait until a condition holds; return whether it did."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:

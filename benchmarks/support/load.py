@@ -1,6 +1,6 @@
 """A load generator that costs little: raw HTTP/1.1 over kept-alive connections.
 
-It runs in a process of its own, so that its work is not counted as the server's, and knows just
+It runs in a separate process, so that its work is not counted as the server's, and knows just
 enough HTTP for answers with a Content-Length.
 """
 

@@ -1,4 +1,4 @@
-"""Clients that are hard on a storage node, in a process of their own, as long as that is wanted.
+"""Clients that are hard on a storage node, in a separate process, as long as that is wanted.
 
 - ten thousand connections that say who they are, and then nothing;
 - two hundred that send half a request;

@@ -25,7 +25,7 @@ class Line:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Return as many of many points as can be told apart, the last among them."""
+    """Return as many points as can be distinguished, including the last."""
     step = max(len(points) // _POINTS, 1)
     return points[::-step][::-1]
 

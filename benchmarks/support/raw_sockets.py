@@ -19,7 +19,7 @@ class RawSocket:
         self._writer = writer
 
     async def send(self, data: bytes, *, timeout_s: float = 5.0) -> bool:
-        """Send; tell whether the server takes it and has not hung up."""
+        """Send; return whether the server accepts it and has not hung up."""
         try:
             async with asyncio.timeout(timeout_s):
                 self._writer.write(data)

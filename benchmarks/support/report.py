@@ -35,7 +35,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Tell whether the goal is met; None without a goal."""
+        """Return whether the goal is met; None without a goal."""
         if not self.want:
             return None
         sign, _, bound = self.want.partition(" ")

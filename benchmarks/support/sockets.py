@@ -1,4 +1,4 @@
-"""Clients of live queries that cost little, in a process of their own.
+"""Clients of live queries that cost little, in a separate process.
 
 Each subscriber watches one shard of a collection; writes go over a WebSocket too, each into one
 shard, at a steady rate whether or not the server keeps up. A write carries its moment, so a
@@ -42,7 +42,7 @@ class Crowd:
     key: str
     collection: str
     subscribers: int
-    #: Subscribers with the same query; each write is told to all of them.
+    #: Subscribers with the same query; all of them are notified of each write.
     fan_out: int
     writes_per_s: float
     seconds: float

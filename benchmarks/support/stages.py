@@ -1,4 +1,4 @@
-"""When what was written passed each stage, read afterwards and without being in anybody's way.
+"""When writes passed each stage, read afterwards without disturbing the run.
 
 Entries of the event layer's streams are named by the moment, in milliseconds, at which they were
 appended, and carry the documents. So what the streams still hold when a run ends (ten seconds of
@@ -18,7 +18,7 @@ _DOUBLE = 8
 
 
 def entered(url: str, field: str) -> tuple[dict[float, float], dict[float, float]]:
-    """Return when each write entered a write stream, and when a node told of it.
+    """Return when each write entered a write stream, and when a node reported it.
 
     Writes are known by the double that they carry in a field; moments are those of the monotonic
     clock.

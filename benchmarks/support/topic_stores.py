@@ -1,7 +1,7 @@
 """Runs the stores of topics beside one another, natively (`native/pubsub/examples/pubsub_rate`).
 
 A run of millions of operations takes minutes. Its program says from time to time what it has found
-so far, so that whoever is told to end (SIGTERM, as by `timeout`) still has that.
+so far, so that a run that is terminated (SIGTERM, as by `timeout`) still has them.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ class Answer(TypedDict):
 
 
 class CutOffError(Exception):
-    """This was told to end before there was anything to compare."""
+    """This was terminated before there was anything to compare."""
 
 
 @dataclass(slots=True)
 class Ending:
-    """Whether this process was told to end, and the program that ends first."""
+    """Whether this process was asked to end, and the program that ends first."""
 
     program: subprocess.Popen[str] | None = None
     _asked: bool = False
 
     def is_asked(self) -> bool:
-        """Tell whether it was."""
+        """Return whether it was asked to end."""
         return self._asked
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Be told, as long as the block runs."""
+        """Handle the signal for the duration of the block."""
         before = signal.signal(signal.SIGTERM, self._ask)
         try:
             yield

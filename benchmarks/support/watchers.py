@@ -45,11 +45,11 @@ class Tally:
     """What happened since it was reset."""
 
     stale: int = 0
-    #: The longest time that anybody who is live again was not.
+    #: The longest interruption of any subscriber that is live again.
     longest_s: float = 0.0
     resets: int = 0
     reconnects: int = 0
-    #: Documents that came to somebody who had them.
+    #: Documents that arrived at a subscriber that already had them.
     repeated: int = 0
 
     def joined(self, later: Tally) -> Tally:
@@ -100,7 +100,7 @@ class Watchers:
         return self._not_live
 
     def write(self, writes_per_s: float) -> None:
-        """Write on and on, each document into a shard that somebody watches."""
+        """Write continuously, each document into a shard that has a watcher."""
         shards = len(self.watched)
         inserts = Inserts(self._port, self._key, self._collection, shards, self._note)
         self._writing = asyncio.create_task(inserts.run(writes_per_s))
