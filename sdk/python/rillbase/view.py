@@ -42,7 +42,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the answer that the server has told."""
+    """A change of the answer sent by the server."""
 
     type: Kind
     item: Item
@@ -51,7 +51,7 @@ class Change:
 
 
 class FramesBroken(Exception):
-    """The frames do not fit together: the subscription has to begin anew."""
+    """The frames are inconsistent: the subscription has to start over."""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
 """What a client can predict before the server has answered.
 
-It serves the view of writes that are on their way, nothing else: the server decides about every
-answer. So each part knows what is common, and says of everything else that it does not know.
+It serves only the view of pending writes: the server decides every answer. So each part handles the
+common cases, and reports everything else as unknown.
 """

@@ -1,8 +1,8 @@
 """What one live query shows of pending writes, and when it has caught up with them.
 
-A query has caught up when the server has told it of the version that the write made, or of a later
-one. A write that does not concern it is told by nothing: then silence while the query is live
-proves it, since the server says that it is behind sooner than that.
+A query has caught up when the server has sent it the version that the write created, or a later
+one. A write that does not concern the query causes no message: then silence while the query is live
+proves it, since the server reports a lag sooner than that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Foresight:
         return tuple(overlaid(self._view.items, pending, self._spec))
 
     def told(self, changes: Iterable[Change]) -> None:
-        """Hear of changes by the server."""
+        """Process changes from the server."""
         if not self._present():
             return
         for change in changes:
@@ -58,7 +58,7 @@ class Foresight:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Release what the view has seen by now."""
+        """Release the writes that the view includes by now."""
         for pending in list(self._present()):
             if pending.confirmation is not None and self._has_seen(pending):
                 self._release(pending)

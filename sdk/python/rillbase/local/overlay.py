@@ -105,7 +105,7 @@ def _directed(found: Rank, direction: Direction) -> Any:
 
 @total_ordering
 class _Descending:
-    """Turns an order around."""
+    """Reverses an order."""
 
     __slots__ = ("of",)
 

@@ -9,7 +9,7 @@ from rillbase.shapes import Document
 
 
 class Absent(Enum):
-    """What stands where no value is."""
+    """A placeholder for a missing value."""
 
     ABSENT = "absent"
 
@@ -18,7 +18,7 @@ ABSENT = Absent.ABSENT
 
 
 class Unforeseeable(Exception):
-    """Only the server can tell."""
+    """Only the server knows the result."""
 
 
 def values_at(document: object, path: str) -> list[object]:

@@ -1,4 +1,4 @@
-"""Writes on their way, as far as they can be foreseen.
+"""Pending writes, as far as they can be predicted.
 
 A write is pending until it is refused, or until every live query of its collection has caught up
 with it. In between, what the server answered to the write stands in for what is foreseen.
@@ -32,14 +32,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What the server said of a write; None where it did not say."""
+    """The server's answer to a write; None if there was none."""
 
     version: int | None = None
     document: Document | None = None
 
 
 class Unknown:
-    """Something becomes of a document, and nobody here can tell what."""
+    """The outcome for a document cannot be predicted here."""
 
 
 class Gone:
@@ -52,7 +52,7 @@ Outcome: TypeAlias = Document | Unknown | Gone
 
 @dataclass(eq=False, slots=True)
 class Pending:
-    """An operation on its way."""
+    """A pending operation."""
 
     operation: Operation
     key: str = field(init=False)
@@ -64,7 +64,7 @@ class Pending:
         self.key = key(self.operation.id)
 
     def outcome(self, held: Document | None) -> Outcome:
-        """Return what becomes of the document that is held, None where none is known."""
+        """Return the outcome for the held document, or None if none is known."""
         known = None if self.confirmation is None else self.confirmation.document
         return _foreseen(self.operation, held) if known is None else known
 
@@ -88,7 +88,7 @@ class Holder(Protocol):
     """A live query, as the writes see it."""
 
     def pending_changed(self) -> None:
-        """The pending writes are others than before."""
+        """The pending writes have changed."""
 
     def confirmed(self, pending: Pending) -> None:
         """The server has confirmed a write: release it once the query has caught up."""
@@ -137,7 +137,7 @@ class LocalWrites:
             self.undo([pending])
 
     def undo(self, gone: Sequence[Pending]) -> None:
-        """Show writes no more: refused, or superseded by what the server shows."""
+        """Remove writes: rejected, or superseded by what the server sent."""
         for pending in gone:
             held = self._pending.get(pending.operation.collection, [])
             if pending in held:

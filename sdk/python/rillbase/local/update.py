@@ -21,7 +21,7 @@ _ONLY_WHAT_IS_THERE = frozenset({"$unset", "$pop", "$pull"})
 
 
 def updated(document: Document, update: Mapping[str, object]) -> Document | None:
-    """Return the document with an update's operators applied; None: nobody here can tell."""
+    """Return the document with an update's operators applied; None: unknown here."""
     try:
         for name, operands in update.items():
             document = _applied(document, name, operands)

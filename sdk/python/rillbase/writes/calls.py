@@ -18,11 +18,11 @@ from rillbase.writes.job import Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a write may say beside what it changes."""
+    """The options of a write."""
 
     upsert: bool = False
     array_filters: Sequence[Mapping[str, object]] | None = None
-    #: Changes only what has this version.
+    #: Change the document only if it has this version.
     if_version: int | None = None
 
 

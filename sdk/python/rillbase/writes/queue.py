@@ -32,7 +32,7 @@ OnQueueError: TypeAlias = Callable[[RillbaseError], object]
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A write that waits."""
+    """A queued write."""
 
     number: int
     job: Job
@@ -84,14 +84,14 @@ class QueueOutbox:
             raise
 
     def start(self) -> None:
-        """Send what waits, unless that is being done."""
+        """Start sending the queue, unless that is running."""
         if self._is_closed or not self._entries:
             return
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="rillbase-queue")
 
     def retry_now(self) -> None:
-        """Make the next attempt at once: the network has come back."""
+        """Retry at once: the network is back."""
         self._again.set()
 
     async def close(self) -> None:
@@ -113,7 +113,7 @@ class QueueOutbox:
                 await self._kept(self._store.remove(entry.number))
 
     async def _settled(self, entry: Entry) -> bool:
-        """Try to send a write; True: it is settled, one way or the other."""
+        """Try to send a write; return whether it is settled, by success or rejection."""
         try:
             await self._mark(entry)
             answer = await self._http.call(entry.job.request)

@@ -1,4 +1,4 @@
-"""Operations that are gathered before they are sent together."""
+"""Operations that are collected before they are sent together."""
 
 from __future__ import annotations
 
