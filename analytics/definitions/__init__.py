@@ -1,7 +1,10 @@
 """Datasets in the control plane.
 
-forms validation of request bodies checks what the parts of a definition demand of one another
-actions making, changing and dropping, with quota and audit log describe a dataset as the API shows
-it views the calls removal what goes with a dropped dataset: files, and tables in Iceberg's
-catalogue cleaner what goes with a tenant
+forms      validation of request bodies
+checks     cross-checks between the parts of a definition
+actions    create, change and drop, with quota and audit log
+describe   a dataset as the API shows it
+views      the calls
+removal    removes a dropped dataset's files, and its tables in the Iceberg catalogue
+cleaner    removes a tenant's datasets
 """

@@ -1,11 +1,11 @@
 """A tenant that is hard on its neighbours, in a separate process, for as long as that is wanted.
 
-`residual` as many queries as it may have that no index finds, and writes that meet them all
-`silent` queries that match all of its writes, on a connection from which it never reads `many` ten
-thousand subscriptions as fast as they can be sent, again and again `headers` requests whose headers
-never end (header_attack.py), without credentials `sockets` WebSocket bombs and readers that do not
-read (socket_attack.py), without credentials `uploads` small uploads that become huge
-(upload_attack.py)
+`residual`   as many queries as it may have that no index finds, and writes that meet them all
+`silent`     queries that match all of its writes, on a connection from which it never reads
+`many`       ten thousand subscriptions as fast as they can be sent, again and again
+`headers`    requests whose headers never end (header_attack.py), without credentials
+`sockets`    WebSocket bombs and readers that do not read (socket_attack.py), without credentials
+`uploads`    small uploads that become huge (upload_attack.py)
 
 The last three work for a bounded share of the time only (duty.py). All run at the lowest priority:
 they stand for clients on other machines, which would not compete with the neighbours' clients for
