@@ -11,12 +11,13 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from tempfile import gettempdir
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, StatusTracker
+from pyspark import SparkContext
 
 from analytics.pipeline.tasks import run_task
 from analytics.pipeline.workers import AT_ONCE, WorkersLost
@@ -27,7 +28,9 @@ logger = logging.getLogger(__name__)
 
 #: A job without a completed task for this long hangs. Tasks take seconds to minutes.
 TASK_TIMEOUT_S = 1800.0
-WATCH_S = 15.0
+#: A driver that does not answer for this long hangs.
+DRIVER_TIMEOUT_S = 15.0
+WATCH_S = 5.0
 
 
 class SparkWorkers:
@@ -99,23 +102,29 @@ def _watched(application: SparkApplication, group: str) -> Iterator[None]:
 
 
 def _watch(application: SparkApplication, group: str, ended: threading.Event) -> None:
-    tracker = application.context.statusTracker()
     completed, since_s = 0, time.monotonic()
-    while not ended.wait(min(WATCH_S, TASK_TIMEOUT_S)):
-        try:
-            found = _completed(tracker, group)
-        except (Py4JError, OSError):
-            return  # The driver is gone, which the job notices too.
-        if found != completed:
-            completed, since_s = found, time.monotonic()
-        elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():
-            logger.error("a job hangs: no task ended within %.0f s", TASK_TIMEOUT_S)
-            application.kill()
-            return
+    with ThreadPoolExecutor(1) as asking:
+        while not ended.wait(min(WATCH_S, TASK_TIMEOUT_S)):
+            try:
+                # A driver that hangs never answers: the call ends when it has been killed.
+                found = asking.submit(_completed, application, group).result(DRIVER_TIMEOUT_S)
+            except TimeoutError:
+                logger.warning("the driver hangs: no answer within %.0f s", DRIVER_TIMEOUT_S)
+                application.kill()
+                return
+            except (Py4JError, OSError):
+                return  # The driver is gone, which the job notices too.
+            if found != completed:
+                completed, since_s = found, time.monotonic()
+            elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():
+                logger.error("a job hangs: no task ended within %.0f s", TASK_TIMEOUT_S)
+                application.kill()
+                return
 
 
-def _completed(tracker: StatusTracker, group: str) -> int:
+def _completed(application: SparkApplication, group: str) -> int:
     """Return how many tasks of a job have ended."""
+    tracker = application.context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
     return sum(stage.numCompletedTasks for stage in stages if stage)

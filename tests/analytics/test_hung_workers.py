@@ -41,3 +41,29 @@ def test_a_job_whose_worker_hangs_is_lost_and_can_be_done_again(
         assert workers.run("sorted", ["is done"]) == ["is done"]
     finally:
         workers.close()
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_driver_that_hangs_is_killed_and_the_next_application_does_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from analytics.pipeline import spark
+
+    monkeypatch.setattr(spark, "run_task", str.upper)
+    monkeypatch.setattr(spark, "DRIVER_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(spark, "WATCH_S", 0.5)
+    workers = spark.SparkWorkers()
+    try:
+        assert workers.run("sorted", ["a"]) == ["A"]
+        assert workers._application is not None
+        os.kill(workers._application._gateway.proc.pid, signal.SIGSTOP)
+        with pytest.raises(WorkersLost):
+            workers.run("sorted", ["b"])
+    finally:
+        workers.close()
+    workers = spark.SparkWorkers()
+    try:
+        assert workers.run("sorted", ["c"]) == ["C"]
+    finally:
+        workers.close()
