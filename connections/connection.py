@@ -102,6 +102,7 @@ class Connection:
             closing = self._closing.result() if self._closing.done() else CloseReason.GONE
             await self._leave(sender, closing)
         finally:
+            reader.cancel()
             await self._let_go()
             for task in (sender, reader, *self._tasks):
                 task.cancel()
@@ -251,6 +252,8 @@ class Connection:
             case "subscribe":
                 # Not read meanwhile, a client that sends thousands costs nothing.
                 await self._registry.may_start(self.party)
+                if self.state is State.CLOSED:
+                    return
                 await self._registry.metered(self.party, self._begin(message))
             case kind if kind in self._calls:
                 message.required_id()

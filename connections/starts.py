@@ -60,18 +60,27 @@ class Starts:
             pump = asyncio.create_task(self._pump(credential, party.tenant.id))
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
-        await verdict
-        # A whole batch is admitted at once, but its subscriptions are opened one by one.
-        await self._budget.wait(party.tenant.id)
+        try:
+            await verdict
+            # A whole batch is admitted at once, but its subscriptions are opened one by one.
+            await self._budget.wait(party.tenant.id)
+        except BaseException:
+            # It may have been counted before it was cancelled.
+            held.uncount()
+            raise
 
     async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
         """Admit what waits for one credential, until nothing does."""
         waiting = self._waiting[credential]
-        while waiting:
-            await self._budget.wait_for_batch(tenant)
-            batch, waiting[:MAX_BATCH] = waiting[:MAX_BATCH], []
-            await self._budget.metered(tenant, self._serve(batch))
-        del self._waiting[credential]
+        try:
+            while waiting:
+                await self._budget.wait_for_batch(tenant)
+                batch, waiting[:MAX_BATCH] = waiting[:MAX_BATCH], []
+                await self._budget.metered(tenant, self._serve(batch))
+        finally:
+            del self._waiting[credential]
+            for start in waiting:
+                start.verdict.cancel()
 
     async def _serve(self, batch: list[Start]) -> None:
         for step in self._steps:

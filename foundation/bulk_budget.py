@@ -21,7 +21,7 @@ from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Generic, TypeVar
 
 from foundation import contention
-from foundation.contention import Contention
+from foundation.contention import WINDOW_S, Contention
 
 T = TypeVar("T")
 
@@ -90,9 +90,12 @@ class BulkBudget:
         left_s = self._paid_s.get(tenant, 0.0) - self._monotonic_s()
         return left_s if left_s > TOLERANCE_S else 0.0
 
-    async def wait(self, tenant: Hashable) -> None:
-        """Wait until bulk work of a tenant may continue."""
-        if (turn := self._turn(tenant)) is not None:
+    async def wait(self, tenant: Hashable, *, is_last: bool = False) -> None:
+        """Wait until bulk work of a tenant may continue.
+
+        `is_last`: the last piece of something, which goes before pieces that begin something.
+        """
+        if (turn := self._turn(tenant, is_last=is_last)) is not None:
             await turn
 
     async def wait_for_batch(self, tenant: Hashable) -> None:
@@ -101,7 +104,7 @@ class BulkBudget:
             await asyncio.sleep(COLLECT_S)
         await self.wait(tenant)
 
-    def _turn(self, tenant: Hashable) -> asyncio.Future[None] | None:
+    def _turn(self, tenant: Hashable, *, is_last: bool) -> asyncio.Future[None] | None:
         """Return what a tenant's bulk work must await before it continues, or None."""
         loop = asyncio.get_running_loop()
         queue = self._queues.get(tenant)
@@ -109,15 +112,18 @@ class BulkBudget:
             if not (wait_s := self.wait_s(tenant)):
                 return None
             queue = self._queues[tenant] = _Queue(loop)
-            loop.call_later(wait_s, self._continue, tenant, queue)
+            loop.call_later(min(wait_s, WINDOW_S), self._continue, tenant, queue)
         turn: asyncio.Future[None] = loop.create_future()
-        queue.turns.append(turn)
+        if is_last:
+            queue.turns.appendleft(turn)
+        else:
+            queue.turns.append(turn)
         return turn
 
     def _continue(self, tenant: Hashable, queue: _Queue) -> None:
         """Let the piece of work continue that has waited longest, if the debt is paid."""
         if wait_s := self.wait_s(tenant):
-            queue.loop.call_later(wait_s, self._continue, tenant, queue)
+            queue.loop.call_later(min(wait_s, WINDOW_S), self._continue, tenant, queue)
             return
         while queue.turns:
             turn = queue.turns.popleft()

@@ -109,11 +109,13 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
                 # A driver that hangs never answers: the call ends when it has been killed.
                 found = asking.submit(_completed, application, group).result(DRIVER_TIMEOUT_S)
             except TimeoutError:
+                if ended.is_set():
+                    return
                 logger.warning("the driver hangs: no answer within %.0f s", DRIVER_TIMEOUT_S)
                 application.kill()
                 return
-            except (Py4JError, OSError):
-                return  # The driver is gone, which the job notices too.
+            except (Py4JError, OSError, AttributeError):
+                return  # The driver is gone or was closed, which the job notices too.
             if found != completed:
                 completed, since_s = found, time.monotonic()
             elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():

@@ -94,7 +94,7 @@ class RegistrationBatcher:
             pump.add_done_callback(self._tasks.discard)
         registration = await mine.answer
         # A whole batch is answered at once, but its queries continue one by one.
-        await bulk_budget.subscription_starts.wait(source.tenant_id)
+        await bulk_budget.subscription_starts.wait(source.tenant_id, is_last=True)
         return registration
 
     async def _pump(self, layer: GridLayer, hub: str, place: _Place) -> None:

@@ -14,6 +14,7 @@ from connections.starts import MAX_BATCH, Start, Starts
 from foundation.bulk_budget import BulkBudget
 from foundation.contention import Contention
 from foundation.errors import TooManySubscriptions
+from tests.waiting import until
 
 
 @dataclass
@@ -110,3 +111,26 @@ async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_
     answer.set()
     async with asyncio.timeout(5):
         await starts.admit(held(1), party, calls=1)
+
+
+async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts() -> None:
+    counted: list[str] = []
+
+    class Shared(Contention):
+        """Another tenant is always active."""
+
+        is_contended = True  # type: ignore[assignment]
+
+    async def count(starts: Sequence[Start]) -> None:
+        for start in starts:
+            counted.append(start.held.name)
+            start.held.counted(lambda name=start.held.name: counted.remove(name))
+        budget.charge(party.tenant.id, 1.0)
+
+    budget, party = BulkBudget(Shared()), cast("Party", Caller())
+    starting = asyncio.create_task(Starts(budget, [count]).admit(held(1), party, calls=1))
+    await until(lambda: bool(counted), "the start to be counted")
+    assert not starting.done()
+    starting.cancel()
+    await asyncio.wait([starting])
+    assert counted == []
