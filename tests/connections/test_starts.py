@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 from uuid import UUID, uuid4
 
@@ -119,12 +120,14 @@ async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts()
     class Shared(Contention):
         """Another tenant is always active."""
 
-        is_contended = True  # type: ignore[assignment]
+        @property
+        def is_contended(self) -> bool:
+            return True
 
     async def count(starts: Sequence[Start]) -> None:
         for start in starts:
             counted.append(start.held.name)
-            start.held.counted(lambda name=start.held.name: counted.remove(name))
+            start.held.counted(partial(counted.remove, start.held.name))
         budget.charge(party.tenant.id, 1.0)
 
     budget, party = BulkBudget(Shared()), cast("Party", Caller())
