@@ -1,4 +1,4 @@
-/** Operations on their way: over HTTP, and subscriptions over a WebSocket. */
+/** Sends operations over HTTP, and subscriptions over a WebSocket. */
 
 import { useQuery } from "@tanstack/react-query";
 import { buildClientSchema, getIntrospectionQuery, type IntrospectionQuery } from "graphql";
@@ -12,16 +12,16 @@ export interface Operation {
   readonly operationName?: string;
 }
 
-export interface Told {
+export interface SubscriptionResponse {
   readonly number: number;
   readonly at: Date;
   readonly answer: unknown;
 }
 
-/** So many answers of a subscription stay in the page, the last ones. */
-const MAX_TOLD = 100;
+/** The page keeps this many responses of a subscription, the latest. */
+const MAX_RESPONSES = 100;
 
-/** Asks once. What the server refuses is an answer as well. */
+/** Sends an operation once. A rejected operation is a response too. */
 export async function ask(slug: string, operation: Operation): Promise<unknown> {
   const answer = await fetch("/graphql", {
     method: "POST",
@@ -32,7 +32,7 @@ export async function ask(slug: string, operation: Operation): Promise<unknown> 
   return answer.json();
 }
 
-/** Returns the tenant's schema: its collections' types, and the control plane's. */
+/** Reads the tenant's schema: the types of its collections and of the control plane. */
 export function useSchema(slug: string) {
   return useQuery({
     queryKey: [slug, "graphql"],
@@ -46,28 +46,28 @@ export function useSchema(slug: string) {
   });
 }
 
-/** Follows a subscription until it ends or is stopped. It goes on by itself after interruptions. */
+/** Runs a subscription until it ends or is stopped, and reconnects after interruptions. */
 export function useSubscription(slug: string) {
-  const [told, setTold] = useState<readonly Told[]>([]);
+  const [responses, setResponses] = useState<readonly SubscriptionResponse[]>([]);
   const [isRunning, setRunning] = useState(false);
-  const stopping = useRef(() => {});
-  const stop = useCallback(() => stopping.current(), []);
+  const cancel = useRef(() => {});
+  const stop = useCallback(() => cancel.current(), []);
   useEffect(() => stop, [stop]);
 
   const start = useCallback(
     (operation: Operation) => {
-      stopping.current();
-      setTold([]);
+      cancel.current();
+      setResponses([]);
       setRunning(true);
       let number = 0;
       const add = (answer: unknown) => {
         number += 1;
         const latest = { number, at: new Date(), answer };
-        setTold((before) => [latest, ...before].slice(0, MAX_TOLD));
+        setResponses((earlier) => [latest, ...earlier].slice(0, MAX_RESPONSES));
       };
       const client = createClient({
         url: `${location.origin.replace(/^http/, "ws")}/graphql`,
-        // A WebSocket cannot carry the session; a ticket stands for it, each time a new one.
+        // A WebSocket cannot carry the session, so each connection presents a new ticket.
         connectionParams: async () => ({ token: await ticket(slug) }),
         retryAttempts: Number.POSITIVE_INFINITY,
       });
@@ -75,7 +75,7 @@ export function useSubscription(slug: string) {
         setRunning(false);
         void client.dispose();
       };
-      const leave = client.subscribe(
+      const unsubscribe = client.subscribe(
         { ...operation },
         {
           next: add,
@@ -86,15 +86,15 @@ export function useSubscription(slug: string) {
           complete: end,
         },
       );
-      stopping.current = () => {
-        stopping.current = () => {};
-        leave();
+      cancel.current = () => {
+        cancel.current = () => {};
+        unsubscribe();
         end();
       };
     },
     [slug],
   );
-  return { told, isRunning, start, stop };
+  return { responses, isRunning, start, stop };
 }
 
 async function ticket(slug: string): Promise<string> {
