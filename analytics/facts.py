@@ -17,7 +17,7 @@ from tenants.principals import Principal
 
 if TYPE_CHECKING:
     from analytics.rows.file_store import StoredPath
-    from analytics.schema import Table
+    from analytics.schema import AnalyticsTable
 
 READ, WRITE = "analytics:read", "analytics:write"
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
@@ -39,7 +39,7 @@ class DatasetFacts:
         return folder_of(self.id)
 
     @cached_property
-    def tables(self) -> Mapping[str, Table]:
+    def tables(self) -> Mapping[str, AnalyticsTable]:
         """All tables, including the internal ones of ID-keys."""
         # Columnar libraries are loaded by the first query, and never by uploads.
         from analytics.schema import tables_of  # noqa: PLC0415

@@ -17,7 +17,7 @@ _FOLDER, _REQUEST, _ANSWER = "scans", ".request", ".answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DatasetRequest:
     """A request for a dataset."""
 
     folder: StoredPath
@@ -52,33 +52,33 @@ def folder_for(root: StoredPath, dataset_id: UUID) -> StoredPath:
     return root / _FOLDER / str(dataset_id)
 
 
-def ask(folder: StoredPath, name: str, tasks: Sequence[str]) -> Request:
+def ask(folder: StoredPath, name: str, tasks: Sequence[str]) -> DatasetRequest:
     """Write a request."""
-    request = Request(folder, name)
+    request = DatasetRequest(folder, name)
     write_text(request.path, _lines(tasks))
     return request
 
 
-def waiting(root: StoredPath) -> list[tuple[Request, float]]:
+def waiting(root: StoredPath) -> list[tuple[DatasetRequest, float]]:
     """Return all requests, the oldest first by their names, and when each was written."""
     found = [
-        (Request(path.parent, path.name.removesuffix(_REQUEST)), written_s)
+        (DatasetRequest(path.parent, path.name.removesuffix(_REQUEST)), written_s)
         for path, written_s in files_in(root / _FOLDER)
         if path.name.endswith(_REQUEST)
     ]
     return sorted(found, key=lambda pair: pair[0].name)
 
 
-def tasks_of(request: Request) -> list[str]:
+def tasks_of(request: DatasetRequest) -> list[str]:
     return read_text(request.path).splitlines()
 
 
-def answer(request: Request, lines: Sequence[str]) -> None:
+def answer(request: DatasetRequest, lines: Sequence[str]) -> None:
     """Answer a request."""
     write_text(request.answer_path, _lines(lines))
 
 
-def answered(request: Request) -> list[str] | None:
+def answered(request: DatasetRequest) -> list[str] | None:
     """Return the answer's lines, if there is one, and remove it."""
     try:
         lines = read_text(request.answer_path).splitlines()

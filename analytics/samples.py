@@ -25,7 +25,7 @@ from tenants.models import Tenant
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analytics.schema import Table
+    from analytics.schema import AnalyticsTable
 
 NAME = "visits"
 DECLARATION: JsonObject = {
@@ -78,7 +78,9 @@ def _ensure(tenant_id: UUID) -> Dataset:
     return actions.do_create(None, tenant, values)
 
 
-def _upload(facts: DatasetFacts, name: str, batches: list[tuple[Table, pa.RecordBatch]]) -> None:
+def _upload(
+    facts: DatasetFacts, name: str, batches: list[tuple[AnalyticsTable, pa.RecordBatch]]
+) -> None:
     # Columnar libraries are loaded only to create a sample.
     from analytics.ingest import uploads  # noqa: PLC0415
     from analytics.ingest.own_segments import write_segments  # noqa: PLC0415
@@ -110,7 +112,7 @@ def _settle(facts: DatasetFacts) -> None:
         Dataset.objects.filter(pk=facts.id).update(retention_s=kept_s)
 
 
-def _uploads(facts: DatasetFacts) -> Iterator[list[tuple[Table, pa.RecordBatch]]]:
+def _uploads(facts: DatasetFacts) -> Iterator[list[tuple[AnalyticsTable, pa.RecordBatch]]]:
     """Yield the site's pages with its first day, then a day each."""
     rng = random.Random(_SEED)  # noqa: S311 -- nobody has to guess it
     pages = [f"/{topic}/{number}" for topic in _TOPICS for number in range(1, 26)]
@@ -123,17 +125,17 @@ def _uploads(facts: DatasetFacts) -> Iterator[list[tuple[Table, pa.RecordBatch]]
 
 def _inserts(
     facts: DatasetFacts, table: str, columns: dict[str, list[object]]
-) -> tuple[Table, pa.RecordBatch]:
+) -> tuple[AnalyticsTable, pa.RecordBatch]:
     import pyarrow as pa  # noqa: PLC0415
 
-    from analytics.ingest.operations import Op, operations  # noqa: PLC0415
+    from analytics.ingest.operations import RowOperation, operations  # noqa: PLC0415
 
     found = facts.tables[table]
     arrays = {
         name: pa.array(column, found.sent.field(name).type) for name, column in columns.items()
     }
     rows = len(next(iter(arrays.values())))
-    return found, operations(found, Op.INSERT, arrays, rows)
+    return found, operations(found, RowOperation.INSERT, arrays, rows)
 
 
 def _titles(rng: random.Random, pages: list[str]) -> dict[str, list[object]]:

@@ -43,7 +43,7 @@ BY_ID = "by_id"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TableView:
     """Some columns in some order. The primary view has no name and all columns."""
 
     name: str
@@ -52,7 +52,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Table:
+class AnalyticsTable:
     """A table's columns and key.
 
     The table of an ID-key has keys and their ids. It is not uploaded to: it is derived from the
@@ -63,7 +63,7 @@ class Table:
     #: The columns as stored: a column of ids has integers.
     columns: Mapping[str, str]
     key: tuple[str, ...]
-    views: tuple[View, ...]
+    views: tuple[TableView, ...]
     #: The columns of ids, and of which ID-key each.
     ids: Mapping[str, str]
     #: The columns as sent and returned: a column of ids has keys. Composite keys are texts here
@@ -94,8 +94,8 @@ class Table:
         return CLEARS | GONE
 
     @cached_property
-    def primary(self) -> View:
-        return View("", self.key, tuple(self.columns))
+    def primary(self) -> TableView:
+        return TableView("", self.key, tuple(self.columns))
 
     @cached_property
     def arrow(self) -> pa.Schema:
@@ -125,40 +125,42 @@ class Table:
         """The columns as they are stored before the authority."""
         return self.arrow.append(pa.field(OP, pa.int64(), nullable=False))
 
-    def view_schema(self, view: View) -> pa.Schema:
+    def view_schema(self, view: TableView) -> pa.Schema:
         return pa.schema([self.arrow.field(name) for name in view.columns])
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> TableView:
         return next(v for v in (self.primary, *self.views) if v.name == name)
 
 
-def tables_of(definition: str) -> dict[str, Table]:
+def tables_of(definition: str) -> dict[str, AnalyticsTable]:
     """Return a dataset's tables, including those of its ID-keys, from its definition."""
     told = read_definition(definition)
     tables = {name: _table(name, t, told["id_keys"]) for name, t in told["tables"].items()}
     return tables | {name: _id_table(name, kind) for name, kind in told["id_keys"].items()}
 
 
-def _table(name: str, table: TableDefinition, id_keys: Mapping[str, IdKeyDefinition]) -> Table:
-    views = [View(n, tuple(v["key"]), tuple(v["columns"])) for n, v in table["views"].items()]
+def _table(
+    name: str, table: TableDefinition, id_keys: Mapping[str, IdKeyDefinition]
+) -> AnalyticsTable:
+    views = [TableView(n, tuple(v["key"]), tuple(v["columns"])) for n, v in table["views"].items()]
     ids = ids_of(table)
     columns = {n: "int64" if n in ids else kind for n, kind in table["columns"].items()}
     keys = {n: id_keys[name] for n, name in ids.items()}
     parts = {n: _parts(kind) for n, kind in keys.items() if isinstance(kind, dict)}
     texts = {n: kind if isinstance(kind, str) else "string" for n, kind in keys.items()}
-    return Table(
+    return AnalyticsTable(
         name, columns, tuple(table["key"]), tuple(views), ids, columns | texts, parts=parts
     )
 
 
-def _id_table(name: str, kind: IdKeyDefinition) -> Table:
+def _id_table(name: str, kind: IdKeyDefinition) -> AnalyticsTable:
     """Composite keys are stored as texts, and beside them part by part."""
     if isinstance(kind, str):
         columns = {KEY: kind, ID: "int64"}
     else:
         columns = {KEY: "string", ID: "int64", **kind}
-    by_id = View(BY_ID, (ID, KEY), (ID, *(column for column in columns if column != ID)))
-    return Table(name, columns, (KEY,), (by_id,), {}, columns, is_id_key=True)
+    by_id = TableView(BY_ID, (ID, KEY), (ID, *(column for column in columns if column != ID)))
+    return AnalyticsTable(name, columns, (KEY,), (by_id,), {}, columns, is_id_key=True)
 
 
 def _parts(kind: Mapping[str, str]) -> Mapping[str, pa.DataType]:

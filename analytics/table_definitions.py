@@ -37,7 +37,7 @@ class TableDefinition(TypedDict):
     views: dict[str, ViewDefinition]
 
 
-class Definition(TypedDict):
+class DatasetDefinition(TypedDict):
     """The definition of a dataset."""
 
     tables: dict[str, TableDefinition]
@@ -45,7 +45,7 @@ class Definition(TypedDict):
     id_keys: dict[str, IdKeyDefinition]
 
 
-def read_definition(text: str) -> Definition:
+def read_definition(text: str) -> DatasetDefinition:
     """Parse a stored definition. Those older than ID-keys have none."""
     told = json.loads(text)
     return {"tables": told["tables"], "id_keys": told.get("id_keys", {})}

@@ -37,10 +37,11 @@ from typing import TypeVar
 
 from benchmarks.peers import polling
 from benchmarks.support import beside, decoding
-from benchmarks.support.grid_run import Grid, Measured, Run, measure
+from benchmarks.support.grid_run import Measured, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.plot import Line, Mark, Plot
 from benchmarks.support.report import Report, percentile
+from realtime.grid.layout import GridEpoch
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -123,7 +124,7 @@ def _name(run: Run) -> str:
     return f"{run.kind}_{run.queries}_queries_{run.writes}_writes_{_shape(run.grid)}"
 
 
-def _shape(grid: Grid) -> str:
+def _shape(grid: GridEpoch) -> str:
     return f"{grid.query_partitions}x{grid.write_partitions}"
 
 
@@ -282,7 +283,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--sorted", type=int, default=0, help="of a hundred have a window")
     parser.add_argument(
-        "--partitions", type=_grids, default=[Grid(1, 1, 2)], help="query x write partitions"
+        "--partitions", type=_grids, default=[GridEpoch(1, 1, 2)], help="query x write partitions"
     )
     parser.add_argument("--peers", type=_some(PEERS), default=[], help="what is measured beside it")
     parser.add_argument(
@@ -311,12 +312,12 @@ def _some(known: tuple[str, ...]) -> Callable[[str], list[str]]:
     return read
 
 
-def _grids(text: str) -> list[Grid]:
+def _grids(text: str) -> list[GridEpoch]:
     """Read `1x2,1x4`, or `2` for one query partition."""
     grids = []
     for part in text.split(","):
         query, _, write = part.rpartition("x")
-        grids.append(Grid(1, 1, int(write), int(query or 1)))
+        grids.append(GridEpoch(1, 1, int(write), int(query or 1)))
     return grids
 
 

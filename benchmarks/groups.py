@@ -21,7 +21,7 @@ import sys
 from benchmarks.support.grid_run import Measured, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.report import Report
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 
 P99_MS = 30.0
 #: A rate counts as kept when so much of it was.
@@ -39,7 +39,7 @@ def main() -> None:
             queries,
             arguments.writes,
             arguments.seconds,
-            Grid(1, 1, 2),
+            GridEpoch(1, 1, 2),
             groups=arguments.groups,
             documents=arguments.documents,
         )

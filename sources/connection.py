@@ -55,7 +55,7 @@ SESSION_SETTINGS = " ".join(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DatabaseAddress:
     """A database, and the user and TLS mode to connect with."""
 
     host: str
@@ -76,7 +76,7 @@ def _refuse(detail: str) -> InvalidSource:
     return InvalidSource(detail, errors=[FieldProblem("/connection", "invalid_connection", detail)])
 
 
-def parse_target(url: str) -> Target:
+def parse_target(url: str) -> DatabaseAddress:
     """Parse a URL, or raise `InvalidSource`."""
     if len(url) > MAX_URL_CHARS or not url.isprintable():
         raise _refuse("The connection is not a URL.")
@@ -99,7 +99,7 @@ def parse_target(url: str) -> Target:
         raise _refuse(f"sslmode is one of {', '.join(TLS_MODES)}.")
     if port != DEFAULT_PORT and port in DENIED_PORTS:
         raise _refuse(f"Port {port} may not be called.")
-    return Target(host, port, database, user, password, tls)
+    return DatabaseAddress(host, port, database, user, password, tls)
 
 
 def seal_url(url: str, owner: UUID) -> bytes:
@@ -107,12 +107,12 @@ def seal_url(url: str, owner: UUID) -> bytes:
     return seal(url.encode(), purpose=PURPOSE, owner=str(owner))
 
 
-def unseal_target(sealed: bytes, owner: UUID) -> Target:
+def unseal_target(sealed: bytes, owner: UUID) -> DatabaseAddress:
     """Decrypt the result of `seal_url`."""
     return parse_target(unseal(sealed, purpose=PURPOSE, owner=str(owner)).decode())
 
 
-def addresses(target: Target, resolver: Resolver = resolve) -> Sequence[str]:
+def addresses(target: DatabaseAddress, resolver: Resolver = resolve) -> Sequence[str]:
     """Resolve the host and return its addresses if all of them are allowed."""
     try:
         found = resolver(target.host, target.port, LOOKUP_TIMEOUT_S)
@@ -151,7 +151,7 @@ def is_internal(info: str) -> bool:
     return not all(address is not None and is_public(address) for address in parsed)
 
 
-def conninfo(target: Target, found: Sequence[str]) -> str:
+def conninfo(target: DatabaseAddress, found: Sequence[str]) -> str:
     """Return the driver's conninfo: these addresses, and no settings from elsewhere."""
     return make_conninfo(
         "",

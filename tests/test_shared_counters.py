@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aggregates.facts import AggregateFacts
-from aggregates.live.tokens import AggregateResumePoint, Tokens
+from aggregates.live.tokens import AggregateResumePoint, AggregateTokens
 from foundation import opaque_tokens
 from foundation.errors import InvalidBody
 from foundation.ids import uuid7
@@ -49,13 +49,16 @@ def facts() -> AggregateFacts:
 
 def test_a_resume_token_of_an_aggregate_hides_the_nodes_position() -> None:
     aggregate = facts()
-    tokens = Tokens(aggregate, "key", b"{}")
+    tokens = AggregateTokens(aggregate, "key", b"{}")
     text = tokens.write(AggregateResumePoint(123_456_789, 7))
     assert tokens.read(text) == AggregateResumePoint(123_456_789, 7)
     assert "123456789" not in text
     following = tokens.write(AggregateResumePoint(123_456_790, 7))
     assert sum(one == other for one, other in zip(text, following, strict=True)) < len(text) / 2
-    for stranger in (Tokens(aggregate, "other", b"{}"), Tokens(facts(), "key", b"{}")):
+    for stranger in (
+        AggregateTokens(aggregate, "other", b"{}"),
+        AggregateTokens(facts(), "key", b"{}"),
+    ):
         with pytest.raises(InvalidBody):
             stranger.read(text)
     for broken in ("", "1.2.3", "~", text[:-1], "A" * 200):

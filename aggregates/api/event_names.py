@@ -20,7 +20,7 @@ KNOWN_MS = 23 * 3_600_000
 _KEY_CHARS = 40
 
 
-class Names:
+class EventNamer:
     """Gives the events of one call their names."""
 
     def __init__(self, call: Call, time_field: str | None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from aggregates import refusals
 from aggregates.api.aggregate_access import aggregate_of
-from aggregates.api.event_names import Names
+from aggregates.api.event_names import EventNamer
 from aggregates.facts import WRITE, AggregateFacts
 from data_plane import idempotency
 from data_plane.calls import Call
@@ -50,7 +50,7 @@ async def add(call: Call) -> Answer:
     if (repeated := await idempotency.before(claim)) is not None:
         return repeated
     given, prefixes = _events(text)
-    names = Names(call, aggregate.time_field)
+    names = EventNamer(call, aggregate.time_field)
     events = [names.named(_checked(event, at), n) for n, (event, at) in _numbered(given, prefixes)]
     try:
         told = await _add(aggregate, events, once_only=not names.all_named)
@@ -137,7 +137,7 @@ async def _stream(call: Call, aggregate: AggregateFacts) -> Answer:
     """Add lines while they arrive."""
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     limit = environment().rillbase_import_max_bytes
-    names, progress = Names(call, aggregate.time_field), _Progress()
+    names, progress = EventNamer(call, aggregate.time_field), _Progress()
     chunk: list[tuple[int, bytes]] = []
     async with aclosing(lines(decoded(call.body.parts(), encoding, limit))) as arriving:
         async for line in arriving:
@@ -155,7 +155,7 @@ async def _stream(call: Call, aggregate: AggregateFacts) -> Answer:
 
 
 def _read_line(
-    line: bytes, names: Names, progress: _Progress, chunk: list[tuple[int, bytes]]
+    line: bytes, names: EventNamer, progress: _Progress, chunk: list[tuple[int, bytes]]
 ) -> None:
     if len(line) > MAX_LINE_BYTES:
         progress.refuse(progress.lines, refusals.of_event(_too_large(0), ""))
@@ -180,7 +180,7 @@ def _read_line(
 async def _add_lines(
     aggregate: AggregateFacts,
     chunk: Sequence[tuple[int, bytes]],
-    names: Names,
+    names: EventNamer,
     progress: _Progress,
 ) -> None:
     """Add a chunk without the lines that the node refuses."""

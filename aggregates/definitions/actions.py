@@ -35,7 +35,7 @@ AGAIN_AFTER_S = 10.0
 PARTS = ("dimensions", "time", "measures", "rollups")
 
 
-class SourceValues(TypedDict):
+class ViewSourceValues(TypedDict):
     """The collection of a view, as given in a checked body."""
 
     collection: str
@@ -50,7 +50,7 @@ class AggregateValues(TypedDict, total=False):
     time: JsonObject | None
     measures: JsonObject
     rollups: list[list[str]]
-    source: SourceValues | None
+    source: ViewSourceValues | None
     retention: str | None
 
 
@@ -76,7 +76,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: AggregateValu
     return aggregate
 
 
-def _follow(aggregate: Aggregate, source: SourceValues) -> None:
+def _follow(aggregate: Aggregate, source: ViewSourceValues) -> None:
     """Make the aggregate a view."""
     try:
         collection = find_by_name(source["collection"])

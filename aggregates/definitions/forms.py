@@ -63,7 +63,7 @@ class MeasureField(PatternField):
     complaint = "1 to 63 characters: a letter, then letters, digits and _."
 
 
-class Time(Body):
+class TimeSerializer(Body):
     """Rows are kept for each bucket of time."""
 
     field = EventField(help_text="Where an event says when it happened.")
@@ -73,7 +73,7 @@ class Time(Body):
         return _complete(attrs, "field", "bucket")
 
 
-class Measure(Body):
+class MeasureSerializer(Body):
     """One number of each row."""
 
     op = serializers.ChoiceField(list(measures.OPS))
@@ -119,7 +119,7 @@ class FilterField(serializers.JSONField):
         return found
 
 
-class Source(Body):
+class SourceSerializer(Body):
     """The collection that a view is over."""
 
     collection = NameField()
@@ -138,8 +138,8 @@ class AggregateChange(Body):
         default=list,
         help_text="The fields whose values identify a row.",
     )
-    time = Time(allow_null=True, default=None)
-    measures = serializers.DictField(child=Measure(), allow_empty=False)
+    time = TimeSerializer(allow_null=True, default=None)
+    measures = serializers.DictField(child=MeasureSerializer(), allow_empty=False)
     rollups = serializers.ListField(
         child=serializers.ListField(child=EventField()),
         max_length=MAX_ROLLUPS,
@@ -174,7 +174,7 @@ class AggregateCreation(AggregateChange):
     """What a new aggregate needs."""
 
     name = NameField()
-    source = Source(  # type: ignore[assignment]
+    source = SourceSerializer(  # type: ignore[assignment]
         allow_null=True, default=None, help_text="Makes it a view over a collection's documents."
     )
 

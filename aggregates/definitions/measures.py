@@ -20,7 +20,7 @@ TYPES = ("int", "decimal", "double")
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class MeasureKind:
     """A kind of measure: its members, and which of them are required."""
 
     members: tuple[str, ...]
@@ -29,22 +29,22 @@ class Op:
     usual: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-_ADDED = Op(("field", "type", "scale"), ("field",), {"type": "double"})
-_COMPARED = Op(("field",), ("field",))
-OPS: Mapping[str, Op] = MappingProxyType(
+_ADDED = MeasureKind(("field", "type", "scale"), ("field",), {"type": "double"})
+_COMPARED = MeasureKind(("field",), ("field",))
+OPS: Mapping[str, MeasureKind] = MappingProxyType(
     {
-        "count": Op(()),
+        "count": MeasureKind(()),
         "sum": _ADDED,
         "avg": _ADDED,
         "min": _COMPARED,
         "max": _COMPARED,
         "distinct": _COMPARED,
-        "quantiles": Op(
+        "quantiles": MeasureKind(
             ("field", "quantiles", "accuracy"),
             ("field",),
             {"quantiles": USUAL_QUANTILES, "accuracy": USUAL_ERROR},
         ),
-        "top": Op(("field", "k"), ("field",), {"k": USUAL_TOP}),
+        "top": MeasureKind(("field", "k"), ("field",), {"k": USUAL_TOP}),
     }
 )
 

@@ -15,9 +15,9 @@ from aggregates.definitions.describe import describe
 from aggregates.definitions.forms import (
     AggregateChange,
     AggregateCreation,
-    Measure,
-    Source,
-    Time,
+    MeasureSerializer,
+    SourceSerializer,
+    TimeSerializer,
 )
 from aggregates.models import Aggregate
 from tenants.api.base import find, find_for_change
@@ -41,10 +41,10 @@ class AggregateAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     dimensions = serializers.ListField(child=serializers.CharField())
-    time = Time(allow_null=True)
-    measures = serializers.DictField(child=Measure())
+    time = TimeSerializer(allow_null=True)
+    measures = serializers.DictField(child=MeasureSerializer())
     rollups = serializers.ListField(child=serializers.ListField(child=serializers.CharField()))
-    source = Source(allow_null=True)  # type: ignore[assignment]
+    source = SourceSerializer(allow_null=True)  # type: ignore[assignment]
     retention = serializers.CharField(allow_null=True)
     state = serializers.ChoiceField(Aggregate.State.choices)
     error = serializers.CharField(allow_null=True)

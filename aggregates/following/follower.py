@@ -20,14 +20,14 @@ from redis.exceptions import RedisError
 
 from aggregates.following.health import ViewsHealth, describe
 from aggregates.following.streams import (
-    Entry,
     StreamGap,
     Streams,
     Track,
+    WriteStreamEntry,
     newest_grid,
     order,
 )
-from aggregates.following.view import View, load
+from aggregates.following.view import FollowedView, load
 from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, Kind
 from foundation.environment import environment
@@ -55,7 +55,7 @@ _LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
 _TROUBLED = frozenset({"STORAGE_FULL", "POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
 
 
-class Follower:
+class ViewFollower:
     """Follows views; one per event loop."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Follower:
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
         self._lead = Lead("views")
-        self._views: dict[UUID, View] = {}
+        self._views: dict[UUID, FollowedView] = {}
         self._task: asyncio.Task[None] | None = None
         self._asked = False
         self._away = ""
@@ -132,7 +132,7 @@ class Follower:
             return
         streams = Streams(self._wire, grid)
         tracks = await self._tracks(streams)
-        round_ = Round(streams, tracks, self._views)
+        round_ = ViewUpdater(streams, tracks, self._views)
         cared_s = time.monotonic()
         while True:
             await round_.go_on()
@@ -151,7 +151,7 @@ class Follower:
         for gone in [key for key in self._views if key not in found]:
             await self._views.pop(gone).forget_coming()
         for key, (row, there) in found.items():
-            view = self._views.setdefault(key, View(row))
+            view = self._views.setdefault(key, FollowedView(row))
             view.row = row
             if not there and not view.is_failed:
                 await view.fail("The collection has been deleted.")
@@ -196,7 +196,7 @@ class NodeTroubled(OSError):
     """The storage node answers but cannot write."""
 
 
-def _place_of(view: View, streams: Streams, partition: int) -> str | None:
+def _place_of(view: FollowedView, streams: Streams, partition: int) -> str | None:
     """Return a view's position in a stream, if it knows exactly one incarnation of it."""
     if view.current is None:
         return None
@@ -206,17 +206,19 @@ def _place_of(view: View, streams: Streams, partition: int) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-class Round:
+class ViewUpdater:
     """Reads new entries and carries them to the views, repeatedly."""
 
-    def __init__(self, streams: Streams, tracks: list[Track], views: dict[UUID, View]) -> None:
+    def __init__(
+        self, streams: Streams, tracks: list[Track], views: dict[UUID, FollowedView]
+    ) -> None:
         self._streams = streams
         self._tracks = tracks
         self._views = views
         self._told_s = 0.0
         #: Whether every stream has had a tick, so that its incarnation is known.
         self._knows = False
-        self._early: list[Entry] = []
+        self._early: list[WriteStreamEntry] = []
 
     async def go_on(self) -> None:
         """Read once and process the result."""
@@ -251,9 +253,9 @@ class Round:
     def _places(self) -> dict[int, str]:
         return {partition: track.place for partition, track in enumerate(self._tracks)}
 
-    def _sort(self, entries: Iterable[Entry]) -> None:
+    def _sort(self, entries: Iterable[WriteStreamEntry]) -> None:
         """Note for each view the images that concern it."""
-        watching: defaultdict[UUID, list[View]] = defaultdict(list)
+        watching: defaultdict[UUID, list[FollowedView]] = defaultdict(list)
         for view in self._views.values():
             if view.current is not None or view.coming is not None:
                 watching[view.collection_id].append(view)
@@ -275,14 +277,14 @@ class Round:
         due = [view for view in self._views.values() if tells or view.images]
         await asyncio.gather(*(self._attempt(v, v.carry(labels, places)) for v in due))
 
-    async def _advance(self, view: View) -> None:
+    async def _advance(self, view: FollowedView) -> None:
         """Start or finish a generation, if that is due."""
         if not view.is_failed:
             if view.wants_build:
                 await view.begin()
             await view.settle(self._labels(), self._places())
 
-    async def _attempt(self, view: View, step: Awaitable[None]) -> None:
+    async def _attempt(self, view: FollowedView, step: Awaitable[None]) -> None:
         """Run a step for a view. An error in one view does not hold up the others."""
         try:
             await step

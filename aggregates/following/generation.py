@@ -9,7 +9,7 @@ from uuid import UUID
 
 from aggregates.following import backfill
 from aggregates.following.backfill import Document
-from aggregates.following.shape import Shape
+from aggregates.following.shape import ViewProjection
 from storage_engine.node.client import client
 from storage_engine.node.wire import Reply
 
@@ -20,7 +20,7 @@ STAYS = "-"
 
 
 @dataclass(slots=True)
-class Generation:
+class ViewGeneration:
     """A generation and its progress."""
 
     tenant_id: UUID
@@ -28,7 +28,7 @@ class Generation:
     name: str
     number: int
     #: What documents contribute. A change of the definition applies to the next generation.
-    shape: Shape
+    shape: ViewProjection
     #: The position last sent to the node, by the stream's label.
     told: dict[str, str] = field(default_factory=dict)
     filling: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class Generation:
             await asyncio.gather(self.filling, return_exceptions=True)
 
 
-def _next(blocks: Iterator[list[Document]], shape: Shape) -> list[bytes] | None:
+def _next(blocks: Iterator[list[Document]], shape: ViewProjection) -> list[bytes] | None:
     """Return the changes of the next block; None: there is no more."""
     block = next(blocks, None)
     return None if block is None else [shape.change(*document) for document in block]

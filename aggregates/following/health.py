@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from aggregates.following.streams import order
-from aggregates.following.view import View
+from aggregates.following.view import FollowedView
 from foundation import metrics
 from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject
@@ -30,7 +30,7 @@ class ViewsHealth:
         """Return how far behind the least recent view in step is; None: nothing is followed."""
         return None if self._as_of_s is None else round(max(0.0, time.time() - self._as_of_s), 3)
 
-    def note(self, views: Collection[View]) -> None:
+    def note(self, views: Collection[FollowedView]) -> None:
         """Record the state of the views while they are followed."""
         counted = Counter(state_of(view) for view in views)
         for state in STATES:
@@ -58,7 +58,7 @@ class ViewsHealth:
         metrics.VIEWS_LAG.set(self.lag_s or 0.0)
 
 
-def state_of(view: View) -> str:
+def state_of(view: FollowedView) -> str:
     """Return the state of a view."""
     if view.is_failed:
         return "failed"
@@ -67,14 +67,14 @@ def state_of(view: View) -> str:
     return "waiting" if view.current is None else "in_step"
 
 
-def as_of_s(view: View) -> float | None:
+def as_of_s(view: FollowedView) -> float | None:
     """Return the time, in seconds since 1970, up to which a view's rows include all writes."""
     if view.current is None or not view.current.told:
         return None
     return min(order(place)[0] for place in view.current.told.values()) / 1000
 
 
-def describe(view: View) -> JsonObject:
+def describe(view: FollowedView) -> JsonObject:
     """Return a view's state as shown to people."""
     moment = as_of_s(view)
     as_of = None if moment is None else datetime.datetime.fromtimestamp(moment, datetime.UTC)

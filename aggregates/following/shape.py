@@ -34,7 +34,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ViewProjection:
     """A view's filter, and which members of documents are sent to the storage node."""
 
     filter: Filter

@@ -33,7 +33,7 @@ class StreamGap(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class WriteStreams:
     """The streams that are read."""
 
     installation: int
@@ -42,7 +42,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WriteStreamEntry:
     """One entry of a stream."""
 
     partition: int
@@ -50,13 +50,13 @@ class Entry:
     content: Image | Tick
 
 
-async def newest_grid() -> Grid | None:
+async def newest_grid() -> WriteStreams | None:
     """Return the newest grid epoch; None: there is none yet."""
     async with relay_pool().session() as session:
         (found,) = await session.run([(_NEWEST, ())])
     if not found.rows:
         return None
-    return Grid(found.integer(0, 0), found.integer(0, 1), found.integer(0, 2))
+    return WriteStreams(found.integer(0, 0), found.integer(0, 1), found.integer(0, 2))
 
 
 def order(place: str) -> tuple[int, int]:
@@ -96,7 +96,7 @@ class Track:
 class Streams:
     """The streams of a grid epoch. Every method may raise `RedisError`."""
 
-    def __init__(self, wire: ValkeyWire, grid: Grid) -> None:
+    def __init__(self, wire: ValkeyWire, grid: WriteStreams) -> None:
         self._wire = wire
         self.grid = grid
         self._names = [
@@ -118,18 +118,18 @@ class Streams:
             await self._wire.call("XREVRANGE", self._names[partition], "+", "-", "COUNT", 1)
         )
 
-    async def read(self, tracks: list[Track]) -> list[Entry]:
+    async def read(self, tracks: list[Track]) -> list[WriteStreamEntry]:
         """Return the entries after the tracks' positions, waiting briefly for some to arrive."""
         places = [track.place for track in tracks]
         reply = await self._wire.call(
             "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", *self._names, *places
         )
-        found: list[Entry] = []
+        found: list[WriteStreamEntry] = []
         for name, rows in _pairs(reply):
             partition = self._names.index(_text(name))
             for place, fields in _pairs(rows):
                 raw = _field(fields)
-                found.append(Entry(partition, _text(place), decode(raw)))
+                found.append(WriteStreamEntry(partition, _text(place), decode(raw)))
         return found
 
 

@@ -13,8 +13,8 @@ from django.db import connections
 
 from aggregates.definitions.describe import definition_of, for_node
 from aggregates.following.backfill import Document
-from aggregates.following.generation import Generation
-from aggregates.following.shape import LeftOut, Shape
+from aggregates.following.generation import ViewGeneration
+from aggregates.following.shape import LeftOut, ViewProjection
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
 from documents.models import Collection
@@ -30,14 +30,14 @@ TOLD_EVERY_S = 1.0
 
 
 @dataclass(slots=True, eq=False)
-class View:
+class FollowedView:
     """A view that is followed."""
 
     row: Aggregate
     #: The generation that queries see, as long as it is in step with the streams.
-    current: Generation | None = None
+    current: ViewGeneration | None = None
     #: The generation being filled beside it, and the build that it is for.
-    coming: Generation | None = None
+    coming: ViewGeneration | None = None
     coming_build: int = 0
     #: Images read but not yet sent to the node, by partition.
     images: dict[int, list[Document]] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class View:
         info = json.loads(reply) if isinstance(reply, bytes) else {}
         if info.get("generation") == self.row.generation:
             counted = LeftOut(self.row.left_out, self.row.left_out_detail)
-            shape = Shape.of(info["definition"], self.row.filter, counted)
+            shape = ViewProjection.of(info["definition"], self.row.filter, counted)
             places = {str(label): str(place) for label, place in info["positions"]}
             self._left_out_told = counted.count
-            self.current = Generation(
+            self.current = ViewGeneration(
                 self.row.tenant_id, self.name, self.row.generation, shape, places
             )
 
@@ -85,8 +85,8 @@ class View:
         """Start a new generation. The streams have been read up to now, and reading continues."""
         await self.forget_coming()
         number = await self._define()
-        shape = Shape.of(definition_of(self.row), self.row.filter)
-        self.coming = Generation(self.row.tenant_id, self.name, number, shape)
+        shape = ViewProjection.of(definition_of(self.row), self.row.filter)
+        self.coming = ViewGeneration(self.row.tenant_id, self.name, number, shape)
         self.coming_build = self.row.build_wanted
         metrics.VIEWS_BUILDS.inc()
         await self.note(building=number, documents_read=0, state=Aggregate.State.BUILDING, error="")
@@ -158,7 +158,7 @@ class View:
         self._left_out_told, self._left_out_told_s = 0, 0.0
         await self._report_left_out()
 
-    async def _switch(self, coming: Generation) -> None:
+    async def _switch(self, coming: ViewGeneration) -> None:
         # The first generation of an aggregate is the one that queries see from the beginning.
         await client().try_call(self.row.tenant_id, "RB.AGG.SWITCH", self.name, coming.number)
 

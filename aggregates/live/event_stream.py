@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aggregates.api.operations import AGGREGATE_PARAMETER, QUERY_PROPERTIES, TAG
 from aggregates.api.queries import LIVE_MEMBERS
-from aggregates.live.kind import AggregateSubscriptions
+from aggregates.live.kind import AggregateSubscriptionKind
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
@@ -29,7 +29,7 @@ _JSON = frozenset({"rollup", "filter", "group_by", "order", "limit", "measures"}
 class AggregateStreams:
     """Sends rows, followed by their changes."""
 
-    def __init__(self, kind: AggregateSubscriptions, registry: ConnectionRegistry) -> None:
+    def __init__(self, kind: AggregateSubscriptionKind, registry: ConnectionRegistry) -> None:
         self._kind = kind
         self._streams = EventStreams(registry)
 

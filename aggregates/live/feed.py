@@ -25,7 +25,7 @@ Rows = list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class InitialAnswer:
     """The first answer of a watch. No rows: nothing has changed since the position asked for."""
 
     position: int
@@ -35,7 +35,7 @@ class Answer:
 class Watcher(Protocol):
     """The receiver of a watch's notifications."""
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: InitialAnswer) -> None:
         """Handle the first answer; notifications follow."""
 
     def changed(self, position: int, rows: Rows, removed: Rows) -> None:
@@ -52,7 +52,7 @@ class Watcher(Protocol):
 class FeedWatch:
     """One watch of one watcher."""
 
-    feed: Feed
+    feed: AggregateFeed
     aggregate: AggregateFacts
     query: bytes
     watcher: Watcher
@@ -66,7 +66,7 @@ class FeedWatch:
         self.feed.leave(self)
 
 
-class Feed(TenantFeed):
+class AggregateFeed(TenantFeed):
     """The watches of one tenant in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
@@ -152,12 +152,12 @@ class Feed(TenantFeed):
                     watching.watcher.refused(CommandRejected(reason.decode()))
 
 
-def _read(reply: Reply) -> tuple[int, Answer]:
+def _read(reply: Reply) -> tuple[int, InitialAnswer]:
     found = reply if isinstance(reply, dict) else {}
     number, position, rows = (found.get(name) for name in (b"watch", b"position", b"rows"))
     if not isinstance(number, int) or not isinstance(position, int):
         raise TypeError("a watch has a number and a position")
-    return number, Answer(position, _rows(rows) if isinstance(rows, bytes) else None)
+    return number, InitialAnswer(position, _rows(rows) if isinstance(rows, bytes) else None)
 
 
 def _rows(text: bytes) -> Rows:
@@ -165,4 +165,4 @@ def _rows(text: bytes) -> Rows:
 
 
 #: The feeds of this process, by event loop and tenant.
-feeds = LoopFeeds(Feed)
+feeds = LoopFeeds(AggregateFeed)

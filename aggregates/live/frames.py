@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aggregates.live.rows import Difference
+from aggregates.live.rows import RowDifference
 from foundation.api.rendering import to_json
 from foundation.errors import ApiError
 
@@ -26,7 +26,7 @@ def results(name: str, rows: Sequence[tuple[bytes, bytes]], resume: str) -> list
     return frames
 
 
-def event(name: str, told: Difference, seq: int, txn: dict[str, object] | None) -> bytes:
+def event(name: str, told: RowDifference, seq: int, txn: dict[str, object] | None) -> bytes:
     """Return the frame of one row, without a token."""
     head = to_json({"type": "event", "id": name, "seq": seq, "match": told.match})
     frame = b'%b,"key":%b,"version":null' % (head[:-1], told.key)

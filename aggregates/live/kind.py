@@ -10,11 +10,11 @@ from aggregates import facts, refusals
 from aggregates.facts import READ, AggregateFacts
 from aggregates.live import frames
 from aggregates.live import subscribe_request as wanting
-from aggregates.live.feed import Answer, FeedWatch, feeds
+from aggregates.live.feed import FeedWatch, InitialAnswer, feeds
 from aggregates.live.feed import Rows as FedRows
-from aggregates.live.rows import Rows
+from aggregates.live.rows import SubscriptionRows
 from aggregates.live.subscribe_request import AggregateSubscribeRequest
-from aggregates.live.tokens import AggregateResumePoint, Tokens
+from aggregates.live.tokens import AggregateResumePoint, AggregateTokens
 from connections.subscription_kinds import Outlet, Subscriber
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject
@@ -29,7 +29,7 @@ OUTBOX_BYTES = 8 * 1024 * 1024
 DROPPED = "dropped"
 
 
-class AggregateSubscriptions:
+class AggregateSubscriptionKind:
     """The subscription kind that `aggregate` names."""
 
     member = "aggregate"
@@ -42,9 +42,9 @@ class AggregateSubscriptions:
         wanted = wanting.read(message)
         aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
         aggregate.require_rows()
-        tokens = Tokens(aggregate, subscriber.principal.actor, wanted.query)
+        tokens = AggregateTokens(aggregate, subscriber.principal.actor, wanted.query)
         watched = AggregateSubscription(
-            aggregate, wanted, outlet, subscriber, tokens, Rows(aggregate.measures)
+            aggregate, wanted, outlet, subscriber, tokens, SubscriptionRows(aggregate.measures)
         )
         await watched.begin()
         return watched
@@ -58,8 +58,8 @@ class AggregateSubscription:
     wanted: AggregateSubscribeRequest
     outlet: Outlet
     subscriber: Subscriber
-    tokens: Tokens
-    rows: Rows
+    tokens: AggregateTokens
+    rows: SubscriptionRows
     state: str = "starting"
     #: Events sent, including those before a resumption.
     events: int = 0
@@ -89,7 +89,7 @@ class AggregateSubscription:
                 raise away() from None
             raise
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: InitialAnswer) -> None:
         """Handle the node's answer to the watch."""
         self.position = answer.position
         if self.state == "starting":
@@ -100,7 +100,7 @@ class AggregateSubscription:
         if self.first is not None and not self.first.done():
             self.first.set_result(None)
 
-    def _begin(self, answer: Answer) -> None:
+    def _begin(self, answer: InitialAnswer) -> None:
         if answer.rows is not None:
             if self.wanted.resume is not None:
                 self.events = 0
@@ -108,7 +108,7 @@ class AggregateSubscription:
             self._result(answer.rows)
         self._send(frames.ready(self._id, self._token()))
 
-    def _go_on(self, answer: Answer) -> None:
+    def _go_on(self, answer: InitialAnswer) -> None:
         """Report what has changed while the node was away."""
         if answer.rows is not None and self.rows.is_complete:
             self.rows.replace(answer.rows)

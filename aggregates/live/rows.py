@@ -17,7 +17,7 @@ _PREVIOUS = "previous"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RowDifference:
     """One row that differs from the subscriber's. No row: it was removed."""
 
     match: str
@@ -26,7 +26,7 @@ class Difference:
     row: bytes | None
 
 
-class Rows:
+class SubscriptionRows:
     """The rows of one subscription."""
 
     def __init__(self, measures: frozenset[str]) -> None:
@@ -62,7 +62,7 @@ class Rows:
         self._differing.clear()
         return list(self._rows.items())
 
-    def take(self) -> list[Difference]:
+    def take(self) -> list[RowDifference]:
         """Return the differences to send, and mark them as sent."""
         found = [d for key in self._differing if (d := self._difference(key)) is not None]
         self._differing.clear()
@@ -78,13 +78,13 @@ class Rows:
             }
         )
 
-    def _difference(self, key: bytes) -> Difference | None:
+    def _difference(self, key: bytes) -> RowDifference | None:
         row, told = self._rows.get(key), self._told.get(key)
         if row == told and (row is not None or self.is_complete):
             return None
         if row is None:
             self._told.pop(key, None)
-            return Difference("remove", key, None)
+            return RowDifference("remove", key, None)
         self._told[key] = row
         is_new = told is None and self.is_complete
-        return Difference("add" if is_new else "change", key, row)
+        return RowDifference("add" if is_new else "change", key, row)

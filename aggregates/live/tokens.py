@@ -26,7 +26,7 @@ class AggregateResumePoint:
     events: int
 
 
-class Tokens:
+class AggregateTokens:
     """Writes and reads the tokens of one caller for one query."""
 
     def __init__(self, aggregate: AggregateFacts, actor: str, query: bytes) -> None:

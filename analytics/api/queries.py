@@ -9,10 +9,10 @@ import pyarrow as pa
 from analytics.api.dataset_access import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
 from analytics.media_types import ARROW
-from analytics.query.files import Plan
+from analytics.query.files import ReadPlan
 from analytics.query.literals import plain
 from analytics.query.plan import plan
-from analytics.query.query_parser import MAX_ARROW_LIMIT, MAX_LIMIT, Query, read_query
+from analytics.query.query_parser import MAX_ARROW_LIMIT, MAX_LIMIT, AnalyticsQuery, read_query
 from analytics.query.remote_scan import RemoteScan
 from analytics.query.run import ScanResult, prepare, run
 from data_plane.calls import Call
@@ -44,11 +44,11 @@ async def query(call: Call) -> Answer:
 
 
 async def _answered(
-    call: Call, dataset: DatasetFacts, body: JsonObject, asked: Query
+    call: Call, dataset: DatasetFacts, body: JsonObject, asked: AnalyticsQuery
 ) -> ScanResult:
     """Plan and read. Files that went meanwhile stood for a state that others stand for by now."""
 
-    def planned() -> Plan:
+    def planned() -> ReadPlan:
         return plan(dataset, asked.table.name, asked.wanted)
 
     for _ in range(2):
@@ -64,7 +64,7 @@ async def _answered(
 
 
 def _begun(
-    dataset: DatasetFacts, body: JsonObject, asked: Query, files: Plan
+    dataset: DatasetFacts, body: JsonObject, asked: AnalyticsQuery, files: ReadPlan
 ) -> Callable[[], ScanResult | RemoteScan]:
     """Return a function that answers the query, or returns a scan for workers if it is large."""
 

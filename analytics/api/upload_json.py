@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.models import Run, Stage, Upload
+from analytics.models import FileStage, Run, Upload
 from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject
 
@@ -11,7 +11,7 @@ def upload_shown(upload: Upload, run: Run | None) -> JsonObject:
     """Return an upload. `run` is the one in force that holds it, if it has been sorted."""
     stage = None
     if upload.number is not None:
-        stage = run.stage if run is not None else Stage.UNSORTED.value
+        stage = run.stage if run is not None else FileStage.UNSORTED.value
     return {
         "id": upload.name,
         "status": upload.state,

@@ -10,8 +10,8 @@ from analytics.api.upload_json import upload_shown
 from analytics.facts import READ, WRITE, DatasetFacts
 from analytics.ingest import uploads
 from analytics.ingest.body_spool import spooled
-from analytics.ingest.segments import Segment, remove
-from analytics.ingest.upload_decoder import Address, receive
+from analytics.ingest.segments import UploadSegment, remove
+from analytics.ingest.upload_decoder import UploadParameters, receive
 from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
 from data_plane.calls import Call
@@ -36,7 +36,7 @@ async def upload(call: Call) -> Answer:
         opened, is_new = await in_scope(call, lambda: uploads.do_open(dataset, name))
         return await _answer(call, dataset, opened, status=201 if is_new else 200)
 
-    def commit(segments: list[Segment], content: bytes) -> tuple[Upload, bool]:
+    def commit(segments: list[UploadSegment], content: bytes) -> tuple[Upload, bool]:
         return uploads.do_upload(dataset, name, content, segments)
 
     def before(content: bytes) -> Upload | None:
@@ -53,7 +53,7 @@ async def append(call: Call) -> Answer:
     dataset = await dataset_of(call, WRITE)
     name, part = call.parameters["upload"], _part(call)
 
-    def add(segments: list[Segment], content: bytes) -> tuple[Upload, bool]:
+    def add(segments: list[UploadSegment], content: bytes) -> tuple[Upload, bool]:
         named = f"{part}:{content.hex()[:_PART_CHARS]}" if part else ""
         return uploads.do_append(dataset, name, part, named, segments)
 
@@ -91,14 +91,14 @@ async def _received(
     call: Call,
     dataset: DatasetFacts,
     before: Callable[[bytes], Upload | None],
-    register: Callable[[list[Segment], bytes], tuple[Upload, bool]],
+    register: Callable[[list[UploadSegment], bytes], tuple[Upload, bool]],
 ) -> tuple[Upload, bool]:
     """Read a body, make segments of it, and tell PostgreSQL of them."""
     media_type = call.body.media_type if "content-type" in call.head.headers else NDJSON
     if media_type not in MEDIA_TYPES:
         call.body.require(*MEDIA_TYPES)
     given = call.head.query
-    address = Address(media_type, given.get("table"), given.get("op"))
+    address = UploadParameters(media_type, given.get("table"), given.get("op"))
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     async with spooled(call.body, encoding, dataset.folder) as body:
         found = await in_scope(call, lambda: before(body.digest))

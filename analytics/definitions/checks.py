@@ -8,7 +8,7 @@ from analytics.table_definitions import (
     ID,
     KEY,
     MAX_DATA_COLUMNS,
-    Definition,
+    DatasetDefinition,
     IdKeyDefinition,
     TableDefinition,
     ViewDefinition,
@@ -22,7 +22,7 @@ RESERVED_TABLES = ("op", "null")
 UNFIT_FOR_KEYS = ("double", "bool")
 
 
-def completed(given: Definition) -> Definition:
+def completed(given: DatasetDefinition) -> DatasetDefinition:
     """Return validated tables with the columns that views have, or raise what is wrong."""
     tables, id_keys = given["tables"], given["id_keys"]
     problems = [problem for name, table in tables.items() for problem in _table(name, table)]
@@ -38,7 +38,7 @@ def completed(given: Definition) -> Definition:
     return {"tables": complete, "id_keys": id_keys}
 
 
-def check_change(before: Definition, after: Definition) -> None:
+def check_change(before: DatasetDefinition, after: DatasetDefinition) -> None:
     """Raise unless `after` only adds to `before`."""
     tables = after["tables"]
     problems = [

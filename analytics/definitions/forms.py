@@ -60,7 +60,7 @@ def _named_as_tables(given: dict[str, _V]) -> dict[str, _V]:
     return given
 
 
-class View(Body):
+class ViewSerializer(Body):
     """A secondary view: some of the columns, in another order."""
 
     key = _Key(help_text="The sort order. It holds the columns of the table's key.")
@@ -71,7 +71,7 @@ class View(Body):
     )
 
 
-class Table(Body):
+class TableSerializer(Body):
     """A table."""
 
     columns = serializers.DictField(
@@ -81,7 +81,9 @@ class Table(Body):
         "of which the ids are stored.",
     )
     key = _Key(help_text="What a row is known by, and the sort order of the primary view.")
-    views = serializers.DictField(child=View(), default=dict, help_text="Secondary views.")
+    views = serializers.DictField(
+        child=ViewSerializer(), default=dict, help_text="Secondary views."
+    )
 
     def validate_columns(self, given: dict[str, str]) -> dict[str, str]:
         for name in given:
@@ -128,7 +130,7 @@ class DatasetChange(Body):
     """What may be changed: tables and columns are added, what is there stays."""
 
     tables = serializers.DictField(
-        child=Table(),
+        child=TableSerializer(),
         allow_empty=False,
         help_text="All tables. Columns are added at the end of a table's columns.",
     )

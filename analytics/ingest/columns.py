@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.ingest.expansion import small_batches
-from analytics.ingest.operations import Op, operations
-from analytics.schema import Table
+from analytics.ingest.operations import RowOperation, operations
+from analytics.schema import AnalyticsTable
 from foundation.errors import FieldProblem, InvalidParameter, InvalidUpload
 
 _BATCH_ROWS = 131_072
@@ -41,8 +41,8 @@ class UploadTarget:
 
 
 def read_arrow(
-    body: pa.Buffer, tables: Mapping[str, Table], named: UploadTarget
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    body: pa.Buffer, tables: Mapping[str, AnalyticsTable], named: UploadTarget
+) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield the operations of Arrow streams."""
     source = pa.BufferReader(body)
     while source.tell() < source.size():
@@ -55,8 +55,8 @@ def read_arrow(
 
 
 def read_parquet(
-    body: pa.Buffer, tables: Mapping[str, Table], named: UploadTarget
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    body: pa.Buffer, tables: Mapping[str, AnalyticsTable], named: UploadTarget
+) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield the operations of a Parquet file."""
     try:
         with pq.ParquetFile(pa.BufferReader(body)) as described:
@@ -102,19 +102,23 @@ def _next_batch(reader: pa.ipc.RecordBatchStreamReader) -> pa.RecordBatch | None
 
 
 def _meant(
-    tables: Mapping[str, Table], named: UploadTarget, metadata: Mapping[bytes, bytes]
-) -> tuple[Table, Op]:
+    tables: Mapping[str, AnalyticsTable], named: UploadTarget, metadata: Mapping[bytes, bytes]
+) -> tuple[AnalyticsTable, RowOperation]:
     table = metadata.get(b"rillbase.table", (named.table or "").encode()).decode("utf-8", "replace")
-    op = metadata.get(b"rillbase.op", (named.op or Op.INSERT).encode()).decode("utf-8", "replace")
+    op = metadata.get(b"rillbase.op", (named.op or RowOperation.INSERT).encode()).decode(
+        "utf-8", "replace"
+    )
     if table not in tables:
         detail = f"There is no table {table[:63]!r}." if table else "Say which table: ?table=…"
         raise InvalidParameter(errors=[FieldProblem("table", "invalid", detail)])
-    if op not in set(Op):
-        raise InvalidParameter(errors=[FieldProblem("op", "invalid", f"One of {', '.join(Op)}.")])
-    return tables[table], Op(op)
+    if op not in set(RowOperation):
+        raise InvalidParameter(
+            errors=[FieldProblem("op", "invalid", f"One of {', '.join(RowOperation)}.")]
+        )
+    return tables[table], RowOperation(op)
 
 
-def _check_columns(table: Table, op: Op, schema: pa.Schema) -> None:
+def _check_columns(table: AnalyticsTable, op: RowOperation, schema: pa.Schema) -> None:
     """Raise what is wrong with the columns, before any value is decoded."""
     if len(set(schema.names)) < len(schema.names):
         raise InvalidUpload("Two columns have the same name.")
@@ -122,6 +126,6 @@ def _check_columns(table: Table, op: Op, schema: pa.Schema) -> None:
     operations(table, op, columns, 0)
 
 
-def _operations(table: Table, op: Op, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _operations(table: AnalyticsTable, op: RowOperation, batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     return operations(table, op, columns, batch.num_rows)

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from analytics.ingest.columns import UploadTarget, read_arrow, read_parquet
 from analytics.ingest.lines import read_lines
-from analytics.ingest.segment_files import Batches, Content, write_files
+from analytics.ingest.segment_files import Batches, SegmentContent, write_files
 from analytics.media_types import ARROW, NDJSON, PARQUET
-from analytics.schema import Table, tables_of
+from analytics.schema import AnalyticsTable, tables_of
 from foundation.errors import ApiError, StorageFull, UploadLimitExceeded
 from foundation.json_types import JsonObject
 
@@ -52,7 +52,7 @@ _MAX_ERRORS = 100
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class Request(TypedDict):
+class DecodeRequest(TypedDict):
     """A request to decode a body."""
 
     definition: str
@@ -65,28 +65,28 @@ class Request(TypedDict):
     outputs: list[list[str]]
 
 
-Reader: TypeAlias = Callable[[pa.Buffer, Mapping[str, Table], UploadTarget], Batches]
+Reader: TypeAlias = Callable[[pa.Buffer, Mapping[str, AnalyticsTable], UploadTarget], Batches]
 
 
 def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
     """Write the segments of a body. Return the rows of each output, or the problem."""
     pa.set_cpu_count(min(os.cpu_count() or 1, _MAX_THREADS))
     pa.set_io_thread_count(_IO_THREADS)
-    asked = cast("Request", request)
+    asked = cast("DecodeRequest", request)
     body, *outputs = files
     try:
-        rows = _decode(asked, _Files(body, dict(zip(_contents(asked), outputs, strict=True))))
+        rows = _decode(asked, _OpenFiles(body, dict(zip(_contents(asked), outputs, strict=True))))
     except ApiError as refused:
         return {"problem": _problem(refused)}
     return {"rows": [rows.get(content, 0) for content in _contents(asked)]}
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class _OpenFiles:
     """The worker's open files."""
 
     body: int
-    outputs: Mapping[Content, int]
+    outputs: Mapping[SegmentContent, int]
 
     def read(self) -> pa.Buffer:
         """Return the body, memory-mapped."""
@@ -94,15 +94,15 @@ class _Files:
             return pa.py_buffer(b"")
         return pa.py_buffer(mmap.mmap(self.body, 0, prot=mmap.PROT_READ))
 
-    def open(self, content: Content) -> pa.NativeFile:
+    def open(self, content: SegmentContent) -> pa.NativeFile:
         return pa.PythonFile(os.fdopen(self.outputs[content], "wb", _SINK_BYTES), mode="w")
 
 
-def _contents(asked: Request) -> list[Content]:
-    return [Content(table, id_key) for table, id_key in asked["outputs"]]
+def _contents(asked: DecodeRequest) -> list[SegmentContent]:
+    return [SegmentContent(table, id_key) for table, id_key in asked["outputs"]]
 
 
-def _decode(asked: Request, files: _Files) -> dict[Content, int]:
+def _decode(asked: DecodeRequest, files: _OpenFiles) -> dict[SegmentContent, int]:
     tables = {n: t for n, t in tables_of(asked["definition"]).items() if not t.is_id_key}
     read = _READERS[asked["media_type"]]
     batches = read(files.read(), tables, UploadTarget(asked["table"], asked["op"]))
@@ -114,7 +114,7 @@ def _decode(asked: Request, files: _Files) -> dict[Content, int]:
         raise
 
 
-def _bounded(batches: Batches, max_bytes: int) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def _bounded(batches: Batches, max_bytes: int) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     total = 0
     for table, batch in batches:
         total += batch.nbytes
@@ -136,7 +136,7 @@ def _problem(refused: ApiError) -> JsonObject:
     }
 
 
-def _lines(body: pa.Buffer, tables: Mapping[str, Table], named: UploadTarget) -> Batches:
+def _lines(body: pa.Buffer, tables: Mapping[str, AnalyticsTable], named: UploadTarget) -> Batches:
     return read_lines(body, tables)
 
 

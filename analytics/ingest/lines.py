@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from analytics.ingest.operations import Op, operations, refused, with_masks
-from analytics.schema import Table
+from analytics.ingest.operations import RowOperation, operations, refused, with_masks
+from analytics.schema import AnalyticsTable
 from foundation.errors import InvalidUpload
 
 #: The largest block, which must hold the longest line.
@@ -38,8 +38,8 @@ _NO_OBJECT = re.compile(rb"[\r\n][ \t\r\n]*+[^{ \t\r\n]")
 
 
 def read_lines(
-    body: pa.Buffer, tables: Mapping[str, Table]
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    body: pa.Buffer, tables: Mapping[str, AnalyticsTable]
+) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield operations in the order of their lines, within each table."""
     _require_objects(body)
     try:
@@ -57,7 +57,7 @@ def read_lines(
             raise InvalidUpload(f"A line cannot be read: {malformed}.") from None
 
 
-def block_bytes(body: pa.Buffer, tables: Mapping[str, Table]) -> int:
+def block_bytes(body: pa.Buffer, tables: Mapping[str, AnalyticsTable]) -> int:
     """Return the block size.
 
     Each line has an entry in every column of every table, so the wider the tables are, the smaller
@@ -103,13 +103,13 @@ def _is_blank(body: pa.Buffer) -> bool:
     return body.size < _SMALL_BYTES and not body.to_pybytes().strip()
 
 
-def _lines_schema(tables: Mapping[str, Table]) -> pa.Schema:
+def _lines_schema(tables: Mapping[str, AnalyticsTable]) -> pa.Schema:
     fields = [pa.field(name, _struct(table)) for name, table in tables.items()]
     more = [pa.field("op", pa.string()), pa.field("null", pa.list_(pa.string()))]
     return pa.schema([*fields, *more])
 
 
-def _struct(table: Table) -> pa.StructType:
+def _struct(table: AnalyticsTable) -> pa.StructType:
     """Return a table's columns; dates as text, since this reader does not parse them."""
     return pa.struct(
         [(n, pa.string() if pa.types.is_date(kind) else kind) for n, kind in table.types.items()]
@@ -117,16 +117,16 @@ def _struct(table: Table) -> pa.StructType:
 
 
 def _read_block(
-    block: pa.RecordBatch, tables: Mapping[str, Table]
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    block: pa.RecordBatch, tables: Mapping[str, AnalyticsTable]
+) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     there = {name: block[name].is_valid() for name in tables}
     counts = sum(valid.to_numpy(zero_copy_only=False).astype(int) for valid in there.values())
     if not np.all(counts == 1):
         raise InvalidUpload('Each line names one table, as {"table": {…row…}}.')
-    ops = pc.fill_null(block["op"], Op.INSERT.value)
-    strange = [name for name in pc.unique(ops).to_pylist() if name not in set(Op)]
+    ops = pc.fill_null(block["op"], RowOperation.INSERT.value)
+    strange = [name for name in pc.unique(ops).to_pylist() if name not in set(RowOperation)]
     if strange:
-        raise InvalidUpload(f"`op` is {', '.join(Op)}, and not {strange[0][:40]!r}.")
+        raise InvalidUpload(f"`op` is {', '.join(RowOperation)}, and not {strange[0][:40]!r}.")
     for name, table in tables.items():
         if pc.any(there[name]).as_py():
             mine = block.filter(there[name])
@@ -134,18 +134,21 @@ def _read_block(
 
 
 def _operations(
-    table: Table, rows: pa.StructArray, ops: pa.Array, nulled: pa.ListArray
+    table: AnalyticsTable, rows: pa.StructArray, ops: pa.Array, nulled: pa.ListArray
 ) -> pa.RecordBatch:
     columns = dict(zip(table.columns, rows.flatten(), strict=True))
     for name, kind in table.shown.items():
         if kind == "date":
             columns[name] = _days(table, name, columns[name])
-    if nulled.null_count == len(nulled) and pc.all(pc.equal(ops, Op.INSERT.value)).as_py():
-        return operations(table, Op.INSERT, columns, len(rows))
+    if (
+        nulled.null_count == len(nulled)
+        and pc.all(pc.equal(ops, RowOperation.INSERT.value)).as_py()
+    ):
+        return operations(table, RowOperation.INSERT, columns, len(rows))
     return with_masks(table, columns, _masks(table, columns, ops, nulled))
 
 
-def _days(table: Table, name: str, texts: pa.Array) -> pa.Array:
+def _days(table: AnalyticsTable, name: str, texts: pa.Array) -> pa.Array:
     try:
         return texts.cast(pa.date32())
     except pa.ArrowInvalid:
@@ -153,7 +156,7 @@ def _days(table: Table, name: str, texts: pa.Array) -> pa.Array:
 
 
 def _masks(
-    table: Table, columns: Mapping[str, pa.Array], ops: pa.Array, nulled: pa.ListArray
+    table: AnalyticsTable, columns: Mapping[str, pa.Array], ops: pa.Array, nulled: pa.ListArray
 ) -> pa.Array:
     set_here = np.zeros(len(ops), dtype=np.int64)
     clears = _nulled(table, ops, nulled)
@@ -162,15 +165,15 @@ def _masks(
         if np.any(sent & clears[name]):
             raise refused(table, name, "conflict", "It has a value and is named in `null`.")
         set_here |= np.where(sent | clears[name], bit, 0)
-    is_delete = pc.equal(ops, Op.DELETE.value).to_numpy(zero_copy_only=False)
+    is_delete = pc.equal(ops, RowOperation.DELETE.value).to_numpy(zero_copy_only=False)
     if np.any(is_delete & (set_here != 0)):
         raise InvalidUpload(f"{table.name}: a delete has the key's columns alone.")
-    is_insert = pc.equal(ops, Op.INSERT.value).to_numpy(zero_copy_only=False)
+    is_insert = pc.equal(ops, RowOperation.INSERT.value).to_numpy(zero_copy_only=False)
     masks = np.where(is_insert, table.inserted, np.where(is_delete, table.deleted, set_here))
     return pa.array(masks, pa.int64())
 
 
-def _nulled(table: Table, ops: pa.Array, nulled: pa.ListArray) -> dict[str, np.ndarray]:
+def _nulled(table: AnalyticsTable, ops: pa.Array, nulled: pa.ListArray) -> dict[str, np.ndarray]:
     """Return for each column which lines list it in `null`."""
     lines = np.asarray(pc.list_parent_indices(nulled))
     names = pc.list_flatten(nulled)

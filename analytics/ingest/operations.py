@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.rows.compound import coded
-from analytics.schema import TYPES, Table
+from analytics.schema import TYPES, AnalyticsTable
 from foundation.errors import FieldProblem, InvalidUpload
 
 
-class Op(StrEnum):
+class RowOperation(StrEnum):
     """The operation on a row."""
 
     INSERT = "insert"
@@ -25,19 +25,23 @@ class Op(StrEnum):
     DELETE = "delete"
 
 
-def operations(table: Table, op: Op, sent: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+def operations(
+    table: AnalyticsTable, op: RowOperation, sent: Mapping[str, pa.Array], rows: int
+) -> pa.RecordBatch:
     """Return one operation per row, from columns that all rows have, or raise `InvalidUpload`."""
     _check_names(table, op, sent)
-    if op is Op.INSERT:
+    if op is RowOperation.INSERT:
         mask = table.inserted
-    elif op is Op.DELETE:
+    elif op is RowOperation.DELETE:
         mask = table.deleted
     else:
         mask = sum(table.bits[name] for name in sent if name in table.bits)
     return with_masks(table, sent, pa.repeat(pa.scalar(mask, pa.int64()), rows))
 
 
-def with_masks(table: Table, sent: Mapping[str, pa.Array], masks: pa.Array) -> pa.RecordBatch:
+def with_masks(
+    table: AnalyticsTable, sent: Mapping[str, pa.Array], masks: pa.Array
+) -> pa.RecordBatch:
     """Return a table's columns, as received, with the masks of their operations."""
     arrays = []
     for name, kind in table.shown.items():
@@ -58,30 +62,30 @@ def with_masks(table: Table, sent: Mapping[str, pa.Array], masks: pa.Array) -> p
     return batch
 
 
-def refused(table: Table, column: str, code: str, detail: str) -> InvalidUpload:
+def refused(table: AnalyticsTable, column: str, code: str, detail: str) -> InvalidUpload:
     problem = FieldProblem(f"/{table.name}/{column}", code, detail)
     return InvalidUpload(f"{table.name}.{column}: {detail}", errors=[problem])
 
 
-def _check_names(table: Table, op: Op, sent: Mapping[str, pa.Array]) -> None:
+def _check_names(table: AnalyticsTable, op: RowOperation, sent: Mapping[str, pa.Array]) -> None:
     for name in sent:
         if name not in table.columns:
             raise refused(table, name, "unknown_column", "The table has no such column.")
-        if op is Op.DELETE and name not in table.key:
+        if op is RowOperation.DELETE and name not in table.key:
             raise refused(table, name, "not_key", "A delete has the key's columns alone.")
     for name in table.key:
         if name not in sent:
             raise refused(table, name, "no_key", "The key's columns are needed.")
 
 
-def _fitting(table: Table, name: str, column: pa.Array) -> pa.Array:
+def _fitting(table: AnalyticsTable, name: str, column: pa.Array) -> pa.Array:
     """Return a column cast to the table's type, if the cast is lossless."""
     if name in table.parts:
         return _texts(table, name, column)
     return _typed(table, name, column, TYPES[table.shown[name]])
 
 
-def _texts(table: Table, name: str, column: pa.Array) -> pa.Array:
+def _texts(table: AnalyticsTable, name: str, column: pa.Array) -> pa.Array:
     """Return composite keys as texts."""
     parts, kind = table.parts[name], column.type
     if pa.types.is_null(kind):
@@ -96,7 +100,7 @@ def _texts(table: Table, name: str, column: pa.Array) -> pa.Array:
     return texts
 
 
-def _typed(table: Table, name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _typed(table: AnalyticsTable, name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     kind = column.type
     if kind == wanted:
         return column

@@ -7,24 +7,24 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics.ingest.segment_files import Batches, Content, write_files
-from analytics.ingest.segments import FOLDER, Segment
+from analytics.ingest.segment_files import Batches, SegmentContent, write_files
+from analytics.ingest.segments import FOLDER, UploadSegment
 from analytics.rows.durable import written
 from analytics.rows.file_store import StoredPath, size_of
 
 
-def write_segments(batches: Batches, folder: StoredPath) -> list[Segment]:
+def write_segments(batches: Batches, folder: StoredPath) -> list[UploadSegment]:
     """Write batches to durable segments, all or none."""
-    paths: dict[Content, str] = {}
+    paths: dict[SegmentContent, str] = {}
     with ExitStack() as kept:
 
-        def opened(content: Content) -> pa.NativeFile:
+        def opened(content: SegmentContent) -> pa.NativeFile:
             paths[content] = f"{FOLDER}/{uuid4().hex}.arrow"
             here = kept.enter_context(written(folder / paths[content]))
             return pa.OSFile(str(here), "wb")
 
         rows = write_files(batches, opened)
     return [
-        Segment(c.table, paths[c], count, size_of(folder / paths[c]), c.id_key)
+        UploadSegment(c.table, paths[c], count, size_of(folder / paths[c]), c.id_key)
         for c, count in rows.items()
     ]

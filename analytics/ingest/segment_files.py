@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from analytics.ingest.temporary_ids import KeyList, with_ids
 from analytics.rows.segment_writer import SegmentWriter
-from analytics.schema import Table
+from analytics.schema import AnalyticsTable
 
-Batches: TypeAlias = Iterable[tuple[Table, pa.RecordBatch]]
+Batches: TypeAlias = Iterable[tuple[AnalyticsTable, pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SegmentContent:
     """The content of a segment: rows of a table, or keys of an ID-key; the other name is empty."""
 
     table: str = ""
@@ -25,12 +25,12 @@ class Content:
 
 
 #: Opens the file for a content.
-Opener: TypeAlias = Callable[[Content], pa.NativeFile]
+Opener: TypeAlias = Callable[[SegmentContent], pa.NativeFile]
 
 
-def write_files(batches: Batches, opener: Opener) -> dict[Content, int]:
+def write_files(batches: Batches, opener: Opener) -> dict[SegmentContent, int]:
     """Write batches to files, opened on demand; return the row count of each."""
-    files = _Files(opener)
+    files = _BodyFiles(opener)
     with ExitStack() as closing:
         for table, batch in batches:
             if batch.num_rows:
@@ -38,7 +38,7 @@ def write_files(batches: Batches, opener: Opener) -> dict[Content, int]:
     return files.rows()
 
 
-class _Files:
+class _BodyFiles:
     """The files of one body."""
 
     def __init__(self, opener: Opener) -> None:
@@ -46,23 +46,25 @@ class _Files:
         self._tables: dict[str, SegmentWriter] = {}
         self._lists: dict[str, KeyList] = {}
 
-    def write(self, table: Table, batch: pa.RecordBatch, closing: ExitStack) -> None:
+    def write(self, table: AnalyticsTable, batch: pa.RecordBatch, closing: ExitStack) -> None:
         """Write a batch; `closing` closes the files that this opens."""
         if table.name not in self._tables:
             self._begin(table, closing)
         lists = {name: self._lists[name] for name in table.ids.values()}
         self._tables[table.name].write(with_ids(table, batch, lists))
 
-    def rows(self) -> dict[Content, int]:
-        found = {Content(table=name): writer.rows for name, writer in self._tables.items()}
-        return found | {Content(id_key=name): keys.rows for name, keys in self._lists.items()}
+    def rows(self) -> dict[SegmentContent, int]:
+        found = {SegmentContent(table=name): writer.rows for name, writer in self._tables.items()}
+        return found | {
+            SegmentContent(id_key=name): keys.rows for name, keys in self._lists.items()
+        }
 
-    def _begin(self, table: Table, closing: ExitStack) -> None:
-        writer = SegmentWriter(self._open(Content(table=table.name)), table)
+    def _begin(self, table: AnalyticsTable, closing: ExitStack) -> None:
+        writer = SegmentWriter(self._open(SegmentContent(table=table.name)), table)
         self._tables[table.name] = writer
         closing.callback(writer.close)
         for column, name in table.ids.items():
             if name not in self._lists:
-                keys = KeyList(self._open(Content(id_key=name)), table.shown[column])
+                keys = KeyList(self._open(SegmentContent(id_key=name)), table.shown[column])
                 self._lists[name] = keys
                 closing.callback(keys.close)

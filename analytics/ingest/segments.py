@@ -14,7 +14,7 @@ FOLDER = "segments"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class UploadSegment:
     """Durable, uncommitted operations on one table, or the keys of one ID-key."""
 
     table: str

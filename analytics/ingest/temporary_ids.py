@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analytics.schema import KEYS_COLUMN, TYPES, Table
+from analytics.schema import KEYS_COLUMN, TYPES, AnalyticsTable
 
 
 class KeyList:
@@ -38,7 +38,9 @@ class KeyList:
             self._sink.close()
 
 
-def with_ids(table: Table, batch: pa.RecordBatch, lists: dict[str, KeyList]) -> pa.RecordBatch:
+def with_ids(
+    table: AnalyticsTable, batch: pa.RecordBatch, lists: dict[str, KeyList]
+) -> pa.RecordBatch:
     """Return a batch as it is stored: with ids instead of keys."""
     arrays = [
         lists[table.ids[name]].ids(column) if name in table.ids else column

@@ -14,7 +14,7 @@ from typing import TypedDict, TypeVar, cast
 
 from analytics.facts import DatasetFacts
 from analytics.ingest.body_spool import SpooledBody
-from analytics.ingest.segments import Segment
+from analytics.ingest.segments import UploadSegment
 from analytics.ingest.worker_files import WorkerFiles
 from analytics.rows.durable import storage_full
 from foundation.environment import environment
@@ -86,7 +86,7 @@ class Problem(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class UploadParameters:
     """The table and operation in the request's URL."""
 
     media_type: str
@@ -94,7 +94,9 @@ class Address:
     op: str | None
 
 
-async def receive(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
+async def receive(
+    body: SpooledBody, address: UploadParameters, dataset: DatasetFacts
+) -> list[UploadSegment]:
     """Return the durable segments of a body. Cancellation terminates the worker."""
     try:
         async with _pools.get().turn(str(dataset.tenant_id)):
@@ -139,7 +141,9 @@ def _own_file_bytes() -> int:
     return 2**62 if soft == resource.RLIM_INFINITY else soft
 
 
-async def _decoded(body: SpooledBody, address: Address, dataset: DatasetFacts) -> list[Segment]:
+async def _decoded(
+    body: SpooledBody, address: UploadParameters, dataset: DatasetFacts
+) -> list[UploadSegment]:
     files, is_done = WorkerFiles(body.path, dataset), False
     try:
         await _to_its_end(files.open)
@@ -152,7 +156,7 @@ async def _decoded(body: SpooledBody, address: Address, dataset: DatasetFacts) -
 
 
 async def _run(
-    body: SpooledBody, address: Address, dataset: DatasetFacts, files: WorkerFiles
+    body: SpooledBody, address: UploadParameters, dataset: DatasetFacts, files: WorkerFiles
 ) -> list[int]:
     """Let a worker write the files; return the row count of each."""
     max_bytes = max_decoded_bytes(body.size)

@@ -14,8 +14,8 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from analytics.facts import DatasetFacts
-from analytics.ingest.segments import Segment
-from analytics.models import Dataset, Stage, StoredFile, Upload
+from analytics.ingest.segments import UploadSegment
+from analytics.models import Dataset, FileStage, StoredFile, Upload
 from foundation.errors import Conflict, IdempotencyMismatch, NotFound, QuotaExceeded
 
 
@@ -44,7 +44,7 @@ def do_open(dataset: DatasetFacts, name: str) -> tuple[Upload, bool]:
 
 
 def do_upload(
-    dataset: DatasetFacts, name: str, digest: bytes, segments: Iterable[Segment]
+    dataset: DatasetFacts, name: str, digest: bytes, segments: Iterable[UploadSegment]
 ) -> tuple[Upload, bool]:
     """Commit an upload sent in one request. Return it, and whether it is new."""
     locked = _locked(dataset)
@@ -65,7 +65,7 @@ def repeated(found: Upload, digest: bytes) -> Upload:
 
 
 def do_append(
-    dataset: DatasetFacts, name: str, key: str, part: str, segments: Iterable[Segment]
+    dataset: DatasetFacts, name: str, key: str, part: str, segments: Iterable[UploadSegment]
 ) -> tuple[Upload, bool]:
     """Append to an open upload. Return it, and whether the part is new: it may be sent twice.
 
@@ -120,7 +120,11 @@ def _locked(dataset: DatasetFacts) -> Dataset:
 
 
 def _add(
-    facts: DatasetFacts, dataset: Dataset, upload: Upload, segments: Iterable[Segment], part: str
+    facts: DatasetFacts,
+    dataset: Dataset,
+    upload: Upload,
+    segments: Iterable[UploadSegment],
+    part: str,
 ) -> None:
     last = StoredFile.objects.filter(upload=upload).aggregate(place=Max("place"))["place"]
     place = 0 if last is None else last + 1
@@ -128,7 +132,7 @@ def _add(
         StoredFile(
             tenant_id=dataset.tenant_id,
             dataset=dataset,
-            stage=Stage.UNSORTED,
+            stage=FileStage.UNSORTED,
             upload=upload,
             place=place,
             table=segment.table,

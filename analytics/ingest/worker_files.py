@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from analytics.facts import DatasetFacts
-from analytics.ingest.segments import FOLDER, Segment
+from analytics.ingest.segments import FOLDER, UploadSegment
 from analytics.rows.durable import local_folder, storing, sync
 from analytics.table_definitions import read_definition
 
@@ -35,7 +35,7 @@ class _Output:
     descriptor: int
     is_stored: bool = False
 
-    def store(self, rows: int) -> Segment:
+    def store(self, rows: int) -> UploadSegment:
         """Sync the file and return it as a segment."""
         size = self.here.stat().st_size
         self.is_stored = True
@@ -43,7 +43,7 @@ class _Output:
             sync(self.here)
         else:
             self.stored.put_file(self.here)
-        return Segment(self.table, f"{FOLDER}/{self.stored.name}", rows, size, self.id_key)
+        return UploadSegment(self.table, f"{FOLDER}/{self.stored.name}", rows, size, self.id_key)
 
     def close(self, *, keep: bool) -> None:
         os.close(self.descriptor)
@@ -77,7 +77,7 @@ class WorkerFiles:
     def descriptors(self) -> list[int]:
         return [self._body, *(output.descriptor for output in self.outputs)]
 
-    def store(self, rows: Sequence[int]) -> list[Segment]:
+    def store(self, rows: Sequence[int]) -> list[UploadSegment]:
         """Return the durable segments of the outputs that have rows."""
         written = [(o, count) for o, count in zip(self.outputs, rows, strict=True) if count]
         with storing():

@@ -2,7 +2,7 @@
 
 from analytics.models.dataset import Dataset
 from analytics.models.run import Run
-from analytics.models.stored_file import Stage, StoredFile
+from analytics.models.stored_file import FileStage, StoredFile
 from analytics.models.upload import Upload
 
-__all__ = ["Dataset", "Run", "Stage", "StoredFile", "Upload"]
+__all__ = ["Dataset", "FileStage", "Run", "StoredFile", "Upload"]

@@ -12,7 +12,7 @@ from foundation.scope import TenantOwned
 from tenants.models import Tenant
 
 
-class Stage(models.TextChoices):
+class FileStage(models.TextChoices):
     """How far a file's rows have come."""
 
     UNSORTED = "unsorted"
@@ -36,7 +36,7 @@ class StoredFile(TenantOwned):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+")
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="files")
-    stage = models.CharField(max_length=10, choices=Stage.choices)
+    stage = models.CharField(max_length=10, choices=FileStage.choices)
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, null=True, related_name="files")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="files")
     since = models.BigIntegerField(null=True, blank=True)

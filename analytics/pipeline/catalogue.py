@@ -27,7 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from analytics.pipeline.tasks import authority_schema
 from analytics.places import folder_of, namespace_of
 from analytics.rows.objects import address
-from analytics.schema import Table, View
+from analytics.schema import AnalyticsTable, TableView
 from foundation.database_roles import Role
 from foundation.environment import environment
 
@@ -43,11 +43,11 @@ _KEPT_METADATA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileReplacement:
     """Files of one view that are replaced by others. Paths are below the dataset's folder."""
 
-    table: Table
-    view: View
+    table: AnalyticsTable
+    view: TableView
     removed: Sequence[str]
     added: Sequence[str]
 
@@ -88,7 +88,9 @@ class Authority:
         self._namespace = namespace_of(dataset_id)
         self._folder = folder_of(dataset_id)
 
-    def change(self, changes: Sequence[Change], before: Mapping[str, int]) -> dict[str, int]:
+    def change(
+        self, changes: Sequence[FileReplacement], before: Mapping[str, int]
+    ) -> dict[str, int]:
         """Create a snapshot of each view that changes. Return the snapshot of each view.
 
         `before` are the snapshots of the state being changed: any later ones were never committed,
@@ -192,7 +194,7 @@ class Authority:
             found = found.refresh()
         return found
 
-    def _replace(self, table: IcebergTable, change: Change) -> int:
+    def _replace(self, table: IcebergTable, change: FileReplacement) -> int:
         with (
             table.transaction() as transaction,
             transaction.update_snapshot().overwrite() as snapshot,

@@ -15,16 +15,16 @@ from analytics.rows.file_store import StoredPath
 from analytics.rows.latest_operation import latest
 from analytics.rows.segment import with_mask
 from analytics.rows.sorted_file import SortedFileInfo, write_sorted
-from analytics.schema import Table, View
+from analytics.schema import AnalyticsTable, TableView
 
 #: Maximum bytes sorted in memory at once, per view.
 PART_BYTES = 96 * 1024 * 1024
 
 
-class Changes:
+class ChangeWriter:
     """The changes of all views of a table, block by block."""
 
-    def __init__(self, folder: StoredPath, table: Table) -> None:
+    def __init__(self, folder: StoredPath, table: AnalyticsTable) -> None:
         self._folder = folder
         self._table = table
         self._held: dict[str, list[pa.Table]] = {view.name: [] for view in table.views}
@@ -47,7 +47,7 @@ class Changes:
             self._write(view)
         yield from self._files
 
-    def _hold(self, view: View, gone: pa.Table | None, come: pa.Table) -> None:
+    def _hold(self, view: TableView, gone: pa.Table | None, come: pa.Table) -> None:
         held, columns = self._held[view.name], list(view.columns)
         # A row that keeps its key is inserted after it was removed.
         if gone is not None:
@@ -56,7 +56,7 @@ class Changes:
         if sum(part.nbytes for part in held) >= PART_BYTES:
             self._write(view)
 
-    def _write(self, view: View) -> None:
+    def _write(self, view: TableView) -> None:
         held, self._held[view.name] = self._held[view.name], []
         if not held:
             return

@@ -23,7 +23,7 @@ from django.db import DatabaseError, connections
 from analytics.definitions.removal import remove_files
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import AWAY, Authority, open_catalogue
-from analytics.pipeline.decisions import Limits, PipelineStep, PlannedStep, decide
+from analytics.pipeline.decisions import BatchLimits, PipelineStep, PlannedStep, decide
 from analytics.pipeline.housekeeping import Housekeeping
 from analytics.pipeline.ledger import PipelineDataset, StepSuperseded
 from analytics.pipeline.scans import Scans
@@ -234,9 +234,9 @@ def _authority(dataset_id: UUID) -> Authority:
     return Authority(open_catalogue(), dataset_id)
 
 
-def _limits() -> Limits:
+def _limits() -> BatchLimits:
     settings = environment()
-    return Limits(
+    return BatchLimits(
         settings.rillbase_analytics_batch_bytes,
         settings.rillbase_analytics_batch_age_s,
         settings.rillbase_analytics_authority_age_s,

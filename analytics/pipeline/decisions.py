@@ -31,7 +31,7 @@ class PipelineStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """When a batch is large enough, or old enough."""
 
     scu_bytes: int
@@ -83,7 +83,9 @@ class PlannedStep:
     level: int = 0
 
 
-def decide(now: DatasetState, limits: Limits, busy: Sequence[PlannedStep]) -> list[PlannedStep]:
+def decide(
+    now: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
+) -> list[PlannedStep]:
     """Return the steps to start, at most one of each kind, besides those in progress."""
     found = []
     kinds = {wanted.step for wanted in busy}
@@ -104,7 +106,7 @@ def decide(now: DatasetState, limits: Limits, busy: Sequence[PlannedStep]) -> li
     return found
 
 
-def _sort(now: DatasetState, limits: Limits) -> PlannedStep | None:
+def _sort(now: DatasetState, limits: BatchLimits) -> PlannedStep | None:
     if not now.has_ids:
         batch = _batch(now, limits)
         return None if batch is None else PlannedStep(PipelineStep.SORT, *batch)
@@ -113,7 +115,7 @@ def _sort(now: DatasetState, limits: Limits) -> PlannedStep | None:
     return PlannedStep(PipelineStep.SORT, now.remapped[0].first, now.remapped[0].last)
 
 
-def _batch(now: DatasetState, limits: Limits) -> tuple[int, int] | None:
+def _batch(now: DatasetState, limits: BatchLimits) -> tuple[int, int] | None:
     """Return the first and last of the waiting uploads, if they make a batch."""
     taken: list[PendingUpload] = []
     size = 0
@@ -150,7 +152,9 @@ def _merge(free: Sequence[ActiveRun]) -> PlannedStep | None:
     return best
 
 
-def _enter(now: DatasetState, limits: Limits, busy: Sequence[PlannedStep]) -> PlannedStep | None:
+def _enter(
+    now: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
+) -> PlannedStep | None:
     entering: list[ActiveRun] = []
     for run in _free(now.runs, busy):
         if len(entering) == MAX_ENTERING or (entering and entering[-1].last + 1 != run.first):

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F, Max, Min, Q, QuerySet, Sum
 from django.utils import timezone
 
-from analytics.models import Dataset, Run, Stage, StoredFile, Upload
+from analytics.models import Dataset, FileStage, Run, StoredFile, Upload
 from analytics.pipeline.decisions import (
     ActiveRun,
     DatasetState,
@@ -142,7 +142,7 @@ def _files_of(runs: QuerySet[Run]) -> list[StoredFile]:
 def authority_files(dataset_id: UUID) -> list[StoredFile]:
     """Return the files of the current authority."""
     files = StoredFile.unscoped.using(ALIAS).filter(
-        dataset_id=dataset_id, stage=Stage.AUTHORITY, until=None
+        dataset_id=dataset_id, stage=FileStage.AUTHORITY, until=None
     )
     return list(files)
 
@@ -266,7 +266,7 @@ def _run(
         count = _uploaded_rows(standing_, wanted)
     if is_authority:
         kept = StoredFile.unscoped.using(ALIAS).filter(
-            dataset_id=standing_.id, stage=Stage.AUTHORITY, until=None
+            dataset_id=standing_.id, stage=FileStage.AUTHORITY, until=None
         )
         told = kept.exclude(pk__in=ended.replaced).aggregate(
             bytes=Sum("bytes"), rows=Sum("rows", filter=Q(view=""))

@@ -18,7 +18,7 @@ from analytics.models import Dataset
 from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.workers import Workers, WorkersLost
 from analytics.places import root
-from analytics.requests import Request
+from analytics.requests import DatasetRequest
 from analytics.rows.file_store import is_far
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Scans:
         self._workers = workers
         self._give_up = give_up
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="scans")
-        self._running: dict[Request, Future[None]] = {}
+        self._running: dict[DatasetRequest, Future[None]] = {}
         self._looked_s = -FAR_LOOK_S
 
     @property
@@ -64,7 +64,7 @@ class Scans:
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def _run(self, request: Request) -> None:
+    def _run(self, request: DatasetRequest) -> None:
         try:
             lines = self._workers.run(POOL, requests.tasks_of(request), group=request.name)
         except FileNotFoundError:
@@ -84,7 +84,7 @@ class Scans:
             request.take_away()
 
 
-def _is_ours(request: Request, written_s: float) -> bool:
+def _is_ours(request: DatasetRequest, written_s: float) -> bool:
     """Return whether the caller still waits, and the dataset belongs to this installation."""
     if time.time() - written_s > ABANDONED_S:
         return False

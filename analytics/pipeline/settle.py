@@ -7,13 +7,13 @@ from uuid import UUID
 
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority
-from analytics.pipeline.decisions import Limits, PipelineStep, decide
+from analytics.pipeline.decisions import BatchLimits, PipelineStep, decide
 from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from analytics.pipeline.workers import Workers
 
 #: Everything is due at once.
-EAGER = Limits(scu_bytes=1, scu_age_s=0.0, authority_age_s=0.0)
+EAGER = BatchLimits(scu_bytes=1, scu_age_s=0.0, authority_age_s=0.0)
 
 
 def settle(workers: Workers, authority: Authority, dataset_id: UUID) -> None:

@@ -10,18 +10,18 @@ from uuid import UUID
 from analytics.catalogue_lock import catalogue_lock
 from analytics.models import Run, StoredFile
 from analytics.pipeline import ledger
-from analytics.pipeline.catalogue import Authority, Change
+from analytics.pipeline.catalogue import Authority, FileReplacement
 from analytics.pipeline.decisions import PipelineStep, PlannedStep
 from analytics.pipeline.ledger import PipelineDataset, StepResult
-from analytics.pipeline.tasks import Task, TaskResult, WrittenFile, read_done
+from analytics.pipeline.tasks import PipelineTask, TaskResult, WrittenFile, read_done
 from analytics.pipeline.workers import Workers
 from analytics.places import folder_of
 from analytics.rows.keys import Key, from_plain, from_text, to_plain
-from analytics.schema import Table, tables_of
+from analytics.schema import AnalyticsTable, tables_of
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class MergeRange:
     """A range of a view's keys, and the authority's file for it."""
 
     base: StoredFile | None
@@ -50,7 +50,7 @@ def run_step(
     return sum(file.rows for file in files if file.table)
 
 
-def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[Task]:
+def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[PipelineTask]:
     """Return the tasks that assign ids to the keys of uploads, one per ID-key, in order."""
     tasks = []
     for name in sorted({file.id_key for file in files if file.id_key}):
@@ -64,7 +64,7 @@ def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[Ta
 
 def _sort_tasks(
     standing: PipelineDataset, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
-) -> list[Task]:
+) -> list[PipelineTask]:
     """Return the tasks that sort segments, together with the new keys of ID-keys."""
     segments = [file for file in files if file.table]
     tasks = _tasks_by_table(standing, "sorted", [*segments, *(f for f in remapped if f.table)])
@@ -98,7 +98,7 @@ def _begins(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dict[s
 
 def _tasks_by_table(
     standing: PipelineDataset, kind: str, files: Sequence[StoredFile]
-) -> list[Task]:
+) -> list[PipelineTask]:
     return [
         _task(standing, kind, table, [file.path for file in files if file.table == table])
         for table in sorted({file.table for file in files})
@@ -111,7 +111,7 @@ def _enter(
     entering = ledger.inputs(standing.id, wanted)
     present = ledger.authority_files(standing.id)
     tables = tables_of(standing.definition)
-    changes: list[Change] = []
+    changes: list[FileReplacement] = []
     added: list[WrittenFile] = []
     replaced: list[StoredFile] = []
     for name in sorted({file.table for file in entering}):
@@ -139,14 +139,14 @@ def tag(authority: Authority, run: Run) -> None:
         ledger.note_tagged(run.pk)
 
 
-_Entered = tuple[Change, list[WrittenFile], list[StoredFile]]
+_Entered = tuple[FileReplacement, list[WrittenFile], list[StoredFile]]
 
 
 def _enter_table(
     workers: Workers,
     standing: PipelineDataset,
     wanted: PlannedStep,
-    table: Table,
+    table: AnalyticsTable,
     entering: Sequence[StoredFile],
     held: Sequence[StoredFile],
 ) -> list[_Entered]:
@@ -175,7 +175,7 @@ def _enter_table(
 
 
 def _entered(
-    table: Table, view: str, ranges: Sequence[Range], done: Sequence[TaskResult]
+    table: AnalyticsTable, view: str, ranges: Sequence[MergeRange], done: Sequence[TaskResult]
 ) -> _Entered:
     added = [made for one in done for made in one.files]
     gone = [
@@ -183,20 +183,21 @@ def _entered(
         for part, one in zip(ranges, done, strict=True)
         if part.base is not None and not one.unchanged
     ]
-    change = Change(
+    change = FileReplacement(
         table, table.view(view), [file.path for file in gone], [made.path for made in added]
     )
     return change, added, gone
 
 
-def _ranges(files: Sequence[StoredFile], lowest: Key, highest: Key) -> list[Range]:
+def _ranges(files: Sequence[StoredFile], lowest: Key, highest: Key) -> list[MergeRange]:
     """Return the ranges that cover keys from `lowest` to `highest`, one per file."""
     if not files:
-        return [Range(None, None, None)]
+        return [MergeRange(None, None, None)]
     ordered = sorted(files, key=lambda file: from_text(file.lowest))
     starts: list[Key | None] = [None, *(from_text(f.lowest) for f in ordered[1:]), None]
     ranges = [
-        Range(file, low, high) for file, (low, high) in zip(ordered, pairwise(starts), strict=True)
+        MergeRange(file, low, high)
+        for file, (low, high) in zip(ordered, pairwise(starts), strict=True)
     ]
     return [
         part
@@ -211,9 +212,9 @@ def _span(bounds: Iterable[tuple[Key, Key]]) -> tuple[Key, Key]:
 
 
 def _range_task(
-    standing: PipelineDataset, table: Table, view: str, paths: list[str], part: Range
-) -> Task:
-    return Task(
+    standing: PipelineDataset, table: AnalyticsTable, view: str, paths: list[str], part: MergeRange
+) -> PipelineTask:
+    return PipelineTask(
         kind="authority_view" if view else "authority",
         folder=str(folder_of(standing.id)),
         definition=standing.definition,
@@ -226,11 +227,11 @@ def _range_task(
     )
 
 
-def _task(standing: PipelineDataset, kind: str, table: str, paths: list[str]) -> Task:
-    return Task(kind, str(folder_of(standing.id)), standing.definition, table, paths)
+def _task(standing: PipelineDataset, kind: str, table: str, paths: list[str]) -> PipelineTask:
+    return PipelineTask(kind, str(folder_of(standing.id)), standing.definition, table, paths)
 
 
-def _run(workers: Workers, wanted: PlannedStep, tasks: Sequence[Task]) -> list[TaskResult]:
+def _run(workers: Workers, wanted: PlannedStep, tasks: Sequence[PipelineTask]) -> list[TaskResult]:
     if not tasks:
         return []
     answers = workers.run(wanted.step.value, [task.to_json() for task in tasks])

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.pipeline.blocks import blocks
-from analytics.pipeline.changes import Changes
+from analytics.pipeline.changes import ChangeWriter
 from analytics.query import scan_task
 from analytics.rows.durable import written
 from analytics.rows.file_store import StoredPath, below, opened, size_of, stored_path
@@ -26,7 +26,7 @@ from analytics.rows.keys import Key, Plain, from_plain, to_plain
 from analytics.rows.latest_operation import latest, living
 from analytics.rows.segment import read_segment, with_columns, with_mask, write_segment
 from analytics.rows.sorted_file import SortedFile, SortedFileInfo, write_sorted
-from analytics.schema import Table, View, tables_of
+from analytics.schema import AnalyticsTable, TableView, tables_of
 from analytics.table_definitions import ID, KEY
 
 #: Maximum bytes sorted in memory at once.
@@ -37,7 +37,7 @@ _IDS_AT_ONCE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PipelineTask:
     """One task. Paths are relative to the dataset's folder."""
 
     kind: str
@@ -94,7 +94,7 @@ def run_task(text: str) -> str:
     given = json.loads(text)
     if given["kind"] == scan_task.KIND:
         return json.dumps(scan_task.run_task(given))
-    task = Task(**given)
+    task = PipelineTask(**given)
     return json.dumps(asdict(_KINDS[task.kind](task)))
 
 
@@ -107,7 +107,7 @@ def read_done(text: str) -> TaskResult:
     return TaskResult(files, changes, found["unchanged"])
 
 
-def _assign_ids(task: Task) -> TaskResult:
+def _assign_ids(task: PipelineTask) -> TaskResult:
     """Assign ids to the keys of lists that have none."""
     table, folder = _table(task), stored_path(task.folder)
     keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
@@ -128,7 +128,7 @@ def _ids_path(folder: StoredPath) -> StoredPath:
     return folder / "remapped" / f"{uuid4().hex}.arrow"
 
 
-def _ids_in(table: Table, folder: StoredPath, paths: Sequence[str]) -> Iterator[pa.Table]:
+def _ids_in(table: AnalyticsTable, folder: StoredPath, paths: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the keys and ids of files, in batches."""
     for path in paths:
         if path.endswith(".arrow"):
@@ -140,13 +140,13 @@ def _ids_in(table: Table, folder: StoredPath, paths: Sequence[str]) -> Iterator[
 
 
 def _arrow_made(
-    task: Task, path: StoredPath, rows: int, *, table: str, id_key: str = ""
+    task: PipelineTask, path: StoredPath, rows: int, *, table: str, id_key: str = ""
 ) -> WrittenFile:
     place = below(stored_path(task.folder), path)
     return WrittenFile(table, "", place, rows, size_of(path), [], [], id_key)
 
 
-def _sort(task: Task) -> TaskResult:
+def _sort(task: PipelineTask) -> TaskResult:
     """Sort segments: one operation for each key."""
     table = _table(task)
     folder = stored_path(task.folder)
@@ -163,18 +163,22 @@ def _sort(task: Task) -> TaskResult:
     return done
 
 
-def _write_chunk(folder: StoredPath, table: Table, chunk: pa.Table) -> SortedFileInfo | None:
+def _write_chunk(
+    folder: StoredPath, table: AnalyticsTable, chunk: pa.Table
+) -> SortedFileInfo | None:
     path = folder / "sorted" / f"{uuid4().hex}.parquet"
     return write_sorted(path, table.stored, table.key, [latest(chunk, table.key, table.bits)])
 
 
-def _merge(task: Task) -> TaskResult:
+def _merge(task: PipelineTask) -> TaskResult:
     """Merge several sorted files into one."""
     folder = stored_path(task.folder)
     return _merge_files(task, _table(task), [folder / path for path in task.inputs])
 
 
-def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> TaskResult:
+def _merge_files(
+    task: PipelineTask, table: AnalyticsTable, paths: Sequence[StoredPath]
+) -> TaskResult:
     with ExitStack() as opened:
         files = [_opened(path, table.key, opened) for path in paths]
         merged = (_latest(table, found) for found in blocks(files))
@@ -183,10 +187,10 @@ def _merge_files(task: Task, table: Table, paths: Sequence[StoredPath]) -> TaskR
     return TaskResult([] if written is None else [_made(task, "", written)])
 
 
-def _enter(task: Task) -> TaskResult:
+def _enter(task: PipelineTask) -> TaskResult:
     """Merge operations into a range of the authority's primary view."""
     table = _table(task)
-    changes = Changes(stored_path(task.folder), table)
+    changes = ChangeWriter(stored_path(task.folder), table)
 
     def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
         if base is not None and not since.num_rows:
@@ -205,7 +209,7 @@ def _enter(task: Task) -> TaskResult:
     return TaskResult(done.files, told, done.unchanged)
 
 
-def _enter_view(task: Task) -> TaskResult:
+def _enter_view(task: PipelineTask) -> TaskResult:
     """Merge changes into a range of a secondary view of the authority."""
     table = _table(task)
     view = table.view(task.view)
@@ -225,9 +229,9 @@ def _enter_view(task: Task) -> TaskResult:
 
 
 def _range(
-    task: Task,
-    table: Table,
-    view: View,
+    task: PipelineTask,
+    table: AnalyticsTable,
+    view: TableView,
     together: Callable[[Sequence[pa.Table]], pa.Table],
     merged: Callable[[pa.Table | None, pa.Table], pa.Table],
 ) -> TaskResult:
@@ -252,7 +256,7 @@ def _range(
 
 
 def _split(
-    task: Task, view: View, schema: pa.Schema, rows: Iterable[pa.Table]
+    task: PipelineTask, view: TableView, schema: pa.Schema, rows: Iterable[pa.Table]
 ) -> Iterator[WrittenFile]:
     """Write rows to files of similar size."""
     held: list[pa.Table] = []
@@ -265,7 +269,7 @@ def _split(
 
 
 def _written(
-    task: Task, view: View, schema: pa.Schema, rows: Sequence[pa.Table]
+    task: PipelineTask, view: TableView, schema: pa.Schema, rows: Sequence[pa.Table]
 ) -> Iterator[WrittenFile]:
     path = stored_path(task.folder) / "authority" / f"{uuid4().hex}.parquet"
     written = write_sorted(path, schema, view.key, rows)
@@ -273,7 +277,7 @@ def _written(
         yield _made(task, view.name, written)
 
 
-def authority_schema(table: Table, view: View) -> pa.Schema:
+def authority_schema(table: AnalyticsTable, view: TableView) -> pa.Schema:
     """Return a view's columns with their Iceberg field ids.
 
     Columns are only ever appended, so a column's position is its permanent field id.
@@ -286,7 +290,7 @@ def authority_schema(table: Table, view: View) -> pa.Schema:
     )
 
 
-def _chunks(folder: StoredPath, table: Table, task: Task) -> Iterator[pa.Table]:
+def _chunks(folder: StoredPath, table: AnalyticsTable, task: PipelineTask) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     ids = {name: read_ids(folder / path) for name, path in task.ids.items()}
     for place, path in enumerate(task.inputs):
@@ -304,7 +308,7 @@ def _chunks(folder: StoredPath, table: Table, task: Task) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _latest(table: Table, found: Sequence[pa.Table]) -> pa.Table:
+def _latest(table: AnalyticsTable, found: Sequence[pa.Table]) -> pa.Table:
     names = list(table.columns)
     rows = pa.concat_tables([with_columns(part, table, names) for part in found])
     return latest(rows, table.key, table.bits)
@@ -325,7 +329,7 @@ def _opened(path: StoredPath, key: Sequence[str], stack: ExitStack) -> SortedFil
     return file
 
 
-def _made(task: Task, view: str, written: SortedFileInfo) -> WrittenFile:
+def _made(task: PipelineTask, view: str, written: SortedFileInfo) -> WrittenFile:
     return WrittenFile(
         table=task.table,
         view=view,
@@ -341,11 +345,11 @@ def _bound(given: Plain | None) -> Key | None:
     return None if given is None else from_plain(given)
 
 
-def _table(task: Task) -> Table:
+def _table(task: PipelineTask) -> AnalyticsTable:
     return tables_of(task.definition)[task.table]
 
 
-_KINDS: Mapping[str, Callable[[Task], TaskResult]] = {
+_KINDS: Mapping[str, Callable[[PipelineTask], TaskResult]] = {
     "ids": _assign_ids,
     "sorted": _sort,
     "merged": _merge,

@@ -30,7 +30,7 @@ Part: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class QueryFile:
     """A file that a query may have to read."""
 
     path: StoredPath
@@ -47,10 +47,10 @@ class File:
 class IdPlan:
     """The files of an ID-key at a state: those of its table, and keys whose ids are in none."""
 
-    authority: Sequence[File]
-    later: Sequence[File]
+    authority: Sequence[QueryFile]
+    later: Sequence[QueryFile]
     #: In the order of their uploads.
-    lists: Sequence[File]
+    lists: Sequence[QueryFile]
 
     @property
     def count(self) -> int:
@@ -60,13 +60,13 @@ class IdPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """The files of a state of one table: the authority, then all later files in order."""
 
     state: int
     #: Minimum age in seconds of commits that the state includes completely.
     freshness_s: float
-    authority: list[File] = field(default_factory=list)
-    later: list[File] = field(default_factory=list)
+    authority: list[QueryFile] = field(default_factory=list)
+    later: list[QueryFile] = field(default_factory=list)
     #: For the ID-keys that the table uses.
     id_keys: Mapping[str, IdPlan] = field(default_factory=dict)

@@ -37,7 +37,7 @@ _MAX_SOUGHT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ValueRange:
     """The inclusive range of a column's values that a filter can match; None: unbounded."""
 
     low: int | str | float | None = None
@@ -51,20 +51,20 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class FilterCondition:
     """One conjunct of a filter."""
 
     expression: pc.Expression
     columns: frozenset[str]
     #: Its restriction of its column, if it has a single one.
-    range: Range = Range()
+    range: ValueRange = ValueRange()
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RowFilter:
     """The conditions on rows."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[FilterCondition, ...] = ()
 
     @property
     def columns(self) -> frozenset[str]:
@@ -74,12 +74,12 @@ class Filter:
     def expression(self) -> pc.Expression | None:
         return _joined(part.expression for part in self.conditions)
 
-    def within(self, columns: Iterable[str]) -> Filter:
+    def within(self, columns: Iterable[str]) -> RowFilter:
         """Return the conjuncts that use only these columns."""
         known = set(columns)
-        return Filter(tuple(part for part in self.conditions if part.columns <= known))
+        return RowFilter(tuple(part for part in self.conditions if part.columns <= known))
 
-    def ranges(self, column: str) -> list[Range]:
+    def ranges(self, column: str) -> list[ValueRange]:
         """Return the ranges of a column's values, all of which apply."""
         return [part.range for part in self.conditions if part.columns == {column}]
 
@@ -93,16 +93,16 @@ def read_filter(
     types: Mapping[str, pa.DataType],
     pointer: str,
     ids: Mapping[str, IdOf] | None = None,
-) -> Filter:
+) -> RowFilter:
     """Return a filter over columns of these types, or raise what is wrong with it.
 
     `ids` has the columns that hold ids; their types are those of the keys that a filter names.
     """
-    reader = _Reader(types, ids or {})
-    return Filter(tuple(reader.conditions(given, pointer, 0)))
+    reader = _FilterParser(types, ids or {})
+    return RowFilter(tuple(reader.conditions(given, pointer, 0)))
 
 
-def near(column: str, values: pa.Array) -> Condition:
+def near(column: str, values: pa.Array) -> FilterCondition:
     """Return a condition that holds for some values of a column, and for few others."""
     field, bounds = pc.field(column), pc.min_max(values)
     if len(values) <= _MAX_SOUGHT:
@@ -110,10 +110,10 @@ def near(column: str, values: pa.Array) -> Condition:
     else:
         expression = (field >= bounds["min"]) & (field <= bounds["max"])
     low, high = (_plain(bounds[end].as_py()) for end in ("min", "max"))
-    return Condition(expression, frozenset({column}), Range(low, high))
+    return FilterCondition(expression, frozenset({column}), ValueRange(low, high))
 
 
-class _Reader:
+class _FilterParser:
     """Parses one filter, and counts its nodes."""
 
     def __init__(self, types: Mapping[str, pa.DataType], ids: Mapping[str, IdOf]) -> None:
@@ -121,7 +121,7 @@ class _Reader:
         self._ids = ids
         self._nodes = 0
 
-    def conditions(self, given: JsonValue, pointer: str, depth: int) -> Iterator[Condition]:
+    def conditions(self, given: JsonValue, pointer: str, depth: int) -> Iterator[FilterCondition]:
         if not isinstance(given, dict):
             raise _wrong(pointer, "A filter is an object.")
         if depth > MAX_DEPTH:
@@ -138,7 +138,7 @@ class _Reader:
 
     def _logical(
         self, name: str, value: JsonValue, pointer: str, depth: int
-    ) -> Iterator[Condition]:
+    ) -> Iterator[FilterCondition]:
         if name not in ("$and", "$or", "$nor"):
             raise _unsupported(name, pointer)
         if not isinstance(value, list) or not value:
@@ -155,9 +155,9 @@ class _Reader:
         either = functools.reduce(operator.or_, [_ALL if w is None else w for w in wholes])
         columns = frozenset(c for part in parts for p in part for c in p.columns)
         # A comparison with a column that is null is neither true nor false.
-        yield Condition(either if name == "$or" else ~pc.coalesce(either, False), columns)
+        yield FilterCondition(either if name == "$or" else ~pc.coalesce(either, False), columns)
 
-    def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[Condition]:
+    def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[FilterCondition]:
         if name not in self._types:
             raise _wrong(pointer, f"There is no column {name[:63]!r} here.")
         if not _is_operators(value, self._types[name]):
@@ -167,7 +167,7 @@ class _Reader:
             self._nodes += 1
             yield self._compare(name, op, operand, f"{pointer}/{op}")
 
-    def _compare(self, name: str, op: str, operand: JsonValue, pointer: str) -> Condition:
+    def _compare(self, name: str, op: str, operand: JsonValue, pointer: str) -> FilterCondition:
         field, columns = pc.field(name), frozenset({name})
         kind = pa.int64() if name in self._ids else self._types[name]
         if name in self._ids and op in _COMPARES:
@@ -176,26 +176,26 @@ class _Reader:
             values = self._list(name, operand, pointer)
             within = _among(field, values, kind)
             if op == "$nin":
-                return Condition(~within, columns)
-            return Condition(within, columns, _range_of([v for v in values if v is not None]))
+                return FilterCondition(~within, columns)
+            return FilterCondition(within, columns, _range_of([v for v in values if v is not None]))
         if op == "$exists":
             if not isinstance(operand, bool):
                 raise _wrong(pointer, "true or false.")
-            return Condition(field.is_valid() if operand else field.is_null(), columns)
+            return FilterCondition(field.is_valid() if operand else field.is_null(), columns)
         value = self._literal(name, operand, pointer)
         if op in ("$eq", "$ne"):
             equal = _equal(field, value, kind)
             if op == "$ne":
-                return Condition(~pc.coalesce(equal, False), columns)
-            return Condition(equal, columns, _range_of([] if value is None else [value]))
+                return FilterCondition(~pc.coalesce(equal, False), columns)
+            return FilterCondition(equal, columns, _range_of([] if value is None else [value]))
         if op not in _COMPARES:
             raise _unsupported(op, pointer)
         if value is None:
             raise _wrong(pointer, "Nothing is more or less than null.")
         compared = _COMPARES[op](field, _scalar(value, kind))
         plain = _plain(value)
-        bound = Range(low=plain) if op in ("$gt", "$gte") else Range(high=plain)
-        return Condition(compared, columns, bound)
+        bound = ValueRange(low=plain) if op in ("$gt", "$gte") else ValueRange(high=plain)
+        return FilterCondition(compared, columns, bound)
 
     def _list(self, name: str, operand: JsonValue, pointer: str) -> list[Literal]:
         if not isinstance(operand, list) or len(operand) > MAX_IN:
@@ -267,12 +267,12 @@ def _list_type(values: Sequence[Literal], kind: pa.DataType) -> pa.DataType:
     return kind if fits else pa.int64()
 
 
-def _range_of(values: list[Literal]) -> Range:
+def _range_of(values: list[Literal]) -> ValueRange:
     plain = [_plain(value) for value in values]
     known = [value for value in plain if value is not None]
     if not known or len(known) < len(plain):
-        return Range()
-    return Range(min(known), max(known))
+        return ValueRange()
+    return ValueRange(min(known), max(known))
 
 
 def _plain(value: Literal) -> int | str | float | None:

@@ -26,7 +26,7 @@ _INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateExpression:
     """One value per group. Without a column, rows are counted."""
 
     name: str
@@ -34,7 +34,9 @@ class Aggregate:
     column: str | None
 
 
-def grouped(rows: pa.Table, by: Sequence[str], aggregates: Sequence[Aggregate]) -> pa.Table:
+def grouped(
+    rows: pa.Table, by: Sequence[str], aggregates: Sequence[AggregateExpression]
+) -> pa.Table:
     """Return a row for each group; one for all rows if there is nothing to group by."""
     for aggregate in aggregates:
         _check_sum(rows, aggregate)
@@ -70,7 +72,7 @@ def _sorted(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
     return pc.sort_indices(sought, sort_keys=list(zip(names, directions, strict=True)))
 
 
-def type_of(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataType:
+def type_of(aggregate: AggregateExpression, types: Mapping[str, pa.DataType]) -> pa.DataType:
     """Return the type of an aggregate's results."""
     if aggregate.op in ("count", "distinct") or aggregate.column is None:
         return pa.int64()
@@ -82,7 +84,7 @@ def type_of(aggregate: Aggregate, types: Mapping[str, pa.DataType]) -> pa.DataTy
     return kind
 
 
-def _call(aggregate: Aggregate) -> _Call:
+def _call(aggregate: AggregateExpression) -> _Call:
     if aggregate.column is None:
         return ([], "count_all")
     function = FUNCTIONS[aggregate.op]
@@ -91,7 +93,7 @@ def _call(aggregate: Aggregate) -> _Call:
     return (aggregate.column, function)
 
 
-def _check_sum(rows: pa.Table, aggregate: Aggregate) -> None:
+def _check_sum(rows: pa.Table, aggregate: AggregateExpression) -> None:
     """Reject an integer sum that may exceed 64 bits: it would silently wrap around."""
     if aggregate.op != "sum" or aggregate.column is None or not rows.num_rows:
         return

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.query.files import IdPlan, Part
-from analytics.query.filters import Filter, near
+from analytics.query.filters import RowFilter, near
 from analytics.query.scan import ScanReader
 from analytics.rows.compound import decoded
 from analytics.rows.ids import IdAssignment, IdLookup, assign, read_keys
-from analytics.schema import BY_ID, OP, TYPES, Table
+from analytics.schema import BY_ID, OP, TYPES, AnalyticsTable
 from analytics.table_definitions import ID, KEY
 
 NO_ID = -1
@@ -26,7 +26,7 @@ NO_ID = -1
 class IdKey:
     """One ID-key at one state."""
 
-    def __init__(self, table: Table, plan: IdPlan, reading: ScanReader) -> None:
+    def __init__(self, table: AnalyticsTable, plan: IdPlan, reading: ScanReader) -> None:
         self._table = table
         self._plan = plan
         self._reading = reading
@@ -75,7 +75,7 @@ class IdKey:
         """Yield the rows of some keys or ids from the files, possibly with others."""
         if not len(sought):
             return
-        where = Filter((near(by, sought),))
+        where = RowFilter((near(by, sought),))
         view = self._table.view(BY_ID if by == ID else "")
         for file in self._plan.authority:
             if file.view == view.name:

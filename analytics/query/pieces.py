@@ -16,29 +16,29 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.query.files import File, Plan
-from analytics.query.filters import Condition, Filter
-from analytics.query.grouping import Aggregate, grouped, ordered
+from analytics.query.files import QueryFile, ReadPlan
+from analytics.query.filters import FilterCondition, RowFilter
+from analytics.query.grouping import AggregateExpression, grouped, ordered
 from analytics.query.id_keys import IdKeys
-from analytics.query.query_parser import Query
+from analytics.query.query_parser import AnalyticsQuery
 from analytics.query.scan import ScanReader
 from analytics.query.state_rows import choose_view, rows_at
 from analytics.rows.keys import Key
-from analytics.schema import Table
+from analytics.schema import AnalyticsTable
 
 #: How partial aggregates are combined.
 _TOGETHER = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class KeyRange:
     """Keys from `low` inclusive to `high` exclusive; None: unbounded."""
 
     low: Key | None
     high: Key | None
 
 
-def in_pieces(query: Query, plan: Plan, where: Filter) -> list[Piece]:
+def in_pieces(query: AnalyticsQuery, plan: ReadPlan, where: RowFilter) -> list[KeyRange]:
     """Return the pieces of a query: one for each file of the authority that it must read.
 
     None: it cannot be split, since keys stored as ids are only ordered at the end, or a secondary
@@ -49,10 +49,10 @@ def in_pieces(query: Query, plan: Plan, where: Filter) -> list[Piece]:
         return []
     files = sorted(primary_files(query.table, plan, where), key=lambda file: file.lowest)
     starts: list[Key | None] = [None, *(file.lowest for file in files[1:]), None]
-    return [Piece(low, high) for low, high in pairwise(starts)]
+    return [KeyRange(low, high) for low, high in pairwise(starts)]
 
 
-def primary_files(table: Table, plan: Plan, where: Filter) -> list[File]:
+def primary_files(table: AnalyticsTable, plan: ReadPlan, where: RowFilter) -> list[QueryFile]:
     """Return the files of the authority's primary view that may have rows for a filter."""
     ranges = where.ranges(table.key[0])
     return [
@@ -63,12 +63,17 @@ def primary_files(table: Table, plan: Plan, where: Filter) -> list[File]:
 
 
 def answer_piece(
-    query: Query, plan: Plan, where: Filter, piece: Piece, reading: ScanReader, id_keys: IdKeys
+    query: AnalyticsQuery,
+    plan: ReadPlan,
+    where: RowFilter,
+    piece: KeyRange,
+    reading: ScanReader,
+    id_keys: IdKeys,
 ) -> list[pa.Table]:
     """Return a piece's answer, as tables that `together` combines."""
     table = replace(query.table, views=())
     primary = [f for f in plan.authority if f.view == "" and _meets(f, piece)]
-    within = Filter((*where.conditions, *_bounds(table, piece)))
+    within = RowFilter((*where.conditions, *_bounds(table, piece)))
     ordering = [name for name, _ in query.order if name in table.columns]
     needed = {*query.needed, *(ordering if query.group_by is None else ())}
     mine = replace(plan, authority=primary)
@@ -82,22 +87,24 @@ def answer_piece(
     found = [grouped(rows, query.group_by, _partial(query))]
     for column in _distinct(query):
         by = list(dict.fromkeys([*query.group_by, column]))
-        found.append(grouped(rows, by, [Aggregate(" rows", "count", None)]).select(by))
+        found.append(grouped(rows, by, [AggregateExpression(" rows", "count", None)]).select(by))
     return found
 
 
-def together(query: Query, having: Filter, answered: Sequence[Sequence[pa.Table]]) -> pa.Table:
+def together(
+    query: AnalyticsQuery, having: RowFilter, answered: Sequence[Sequence[pa.Table]]
+) -> pa.Table:
     """Return the rows of the whole answer, in order. Keys are still ids."""
     if query.group_by is None:
         rows = pa.concat_tables([tables[0] for tables in answered])
         return ordered(rows, query.order, query.table.key, query.limit)
     by = list(query.group_by)
-    added = [Aggregate(a.name, _TOGETHER[a.op], a.name) for a in _partial(query)]
+    added = [AggregateExpression(a.name, _TOGETHER[a.op], a.name) for a in _partial(query)]
     parts = [_in_order(grouped(pa.concat_tables([t[0] for t in answered]), by, added), by)]
     for place, column in enumerate(_distinct(query), start=1):
         values = pa.concat_tables([tables[place] for tables in answered])
-        unique = grouped(values, values.column_names, [Aggregate(" rows", "count", None)])
-        counts = grouped(unique, by, [Aggregate(f" {column}", "distinct", column)])
+        unique = grouped(values, values.column_names, [AggregateExpression(" rows", "count", None)])
+        counts = grouped(unique, by, [AggregateExpression(f" {column}", "distinct", column)])
         parts.append(_in_order(counts, by))
     rows = _finished(query, parts)
     if having.expression is not None:
@@ -105,25 +112,25 @@ def together(query: Query, having: Filter, answered: Sequence[Sequence[pa.Table]
     return ordered(rows, query.order, by, query.limit)
 
 
-def _partial(query: Query) -> list[Aggregate]:
+def _partial(query: AnalyticsQuery) -> list[AggregateExpression]:
     """Return the partial aggregates of a piece, except for distinct values."""
-    found = [Aggregate(" rows", "count", None)]
+    found = [AggregateExpression(" rows", "count", None)]
     for aggregate in query.aggregates:
         if aggregate.op == "avg":
-            found.append(Aggregate(f"{aggregate.name} sum", "sum", _real(aggregate)))
-            found.append(Aggregate(f"{aggregate.name} count", "count", aggregate.column))
+            found.append(AggregateExpression(f"{aggregate.name} sum", "sum", _real(aggregate)))
+            found.append(AggregateExpression(f"{aggregate.name} count", "count", aggregate.column))
         elif aggregate.op != "distinct":
             found.append(aggregate)
     return found
 
 
-def _distinct(query: Query) -> list[str]:
+def _distinct(query: AnalyticsQuery) -> list[str]:
     """Return the columns whose distinct values are counted."""
     columns = [a.column for a in query.aggregates if a.op == "distinct" and a.column is not None]
     return list(dict.fromkeys(columns))
 
 
-def _finished(query: Query, parts: Sequence[pa.Table]) -> pa.Table:
+def _finished(query: AnalyticsQuery, parts: Sequence[pa.Table]) -> pa.Table:
     """Return groups with the final aggregates. Parts have the same groups in the same order."""
     whole = parts[0]
     for part in parts[1:]:
@@ -145,25 +152,25 @@ def _in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in by]) if by else rows
 
 
-def _real(aggregate: Aggregate) -> str:
+def _real(aggregate: AggregateExpression) -> str:
     """Return the name of a column as doubles, whose sum does not overflow."""
     return f"{aggregate.column} real"
 
 
-def _meets(file: File, piece: Piece) -> bool:
+def _meets(file: QueryFile, piece: KeyRange) -> bool:
     ends_before = piece.low is not None and file.highest < piece.low
     return not ends_before and (piece.high is None or file.lowest < piece.high)
 
 
-def _bounds(table: Table, piece: Piece) -> list[Condition]:
+def _bounds(table: AnalyticsTable, piece: KeyRange) -> list[FilterCondition]:
     found = []
     for key, above in ((piece.low, True), (piece.high, False)):
         if key is not None:
-            found.append(Condition(_compared(table, key, above=above), frozenset(table.key)))
+            found.append(FilterCondition(_compared(table, key, above=above), frozenset(table.key)))
     return found
 
 
-def _compared(table: Table, key: Key, *, above: bool) -> pc.Expression:
+def _compared(table: AnalyticsTable, key: Key, *, above: bool) -> pc.Expression:
     """Return a condition for keys not below a key, or below it: column by column."""
     steps = []
     equal: list[pc.Expression] = []

@@ -18,14 +18,14 @@ from django.utils import timezone
 
 from analytics.facts import DatasetFacts
 from analytics.models import Dataset, Run, StoredFile, Upload
-from analytics.query.files import File, IdPlan, Part, Plan, StateSelector
+from analytics.query.files import IdPlan, Part, QueryFile, ReadPlan, StateSelector
 from analytics.rows.keys import from_text
 from foundation.errors import FieldProblem, InvalidBody, StateExpired
 
 _Segments: TypeAlias = list[tuple[Part, StoredFile]]
 
 
-def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> Plan:
+def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> ReadPlan:
     """Choose a state and its files. Runs within a transaction of the tenant."""
     row = Dataset.objects.get(pk=dataset.id)
     # A remapped run cannot be read until its uploads are sorted.
@@ -41,7 +41,7 @@ def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> Plan:
     id_keys = {
         name: _id_plan(dataset, name, tiles, segments) for name in dataset.tables[table].id_keys
     }
-    return Plan(state, _age(row, state, now), authority, later, id_keys)
+    return ReadPlan(state, _age(row, state, now), authority, later, id_keys)
 
 
 def _id_plan(dataset: DatasetFacts, name: str, tiles: list[Run], segments: _Segments) -> IdPlan:
@@ -51,7 +51,7 @@ def _id_plan(dataset: DatasetFacts, name: str, tiles: list[Run], segments: _Segm
 
 def _sorted(
     dataset: DatasetFacts, table: str, tiles: Sequence[Run]
-) -> tuple[list[File], list[File]]:
+) -> tuple[list[QueryFile], list[QueryFile]]:
     """Return a table's files of the authority, and those of the runs behind it in order."""
     if not _begins_with(tiles):
         return [], _run_files(dataset, table, tiles)
@@ -118,7 +118,7 @@ def _cheapest(runs: Sequence[Run], needed: int) -> int:
     return max(reached, needed)
 
 
-def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[File]:
+def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[QueryFile]:
     files = StoredFile.objects.filter(
         Q(until=None) | Q(until__gt=run.last),
         dataset_id=dataset.id,
@@ -129,7 +129,7 @@ def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[File]:
     return [_file(dataset, file) for file in files]
 
 
-def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[File]:
+def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[QueryFile]:
     order: dict[UUID | None, int] = {run.pk: place for place, run in enumerate(runs)}
     files = StoredFile.objects.filter(run__in=list(order), table=table)
     found = sorted(files, key=lambda file: (order[file.run_id], file.pk))
@@ -151,8 +151,8 @@ def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
     return sorted(found, key=lambda pair: pair[0])
 
 
-def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> File:
-    return File(
+def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> QueryFile:
+    return QueryFile(
         path=dataset.folder / file.path,
         stage=file.stage,
         view=file.view,

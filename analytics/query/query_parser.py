@@ -10,10 +10,10 @@ from functools import partial
 import pyarrow as pa
 
 from analytics.query.files import StateSelector
-from analytics.query.filters import Filter, read_filter
-from analytics.query.grouping import FUNCTIONS, Aggregate, type_of
+from analytics.query.filters import RowFilter, read_filter
+from analytics.query.grouping import FUNCTIONS, AggregateExpression, type_of
 from analytics.query.literals import InvalidLiteral, moment
-from analytics.schema import Table
+from analytics.schema import AnalyticsTable
 from foundation.errors import FieldProblem, InvalidBody, InvalidSort
 from foundation.json_types import JsonObject, JsonValue
 
@@ -38,19 +38,19 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class QueryFilters:
     """The filters on rows and on groups.
 
     Keys stored as ids are placeholders in `where` and `having` until `resolved`.
     """
 
-    where: Filter
-    having: Filter
+    where: RowFilter
+    having: RowFilter
     #: The keys used in them, by ID-key.
     named: Mapping[str, Collection[int | str]]
-    read: Callable[[Callable[[str, int | str], int]], tuple[Filter, Filter]]
+    read: Callable[[Callable[[str, int | str], int]], tuple[RowFilter, RowFilter]]
 
-    def resolved(self, ids: Mapping[str, Mapping[int | str, int]]) -> tuple[Filter, Filter]:
+    def resolved(self, ids: Mapping[str, Mapping[int | str, int]]) -> tuple[RowFilter, RowFilter]:
         """Return both filters with ids in place of keys."""
         if not self.named:
             return self.where, self.having
@@ -58,18 +58,18 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class AnalyticsQuery:
     """A query, checked against its table."""
 
-    table: Table
+    table: AnalyticsTable
     #: The tables of the ID-keys that it uses.
-    id_tables: Mapping[str, Table]
+    id_tables: Mapping[str, AnalyticsTable]
     wanted: StateSelector
-    filters: Filters
+    filters: QueryFilters
     #: The columns of the rows, if they are not grouped.
     columns: tuple[str, ...]
     group_by: tuple[str, ...] | None = None
-    aggregates: tuple[Aggregate, ...] = ()
+    aggregates: tuple[AggregateExpression, ...] = ()
     order: tuple[tuple[str, bool], ...] = ()
     limit: int = USUAL_LIMIT
 
@@ -86,7 +86,9 @@ class Query:
         return frozenset((*self.columns, *(self.group_by or ()), *used))
 
 
-def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) -> Query:
+def read_query(
+    body: JsonObject, tables: Mapping[str, AnalyticsTable], max_limit: int
+) -> AnalyticsQuery:
     """Return a query, or raise what is wrong with it."""
     _check_members(body)
     table = _table(body.get("table"), tables)
@@ -101,7 +103,7 @@ def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) ->
         columns = _columns(body.get("columns"), table)
         # Ties are broken by the key, so rows may be ordered by columns they do not show.
         order = _order(body.get("order"), types)
-        return Query(table, id_tables, wanted, filters, columns, order=order, limit=limit)
+        return AnalyticsQuery(table, id_tables, wanted, filters, columns, order=order, limit=limit)
     if "columns" in body:
         raise _wrong("/columns", "Groups have what they are grouped by, and their aggregates.")
     by = _names(body.get("group_by") or [], "/group_by", types)
@@ -113,19 +115,19 @@ def read_query(body: JsonObject, tables: Mapping[str, Table], max_limit: int) ->
         shown[aggregate.name] = type_of(aggregate, types)
     filters = _filters(body, table, types, shown, by)
     order = _order(body.get("order"), shown)
-    return Query(table, id_tables, wanted, filters, (), by, aggregates, order, limit)
+    return AnalyticsQuery(table, id_tables, wanted, filters, (), by, aggregates, order, limit)
 
 
 def _filters(
     body: JsonObject,
-    table: Table,
+    table: AnalyticsTable,
     types: Mapping[str, pa.DataType],
     shown: Mapping[str, pa.DataType],
     by: Collection[str],
-) -> Filters:
+) -> QueryFilters:
     """Return the filters over rows and groups, as a function of the ids of keys."""
 
-    def read(id_of: Callable[[str, int | str], int]) -> tuple[Filter, Filter]:
+    def read(id_of: Callable[[str, int | str], int]) -> tuple[RowFilter, RowFilter]:
         ids = {column: partial(id_of, name) for column, name in table.ids.items()}
         of_groups = {column: ids[column] for column in by if column in ids}
         return (
@@ -140,7 +142,7 @@ def _filters(
         return 0
 
     where, having = read(note)
-    return Filters(where, having, named, read)
+    return QueryFilters(where, having, named, read)
 
 
 def _check_members(body: JsonObject) -> None:
@@ -157,7 +159,7 @@ def _check_members(body: JsonObject) -> None:
         raise _wrong(f"/{moments[1]}", f"It cannot be given together with `{moments[0]}`.")
 
 
-def _table(name: JsonValue, tables: Mapping[str, Table]) -> Table:
+def _table(name: JsonValue, tables: Mapping[str, AnalyticsTable]) -> AnalyticsTable:
     if not isinstance(name, str):
         raise _wrong("/table", "The name of a table.")
     if name not in tables:
@@ -183,7 +185,7 @@ def _wanted(body: JsonObject) -> StateSelector:
     return StateSelector(freshness_s=min(float(freshness), 1e9), since=since)
 
 
-def _columns(given: JsonValue, table: Table) -> tuple[str, ...]:
+def _columns(given: JsonValue, table: AnalyticsTable) -> tuple[str, ...]:
     if given is None:
         return tuple(table.columns)
     found = _names(given, "/columns", table.columns)
@@ -207,9 +209,9 @@ def _names(given: JsonValue, pointer: str, known: Mapping[str, object]) -> tuple
 
 def _aggregates(
     given: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
-) -> tuple[Aggregate, ...]:
+) -> tuple[AggregateExpression, ...]:
     if given is None:
-        return (Aggregate("count", "count", None),)
+        return (AggregateExpression("count", "count", None),)
     if not isinstance(given, dict) or not 0 < len(given) <= MAX_AGGREGATES:
         raise _wrong("/aggregates", f"An object with 1 to {MAX_AGGREGATES} members.")
     return tuple(_aggregate(name, said, types, ids) for name, said in given.items())
@@ -217,7 +219,7 @@ def _aggregates(
 
 def _aggregate(
     name: str, said: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
-) -> Aggregate:
+) -> AggregateExpression:
     place = f"/aggregates/{name}"
     if not _NAME.match(name):
         raise _wrong(place, "A letter, then letters, digits and _.")
@@ -227,7 +229,7 @@ def _aggregate(
     if not isinstance(op, str) or op not in FUNCTIONS:
         raise _wrong(f"{place}/op", f"One of {', '.join(FUNCTIONS)}.")
     if column is None and op == "count":
-        return Aggregate(name, str(op), None)
+        return AggregateExpression(name, str(op), None)
     if not isinstance(column, str) or column not in types:
         raise _wrong(f"{place}/column", "There is no such column.")
     if column in ids and op not in ("count", "distinct"):
@@ -236,7 +238,7 @@ def _aggregate(
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if op in ("sum", "avg") and not is_number:
         raise _wrong(f"{place}/column", f"It is {kind}, and no number.")
-    return Aggregate(name, str(op), column)
+    return AggregateExpression(name, str(op), column)
 
 
 def _order(given: JsonValue, known: Mapping[str, object]) -> tuple[tuple[str, bool], ...]:

@@ -15,14 +15,14 @@ from analytics import requests
 from analytics.facts import DatasetFacts
 from analytics.places import root
 from analytics.query import scan_task
-from analytics.query.files import Plan
-from analytics.query.filters import Filter
+from analytics.query.files import ReadPlan
+from analytics.query.filters import RowFilter
 from analytics.query.id_keys import shown
-from analytics.query.pieces import Piece, in_pieces, primary_files, together
-from analytics.query.query_parser import Query
+from analytics.query.pieces import KeyRange, in_pieces, primary_files, together
+from analytics.query.query_parser import AnalyticsQuery
 from analytics.query.run import PreparedQuery, ScanResult
 from analytics.query.scan import MAX_BYTES
-from analytics.requests import Request
+from analytics.requests import DatasetRequest
 from data_plane.http.body import ClientGone
 from foundation.environment import environment
 from foundation.errors import ApiError, QueryTooExpensive, SumOverflow, Unavailable
@@ -41,8 +41,8 @@ class RemoteScan:
         self,
         dataset: DatasetFacts,
         body: JsonObject,
-        query: Query,
-        plan: Plan,
+        query: AnalyticsQuery,
+        plan: ReadPlan,
         prepared: PreparedQuery,
     ) -> None:
         self._dataset, self._body, self._query, self._plan = dataset, body, query, plan
@@ -74,7 +74,7 @@ class RemoteScan:
             await asyncio.shield(asyncio.to_thread(request.take_away))
         return await asyncio.to_thread(self._merge, lines)
 
-    def _submit(self) -> Request:
+    def _submit(self) -> DatasetRequest:
         scans = requests.folder_for(root(), self._dataset.id)
         tasks = scan_task.plan_tasks(
             self._dataset.definition,
@@ -100,7 +100,7 @@ class RemoteScan:
         return ScanResult(rows, self._plan.state, round(self._plan.freshness_s, 3), _read(answers))
 
 
-def _pieces(query: Query, plan: Plan, where: Filter) -> Sequence[Piece]:
+def _pieces(query: AnalyticsQuery, plan: ReadPlan, where: RowFilter) -> Sequence[KeyRange]:
     files = [*primary_files(query.table, plan, where), *plan.later]
     if sum(file.rows for file in files) <= environment().rillbase_analytics_scan_rows:
         return []

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from analytics.query.files import Plan
-from analytics.query.filters import Filter
+from analytics.query.files import ReadPlan
+from analytics.query.filters import RowFilter
 from analytics.query.grouping import grouped, ordered
 from analytics.query.id_keys import IdKey, IdKeys, shown
-from analytics.query.query_parser import Query
+from analytics.query.query_parser import AnalyticsQuery
 from analytics.query.scan import ScanReader
 from analytics.query.state_rows import rows_at
 from foundation.json_types import JsonObject
@@ -34,11 +34,11 @@ class PreparedQuery:
     reading: ScanReader
     id_keys: IdKeys
     ids: Mapping[str, Mapping[int | str, int]]
-    where: Filter
-    having: Filter
+    where: RowFilter
+    having: RowFilter
 
 
-def prepare(query: Query, plan: Plan) -> PreparedQuery:
+def prepare(query: AnalyticsQuery, plan: ReadPlan) -> PreparedQuery:
     """Look up the keys used in a query."""
     reading = ScanReader()
     id_keys = {
@@ -50,7 +50,7 @@ def prepare(query: Query, plan: Plan) -> PreparedQuery:
     return PreparedQuery(reading, id_keys, ids, where, having)
 
 
-def run(query: Query, plan: Plan, prepared: PreparedQuery) -> ScanResult:
+def run(query: AnalyticsQuery, plan: ReadPlan, prepared: PreparedQuery) -> ScanResult:
     """Answer a query from the files of its plan."""
     reading, id_keys = prepared.reading, prepared.id_keys
     where, having = prepared.where, prepared.having

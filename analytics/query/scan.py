@@ -13,12 +13,12 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from analytics.query.files import File, Part
-from analytics.query.filters import Filter
+from analytics.query.files import Part, QueryFile
+from analytics.query.filters import RowFilter
 from analytics.rows.file_store import filesystem_of
 from analytics.rows.ids import translated
 from analytics.rows.segment import read_segment, with_columns
-from analytics.schema import OP, Table, View
+from analytics.schema import OP, AnalyticsTable, TableView
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject
 
@@ -64,7 +64,12 @@ class ScanReader:
         return found
 
     def authority(
-        self, files: Iterable[File], table: Table, view: View, columns: Sequence[str], where: Filter
+        self,
+        files: Iterable[QueryFile],
+        table: AnalyticsTable,
+        view: TableView,
+        columns: Sequence[str],
+        where: RowFilter,
     ) -> pa.Table:
         """Return columns of the rows for which a filter holds."""
         schema = table.view_schema(view)
@@ -77,10 +82,10 @@ class ScanReader:
 
     def later(
         self,
-        files: Iterable[File],
-        table: Table,
+        files: Iterable[QueryFile],
+        table: AnalyticsTable,
         columns: Sequence[str],
-        where: Filter,
+        where: RowFilter,
         ids_in: IdsIn | None = None,
     ) -> pa.Table:
         """Return operations, in order, on the keys for which a filter over keys holds.
@@ -101,10 +106,10 @@ class ScanReader:
 
     def _segment(
         self,
-        file: File,
-        table: Table,
+        file: QueryFile,
+        table: AnalyticsTable,
         columns: Sequence[str],
-        where: Filter,
+        where: RowFilter,
         ids_in: IdsIn | None,
     ) -> pa.Table:
         counted = self._counted.setdefault(file.stage, _StageReads())
@@ -121,11 +126,11 @@ class ScanReader:
 
     def _sorted(
         self,
-        file: File,
+        file: QueryFile,
         schema: pa.Schema,
         key: Sequence[str],
         columns: Sequence[str],
-        where: Filter,
+        where: RowFilter,
     ) -> pa.Table | None:
         counted = self._counted.setdefault(file.stage, _StageReads())
         first = where.ranges(key[0])
@@ -152,7 +157,9 @@ class ScanReader:
             )
 
 
-def _rows_of(file: File, table: Table, columns: Sequence[str], ids_in: IdsIn | None) -> pa.Table:
+def _rows_of(
+    file: QueryFile, table: AnalyticsTable, columns: Sequence[str], ids_in: IdsIn | None
+) -> pa.Table:
     """Return a segment's columns, with ids instead of temporary ids."""
     rows = read_segment(file.path, table, columns)
     temporary = [name for name in columns if name in table.ids]

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics.query.files import File, IdPlan, Plan
+from analytics.query.files import IdPlan, QueryFile, ReadPlan
 from analytics.query.id_keys import IdKey
-from analytics.query.pieces import Piece, answer_piece
-from analytics.query.query_parser import Query, read_query
+from analytics.query.pieces import KeyRange, answer_piece
+from analytics.query.query_parser import AnalyticsQuery, read_query
 from analytics.query.scan import ScanReader
 from analytics.rows.durable import written
 from analytics.rows.file_store import StoredPath, opened, stored_path
@@ -29,9 +29,9 @@ Ids = Mapping[str, Mapping[int | str, int]]
 def plan_tasks(
     definition: str,
     body: JsonObject,
-    plan: Plan,
+    plan: ReadPlan,
     ids: Ids,
-    pieces: Sequence[Piece],
+    pieces: Sequence[KeyRange],
     folder: StoredPath,
 ) -> list[str]:
     """Return a task for each piece. Workers write their tables to `folder`."""
@@ -84,7 +84,7 @@ def read_answer(answer: Mapping[str, Any]) -> list[pa.Table]:
 
 def _scan(task: Mapping[str, Any]) -> JsonObject:
     tables = tables_of(task["definition"])
-    query: Query = read_query(task["body"], tables, max_limit=2**31)
+    query: AnalyticsQuery = read_query(task["body"], tables, max_limit=2**31)
     ids = {name: dict(map(tuple, pairs)) for name, pairs in task["ids"].items()}
     where, _ = query.filters.resolved(ids)
     reading = ScanReader()
@@ -92,7 +92,7 @@ def _scan(task: Mapping[str, Any]) -> JsonObject:
     id_keys = {
         name: IdKey(query.id_tables[name], one, reading) for name, one in plan.id_keys.items()
     }
-    piece = Piece(_key(task["low"]), _key(task["high"]))
+    piece = KeyRange(_key(task["low"]), _key(task["high"]))
     paths = []
     for table in answer_piece(query, plan, where, piece, reading, id_keys):
         path = stored_path(task["folder"]) / f"{uuid4().hex}.arrow"
@@ -102,17 +102,17 @@ def _scan(task: Mapping[str, Any]) -> JsonObject:
     return {"tables": list(paths), "read": reading.describe()}
 
 
-def _plan(task: Mapping[str, Any]) -> Plan:
+def _plan(task: Mapping[str, Any]) -> ReadPlan:
     files = task["files"]
     id_keys = {
         name: IdPlan(*([_file(f) for f in one[part]] for part in ("authority", "later", "lists")))
         for name, one in files["id_keys"].items()
     }
     authority, later = ([_file(f) for f in files[part]] for part in ("authority", "later"))
-    return Plan(task["state"], 0.0, authority, later, id_keys)
+    return ReadPlan(task["state"], 0.0, authority, later, id_keys)
 
 
-def _file_json(file: File) -> JsonObject:
+def _file_json(file: QueryFile) -> JsonObject:
     return {
         "path": str(file.path),
         "stage": file.stage,
@@ -124,8 +124,8 @@ def _file_json(file: File) -> JsonObject:
     }
 
 
-def _file(field: Mapping[str, Any]) -> File:
-    return File(
+def _file(field: Mapping[str, Any]) -> QueryFile:
+    return QueryFile(
         stored_path(field["path"]),
         field["stage"],
         field["view"],

@@ -13,20 +13,20 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.query.files import File, Plan
-from analytics.query.filters import Filter, near
+from analytics.query.files import QueryFile, ReadPlan
+from analytics.query.filters import RowFilter, near
 from analytics.query.id_keys import IdKeys
 from analytics.query.scan import ScanReader
 from analytics.rows.latest_operation import latest, living
 from analytics.rows.segment import with_columns
-from analytics.schema import CLEARS, OP, Table, View
+from analytics.schema import CLEARS, OP, AnalyticsTable, TableView
 
 
 def rows_at(
-    plan: Plan,
-    table: Table,
+    plan: ReadPlan,
+    table: AnalyticsTable,
     columns: Collection[str],
-    where: Filter,
+    where: RowFilter,
     reading: ScanReader,
     id_keys: IdKeys,
 ) -> pa.Table:
@@ -56,13 +56,13 @@ def rows_at(
     return pa.concat_tables([_typed(rows, table, names) for rows in (below, complete)])
 
 
-def choose_view(table: Table, needed: Collection[str], where: Filter) -> View:
+def choose_view(table: AnalyticsTable, needed: Collection[str], where: RowFilter) -> TableView:
     """Return the view with the longest key prefix that the filter restricts."""
     fitting = [v for v in (table.primary, *table.views) if set(needed) <= set(v.columns)]
     return max(fitting, key=lambda view: _narrowed(view, where))
 
 
-def _narrowed(view: View, where: Filter) -> int:
+def _narrowed(view: TableView, where: RowFilter) -> int:
     """Return the length of the prefix of a view's key that the filter bounds."""
     count = 0
     for name in view.key:
@@ -74,7 +74,11 @@ def _narrowed(view: View, where: Filter) -> int:
 
 
 def _on_base(
-    plan: Plan, table: Table, names: Sequence[str], since: pa.Table, reading: ScanReader
+    plan: ReadPlan,
+    table: AnalyticsTable,
+    names: Sequence[str],
+    since: pa.Table,
+    reading: ScanReader,
 ) -> pa.Table:
     """Complete operations that leave columns unchanged from the underlying rows."""
     clears = pc.bit_wise_and(since[OP], pa.scalar(CLEARS, pa.int64()))
@@ -92,13 +96,13 @@ def _on_base(
     return latest(both, table.key, table.bits)
 
 
-def _sought(table: Table, keys: pa.Table, files: Sequence[File]) -> Filter:
+def _sought(table: AnalyticsTable, keys: pa.Table, files: Sequence[QueryFile]) -> RowFilter:
     """Return a filter that holds for some keys, and for few others."""
     first = table.key[0]
-    return Filter((near(first, keys[first].combine_chunks()),))
+    return RowFilter((near(first, keys[first].combine_chunks()),))
 
 
-def _typed(rows: pa.Table, table: Table, names: Sequence[str]) -> pa.Table:
+def _typed(rows: pa.Table, table: AnalyticsTable, names: Sequence[str]) -> pa.Table:
     """Return columns with their table's types: a join loses that a key is never null."""
     schema = pa.schema([table.arrow.field(name) for name in names])
     return pa.Table.from_arrays([rows[name] for name in names], schema=schema)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from analytics.rows.compound import decoded
 from analytics.rows.file_store import StoredPath, opened
-from analytics.schema import IDS_COLUMN, KEYS_COLUMN, TYPES, Table
+from analytics.schema import IDS_COLUMN, KEYS_COLUMN, TYPES, AnalyticsTable
 from analytics.table_definitions import ID, KEY
 
 
@@ -31,7 +31,7 @@ class IdAssignment:
     new_keys: pa.Array
     first: int
 
-    def operations(self, table: Table) -> pa.Table:
+    def operations(self, table: AnalyticsTable) -> pa.Table:
         """Return the new keys as rows of their ID-key's table."""
         count = len(self.new_keys)
         ids = pa.array(np.arange(self.first, self.first + count, dtype=np.int64))

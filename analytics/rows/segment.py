@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from analytics.rows.file_store import StoredPath, opened
 from analytics.rows.segment_writer import SegmentWriter
-from analytics.schema import OP, Table
+from analytics.schema import OP, AnalyticsTable
 
 
-def write_segment(path: Path, table: Table, rows: pa.Table) -> None:
+def write_segment(path: Path, table: AnalyticsTable, rows: pa.Table) -> None:
     writer = SegmentWriter(pa.OSFile(str(path), "wb"), table)
     try:
         for batch in rows.to_batches():
@@ -21,7 +21,7 @@ def write_segment(path: Path, table: Table, rows: pa.Table) -> None:
         writer.close()
 
 
-def read_segment(path: StoredPath, table: Table, columns: Sequence[str]) -> pa.Table:
+def read_segment(path: StoredPath, table: AnalyticsTable, columns: Sequence[str]) -> pa.Table:
     """Return columns and masks. A column newer than the file is null."""
     with opened(path) as source:
         with pa.ipc.open_file(source) as whole:
@@ -32,7 +32,7 @@ def read_segment(path: StoredPath, table: Table, columns: Sequence[str]) -> pa.T
             return with_columns(found.read_all(), table, columns)
 
 
-def with_columns(rows: pa.Table, table: Table, columns: Sequence[str]) -> pa.Table:
+def with_columns(rows: pa.Table, table: AnalyticsTable, columns: Sequence[str]) -> pa.Table:
     """Return rows with exactly these columns and the masks, in this order."""
     fields = [*(table.stored.field(name) for name in columns), table.stored.field(OP)]
     arrays = [
@@ -42,7 +42,7 @@ def with_columns(rows: pa.Table, table: Table, columns: Sequence[str]) -> pa.Tab
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def with_mask(table: Table, rows: pa.Table, mask: int) -> pa.Table:
+def with_mask(table: AnalyticsTable, rows: pa.Table, mask: int) -> pa.Table:
     """Return rows as operations that all have one mask."""
     masks = pa.repeat(pa.scalar(mask, pa.int64()), rows.num_rows)
     schema = pa.schema([table.stored.field(name) for name in (*rows.column_names, OP)])

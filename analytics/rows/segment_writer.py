@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from analytics.schema import Table
+from analytics.schema import AnalyticsTable
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -12,7 +12,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 class SegmentWriter:
     """Writes batches of operations to a file, which it closes at the end."""
 
-    def __init__(self, sink: pa.NativeFile, table: Table) -> None:
+    def __init__(self, sink: pa.NativeFile, table: AnalyticsTable) -> None:
         self._sink = sink
         self._writer = pa.ipc.new_file(self._sink, table.stored, options=_OPTIONS)
         self.rows = 0

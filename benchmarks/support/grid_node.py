@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from realtime.grid.launcher import new_holder
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 from realtime.grid.node import native_node
 
 #: A binary copy without rows: signature, flags, no extension, end.
@@ -20,4 +20,4 @@ def _no_documents(_: list[bytes], __: int, ___: int) -> Iterator[str | bytes]:
 
 
 if __name__ == "__main__":
-    native_node(Node.from_json(sys.argv[1]), new_holder(), _no_documents).run(os.getppid())
+    native_node(NodeSpec.from_json(sys.argv[1]), new_holder(), _no_documents).run(os.getppid())

@@ -25,8 +25,7 @@ from documents.outbox.entries import Snapshot, encode_tick_body
 from documents.outbox.events import EventLayer, prefix
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import Grid as Grid  # noqa: PLC0414 -- benchmarks take it from here
-from realtime.grid.layout import Node
+from realtime.grid.layout import GridEpoch, NodeSpec
 from rillbase_server.launcher.embedded import EmbeddedValkey
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +44,7 @@ class Run:
     queries: int
     writes: int
     seconds: int
-    grid: Grid
+    grid: GridEpoch
     sorted_percent: int = 0
     #: Whether the streams are followed without a grid, evaluating each query on each write.
     tailing: bool = False
@@ -112,7 +111,7 @@ def measure(program: Path, run: Run) -> Measured:
 
 
 def _load(
-    program: Path, run: Run, valkey: EmbeddedValkey, nodes: dict[Node, psutil.Process]
+    program: Path, run: Run, valkey: EmbeddedValkey, nodes: dict[NodeSpec, psutil.Process]
 ) -> Measured:
     command = [str(program), *run.arguments(valkey.url)]
     empty = _memory_bytes(nodes)
@@ -142,7 +141,7 @@ def _load(
     return Measured(json.loads(line), filters, used, held, grown)
 
 
-def _memory_bytes(nodes: dict[Node, psutil.Process]) -> dict[str, int]:
+def _memory_bytes(nodes: dict[NodeSpec, psutil.Process]) -> dict[str, int]:
     return {node.name: process.memory_info().rss for node, process in nodes.items()}
 
 
@@ -192,7 +191,7 @@ async def _tick(url: str, over: threading.Event) -> None:
 
 
 @contextmanager
-def _running(url: str, nodes: list[Node]) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _running(url: str, nodes: list[NodeSpec]) -> Iterator[list[subprocess.Popen[bytes]]]:
     paths = [str(_ROOT), str(_ROOT / "platform"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"EVENTS_URL": url, "PYTHONPATH": os.pathsep.join(paths)}
     processes = [
@@ -211,7 +210,7 @@ def _running(url: str, nodes: list[Node]) -> Iterator[list[subprocess.Popen[byte
             process.wait()
 
 
-async def _until_running(url: str, grid: Grid, nodes: list[Node]) -> None:
+async def _until_running(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> None:
     async with asyncio.timeout(_START_TIMEOUT_S):
         while True:
             reports = await _reports(url, grid, nodes)
@@ -220,7 +219,7 @@ async def _until_running(url: str, grid: Grid, nodes: list[Node]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def _reports(url: str, grid: Grid, nodes: list[Node]) -> list[dict[str, object]]:
+async def _reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dict[str, object]]:
     wire = _wire(url)
     layer = GridLayer(wire, grid.installation, grid.epoch)
     _, found = await layer.look([node.name for node in nodes])

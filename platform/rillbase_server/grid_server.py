@@ -9,7 +9,7 @@ from foundation.environment import environment
 from foundation.logs import set_up_logging
 from realtime.grid.launcher import Launcher
 from realtime.grid.processes import ProcessLauncher
-from realtime.grid.supervisor import Supervisor
+from realtime.grid.supervisor import GridSupervisor
 from rillbase_server.health import Dependency, Health
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
@@ -27,7 +27,7 @@ def build_grid(give_up: Callable[[], None], epoch: int | None) -> App:
     """
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
-    supervisor = Supervisor(_launcher(settings.rillbase_grid), give_up, epoch)
+    supervisor = GridSupervisor(_launcher(settings.rillbase_grid), give_up, epoch)
 
     def watching() -> None:
         if not supervisor.ready:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aggregates.live import feed as aggregate_feed
 from aggregates.live.event_stream import AggregateStreams
 from aggregates.live.event_stream import operations as aggregate_operations
-from aggregates.live.kind import AggregateSubscriptions
+from aggregates.live.kind import AggregateSubscriptionKind
 from connections.connection_registry import STOPPING, ConnectionRegistry
 from connections.credential_rechecks import CredentialRechecks
 from connections.products import Products
@@ -24,14 +24,14 @@ from realtime.api.live import LiveQueries, TicketedStreams
 from realtime.api.operations import operations
 from realtime.clusters import grids
 from realtime.delivery_trace import exchange
-from realtime.delivery_trace.question_listener import Answers
+from realtime.delivery_trace.question_listener import QuestionListener
 from realtime.grid import layout
-from realtime.hub.documents import DocumentQueries
+from realtime.hub.documents import QuerySubscriptionKind
 from realtime.hub.hub_requests import HubRequests
 from realtime.hub.process import HubProcess
-from realtime.hub.watches import Watches
+from realtime.hub.watches import CollectionWatcher
 from realtime.subscriptions import names, subscription_list
-from realtime.subscriptions.records import Records
+from realtime.subscriptions.records import SubscriptionRecords
 from rillbase_server.drain import DRAIN
 from storage_engine.node import client, feeds
 from storage_engine.topics.api import messages as topic_messages
@@ -49,13 +49,13 @@ class LiveConnections:
 
     kinds: Kinds
     registry: ConnectionRegistry
-    records: Records
+    records: SubscriptionRecords
     queries: LiveQueries
     topics: TopicStreams
     aggregates: AggregateStreams
     process: HubProcess
-    watches: Watches
-    answers: Answers
+    watches: CollectionWatcher
+    answers: QuestionListener
     rechecks: CredentialRechecks
     channel: ServerChannel
 
@@ -105,11 +105,11 @@ class LiveConnections:
 def build() -> LiveConnections:
     """Put a process's part together. Nothing runs before `start`."""
     process = HubProcess()
-    documents = DocumentQueries(process)
+    documents = QuerySubscriptionKind(process)
     process.serve, process.settle = HubRequests(documents).serve, documents.settle
-    topics, aggregates = TopicSubscriptions(), AggregateSubscriptions()
+    topics, aggregates = TopicSubscriptions(), AggregateSubscriptionKind()
     kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
-    records, rechecks = Records(process.name, registry), CredentialRechecks(registry)
+    records, rechecks = SubscriptionRecords(process.name, registry), CredentialRechecks(registry)
     handlers = {
         changes.MESSAGE: rechecks.changed,
         names.ENDED: records.ended,
@@ -126,8 +126,8 @@ def build() -> LiveConnections:
         TopicStreams(topics, registry),
         AggregateStreams(aggregates, registry),
         process,
-        Watches(documents),
-        Answers(process.name, registry),
+        CollectionWatcher(documents),
+        QuestionListener(process.name, registry),
         rechecks,
         channel,
     )

@@ -13,7 +13,7 @@ from rillbase_server import garbage
 from rillbase_server.health import Dependency, Health
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
-from sources.following.service import Service
+from sources.following.service import FollowerService
 from tenants import error_log
 
 
@@ -25,7 +25,7 @@ def build_sources() -> App:
     """Put the layers together. Sources are followed for as long as the server runs."""
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
-    service = Service()
+    service = FollowerService()
 
     def following() -> None:
         if not service.ready:

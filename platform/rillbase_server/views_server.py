@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregates.following.follower import Follower
+from aggregates.following.follower import ViewFollower
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
@@ -20,7 +20,7 @@ def build_views() -> App:
     """Put the layers together. Views are followed for as long as the server runs."""
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
-    follower = Follower()
+    follower = ViewFollower()
 
     def following() -> None:
         if not follower.ready:

@@ -11,7 +11,7 @@ from foundation.errors import ClusterExists, ClustersNotOffered, QuotaExceeded
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
 from realtime.clusters.describe import describe
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from realtime.models import Cluster
 from tenants import audit
 from tenants.models import Tenant
@@ -42,7 +42,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
     found = Cluster.objects.first()
     if found is not None:
         raise ClusterExists("It is still being removed." if found.deleting else "")
-    _ensure_room(tenant, Size(values["write_partitions"], values["query_partitions"]))
+    _ensure_room(tenant, GridSize(values["write_partitions"], values["query_partitions"]))
     cluster = Cluster(tenant=tenant, due_at=timezone.now(), **_columns(values))
     cluster.save()
     _look_soon(cluster)
@@ -59,7 +59,7 @@ def do_change(
         raise ClusterExists("It is being removed.")
     _ensure_room(
         tenant,
-        Size(
+        GridSize(
             values.get("write_partitions", cluster.write_partitions),
             values.get("query_partitions", cluster.query_partitions),
         ),
@@ -92,7 +92,7 @@ def _look_soon(cluster: Cluster) -> None:
     run_after_commit(RECONCILE_TASK, {"tenant": str(tenant_id)}, tenant_id=tenant_id)
 
 
-def _ensure_room(tenant: Tenant, size: Size) -> None:
+def _ensure_room(tenant: Tenant, size: GridSize) -> None:
     """What is limited is the machines that it takes, in whichever dimension it grows."""
     allowed = effective_limits(tenant)[LIMIT]
     if size.filter_nodes > allowed:

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from realtime.grid.layout import GRIDS, Grid, announce_change
-from realtime.grid.size import Size
+from realtime.grid.layout import GRIDS, GridEpoch, announce_change
+from realtime.grid.size import GridSize
 
 ALIAS = "relay"
 #: Numbers beyond it are those of tenants' own grids.
@@ -30,19 +30,19 @@ _IN_FORCE = (
 class OwnGrid:
     """A tenant's dedicated grid epoch."""
 
-    grid: Grid
+    grid: GridEpoch
     #: Whether its nodes have ever watched: then the tenant's queries are there.
     ready: bool
 
 
-def shared() -> list[Grid]:
+def shared() -> list[GridEpoch]:
     """Return the grids that all tenants share."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(GRIDS.sql)
-        return [Grid(*row[:4]) for row in cursor.fetchall()]
+        return [GridEpoch(*row[:4]) for row in cursor.fetchall()]
 
 
-def of_tenant(tenant_id: UUID) -> list[Grid]:
+def of_tenant(tenant_id: UUID) -> list[GridEpoch]:
     """Return the grids of a tenant's own that serve it."""
     return [own.grid for own in in_force(tenant_id) if own.ready]
 
@@ -51,10 +51,10 @@ def in_force(tenant_id: UUID) -> list[OwnGrid]:
     """Return the grids of a tenant's own, the oldest first."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_IN_FORCE, [tenant_id])
-        return [OwnGrid(Grid(*row[:4]), row[4]) for row in cursor.fetchall()]
+        return [OwnGrid(GridEpoch(*row[:4]), row[4]) for row in cursor.fetchall()]
 
 
-def add(tenant_id: UUID, size: Size) -> None:
+def add(tenant_id: UUID, size: GridSize) -> None:
     """Add a grid, which the relay fills from now on, unless there is one of this size.
 
     A number is taken only for a grid that is added: there is an end to them.
@@ -71,7 +71,7 @@ def add(tenant_id: UUID, size: Size) -> None:
         )
 
 
-def add_shared(size: Size) -> int | None:
+def add_shared(size: GridSize) -> int | None:
     """Add a grid that all tenants share, and return its number.
 
     It takes over once it watches. None: the one that was made last is of this size.
@@ -92,7 +92,7 @@ def add_shared(size: Size) -> int | None:
     return int(number)
 
 
-def foreseen(tenant_id: UUID, size: Size) -> list[OwnGrid]:
+def foreseen(tenant_id: UUID, size: GridSize) -> list[OwnGrid]:
     """Return the grids that would be in force after `add`, and add nothing."""
     found = in_force(tenant_id)
     if any(own.grid.size == size for own in found):
@@ -103,7 +103,7 @@ def foreseen(tenant_id: UUID, size: Size) -> list[OwnGrid]:
             "FROM documents_installation"
         )
         installation, number = cursor.fetchone()
-    grid = Grid(installation, number, size.write_partitions, size.query_partitions)
+    grid = GridEpoch(installation, number, size.write_partitions, size.query_partitions)
     return [*found, OwnGrid(grid, ready=False)]
 
 

@@ -16,9 +16,9 @@ from foundation.resp_pipeline import Argument
 from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import Reply
 from realtime.clusters import epochs
-from realtime.clusters.proposal import Load
+from realtime.clusters.proposal import NodeLoad
 from realtime.events import layer
-from realtime.grid.layout import Grid, Node
+from realtime.grid.layout import GridEpoch, NodeSpec
 
 ANSWER_TIMEOUT_S = 2.0
 CONNECT_TIMEOUT_S = 0.5
@@ -41,13 +41,13 @@ def grids(tenant_id: UUID) -> list[JsonValue]:
     ]
 
 
-def watches(grid: Grid) -> bool:
+def watches(grid: GridEpoch) -> bool:
     """Return whether all nodes of a grid hold their leases and watch."""
     now_us = _now_us()
     return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
 
 
-def cause(grid: Grid) -> str | None:
+def cause(grid: GridEpoch) -> str | None:
     """Return why the supervisor of a grid cannot start its nodes, if it says so."""
     found = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
     status: JsonObject = json.loads(found) if isinstance(found, bytes) else {}
@@ -55,7 +55,7 @@ def cause(grid: Grid) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def readiness(served: Sequence[Grid]) -> dict[str, JsonValue]:
+def readiness(served: Sequence[GridEpoch]) -> dict[str, JsonValue]:
     """Say in numbers how the grid stands: the newest epoch whose nodes all watch, or the oldest."""
     now_us = _now_us()
     found: dict[str, JsonValue] = {"nodes": 0, "watching": 0, "stale_query_partitions": []}
@@ -66,7 +66,7 @@ def readiness(served: Sequence[Grid]) -> dict[str, JsonValue]:
     return found
 
 
-def _readiness(grid: Grid, now_us: int) -> dict[str, JsonValue]:
+def _readiness(grid: GridEpoch, now_us: int) -> dict[str, JsonValue]:
     nodes = grid.nodes()
     missing = [node for node in nodes if _report(node, now_us).get("state") != "running"]
     stale: list[JsonValue] = [*sorted({node.query_partition for node in missing})]
@@ -77,12 +77,12 @@ def _readiness(grid: Grid, now_us: int) -> dict[str, JsonValue]:
     }
 
 
-def loads(grid: Grid) -> list[Load]:
+def loads(grid: GridEpoch) -> list[NodeLoad]:
     """Return what the nodes of a grid that watch have to do, those that know it already."""
     now_us = _now_us()
     found = ((node, _report(node, now_us)) for node in grid.nodes())
     return [
-        Load(
+        NodeLoad(
             is_sort_node=node.write_partition is None,
             busy=busy,
             lag_us=_number(report, "lag_us"),
@@ -94,13 +94,13 @@ def loads(grid: Grid) -> list[Load]:
     ]
 
 
-def queries(grid: Grid) -> int:
+def queries(grid: GridEpoch) -> int:
     """Return how many live queries a grid has."""
     keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
     return sum(found for key in keys if isinstance(found := _call("HLEN", key), int))
 
 
-def _described(node: Node, now_us: int) -> JsonValue:
+def _described(node: NodeSpec, now_us: int) -> JsonValue:
     report = _report(node, now_us)
     lag_us, memory = (
         report.get("lag_us"),
@@ -132,7 +132,7 @@ def _number(report: JsonObject, name: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _report(node: Node, now_us: int) -> JsonObject:
+def _report(node: NodeSpec, now_us: int) -> JsonObject:
     """Return a node's report; empty if no node holds its partition now."""
     key = layer.lease_key(node.installation, node.epoch, node.name)
     until, report = _pair(_call("HMGET", key, "until", "report"))

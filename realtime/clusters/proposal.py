@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from realtime.clusters.forms import MOST_QUERY_PARTITIONS, MOST_WRITE_PARTITIONS
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 
 #: Shares of a core: of the busiest node, from which on more nodes are proposed; and what it would
 #: have to do at most after halving, for fewer to be proposed.
@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class NodeLoad:
     """What one node does, as it says itself."""
 
     is_sort_node: bool
@@ -48,13 +48,13 @@ class Load:
 class Proposal:
     """Another size, and why."""
 
-    size: Size
+    size: GridSize
     #: `busy`, `late`, `memory`, `calm`.
     reason: str
     message: str
 
 
-def propose(size: Size, loads: Sequence[Load], memory_bytes: int) -> Proposal | None:
+def propose(size: GridSize, loads: Sequence[NodeLoad], memory_bytes: int) -> Proposal | None:
     """Return a better size for a grid; None: its size is right, or not enough is known.
 
     `memory_bytes` is what a node may take.
@@ -71,7 +71,9 @@ def propose(size: Size, loads: Sequence[Load], memory_bytes: int) -> Proposal | 
     return found if found is not None and found.size != size else None
 
 
-def _for_processors(size: Size, filters: Sequence[Load], sorts: Sequence[Load]) -> Proposal | None:
+def _for_processors(
+    size: GridSize, filters: Sequence[NodeLoad], sorts: Sequence[NodeLoad]
+) -> Proposal | None:
     busiest, latest = max(load.busy for load in filters), max(load.lag_us for load in filters)
     if busiest >= BUSY:
         message = f"The busiest filter node keeps a core busy for {busiest:.0%} of the time."
@@ -86,7 +88,7 @@ def _for_processors(size: Size, filters: Sequence[Load], sorts: Sequence[Load]) 
     return None
 
 
-def _for_memory(size: Size, filters: Sequence[Load], memory_bytes: int) -> Proposal | None:
+def _for_memory(size: GridSize, filters: Sequence[NodeLoad], memory_bytes: int) -> Proposal | None:
     largest = max(filters, key=lambda load: load.bytes)
     if largest.bytes < FULL * memory_bytes:
         return None
@@ -100,7 +102,7 @@ def _for_memory(size: Size, filters: Sequence[Load], memory_bytes: int) -> Propo
 
 
 def _for_less(
-    size: Size, filters: Sequence[Load], sorts: Sequence[Load], memory_bytes: int
+    size: GridSize, filters: Sequence[NodeLoad], sorts: Sequence[NodeLoad], memory_bytes: int
 ) -> Proposal | None:
     """Propose half of what there is twice, where the rest would still have little to do."""
     busiest = 2 * max(load.busy for load in (*filters, *sorts))
@@ -108,16 +110,16 @@ def _for_less(
     if busiest > CALM or largest > ROOMY * memory_bytes:
         return None
     if size.write_partitions > 1:
-        less = Size(-(-size.write_partitions // 2), size.query_partitions)
+        less = GridSize(-(-size.write_partitions // 2), size.query_partitions)
     else:
-        less = Size(size.write_partitions, -(-size.query_partitions // 2))
+        less = GridSize(size.write_partitions, -(-size.query_partitions // 2))
     message = f"Half as many nodes would keep a core busy for {busiest:.0%} of the time at most."
     return Proposal(less, "calm", message)
 
 
-def _more_writes(size: Size) -> Size:
-    return Size(min(2 * size.write_partitions, MOST_WRITE_PARTITIONS), size.query_partitions)
+def _more_writes(size: GridSize) -> GridSize:
+    return GridSize(min(2 * size.write_partitions, MOST_WRITE_PARTITIONS), size.query_partitions)
 
 
-def _more_queries(size: Size) -> Size:
-    return Size(size.write_partitions, min(2 * size.query_partitions, MOST_QUERY_PARTITIONS))
+def _more_queries(size: GridSize) -> GridSize:
+    return GridSize(size.write_partitions, min(2 * size.query_partitions, MOST_QUERY_PARTITIONS))

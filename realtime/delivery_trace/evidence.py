@@ -27,7 +27,7 @@ from foundation import event_server
 from foundation.json_types import JsonObject
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid, int8
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import listed
 from rillbase_native import Filter, key_hash
 
@@ -150,7 +150,7 @@ class Subject:
     #: The access rule with the user's claims; None: no rule binds the user, or it denies all.
     rule: Filter | None
     is_ruled: bool
-    grid: Grid
+    grid: GridEpoch
     #: Says what a hub knows of a version.
     ask_hub: Callable[[TracedVersion], Awaitable[JsonObject]]
 

@@ -23,7 +23,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TraceQuestion:
     """Why has a subscription received a version of a document, or why not?"""
 
     tenant_id: UUID
@@ -50,7 +50,7 @@ class Question:
         ).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> Question:
+    def from_json(cls, text: bytes) -> TraceQuestion:
         """Read a question, or raise `ValueError`, `KeyError` or `TypeError`."""
         found = json.loads(text)
         about = found["about"]

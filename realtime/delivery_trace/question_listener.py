@@ -20,7 +20,7 @@ from foundation.valkey_wire import ValkeyWire
 from realtime.delivery_trace import evidence, story, subjects
 from realtime.delivery_trace.evidence import Subject
 from realtime.delivery_trace.exchange import LIFETIME_S, answers, answers_here, questions
-from realtime.delivery_trace.question import Hypothesis, Question
+from realtime.delivery_trace.question import Hypothesis, TraceQuestion
 from realtime.hub.documents import QuerySubscription
 from realtime.registration import subscribe_request as wanting
 from rillbase_native import Value
@@ -34,7 +34,7 @@ AT_ONCE = 4
 CONNECT_TIMEOUT_S = 1.0
 
 
-class Answers:
+class QuestionListener:
     """Answers what is asked of one process."""
 
     def __init__(self, process: str, registry: ConnectionRegistry) -> None:
@@ -90,7 +90,7 @@ class Answers:
         self._working.discard(task)
         self._room.release()
 
-    async def _answer(self, asked: Question) -> None:
+    async def _answer(self, asked: TraceQuestion) -> None:
         try:
             told = await self.explain(asked)
         except Exception as failed:  # noqa: BLE001 -- whoever asked is told
@@ -101,7 +101,7 @@ class Answers:
         except RedisError as away:
             log.info("nobody could be told why: %s", away)
 
-    async def explain(self, asked: Question) -> JsonObject:
+    async def explain(self, asked: TraceQuestion) -> JsonObject:
         """Explain what became of a version, for a subscription or for one that might be."""
         try:
             subject = await self._subject(asked)
@@ -111,7 +111,7 @@ class Answers:
             raise Unavailable(headers={"Retry-After": "1"}) from None
         return story.told(found)
 
-    async def _subject(self, asked: Question) -> Subject:
+    async def _subject(self, asked: TraceQuestion) -> Subject:
         about = asked.about
         if not isinstance(about, Hypothesis):
             return await subjects.of_subscription(self._found(asked.tenant_id, about))
@@ -132,11 +132,11 @@ class Answers:
         raise NotFound("There is no such subscription.")
 
 
-def _read(text: object) -> Question | None:
+def _read(text: object) -> TraceQuestion | None:
     if not isinstance(text, bytes):
         return None
     try:
-        return Question.from_json(text)
+        return TraceQuestion.from_json(text)
     except (ValueError, KeyError, TypeError):
         log.warning("a question could not be read")
         return None

@@ -42,7 +42,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeLease:
     """Who holds a partition, and what it says of itself."""
 
     holder: str
@@ -90,15 +90,15 @@ class GridLayer:
         )
         return Lease(text(verdict) == "ok", integer(token), integer(time_us))
 
-    async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, Node]]:
+    async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, NodeLease]]:
         """Return Valkey's time in microseconds and those nodes that ever had a holder."""
         reply = await self._functions.call("look", self._epoch, *nodes)
         time_us, *rows = items(reply, 1 + len(nodes))
-        found = dict[str, Node]()
+        found = dict[str, NodeLease]()
         for name, row in zip(nodes, rows, strict=True):
             holder, token, until, report = items(row, 4)
             if holder is not None:
-                found[name] = Node(
+                found[name] = NodeLease(
                     text(holder), int(text(token)), int(text(until)), text(report).encode()
                 )
         return integer(time_us), found
@@ -259,7 +259,7 @@ __all__ = [
     "SOURCE",
     "GridLayer",
     "Lease",
-    "Node",
+    "NodeLease",
     "RedisError",
     "RegisteredQuery",
     "StreamEnds",

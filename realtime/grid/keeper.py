@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foundation import metrics
-from realtime.grid.launcher import Launcher, Task
-from realtime.grid.layout import Node
-from realtime.grid.restarts import Backoff, Restarts
-from realtime.grid.vitals import FAILURES, LONGEST_LOOK_S, Sign, Verdict, Vitals
+from realtime.grid.launcher import Launcher, NodeHandle
+from realtime.grid.layout import NodeSpec
+from realtime.grid.restarts import Restarts, RetryTimer
+from realtime.grid.vitals import FAILURES, LONGEST_LOOK_S, NodeHealth, Sign, Vitals
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +29,13 @@ class LauncherLost(Exception):
 
 
 @dataclass
-class _Place:
+class _NodeSlot:
     """A node that should run."""
 
     restarts: Restarts = field(default_factory=Restarts)
-    task: Task | None = None
+    task: NodeHandle | None = None
     vitals: Vitals = field(default_factory=Vitals)
-    verdict: Verdict = Verdict.STARTING
+    verdict: NodeHealth = NodeHealth.STARTING
 
 
 class NodeKeeper:
@@ -45,16 +45,16 @@ class NodeKeeper:
         self._launcher = launcher
         #: Whether another epoch may come beside this one, and needs as many slots again.
         self._spare = spare
-        self._places: dict[Node, _Place] = {}
+        self._places: dict[NodeSpec, _NodeSlot] = {}
         self._slots = 0
         self._has_room = True
         self._short_s: float | None = None
         self._kept_s = 0.0
-        self._opening = Backoff()
+        self._opening = RetryTimer()
         self._cause: str | None = None
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[NodeSpec]:
         """The nodes that should run."""
         return list(self._places)
 
@@ -63,7 +63,7 @@ class NodeKeeper:
         """Whether anything could be started so far."""
         return self._slots > 0
 
-    def holders(self, nodes: Sequence[Node]) -> dict[Node, str]:
+    def holders(self, nodes: Sequence[NodeSpec]) -> dict[NodeSpec, str]:
         """Return under which names those of the nodes run that were started."""
         places = {node: self._places[node] for node in nodes if node in self._places}
         return {node: place.task.holder for node, place in places.items() if place.task is not None}
@@ -74,7 +74,7 @@ class NodeKeeper:
         return {"state": state, "cause": self._cause, "failures": self._opening.failures}
 
     def observe(
-        self, now_s: float, signs: Mapping[Node, Sign | None], patience: float = 1.0
+        self, now_s: float, signs: Mapping[NodeSpec, Sign | None], patience: float = 1.0
     ) -> None:
         """Learn the last signs of life of nodes that were started."""
         for node, sign in signs.items():
@@ -84,7 +84,7 @@ class NodeKeeper:
                     now_s, sign, room=self._has_room, patience=patience
                 )
 
-    def keep(self, now_s: float, wanted: Sequence[Node]) -> None:
+    def keep(self, now_s: float, wanted: Sequence[NodeSpec]) -> None:
         """Start what should run and does not, stop what should not."""
         lost = self._launcher.lost()
         if lost is not None:
@@ -97,7 +97,7 @@ class NodeKeeper:
             if task is not None:
                 task.stop()
         for node in wanted:
-            self._keep(node, self._places.setdefault(node, _Place()), now_s)
+            self._keep(node, self._places.setdefault(node, _NodeSlot()), now_s)
 
     def close(self) -> None:
         self._launcher.close()
@@ -131,7 +131,7 @@ class NodeKeeper:
         if not self._has_room and short_s >= ROOM_WITHIN_S:
             raise LauncherLost(f"there was no room for {wanted} nodes for {ROOM_WITHIN_S:g} s")
 
-    def _keep(self, node: Node, place: _Place, now_s: float) -> None:
+    def _keep(self, node: NodeSpec, place: _NodeSlot, now_s: float) -> None:
         reason = None if place.task is None else place.task.ended()
         if place.task is not None and reason is None and place.verdict in FAILURES:
             reason = str(place.verdict)
@@ -144,12 +144,12 @@ class NodeKeeper:
             if place.restarts.exhausted:
                 raise LauncherLost(f"node {label(node)} cannot be placed: {reason}")
         if place.task is None and place.restarts.due(now_s):
-            place.vitals, place.verdict = Vitals(), Verdict.STARTING
+            place.vitals, place.verdict = Vitals(), NodeHealth.STARTING
             place.task = self._launcher.start(node)
             place.restarts.started(now_s)
 
 
-def label(node: Node) -> str:
+def label(node: NodeSpec) -> str:
     """Return a node's name among those of all epochs."""
     return f"{node.epoch}:{node.name}"
 

@@ -6,10 +6,10 @@ import secrets
 import socket
 from typing import Protocol
 
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 
 
-class Task(Protocol):
+class NodeHandle(Protocol):
     """A node that was started."""
 
     @property
@@ -35,7 +35,7 @@ class Launcher(Protocol):
     def room(self) -> int:
         """Return how many nodes can run at once now; fewer than slots while machines lack."""
 
-    def start(self, node: Node) -> Task:
+    def start(self, node: NodeSpec) -> NodeHandle:
         """Start a node, without waiting for it."""
 
     def lost(self) -> str | None:

@@ -16,7 +16,7 @@ from foundation.json_types import JsonObject
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid, int8
 from realtime.events import layer
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 
 #: The message that the grids of a tenant, or those that all share, have changed.
 CHANGED = "grids.changed"
@@ -45,7 +45,7 @@ _RETIRED = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeSpec:
     """One node. It is all that a process needs to know to become it."""
 
     installation: int
@@ -66,12 +66,12 @@ class Node:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Node:
+    def from_json(cls, text: str) -> NodeSpec:
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class GridEpoch:
     """One grid epoch of an installation."""
 
     installation: int
@@ -80,13 +80,13 @@ class Grid:
     query_partitions: int = 1
 
     @property
-    def size(self) -> Size:
-        return Size(self.write_partitions, self.query_partitions)
+    def size(self) -> GridSize:
+        return GridSize(self.write_partitions, self.query_partitions)
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[NodeSpec]:
         partitions: list[int | None] = [*range(self.write_partitions), None]
         return [
-            Node(self.installation, self.epoch, query, write, self.write_partitions)
+            NodeSpec(self.installation, self.epoch, query, write, self.write_partitions)
             for query in range(self.query_partitions)
             for write in partitions
         ]
@@ -96,10 +96,10 @@ class Grid:
 class ServingGrids:
     """The grids that match queries, each list in order of creation."""
 
-    shared: list[Grid]
-    own: dict[UUID, list[Grid]]
+    shared: list[GridEpoch]
+    own: dict[UUID, list[GridEpoch]]
 
-    def of(self, tenant_id: UUID | None) -> list[Grid]:
+    def of(self, tenant_id: UUID | None) -> list[GridEpoch]:
         """Return the grids of a tenant's own, or with None those that all share."""
         return self.shared if tenant_id is None else self.own.get(tenant_id, [])
 
@@ -107,7 +107,7 @@ class ServingGrids:
 async def read_served() -> ServingGrids:
     """Return which grids serve which tenants; raise `psycopg.Error` if that is unavailable."""
     found = await _run(_SERVED)
-    shared, own = list[Grid](), dict[UUID, list[Grid]]()
+    shared, own = list[GridEpoch](), dict[UUID, list[GridEpoch]]()
     for row, grid in enumerate(_grids(found)):
         tenant = found.raw(row, 4)
         grids = shared if tenant is None else own.setdefault(UUID(bytes=tenant), [])
@@ -115,22 +115,22 @@ async def read_served() -> ServingGrids:
     return ServingGrids(shared, own)
 
 
-async def read_grids() -> list[Grid]:
+async def read_grids() -> list[GridEpoch]:
     """Return the grid epochs that all tenants share; raise as `read_served` does."""
     return _grids(await _run(GRIDS))
 
 
-async def read_grid(epoch: int) -> list[Grid]:
+async def read_grid(epoch: int) -> list[GridEpoch]:
     """Return one grid epoch, whose it ever is, unless it was retired; raise as `read_served`."""
     return _grids(await _run(_NUMBERED, int8(epoch)))
 
 
-async def read_retired() -> list[Grid]:
+async def read_retired() -> list[GridEpoch]:
     """Return the grid epochs that were retired within a day; raise as `read_served` does."""
     return _grids(await _run(_RETIRED))
 
 
-async def retire_before(grid: Grid) -> None:
+async def retire_before(grid: GridEpoch) -> None:
     """Retire the shared grids before this one; raise as `read_served` does."""
     await _run(_RETIRE, int8(grid.epoch))
     announce_change(None)
@@ -150,5 +150,7 @@ async def _run(statement: Statement, *parameters: bytes) -> Result:
     return found
 
 
-def _grids(found: Result) -> list[Grid]:
-    return [Grid(*(found.integer(row, column) for column in range(4))) for row in range(found.rows)]
+def _grids(found: Result) -> list[GridEpoch]:
+    return [
+        GridEpoch(*(found.integer(row, column) for column in range(4))) for row in range(found.rows)
+    ]

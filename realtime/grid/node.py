@@ -19,14 +19,14 @@ from documents.outbox.events import prefix
 from foundation.environment import environment
 from realtime.events.layer import SOURCE
 from realtime.grid import documents
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 from rillbase_native import GridNode
 
 #: Collections, remainder and divisor of keys' hashes: what `documents.read` takes.
 Documents = Callable[[list[bytes], int, int], Iterator[str | bytes]]
 
 
-def native_node(node: Node, holder: str, read: Documents = documents.read) -> GridNode:
+def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -> GridNode:
     """Return the native loop of a node, not running yet. `read` tells it the documents."""
     return GridNode(
         url=environment().events,
@@ -45,7 +45,7 @@ def native_node(node: Node, holder: str, read: Documents = documents.read) -> Gr
 def run_as_task(told: tuple[str, str]) -> None:
     """Be a node, under the holder's name, for as long as this task of a cluster lives."""
     node, holder = told
-    native_node(Node.from_json(node), holder).run(os.getppid())
+    native_node(NodeSpec.from_json(node), holder).run(os.getppid())
 
 
 def main(node: str, parent: int, holder: str) -> None:
@@ -53,7 +53,7 @@ def main(node: str, parent: int, holder: str) -> None:
 
     The parent says who it is: it may have died before this process could see for itself.
     """
-    native = native_node(Node.from_json(node), holder)
+    native = native_node(NodeSpec.from_json(node), holder)
 
     def stop(_: int, __: FrameType | None) -> None:
         native.stop()
@@ -62,7 +62,7 @@ def main(node: str, parent: int, holder: str) -> None:
         signal.signal(number, stop)
     # Handlers run between two steps of this thread's own code, so the loop needs another thread.
     running = threading.Thread(
-        target=native.run, args=(parent,), name=f"node:{Node.from_json(node).name}"
+        target=native.run, args=(parent,), name=f"node:{NodeSpec.from_json(node).name}"
     )
     running.start()
     running.join()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from realtime.grid.launcher import new_holder
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 #: A node releases its lease on exit; one that takes longer is killed.
@@ -65,7 +65,7 @@ class ProcessLauncher:
     def room(self) -> int:
         return MOST_PROCESSES
 
-    def start(self, node: Node) -> ProcessTask:
+    def start(self, node: NodeSpec) -> ProcessTask:
         holder = new_holder()
         paths = [str(_REPOSITORY), str(_REPOSITORY / "platform")]
         process = subprocess.Popen(

@@ -44,7 +44,7 @@ class Restarts:
         self._unplaced = 0 if placed else self._unplaced + 1
 
 
-class Backoff:
+class RetryTimer:
     """Pauses between tries of something expensive: each twice as long, by chance up to half less.
 
     Several that failed together do not try again together.

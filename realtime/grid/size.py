@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class GridSize:
     """The two dimensions of a grid."""
 
     #: Into how many streams writes are divided: a node of twice as many handles half of the writes.

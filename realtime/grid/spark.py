@@ -17,7 +17,7 @@ from foundation.environment import environment
 from foundation.spark import SparkApplication
 from realtime.grid.keeper import cause_of
 from realtime.grid.launcher import new_holder
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 from realtime.grid.node import run_as_task
 
 #: What a node needs of this process' environment, on machines that do not inherit it.
@@ -29,7 +29,7 @@ _numbers = count(1)
 class SparkTask:
     """A job with one task, submitted by a thread that waits for its end."""
 
-    def __init__(self, context: SparkContext, node: Node) -> None:
+    def __init__(self, context: SparkContext, node: NodeSpec) -> None:
         self._context = context
         self.holder = new_holder()
         self._group = f"{node.name}#{next(_numbers)}"
@@ -47,7 +47,7 @@ class SparkTask:
         # Spark kills a Python worker that does not end within two seconds after this.
         self.stop()
 
-    def _submit(self, node: Node) -> None:
+    def _submit(self, node: NodeSpec) -> None:
         # The gateway to the JVM breaks in as many ways as there are moments for it to die.
         try:
             self._context.setJobGroup(self._group, node.name, interruptOnCancel=True)
@@ -80,7 +80,7 @@ class SparkLauncher:
     def room(self) -> int:
         return 0 if self._application is None else self._application.slots
 
-    def start(self, node: Node) -> SparkTask:
+    def start(self, node: NodeSpec) -> SparkTask:
         if self._application is None:
             raise RuntimeError("the application is not open")
         return SparkTask(self._application.context, node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 
 OVERLAP_S = 10.0
 
@@ -17,9 +17,9 @@ class Succession:
     """Remembers since when the newest grid watches."""
 
     def __init__(self) -> None:
-        self._watching: tuple[Grid, float] | None = None
+        self._watching: tuple[GridEpoch, float] | None = None
 
-    def ripe(self, grids: Sequence[Grid], *, watches: bool, now_s: float) -> Grid | None:
+    def ripe(self, grids: Sequence[GridEpoch], *, watches: bool, now_s: float) -> GridEpoch | None:
         """Return the newest grid when those before it may go. Grids are in order of their age."""
         if len(grids) <= 1 or not watches:
             self._watching = None

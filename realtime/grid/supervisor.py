@@ -26,7 +26,14 @@ from realtime.events.layer import GridLayer
 from realtime.grid.deadline import call_within
 from realtime.grid.keeper import LauncherLost, NodeKeeper, label
 from realtime.grid.launcher import Launcher
-from realtime.grid.layout import Grid, Node, read_grid, read_grids, read_retired, retire_before
+from realtime.grid.layout import (
+    GridEpoch,
+    NodeSpec,
+    read_grid,
+    read_grids,
+    read_retired,
+    retire_before,
+)
 from realtime.grid.measures import measure
 from realtime.grid.succession import Succession
 from realtime.grid.vitals import Sign, patience_now
@@ -46,7 +53,7 @@ REPORTS_LAST_S = 5.0
 LAUNCHER_DEADLINE_S, OPEN_DEADLINE_S = 15.0, 240.0
 
 
-class Supervisor:
+class GridSupervisor:
     """For one event loop. What the launcher does may block, so it is done in a thread.
 
     It looks after all grid epochs that tenants share, or, where one is named, after that alone.
@@ -64,12 +71,12 @@ class Supervisor:
             connect_timeout_s=CONNECT_TIMEOUT_S,
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
-        self._grids: list[Grid] = []
+        self._grids: list[GridEpoch] = []
         self._cared_s: float | None = None
         self._reports: dict[str, dict[str, object]] = {}
         self._succession = Succession()
         #: By retired grid: when nothing was left of it.
-        self._swept_s: dict[Grid, float] = {}
+        self._swept_s: dict[GridEpoch, float] = {}
         self._running: asyncio.Task[None] | None = None
         self._away = ""
         self._looked_s: float | None = None
@@ -99,10 +106,10 @@ class Supervisor:
             "readiness": self.readiness(),
         }
 
-    def _watches(self, node: Node) -> bool:
+    def _watches(self, node: NodeSpec) -> bool:
         return self._report(node).get("state") == "running"
 
-    def _report(self, node: Node) -> dict[str, object]:
+    def _report(self, node: NodeSpec) -> dict[str, object]:
         """Return what a node said of itself, unless that was too long ago."""
         if self._looked_s is None or time.monotonic() - self._looked_s > REPORTS_LAST_S:
             return {"state": "unknown"}
@@ -149,7 +156,7 @@ class Supervisor:
             await self._hand_over(now_s)
             await self._sweep(now_s)
 
-    async def _wanted(self) -> list[Grid]:
+    async def _wanted(self) -> list[GridEpoch]:
         return await (read_grids() if self._epoch is None else read_grid(self._epoch))
 
     async def _keep_running(self, now_s: float) -> None:
@@ -160,7 +167,7 @@ class Supervisor:
         except TimeoutError:
             raise LauncherLost(f"it did not answer within {deadline_s:g} s") from None
 
-    async def _look_after(self, grid: Grid, *, cares: bool) -> None:
+    async def _look_after(self, grid: GridEpoch, *, cares: bool) -> None:
         layer = GridLayer(self._wire, grid.installation, grid.epoch)
         nodes = grid.nodes()
         time_us, found = await layer.look([node.name for node in nodes])

@@ -39,7 +39,7 @@ class Sign:
         return cls(int(beats), int(steps)) if beats.isdigit() and steps.isdigit() else None
 
 
-class Verdict(StrEnum):
+class NodeHealth(StrEnum):
     """How a node stands."""
 
     STARTING = "starting"
@@ -49,7 +49,7 @@ class Verdict(StrEnum):
     STUCK = "its loop makes no step"
 
 
-FAILURES = frozenset({Verdict.UNPLACED, Verdict.SILENT, Verdict.STUCK})
+FAILURES = frozenset({NodeHealth.UNPLACED, NodeHealth.SILENT, NodeHealth.STUCK})
 
 
 class Vitals:
@@ -67,7 +67,7 @@ class Vitals:
 
     def observe(
         self, now_s: float, sign: Sign | None, *, room: bool, patience: float = 1.0
-    ) -> Verdict:
+    ) -> NodeHealth:
         """Record its last sign. Without room for it, no first sign is expected.
 
         A first sign may take `patience` times as long as on an idle machine.
@@ -78,13 +78,13 @@ class Vitals:
         if self._last is None:
             self._waiting_s += passed_s if room else 0.0
             overdue = self._waiting_s >= PLACED_WITHIN_S * patience
-            return Verdict.UNPLACED if overdue else Verdict.STARTING
+            return NodeHealth.UNPLACED if overdue else NodeHealth.STARTING
         beats, steps = (before.beats, before.steps) if before is not None else (-1, -1)
         self._silent_s = 0.0 if self._last.beats != beats else self._silent_s + passed_s
         self._stuck_s = 0.0 if self._last.steps != steps else self._stuck_s + passed_s
         if self._silent_s >= SILENT_S:
-            return Verdict.SILENT
-        return Verdict.STUCK if self._stuck_s >= STUCK_S else Verdict.ALIVE
+            return NodeHealth.SILENT
+        return NodeHealth.STUCK if self._stuck_s >= STUCK_S else NodeHealth.ALIVE
 
 
 def patience_now() -> float:

@@ -21,7 +21,7 @@ from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
 from realtime.hub.running import AttachedSubscription, RunningHub
 from realtime.registration import subscribe_request as wanting
-from realtime.registration.register import Source, slack_for
+from realtime.registration.register import CollectionReference, slack_for
 from realtime.registration.subscribe_request import MATCHES, QuerySubscribeRequest
 from rillbase_native import LiveQuery, Value
 from tenants import error_log
@@ -39,7 +39,7 @@ class Reads(NamedTuple):
     rules_version: int
 
 
-class DocumentQueries:
+class QuerySubscriptionKind:
     """The kind of subscription that `collection` names."""
 
     member = "collection"
@@ -110,7 +110,7 @@ class DocumentQueries:
 class QuerySubscription:
     """One subscription to a query of documents."""
 
-    kind: DocumentQueries
+    kind: QuerySubscriptionKind
     running: RunningHub
     number: int
     wanted: QuerySubscribeRequest
@@ -123,8 +123,8 @@ class QuerySubscription:
     _told: JsonObject | None = None
 
     @property
-    def source(self) -> Source:
-        return Source(self.subscriber.tenant.id, self.wanted.collection)
+    def source(self) -> CollectionReference:
+        return CollectionReference(self.subscriber.tenant.id, self.wanted.collection)
 
     async def begin(self) -> None:
         """Attach to the query as its caller may see it."""

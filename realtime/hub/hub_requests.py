@@ -16,11 +16,11 @@ from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
 from realtime.events import layer as events
-from realtime.hub.documents import DocumentQueries, QuerySubscription
+from realtime.hub.documents import QuerySubscription, QuerySubscriptionKind
 from realtime.hub.logs import Entry, listed
 from realtime.hub.running import HubRequest, RunningHub
 from realtime.registration import fetches, renewals
-from realtime.registration.register import OtherRules, Source, as_tuple, register
+from realtime.registration.register import CollectionReference, OtherRules, as_tuple, register
 from realtime.registration.registration_batcher import NotWatched, RegistrationBatcher
 from rillbase_native import (
     FailQuery,
@@ -46,7 +46,7 @@ MAX_REPLAYED = 100_000
 class HubRequests:
     """Serves the requests of a process's hubs."""
 
-    def __init__(self, queries: DocumentQueries) -> None:
+    def __init__(self, queries: QuerySubscriptionKind) -> None:
         self._queries = queries
         self._together = RegistrationBatcher(REGISTRATIONS_AT_ONCE)
         #: Queries whose subscribers are being checked. The hub repeats its request meanwhile.
@@ -131,7 +131,9 @@ class HubRequests:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    async def _try(self, running: RunningHub, query: LiveQuery, source: Source) -> None:
+    async def _try(
+        self, running: RunningHub, query: LiveQuery, source: CollectionReference
+    ) -> None:
         grid = running.grid
         asked = running.hub.asked(query.hash)
         if asked is None:

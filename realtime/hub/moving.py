@@ -13,23 +13,25 @@ from collections.abc import Sequence
 
 from foundation import event_server
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 
 
-def next_grid(grids: Sequence[Grid], now: Grid, *, newest_watches: bool) -> Grid | None:
+def next_grid(
+    grids: Sequence[GridEpoch], now: GridEpoch, *, newest_watches: bool
+) -> GridEpoch | None:
     """Return which grid to follow from here on; None: the same."""
     if not grids or grids[-1] == now:
         return None
     return grids[-1] if newest_watches or now not in grids else None
 
 
-async def found_next(grids: Sequence[Grid], now: Grid) -> Grid | None:
+async def found_next(grids: Sequence[GridEpoch], now: GridEpoch) -> GridEpoch | None:
     """Look whether there is another grid to follow. May raise `RedisError`."""
     watches = grids[-1:] != [now] and await _watches(grids)
     return next_grid(grids, now, newest_watches=watches)
 
 
-async def _watches(grids: Sequence[Grid]) -> bool:
+async def _watches(grids: Sequence[GridEpoch]) -> bool:
     """Return whether all nodes of the newest grid hold their leases and watch."""
     if not grids:
         return False

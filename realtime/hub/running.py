@@ -22,7 +22,7 @@ from foundation.environment import environment
 from foundation.event_loop_budget import EventLoopBudget
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import Entry, LogReader
 from rillbase_native import (
     FailQuery,
@@ -76,7 +76,7 @@ class RunningHub:
     """A hub that is attached to a grid."""
 
     def __init__(
-        self, name: str, grid: Grid, serve: Serve, *, memory_bytes: int, trace_bytes: int
+        self, name: str, grid: GridEpoch, serve: Serve, *, memory_bytes: int, trace_bytes: int
     ) -> None:
         self.name = name
         self.grid = grid
@@ -107,7 +107,7 @@ class RunningHub:
         self.spawn(self._keep_ticking())
         self.spawn(self._keep_alive())
 
-    async def move(self, grid: Grid) -> None:
+    async def move(self, grid: GridEpoch) -> None:
         """Follow another grid: what it says from here on is read, and every query registered."""
         layer = _layer(grid)
         ends = await self._ends_of_logs(grid, layer)
@@ -123,7 +123,7 @@ class RunningHub:
         self._read(ends)
         self.wake()
 
-    async def _ends_of_logs(self, grid: Grid, layer: GridLayer) -> list[str]:
+    async def _ends_of_logs(self, grid: GridEpoch, layer: GridLayer) -> list[str]:
         found = []
         for partition in range(grid.query_partitions):
             ends = await layer.ends(grid.write_partitions, partition)
@@ -268,5 +268,5 @@ class RunningHub:
             self.wake()
 
 
-def _layer(grid: Grid) -> GridLayer:
+def _layer(grid: GridEpoch) -> GridLayer:
     return GridLayer(event_server.wire(), grid.installation, grid.epoch)

@@ -16,7 +16,7 @@ from documents.store.database import pool, scope
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
-from realtime.hub.documents import DocumentQueries, QuerySubscription, Reads
+from realtime.hub.documents import QuerySubscription, QuerySubscriptionKind, Reads
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +30,10 @@ _LOOK = Statement(
 )
 
 
-class Watches:
+class CollectionWatcher:
     """Looks at the collections that are watched through this process."""
 
-    def __init__(self, queries: DocumentQueries) -> None:
+    def __init__(self, queries: QuerySubscriptionKind) -> None:
         self._queries = queries
         self._task: asyncio.Task[None] | None = None
 

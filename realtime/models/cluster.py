@@ -6,7 +6,7 @@ from django.db import models
 
 from foundation.resource import Resource
 from foundation.scope import TenantOwned
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from tenants.models import Tenant
 
 
@@ -59,9 +59,9 @@ class Cluster(TenantOwned, Resource):
     due_at = models.DateTimeField(db_index=True)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> GridSize:
         """The grid that is wanted."""
-        return Size(self.write_partitions, self.query_partitions)
+        return GridSize(self.write_partitions, self.query_partitions)
 
     def __str__(self) -> str:
         return f"cluster of {self.tenant_id}"

@@ -23,9 +23,9 @@ from foundation.tasks import task
 from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer, query_partition
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 from realtime.registration.initial_rows import take_snapshot
-from realtime.registration.register import OtherRules, Source, compare, sides_of_query
+from realtime.registration.register import CollectionReference, OtherRules, compare, sides_of_query
 from realtime.registration.renewals import of_all, with_grids
 from rillbase_native import LiveQuery, Question
 
@@ -50,7 +50,7 @@ def limits(query: bytes) -> list[Limit]:
     return [Limit("fetch", query.hex(), QUERY_PER_S, QUERY_BURST), of_all()]
 
 
-def dispatch(epoch: int, query: LiveQuery, source: Source, question: str) -> None:
+def dispatch(epoch: int, query: LiveQuery, source: CollectionReference, question: str) -> None:
     """Hand a question to a worker. Blocks, and raises whatever the broker's client raises."""
     arguments = {
         "epoch": epoch,
@@ -67,9 +67,9 @@ def answer(epoch: int, definition: str, tenant_id: str, collection: str, questio
     """Read what a sort node asks for and tell it. It asks again if this fails."""
     query = LiveQuery.read(bytes.fromhex(definition))
     asked = Question.read(bytes.fromhex(question))
-    source = Source(UUID(tenant_id), collection)
+    source = CollectionReference(UUID(tenant_id), collection)
 
-    async def tell(layer: GridLayer, grid: Grid) -> None:
+    async def tell(layer: GridLayer, grid: GridEpoch) -> None:
         await fetch(layer, grid, query, source, asked)
 
     try:
@@ -79,7 +79,11 @@ def answer(epoch: int, definition: str, tenant_id: str, collection: str, questio
 
 
 async def fetch(
-    layer: GridLayer, grid: Grid, query: LiveQuery, source: Source, question: Question
+    layer: GridLayer,
+    grid: GridEpoch,
+    query: LiveQuery,
+    source: CollectionReference,
+    question: Question,
 ) -> None:
     """Read documents in one snapshot and tell the sort node."""
     sides = await sides_of_query(query, source)

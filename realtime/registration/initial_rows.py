@@ -43,7 +43,7 @@ _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class InitialRows:
     """What a query's result was at one moment."""
 
     collection: CollectionFacts
@@ -58,7 +58,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class InitialRead:
     """Which rows of a result are read."""
 
     sort: Sort
@@ -81,8 +81,8 @@ class Extent:
 
 
 async def read_all(
-    tenant_id: UUID, name: str, wanted: Sequence[tuple[Filter, Extent]], max_held_bytes: int
-) -> list[Rows]:
+    tenant_id: UUID, name: str, wanted: Sequence[tuple[Filter, InitialRead]], max_held_bytes: int
+) -> list[InitialRows]:
     """Read the rows of several queries of one collection, all in one snapshot.
 
     Not of all of them, when the first ones have as many rows or bytes as may be held. Raises
@@ -94,7 +94,7 @@ async def read_all(
         tenant_id, name, wanted[0][0], no_principal, max_held_bytes=max_held_bytes
     ) as reading:
         snapshot = await take_snapshot(reading.session)
-        read = list[Rows]()
+        read = list[InitialRows]()
         n_rows = n_bytes = 0
         for begin in range(0, len(wanted), TOGETHER):
             several = wanted[begin : begin + TOGETHER]
@@ -105,7 +105,7 @@ async def read_all(
                     if read:
                         return read
                     raise
-                read.append(Rows(reading.collection, snapshot, *found))
+                read.append(InitialRows(reading.collection, snapshot, *found))
                 n_rows += len(found[0])
                 n_bytes += _size_bytes(found)
                 if n_rows >= MAX_ROWS or n_bytes >= SMALL_BYTES:
@@ -121,7 +121,7 @@ def _size_bytes(found: Found) -> int:
 
 
 async def _few(
-    reading: CollectionReader, wanted: Sequence[tuple[Filter, Extent]]
+    reading: CollectionReader, wanted: Sequence[tuple[Filter, InitialRead]]
 ) -> list[Found | None]:
     """Read queries side by side; None for each that has more than a few rows."""
     if len(wanted) == 1:
@@ -129,7 +129,7 @@ async def _few(
     trips = SharedTrips(reading.session)
     tenant = reading.collection.tenant_id
 
-    def reader(one: tuple[Filter, Extent]) -> Callable[[Runs], Awaitable[Found]]:
+    def reader(one: tuple[Filter, InitialRead]) -> Callable[[Runs], Awaitable[Found]]:
         async def read(session: Runs) -> Found:
             few = replace(
                 reading,
@@ -170,7 +170,7 @@ class _SmallQuerySession:
         return results
 
 
-async def _read(reading: CollectionReader, condition: Filter, extent: Extent) -> Found:
+async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> Found:
     asked = Query(
         condition,
         extent.sort,
@@ -194,7 +194,7 @@ async def _read(reading: CollectionReader, condition: Filter, extent: Extent) ->
 
 
 async def _read_foreign(
-    reading: CollectionReader, extent: Extent, rows: list[Row]
+    reading: CollectionReader, extent: InitialRead, rows: list[Row]
 ) -> list[Foreign]:
     """Read what documents refer to, and all of a collection that is small."""
     if extent.looks_up is None:

@@ -20,8 +20,8 @@ from documents.store.queries import native
 from foundation.errors import ResultTooLarge
 from foundation.event_loop_budget import EventLoopBudget
 from realtime.events.layer import GridLayer, StreamEnds, query_partition
-from realtime.grid.layout import Grid
-from realtime.registration.initial_rows import Extent, Row, Rows, read_all
+from realtime.grid.layout import GridEpoch
+from realtime.registration.initial_rows import InitialRead, InitialRows, Row, read_all
 from rillbase_native import LiveQuery, Sort
 
 #: Rows that a sort node keeps beyond a window: half of the window, within bounds.
@@ -29,7 +29,7 @@ LEAST_SLACK, MOST_SLACK = 16, 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CollectionReference:
     """Where a query reads: a collection by its name, still the one that it was made for."""
 
     tenant_id: UUID
@@ -37,7 +37,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegistrationResult:
     """What a hub has to know of a registration."""
 
     activation: int
@@ -61,8 +61,14 @@ def slack_for(offset: int, limit: int | None) -> int:
 
 
 async def register(
-    layer: GridLayer, grid: Grid, hub: str, query: LiveQuery, source: Source, *, renewal: bool
-) -> Registration:
+    layer: GridLayer,
+    grid: GridEpoch,
+    hub: str,
+    query: LiveQuery,
+    source: CollectionReference,
+    *,
+    renewal: bool,
+) -> RegistrationResult:
     """Read a query's rows and have it watched on behalf of a hub."""
     (registration,) = await register_all(layer, grid, hub, [query], source, renewal=renewal)
     return registration
@@ -70,13 +76,13 @@ async def register(
 
 async def register_all(
     layer: GridLayer,
-    grid: Grid,
+    grid: GridEpoch,
     hub: str,
     queries: Sequence[LiveQuery],
-    source: Source,
+    source: CollectionReference,
     *,
     renewal: bool,
-) -> list[Registration]:
+) -> list[RegistrationResult]:
     """Do so with several of one collection and one query partition: one snapshot, one call.
 
     Those whose rows would be too many at once are left to a further call: the answer is shorter.
@@ -90,13 +96,13 @@ async def register_all(
 
 async def _register_all(
     layer: GridLayer,
-    grid: Grid,
+    grid: GridEpoch,
     hub: str,
     queries: Sequence[LiveQuery],
-    source: Source,
+    source: CollectionReference,
     renewal: bool,  # noqa: FBT001 -- `partial` gives it by its place
     max_held_bytes: int,
-) -> list[Registration]:
+) -> list[RegistrationResult]:
     partition = query_partition(queries[0].hash, grid.query_partitions)
     ends = await layer.ends(grid.write_partitions, partition)
     read = await _rows(queries, source, max_held_bytes)
@@ -107,7 +113,7 @@ async def _register_all(
         await budget.yield_if_spent()
     registered = await layer.register_all(partition, hub, ends.life, requests)
     return [
-        Registration(
+        RegistrationResult(
             given.activation,
             given.request,
             ends.log,
@@ -119,14 +125,16 @@ async def _register_all(
     ]
 
 
-def _shown(query: LiveQuery, read: Rows) -> list[Row]:
+def _shown(query: LiveQuery, read: InitialRows) -> list[Row]:
     """Return what is shown of the rows that were read: groups of them, or them with others."""
     if not (query.grouped or query.looks_up):
         return read.rows
     return native(lambda: query.shown(read.rows, read.foreign))
 
 
-async def _rows(queries: Sequence[LiveQuery], source: Source, max_held_bytes: int) -> list[Rows]:
+async def _rows(
+    queries: Sequence[LiveQuery], source: CollectionReference, max_held_bytes: int
+) -> list[InitialRows]:
     # The rule is part of a query's filter already.
     budget, wanted = EventLoopBudget(), []
     for query in queries:
@@ -145,20 +153,20 @@ def compare(found: CollectionFacts, collection: bytes, rules_version: int) -> No
         raise OtherRules
 
 
-async def _extent(query: LiveQuery, source: Source) -> Extent:
+async def _extent(query: LiveQuery, source: CollectionReference) -> InitialRead:
     if (group := query.group()) is not None:
         # Sort and window are those of the groups.
-        return Extent(Sort.parse(None), None, has_window=False, group=group)
+        return InitialRead(Sort.parse(None), None, has_window=False, group=group)
     first = None if query.limit is None else query.offset + query.limit + query.slack
     if not query.looks_up:
-        return Extent(query.sort(), first, query.sorted)
+        return InitialRead(query.sort(), first, query.sorted)
     has_window = first is not None or query.offset > 0
-    return Extent(
+    return InitialRead(
         query.sort(), first, has_window, looks_up=query, sides=await sides_of_query(query, source)
     )
 
 
-async def sides_of_query(query: LiveQuery, source: Source) -> list[Side]:
+async def sides_of_query(query: LiveQuery, source: CollectionReference) -> list[Side]:
     """Return the collections that are looked up, still those that the query was made for."""
     sides = []
     for name, (collection, rules_version, rule) in zip(
@@ -172,7 +180,7 @@ async def sides_of_query(query: LiveQuery, source: Source) -> list[Side]:
     return sides
 
 
-def _request(query: LiveQuery, ends: StreamEnds, rows: Rows, *, renewal: bool) -> bytes:
+def _request(query: LiveQuery, ends: StreamEnds, rows: InitialRows, *, renewal: bool) -> bytes:
     return query.request(
         list(ends.writes),
         as_tuple(rows.snapshot),

@@ -20,11 +20,16 @@ from foundation import bulk_budget
 from foundation.errors import ApiError
 from foundation.turns import Turns
 from realtime.events.layer import GridLayer, query_partition
-from realtime.grid.layout import Grid
-from realtime.registration.register import OtherRules, Registration, Source, register_all
+from realtime.grid.layout import GridEpoch
+from realtime.registration.register import (
+    CollectionReference,
+    OtherRules,
+    RegistrationResult,
+    register_all,
+)
 from rillbase_native import LiveQuery
 
-_Place = tuple[Grid, Source, int]
+_Place = tuple[GridEpoch, CollectionReference, int]
 
 #: Queries of one snapshot: it should not be held for long. While several tenants are active, they
 #: should not hold the event loop for long either.
@@ -37,32 +42,32 @@ class NotWatched(Exception):
     """The query has no subscribers any more."""
 
 
-class Registers(Protocol):
+class QueryRegistrar(Protocol):
     """What registers several queries of one collection, or the first ones of them."""
 
     def __call__(
         self,
         layer: GridLayer,
-        grid: Grid,
+        grid: GridEpoch,
         hub: str,
         queries: Sequence[LiveQuery],
-        source: Source,
+        source: CollectionReference,
         *,
         renewal: bool,
-    ) -> Awaitable[Sequence[Registration]]: ...
+    ) -> Awaitable[Sequence[RegistrationResult]]: ...
 
 
 @dataclass(slots=True, eq=False)
 class _PendingRegistration:
     query: LiveQuery
     is_watched: Callable[[], bool]
-    answer: asyncio.Future[Registration]
+    answer: asyncio.Future[RegistrationResult]
 
 
 class RegistrationBatcher:
     """Batches the registrations of one hub."""
 
-    def __init__(self, under_way: int, registers: Registers = register_all) -> None:
+    def __init__(self, under_way: int, registers: QueryRegistrar = register_all) -> None:
         of_one = max(1, under_way // 2)
         self._turns = Turns(under_way, of_one, bulk_budget.subscription_starts, rests=RESTS)
         self._registers = registers
@@ -74,12 +79,12 @@ class RegistrationBatcher:
     async def register(
         self,
         layer: GridLayer,
-        grid: Grid,
+        grid: GridEpoch,
         hub: str,
         query: LiveQuery,
-        source: Source,
+        source: CollectionReference,
         is_watched: Callable[[], bool],
-    ) -> Registration:
+    ) -> RegistrationResult:
         """Register a query, alone or with others.
 
         Raises what `register` does, and `NotWatched` if that is not needed when its turn comes.
@@ -132,9 +137,9 @@ class RegistrationBatcher:
     async def _serve(
         self,
         layer: GridLayer,
-        grid: Grid,
+        grid: GridEpoch,
         hub: str,
-        source: Source,
+        source: CollectionReference,
         taken: list[_PendingRegistration],
     ) -> None:
         queries = [one.query for one in taken]

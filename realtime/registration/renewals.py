@@ -23,8 +23,8 @@ from foundation.tasks import task
 from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import Grid, read_grid
-from realtime.registration.register import OtherRules, Source, register
+from realtime.grid.layout import GridEpoch, read_grid
+from realtime.registration.register import CollectionReference, OtherRules, register
 from rillbase_native import LiveQuery
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def of_all() -> Limit:
     return Limit("renewals", "all", ALL_PER_S, ALL_BURST)
 
 
-def dispatch(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
+def dispatch(hub: str, epoch: int, query: LiveQuery, source: CollectionReference) -> None:
     """Hand a renewal to a worker. Blocks, and raises whatever the broker's client raises."""
     arguments = {
         "hub": hub,
@@ -60,9 +60,9 @@ def dispatch(hub: str, epoch: int, query: LiveQuery, source: Source) -> None:
 def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str) -> None:
     """Read a query's rows again and hand them to the nodes. They ask again if this fails."""
     query = LiveQuery.read(bytes.fromhex(definition))
-    source = Source(UUID(tenant_id), collection)
+    source = CollectionReference(UUID(tenant_id), collection)
 
-    async def tell(layer: GridLayer, grid: Grid) -> None:
+    async def tell(layer: GridLayer, grid: GridEpoch) -> None:
         await register(layer, grid, hub, query, source, renewal=True)
 
     try:
@@ -71,7 +71,7 @@ def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str
         log.info("a query was not renewed: %s", gone)
 
 
-async def with_grids(epoch: int, tell: Callable[[GridLayer, Grid], Awaitable[None]]) -> None:
+async def with_grids(epoch: int, tell: Callable[[GridLayer, GridEpoch], Awaitable[None]]) -> None:
     """Tell the nodes of a grid epoch something, in a process that keeps no connections."""
     try:
         for grid in await read_grid(epoch):

@@ -31,7 +31,7 @@ MAX_RESUME_CHARS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DeliveryOptions:
     """How changes are delivered to a subscriber."""
 
     deliver: Literal["events", "result"] = "events"
@@ -52,7 +52,7 @@ class QuerySubscribeRequest:
     lookups: Lookups | None
     offset: int
     limit: int | None
-    options: Options
+    options: DeliveryOptions
     resume: str | None
 
     @property
@@ -101,16 +101,16 @@ def _sort(message: Value, wanted: Filter, group: Group | None) -> Sort:
     return read_group_sort(message, group) or Sort.parse(None)
 
 
-def _options(value: Value | None) -> Options:
+def _options(value: Value | None) -> DeliveryOptions:
     if value is None:
-        return Options()
+        return DeliveryOptions()
     if value.kind != "object":
         raise _wrong("/options", "An object is expected.")
     refuse_unknown(value, OPTIONS, "/options")
     deliver = _text(value, "deliver", 16, "/options") or "events"
     if deliver not in ("events", "result"):
         raise _wrong("/options/deliver", "`events` or `result`.")
-    return Options(
+    return DeliveryOptions(
         "result" if deliver == "result" else "events",
         integer(
             value.get("throttle_ms"),

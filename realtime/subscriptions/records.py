@@ -38,7 +38,7 @@ STATES = ("starting", "live", "stale")
 SOURCES = ("collection", "topic", "aggregate")
 
 
-class Records:
+class SubscriptionRecords:
     """The records of one process."""
 
     def __init__(self, process: str, registry: ConnectionRegistry) -> None:

@@ -11,8 +11,8 @@ from threading import BoundedSemaphore
 import psycopg
 
 from foundation.errors import FieldProblem, SourceUnreachable
-from sources.connection import Target, addresses, conninfo, is_internal
-from sources.upstream.catalog import Table, TableSpec, look
+from sources.connection import DatabaseAddress, addresses, conninfo, is_internal
+from sources.upstream.catalog import SourceTable, TableSpec, look
 from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
@@ -23,7 +23,7 @@ INTERNAL_FAILURE_S = 3.0
 _looks = BoundedSemaphore(LOOKS_AT_ONCE)
 
 
-def probe(target: Target, wanted: TableSpec) -> Table:
+def probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
     """Return the table, or raise what is wrong as an error for the caller."""
     if not _looks.acquire(blocking=False):
         raise SourceUnreachable("Too many databases are being looked at. Try again.")
@@ -35,7 +35,7 @@ def probe(target: Target, wanted: TableSpec) -> Table:
         _looks.release()
 
 
-async def _probe(target: Target, wanted: TableSpec) -> Table:
+async def _probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
     info = conninfo(target, await asyncio.to_thread(addresses, target))
     if is_internal(info):
         return await _probe_internal(info, wanted)
@@ -48,7 +48,7 @@ async def _probe(target: Target, wanted: TableSpec) -> Table:
         raise _away(*of_error(failed, is_internal=False)) from None
 
 
-async def _probe_internal(info: str, wanted: TableSpec) -> Table:
+async def _probe_internal(info: str, wanted: TableSpec) -> SourceTable:
     """Probe a database within our networks: all failures look the same and take as long."""
     ends = asyncio.get_running_loop().time() + INTERNAL_FAILURE_S
     try:
@@ -60,7 +60,7 @@ async def _probe_internal(info: str, wanted: TableSpec) -> Table:
     raise _away(*said)
 
 
-async def _look(info: str, wanted: TableSpec) -> Table:
+async def _look(info: str, wanted: TableSpec) -> SourceTable:
     # Nothing is copied, so the web server accepts nothing large.
     async with session(info, row_bytes=0) as connection:
         return await look(connection, wanted)

@@ -18,9 +18,9 @@ from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Operation, Operations, Value
 from sources.following import documents, fair_share
 from sources.following.offload import converted
-from sources.following.progress import Progress
-from sources.mapping.shape import Layout, Shape
-from sources.upstream.catalog import Table, TableSpec
+from sources.following.progress import SourceProgress
+from sources.mapping.shape import DocumentShape, RowLayout
+from sources.upstream.catalog import SourceTable, TableSpec
 from sources.upstream.conditions import invalid_document
 
 BATCH_ROWS = 1_000
@@ -32,12 +32,12 @@ _ENDLESS = {"$maxKey": "infinity", "$minKey": "-infinity"}
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TableSnapshot:
     """A connection whose transaction sees the table as of the copy."""
 
     connection: AsyncConnection
     wanted: TableSpec
-    table: Table
+    table: SourceTable
 
     async def begin(self, snapshot: str) -> None:
         """Import the snapshot exported when the slot was created."""
@@ -91,7 +91,9 @@ class Snapshot:
 class Copy:
     """One comparison of table and documents."""
 
-    def __init__(self, progress: Progress, snapshot: Snapshot, *, was_empty: bool) -> None:
+    def __init__(
+        self, progress: SourceProgress, snapshot: TableSnapshot, *, was_empty: bool
+    ) -> None:
         self._progress = progress
         self._snapshot = snapshot
         self._shape = snapshot.table.shape
@@ -163,11 +165,11 @@ class Copy:
                 await self._progress.write(Operations(operations), self._progress.place)
 
 
-def _complete(layout: Layout, row: Sequence[str | None]) -> list[str]:
+def _complete(layout: RowLayout, row: Sequence[str | None]) -> list[str]:
     return [value or "null" for value in layout.fields(row, None)]
 
 
-def _key_texts(shape: Shape, identity: object) -> list[str]:
+def _key_texts(shape: DocumentShape, identity: object) -> list[str]:
     """Return a document's key as text that PostgreSQL reads."""
     columns = [shape.columns[place] for place in shape.key_places]
     if len(columns) == 1:

@@ -13,7 +13,7 @@ from documents.store.keys import BEHIND_ALL
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid, int8
 from rillbase_native import Value, id_key
-from sources.mapping.shape import ID, Column, Fields
+from sources.mapping.shape import ID, Fields, SourceColumn
 
 PAGE_DOCUMENTS = 1_000
 
@@ -37,7 +37,7 @@ async def read(tenant_id: UUID, collection: str, identities: Iterable[str]) -> d
     return {keys[key]: document.body for key, document in found.items()}
 
 
-def fields_of(body: bytes, columns: Sequence[Column]) -> Fields:
+def fields_of(body: bytes, columns: Sequence[SourceColumn]) -> Fields:
     """Return a document's values for the source's columns, as Extended JSON."""
     document = Value.from_bson(body)
     return [_member(document, column.name) for column in columns]

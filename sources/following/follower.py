@@ -24,10 +24,10 @@ from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
 from sources.connection import addresses, conninfo, is_internal, unseal_target
 from sources.following import fair_share
-from sources.following.copy import Copy, Snapshot
+from sources.following.copy import Copy, TableSnapshot
 from sources.following.net import SourceDiverged
-from sources.following.progress import DocumentRefused, FollowerFenced, Progress
-from sources.following.stream import WATCH_S, Stream
+from sources.following.progress import DocumentRefused, FollowerFenced, SourceProgress
+from sources.following.stream import WATCH_S, ReplicationStream
 from sources.following.upkeep import (
     check_slot,
     check_types,
@@ -39,7 +39,7 @@ from sources.following.upkeep import (
 )
 from sources.models import Source
 from sources.upstream import slot as slots
-from sources.upstream.catalog import LOOK_TIMEOUT_S, Table, look
+from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable, look
 from sources.upstream.conditions import CopyAnew, SourceUnsuitable, of_error
 from sources.upstream.session import session
 from sources.upstream.wire import ReplicationWire, replication
@@ -93,7 +93,7 @@ class Follower:
                 await self._rest()
 
     async def _attempt(self) -> None:
-        progress = await Progress.take(self.source_id)
+        progress = await SourceProgress.take(self.source_id)
         self.row = progress.row
         try:
             await self._live(progress)
@@ -125,7 +125,7 @@ class Follower:
         self._copy_reason = reason
         await self._rest()
 
-    async def _halt(self, progress: Progress, code: str, detail: str) -> None:
+    async def _halt(self, progress: SourceProgress, code: str, detail: str) -> None:
         """Report what is wrong, and check again later."""
         if progress.row.condition != code:
             error_log.note(
@@ -142,7 +142,7 @@ class Follower:
             await self._care_for_slot(progress, code)
         await asyncio.sleep(HALTED_S)
 
-    async def _care_for_slot(self, progress: Progress, code: str) -> None:
+    async def _care_for_slot(self, progress: SourceProgress, code: str) -> None:
         async with (
             asyncio.timeout(LOOK_TIMEOUT_S),
             session(await info_of(progress.row)) as connection,
@@ -151,7 +151,7 @@ class Follower:
                 await let_go(connection, progress, code)
             await keep_within_bounds(connection, progress)
 
-    async def _wait(self, progress: Progress, code: str, detail: str) -> None:
+    async def _wait(self, progress: SourceProgress, code: str, detail: str) -> None:
         await progress.tell(State.WAITING, code, detail)
         await self._rest()
 
@@ -160,7 +160,7 @@ class Follower:
         await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
-    async def _live(self, progress: Progress) -> None:
+    async def _live(self, progress: SourceProgress) -> None:
         """Follow from the current position. Ends with an exception."""
         row = progress.row
         self._is_internal = True
@@ -177,20 +177,26 @@ class Follower:
             await self._start(progress, watching, wire)
             started_s = time.monotonic()
             try:
-                await Stream(progress, table, watching, wire).run()
+                await ReplicationStream(progress, table, watching, wire).run()
             finally:
                 # Back off even if the server ends each stream at once.
                 if time.monotonic() - started_s > STEADY_S:
                     self._pause_s = FIRST_PAUSE_S
 
-    async def _table(self, progress: Progress, watching: psycopg.AsyncConnection) -> Table:
+    async def _table(
+        self, progress: SourceProgress, watching: psycopg.AsyncConnection
+    ) -> SourceTable:
         """Look up the table."""
         table = await look(watching, wanted_of(progress.row))
         check_types(progress.row.shape, table)
         return table
 
     async def _why_copy(
-        self, progress: Progress, watching: psycopg.AsyncConnection, table: Table, system: str
+        self,
+        progress: SourceProgress,
+        watching: psycopg.AsyncConnection,
+        table: SourceTable,
+        system: str,
     ) -> str:
         """Return why the table has to be copied; empty: not needed."""
         row, reason, self._copy_reason = progress.row, self._copy_reason, ""
@@ -216,8 +222,8 @@ class Follower:
 
     async def _copy(
         self,
-        progress: Progress,
-        table: Table,
+        progress: SourceProgress,
+        table: SourceTable,
         info: str,
         wire: ReplicationWire,
         why: tuple[str, str],
@@ -243,7 +249,7 @@ class Follower:
                 },
                 made.starts_at,
             )
-            snapshot = Snapshot(connection, wanted_of(row), table)
+            snapshot = TableSnapshot(connection, wanted_of(row), table)
             await snapshot.begin(made.snapshot)
             copy = Copy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
             copying = fair_share.sources.metered(row.pk, copy.run())
@@ -252,7 +258,7 @@ class Follower:
         await progress.note(is_copied=True, copies_done=wanted_copies)
 
     async def _start(
-        self, progress: Progress, watching: psycopg.AsyncConnection, wire: ReplicationWire
+        self, progress: SourceProgress, watching: psycopg.AsyncConnection, wire: ReplicationWire
     ) -> None:
         row = progress.row
         slot = slots.slot_name(row.pk, row.generation)
@@ -277,7 +283,9 @@ async def info_of(row: Source) -> str:
     return conninfo(target, await asyncio.to_thread(addresses, target))
 
 
-async def _while_watched(work: Coroutine[None, None, None], progress: Progress, info: str) -> None:
+async def _while_watched(
+    work: Coroutine[None, None, None], progress: SourceProgress, info: str
+) -> None:
     """Run long work as long as the slot stays within its limit."""
     async with session(info) as watching:
         task = asyncio.create_task(work)

@@ -9,7 +9,7 @@ import psycopg
 from foundation.errors import ApiError
 from sources.connection import is_internal
 from sources.following.follower import info_of
-from sources.following.progress import FollowerFenced, Progress
+from sources.following.progress import FollowerFenced, SourceProgress
 from sources.following.upkeep import keep_within_bounds
 from sources.models import Source
 from sources.upstream.catalog import LOOK_TIMEOUT_S
@@ -21,7 +21,7 @@ LOOK_S = 5.0
 
 async def rest(row: Source) -> None:
     """Maintain the slot of a paused source until cancelled."""
-    progress = await Progress.take(row.pk)
+    progress = await SourceProgress.take(row.pk)
     while True:
         try:
             await progress.tell(Source.State.PAUSED)
@@ -31,7 +31,7 @@ async def rest(row: Source) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def _look(progress: Progress) -> None:
+async def _look(progress: SourceProgress) -> None:
     info = ""
     try:
         info = await info_of(progress.row)

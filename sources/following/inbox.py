@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from sources.following.transactions import Transaction
+from sources.following.transactions import SourceTransaction
 
 MAX_BYTES = 32 * 1024 * 1024
 #: Changes applied together: subscribers see them as one group, and later ones wait for them.
@@ -19,7 +19,7 @@ class Inbox:
     """The queue between the task that reads and the task that applies."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Transaction] = deque()
+        self._waiting: deque[SourceTransaction] = deque()
         self._bytes = 0
         self._changed = asyncio.Event()
 
@@ -27,11 +27,11 @@ class Inbox:
         return len(self._waiting)
 
     @property
-    def oldest(self) -> Transaction | None:
+    def oldest(self) -> SourceTransaction | None:
         """The oldest transaction."""
         return self._waiting[0] if self._waiting else None
 
-    async def put(self, transaction: Transaction) -> None:
+    async def put(self, transaction: SourceTransaction) -> None:
         """Add a transaction as soon as there is room for it."""
         while self._bytes > MAX_BYTES:
             self._changed.clear()
@@ -51,13 +51,13 @@ class Inbox:
             return False
         return True
 
-    def first(self, max_changes: int = MAX_CHANGES) -> list[Transaction]:
+    def first(self, max_changes: int = MAX_CHANGES) -> list[SourceTransaction]:
         """Return the next transactions to apply together.
 
         Several small ones in order, so that few commits keep up with many, or a single large one.
         They stay until they are `taken`.
         """
-        group: list[Transaction] = []
+        group: list[SourceTransaction] = []
         changes = 0
         for transaction in self._waiting:
             alone = transaction.copy_reason or not transaction.is_whole
@@ -82,6 +82,6 @@ class Inbox:
         self.taken(len(self._waiting))
 
 
-def _held(transaction: Transaction) -> int:
+def _held(transaction: SourceTransaction) -> int:
     """Return the bytes to count: a transaction kept in a file blocks all further reading."""
     return transaction.size if transaction.is_whole else MAX_BYTES + 1

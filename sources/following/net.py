@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sources.mapping.shape import Fields, Layout, Shape
-from sources.upstream.pgoutput import UNCHANGED, Change
+from sources.mapping.shape import DocumentShape, Fields, RowLayout
+from sources.upstream.pgoutput import UNCHANGED, RowChange
 
 #: A change, and the layout of its table's rows.
-Laid = tuple[Change, Layout]
+Laid = tuple[RowChange, RowLayout]
 
 
 class SourceDiverged(Exception):
@@ -31,7 +31,7 @@ def wanted_before(changes: Iterable[Laid]) -> set[str]:
 class Net:
     """Combines changes in order. `before`: the relevant documents before the changes."""
 
-    def __init__(self, shape: Shape, before: Mapping[str, Fields]) -> None:
+    def __init__(self, shape: DocumentShape, before: Mapping[str, Fields]) -> None:
         self._before = before
         self._write = shape.document()
         #: The final row by id; None: it was deleted.
@@ -39,7 +39,7 @@ class Net:
         #: Whether the document existed before its first change.
         self._was_there: dict[str, bool] = {}
 
-    def add(self, change: Change, layout: Layout) -> None:
+    def add(self, change: RowChange, layout: RowLayout) -> None:
         """Add a change."""
         if change.new is None:
             if change.old is None:

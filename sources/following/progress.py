@@ -59,7 +59,7 @@ class LogPosition:
     part: int = 0
 
 
-class Progress:
+class SourceProgress:
     """Progress under one holding of a source's fence."""
 
     def __init__(self, row: Source) -> None:
@@ -67,7 +67,7 @@ class Progress:
         self.place = LogPosition(row.confirmed, row.part_of, row.part)
 
     @classmethod
-    async def take(cls, source_id: UUID) -> Progress:
+    async def take(cls, source_id: UUID) -> SourceProgress:
         """Increment the fence, and read the progress."""
         return cls(await on_rows(partial(_take, source_id)))
 

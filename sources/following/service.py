@@ -46,7 +46,7 @@ class _Care:
     task: asyncio.Task[None]
 
 
-class Service:
+class FollowerService:
     """The follower service of one event loop."""
 
     def __init__(self) -> None:

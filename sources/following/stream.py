@@ -22,12 +22,12 @@ from sources.following import documents, fair_share, upkeep
 from sources.following.inbox import MAX_CHANGES, Inbox
 from sources.following.net import Laid, Net, wanted_before
 from sources.following.offload import converted, on_thread
-from sources.following.progress import LogPosition, Progress
-from sources.following.transactions import Assembler, Transaction
+from sources.following.progress import LogPosition, SourceProgress
+from sources.following.transactions import Assembler, SourceTransaction
 from sources.mapping.shape import Fields
 from sources.models import Source
 from sources.upstream import pgoutput
-from sources.upstream.catalog import LOOK_TIMEOUT_S, Table
+from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable
 from sources.upstream.conditions import CopyAnew, invalid_document
 from sources.upstream.pgoutput import RelationColumn
 from sources.upstream.wire import Keepalive, ReplicationWire
@@ -44,13 +44,13 @@ CONFIRM_S = 0.1
 WATCH_S = 2.0
 
 
-class Stream:
+class ReplicationStream:
     """The changes of one replication connection."""
 
     def __init__(
         self,
-        progress: Progress,
-        table: Table,
+        progress: SourceProgress,
+        table: SourceTable,
         watching: psycopg.AsyncConnection,
         wire: ReplicationWire,
     ) -> None:
@@ -130,7 +130,7 @@ class Stream:
         self._confirmed_s = now_s
         self._wire.confirm(self._progress.place.confirmed)
 
-    async def _apply(self, group: list[Transaction]) -> None:
+    async def _apply(self, group: list[SourceTransaction]) -> None:
         (first, *_), last = group, group[-1]
         if first.copy_reason:
             raise CopyAnew(first.copy_reason)
@@ -145,7 +145,7 @@ class Stream:
         metrics.SOURCE_CHANGES.inc(sum(transaction.count for transaction in group))
         metrics.SOURCE_GROUPS.observe(time.monotonic() - started_s)
 
-    async def _apply_parts(self, transaction: Transaction) -> None:
+    async def _apply_parts(self, transaction: SourceTransaction) -> None:
         """Apply a large transaction in parts. Each part is recorded, so none is applied twice."""
         before = self._progress.place
         skipped = before.part if before.part_of == transaction.commit_lsn else 0
@@ -173,7 +173,7 @@ class Stream:
                 break
         return part, size
 
-    def _laid(self, group: Sequence[Transaction]) -> Iterator[Laid]:
+    def _laid(self, group: Sequence[SourceTransaction]) -> Iterator[Laid]:
         for transaction in group:
             for message in transaction.rows():
                 yield pgoutput.read_change(message), self._layout

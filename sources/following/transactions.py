@@ -16,7 +16,13 @@ from typing import IO
 
 from sources.upstream import pgoutput
 from sources.upstream.conditions import CopyAnew
-from sources.upstream.pgoutput import Commit, Relation, RelationColumn, TransactionBegin, Truncate
+from sources.upstream.pgoutput import (
+    CommitMessage,
+    Relation,
+    RelationColumn,
+    TransactionBegin,
+    Truncate,
+)
 
 #: Up to this size a transaction is one write, which subscribers see as a whole.
 MAX_WHOLE_CHANGES = 10_000
@@ -30,7 +36,7 @@ _SIZE = Struct("!I")
 
 
 @dataclass(slots=True, eq=False)
-class Transaction:
+class SourceTransaction:
     """The changes of one transaction to the table."""
 
     commit_lsn: int
@@ -112,14 +118,14 @@ class Assembler:
     def __init__(self, table: int, columns: tuple[RelationColumn, ...]) -> None:
         self._table = table
         self._columns = columns
-        self._open: Transaction | None = None
+        self._open: SourceTransaction | None = None
 
     @property
     def is_between(self) -> bool:
         """Whether no transaction is incomplete."""
         return self._open is None
 
-    def take(self, data: bytes) -> Transaction | None:
+    def take(self, data: bytes) -> SourceTransaction | None:
         """Process the next message; return the transaction that it completes."""
         kind = data[:1]
         if kind in (b"I", b"U", b"D"):
@@ -127,19 +133,19 @@ class Assembler:
             return None
         message = pgoutput.read(data)
         if isinstance(message, TransactionBegin):
-            self._open = Transaction(message.commit_lsn, message.committed_us)
+            self._open = SourceTransaction(message.commit_lsn, message.committed_us)
         elif isinstance(message, Relation):
             if message.oid != self._table or message.columns != self._columns:
                 self._current().give_up("table_changed")
         elif isinstance(message, Truncate):
             self._current().give_up("truncated")
-        elif isinstance(message, Commit):
+        elif isinstance(message, CommitMessage):
             done, self._open = self._current(), None
             done.end_lsn = message.end_lsn
             return done
         return None
 
-    def _current(self) -> Transaction:
+    def _current(self) -> SourceTransaction:
         if self._open is None:
             raise CopyAnew("stream_broken")
         return self._open

@@ -13,10 +13,10 @@ import psycopg
 from django.utils import timezone
 
 from foundation.environment import environment
-from sources.following.progress import Progress
+from sources.following.progress import SourceProgress
 from sources.models import Source
 from sources.upstream import slot as slots
-from sources.upstream.catalog import Table, TableSpec, look
+from sources.upstream.catalog import SourceTable, TableSpec, look
 from sources.upstream.conditions import CopyAnew, SourceUnsuitable
 
 #: A reader that was asked to stop takes a moment.
@@ -29,14 +29,14 @@ def wanted_of(row: Source) -> TableSpec:
     return TableSpec(row.schema_name, row.table_name, tuple(row.key), columns)
 
 
-def shape_text(table: Table) -> str:
+def shape_text(table: SourceTable) -> str:
     """Return a text that changes if documents would be built differently."""
     shape = table.shape
     columns = [[c.name, c.type_oid, c.type_modifier] for c in shape.columns]
     return json.dumps([table.oid, columns, list(shape.key), table.columns])
 
 
-def check_types(known: str, table: Table) -> None:
+def check_types(known: str, table: SourceTable) -> None:
     """Reject a column whose type changed: how to convert its documents is for people to decide."""
     if not known:
         return
@@ -70,7 +70,7 @@ async def forget_upstream(connection: psycopg.AsyncConnection, row: Source) -> N
     await slots.unpublish(connection, row.pk)
 
 
-async def check_table(watching: psycopg.AsyncConnection, row: Source, table: Table) -> None:
+async def check_table(watching: psycopg.AsyncConnection, row: Source, table: SourceTable) -> None:
     """Raise if the table or its publication has changed."""
     seen = await look(watching, wanted_of(row))
     check_types(row.shape, seen)
@@ -81,7 +81,7 @@ async def check_table(watching: psycopg.AsyncConnection, row: Source, table: Tab
 
 
 async def check_slot(
-    watching: psycopg.AsyncConnection, progress: Progress, lag_ms: int | None
+    watching: psycopg.AsyncConnection, progress: SourceProgress, lag_ms: int | None
 ) -> None:
     """Record the state of a slot.
 
@@ -101,7 +101,7 @@ async def check_slot(
         raise CopyAnew("slot_too_large")
 
 
-async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Progress) -> None:
+async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: SourceProgress) -> None:
     """Maintain the slot of a source that is not being followed."""
     row = progress.row
     if not row.generation:
@@ -112,7 +112,7 @@ async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Progre
         await let_go(watching, progress, gone.reason)
 
 
-async def let_go(watching: psycopg.AsyncConnection, progress: Progress, reason: str) -> None:
+async def let_go(watching: psycopg.AsyncConnection, progress: SourceProgress, reason: str) -> None:
     """Drop slot and publication. When the source resumes, it starts with a copy."""
     await forget_upstream(watching, progress.row)
     await progress.note(

@@ -18,10 +18,10 @@ _BARE = re.compile(r"[^,}]+(?=[,}])")
 def parse_array(text: str) -> Nested:
     """Parse `{1,NULL,"a b"}`, also with several dimensions, and with bounds in front."""
     start = text.index("{")
-    return _Reader(text, start).array()
+    return _ArrayParser(text, start).array()
 
 
-class _Reader:
+class _ArrayParser:
     def __init__(self, text: str, at: int) -> None:
         self._text = text
         self._at = at

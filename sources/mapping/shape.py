@@ -29,7 +29,7 @@ def _invalid_row() -> SourceUnsuitable:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SourceColumn:
     """A column that documents contain."""
 
     name: str
@@ -43,15 +43,15 @@ Fields = list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DocumentShape:
     """The columns of a table's documents, in order, and which of them form the key."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     key: tuple[str, ...]
 
-    def layout(self, names: Sequence[str]) -> Layout:
+    def layout(self, names: Sequence[str]) -> RowLayout:
         """Return the layout of rows with columns of these names."""
-        return Layout(self, tuple(names.index(column.name) for column in self.columns))
+        return RowLayout(self, tuple(names.index(column.name) for column in self.columns))
 
     @property
     def key_places(self) -> tuple[int, ...]:
@@ -86,10 +86,10 @@ class Shape:
         return write
 
 
-class Layout:
+class RowLayout:
     """Reads rows whose columns have a given order."""
 
-    def __init__(self, shape: Shape, places: tuple[int, ...]) -> None:
+    def __init__(self, shape: DocumentShape, places: tuple[int, ...]) -> None:
         self.shape = shape
         self._places = places
         self._writers = [column.write for column in shape.columns]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from psycopg import AsyncConnection, sql
 
 from sources.mapping.kinds import TypeFacts, Types, mapper, may_be_key
-from sources.mapping.shape import ID, Column, Shape
+from sources.mapping.shape import ID, DocumentShape, SourceColumn
 from sources.upstream.conditions import SourceUnsuitable
 
 logger = logging.getLogger(__name__)
@@ -63,11 +63,11 @@ class TableSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SourceTable:
     """A table that documents can come from."""
 
     oid: int
-    shape: Shape
+    shape: DocumentShape
     #: All columns that changes contain, in order: name, type and its modifier.
     columns: tuple[tuple[str, int, int], ...]
     #: The SQL names of the key's types.
@@ -89,7 +89,7 @@ class _Attribute:
     not_null: bool
 
 
-async def look(connection: AsyncConnection, wanted: TableSpec) -> Table:
+async def look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
     """Return the table, or raise `SourceUnsuitable` with the reason."""
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
@@ -102,7 +102,7 @@ async def look(connection: AsyncConnection, wanted: TableSpec) -> Table:
         ) from strange
 
 
-async def _look(connection: AsyncConnection, wanted: TableSpec) -> Table:
+async def _look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
     await _check_server(connection)
     rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
     if not rows:
@@ -131,7 +131,7 @@ async def _look(connection: AsyncConnection, wanted: TableSpec) -> Table:
     _check_identity(identity, key, indexes)
     shape = _shape(wanted, key, attributes, types, names)
     by_name = {each.name: names[each.type_oid] for each in attributes}
-    return Table(
+    return SourceTable(
         oid,
         shape,
         tuple((each.name, each.type_oid, each.type_modifier) for each in attributes),
@@ -218,7 +218,7 @@ def _shape(
     attributes: Sequence[_Attribute],
     types: Types,
     names: dict[int, str],
-) -> Shape:
+) -> DocumentShape:
     known = {each.name for each in attributes}
     chosen = known if wanted.columns is None else {*wanted.columns, *key}
     unknown = sorted(chosen - known)
@@ -237,13 +237,13 @@ def _shape(
                 "`columns`.",
                 "/columns",
             )
-        columns.append(Column(each.name, each.type_oid, each.type_modifier, write))
+        columns.append(SourceColumn(each.name, each.type_oid, each.type_modifier, write))
     _check_key_columns(key, columns, types, names)
-    return Shape(tuple(columns), key)
+    return DocumentShape(tuple(columns), key)
 
 
 def _check_key_columns(
-    key: Sequence[str], columns: Sequence[Column], types: Types, names: dict[int, str]
+    key: Sequence[str], columns: Sequence[SourceColumn], types: Types, names: dict[int, str]
 ) -> None:
     for column in columns:
         if column.name in key and not may_be_key(column.type_oid, types):

@@ -47,7 +47,7 @@ class TransactionBegin:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitMessage:
     """The end of a transaction; the next one begins at `end_lsn`."""
 
     commit_lsn: int
@@ -72,7 +72,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """A row that was inserted, updated or deleted."""
 
     relation: int
@@ -91,7 +91,7 @@ class Truncate:
     relations: tuple[int, ...]
 
 
-Message = TransactionBegin | Commit | Relation | Change | Truncate
+Message = TransactionBegin | CommitMessage | Relation | RowChange | Truncate
 
 
 class NotUnderstood(SourceUnsuitable):
@@ -109,10 +109,10 @@ def read(data: bytes) -> Message | None:
         raise NotUnderstood("a message that is cut off or not UTF-8") from invalid
 
 
-def read_change(data: bytes) -> Change:
+def read_change(data: bytes) -> RowChange:
     """Parse a message that is known to be about a row."""
     found = read(data)
-    if not isinstance(found, Change):
+    if not isinstance(found, RowChange):
         raise NotUnderstood("something else than a change of a row")
     return found
 
@@ -121,18 +121,18 @@ def _read(data: bytes) -> Message | None:
     kind = data[:1]
     if kind == b"I":
         cells, _ = _cells(data, 6)
-        return Change(_INT4(data, 1)[0], cells, None, is_insert=True)
+        return RowChange(_INT4(data, 1)[0], cells, None, is_insert=True)
     if kind == b"U":
         return _update(data)
     if kind == b"D":
         old, _ = _cells(data, 6)
-        return Change(_INT4(data, 1)[0], None, old, is_insert=False)
+        return RowChange(_INT4(data, 1)[0], None, old, is_insert=False)
     if kind == b"B":
         commit_lsn, committed_us, _ = _BEGIN(data, 1)
         return TransactionBegin(_place(commit_lsn), committed_us)
     if kind == b"C":
         _, commit_lsn, end_lsn, _ = _COMMIT(data, 1)
-        return Commit(_place(commit_lsn), _place(end_lsn))
+        return CommitMessage(_place(commit_lsn), _place(end_lsn))
     if kind == b"R":
         return _relation(data)
     if kind == b"T":
@@ -150,13 +150,13 @@ def _place(lsn: int) -> int:
     return lsn
 
 
-def _update(data: bytes) -> Change:
+def _update(data: bytes) -> RowChange:
     (relation,) = _INT4(data, 1)
     old, at = None, 5
     if data[at : at + 1] in (b"K", b"O"):
         old, at = _cells(data, at + 1)
     new, _ = _cells(data, at + 1)
-    return Change(relation, new, old, is_insert=False)
+    return RowChange(relation, new, old, is_insert=False)
 
 
 def _cells(data: bytes, at: int) -> tuple[list[str | UnchangedValue | None], int]:

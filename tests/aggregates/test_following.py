@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from aggregates.following.shape import Shape
+from aggregates.following.shape import ViewProjection
 from aggregates.following.streams import StreamGap, Track, order
 from documents.outbox.entries import Image, Kind, Snapshot, Tick
 from rillbase_native import Value
@@ -61,9 +61,9 @@ def test_places_are_compared_as_numbers() -> None:
     assert sorted(places, key=order) == ["9", "9-2", "9-10", "10-0"]
 
 
-def shape(**definition: object) -> Shape:
+def shape(**definition: object) -> ViewProjection:
     wanted = {"dimensions": ["kind"], "time": None, "measures": {}, "rollups": [], **definition}
-    return Shape.of(wanted, '{"on":{"$ne":false}}')  # type: ignore[arg-type]
+    return ViewProjection.of(wanted, '{"on":{"$ne":false}}')  # type: ignore[arg-type]
 
 
 def bson(document: object) -> bytes:

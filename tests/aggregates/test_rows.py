@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregates.live.rows import Rows
+from aggregates.live.rows import SubscriptionRows
 from foundation.json_types import JsonObject
 
 
@@ -15,19 +15,19 @@ def row(customer: str, count: int) -> JsonObject:
     return {"customer": customer, "count": count, "previous": {"count": count - 1}}
 
 
-def told(rows: Rows) -> list[tuple[str, str]]:
+def told(rows: SubscriptionRows) -> list[tuple[str, str]]:
     return [(each.match, json.loads(each.key)["customer"]) for each in rows.take()]
 
 
-def begun(*customers: str) -> Rows:
-    rows = Rows(frozenset({"count"}))
+def begun(*customers: str) -> SubscriptionRows:
+    rows = SubscriptionRows(frozenset({"count"}))
     rows.replace([row(customer, 1) for customer in customers])
     rows.all()
     return rows
 
 
 def test_rows_are_told_apart_by_what_they_are_grouped_by() -> None:
-    rows = Rows(frozenset({"count"}))
+    rows = SubscriptionRows(frozenset({"count"}))
     assert json.loads(rows.key(row("acme", 3))) == {"customer": "acme"}
 
 

@@ -33,9 +33,9 @@ def relay(valkey_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture(scope="module")
 def follower(relay: redis.Redis) -> Iterator[None]:
-    from aggregates.following.follower import Follower
+    from aggregates.following.follower import ViewFollower
 
-    with running(Follower):
+    with running(ViewFollower):
         yield
 
 
@@ -193,7 +193,7 @@ def test_a_view_of_a_dropped_collection_says_so(things: MadeCollection) -> None:
 def test_a_follower_that_was_away_for_a_moment_goes_on(
     things: MadeCollection, relay: redis.Redis
 ) -> None:
-    from aggregates.following.follower import Follower
+    from aggregates.following.follower import ViewFollower
     from aggregates.models import Aggregate
     from foundation.scope import scoped
 
@@ -202,19 +202,19 @@ def test_a_follower_that_was_away_for_a_moment_goes_on(
             return Aggregate.objects.get(name=view.name).generation
 
     view = make_view(things)
-    with running(Follower):
+    with running(ViewFollower):
         write(things, random.Random(1), 20)
         settle(view, things)
     before = generation()
     write(things, random.Random(2), 20)
-    with running(Follower):
+    with running(ViewFollower):
         settle(view, things)
         assert is_active(view)
         assert generation() >= before
     # What was published meanwhile may be lost with the event layer: nobody can say what it was.
     write(things, random.Random(3), 20)
     relay.flushdb()
-    with running(Follower):
+    with running(ViewFollower):
         settle(view, things)
         wait_until(lambda: generation() > before, what="a new generation")
         settle(view, things)

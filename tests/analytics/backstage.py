@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, open_catalogue
-from analytics.pipeline.decisions import Limits, PipelineStep, PlannedStep, decide
+from analytics.pipeline.decisions import BatchLimits, PipelineStep, PlannedStep, decide
 from analytics.pipeline.ledger import PipelineDataset
 from analytics.pipeline.settle import EAGER, settle
 from analytics.pipeline.steps import run_step
@@ -59,14 +59,14 @@ def authority_of(shop: Made) -> Authority:
     return Authority(open_catalogue(), shop.id)
 
 
-def due(shop: Made, step: PipelineStep, limits: Limits = EAGER) -> PlannedStep | None:
+def due(shop: Made, step: PipelineStep, limits: BatchLimits = EAGER) -> PlannedStep | None:
     """Return the step of a kind that is to be done next, if one is."""
     found = decide(standing_of(shop).now, limits, [])
     return next((wanted for wanted in found if wanted.step is step), None)
 
 
 def do(
-    shop: Made, step: PipelineStep, workers: Workers | None = None, limits: Limits = EAGER
+    shop: Made, step: PipelineStep, workers: Workers | None = None, limits: BatchLimits = EAGER
 ) -> bool:
     """Do a step of a kind, if one is due."""
     wanted = due(shop, step, limits)

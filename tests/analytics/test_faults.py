@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 
-from analytics.pipeline.decisions import Limits, PipelineStep
+from analytics.pipeline.decisions import BatchLimits, PipelineStep
 from analytics.pipeline.settle import EAGER
 from foundation.errors import StorageFull
 from tests.analytics import backstage
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROWS = 40_000
 #: Runs are merged, and do not enter the authority.
-PATIENT = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
+PATIENT = BatchLimits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
 
 
 def paths(made: Made) -> set[Path]:

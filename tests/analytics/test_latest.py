@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.rows.latest_operation import by_key, latest, living
-from analytics.schema import OP, Table, tables_of
+from analytics.schema import OP, AnalyticsTable, tables_of
 from analytics.table_definitions import TableDefinition
 from tests.analytics.serial import Serial
 
@@ -22,7 +22,7 @@ TABLE: TableDefinition = {
 }
 
 
-def table() -> Table:
+def table() -> AnalyticsTable:
     import json
 
     return tables_of(json.dumps({"tables": {"t": TABLE}}))["t"]

@@ -11,7 +11,7 @@ import pytest
 
 from analytics.pipeline import blocks, changes, ledger
 from analytics.pipeline.collector import collect, sweep, with_leftovers
-from analytics.pipeline.decisions import Limits, PipelineStep
+from analytics.pipeline.decisions import BatchLimits, PipelineStep
 from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from foundation.scope import scoped
@@ -54,7 +54,7 @@ def test_eight_runs_of_a_level_become_one_of_the_next(shop: Made) -> None:
         shop.insert("orders", {"id": number % 3, "count": number})
         assert backstage.due(shop, PipelineStep.MERGE) is None
         assert backstage.do(shop, PipelineStep.SORT)
-    never = Limits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
+    never = BatchLimits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
     assert stages(shop) == {"sorted": 8}
     assert backstage.do(shop, PipelineStep.MERGE, limits=never)
     assert stages(shop) == {"merged": 1}

@@ -8,7 +8,7 @@ from tests.make import make_tenant
 
 
 def test_the_sample_is_loaded_once_and_lies_in_the_authority(server: str) -> None:
-    from analytics.models import Dataset, Stage, StoredFile
+    from analytics.models import Dataset, FileStage, StoredFile
     from analytics.samples import load_sample
     from tests.analytics.made import files_of
 
@@ -30,7 +30,7 @@ def test_the_sample_is_loaded_once_and_lies_in_the_authority(server: str) -> Non
     with scoped(tenant_id=made.tenant.id):
         row = Dataset.objects.get()
         assert row.retention_s > 0
-        assert set(StoredFile.objects.values_list("stage", flat=True)) == {Stage.AUTHORITY}
+        assert set(StoredFile.objects.values_list("stage", flat=True)) == {FileStage.AUTHORITY}
     folder = files_of(row.pk)
     left = [path for path in folder.glob("*/*") if path.parent.name not in ("authority", "iceberg")]
     assert left == [], "whoever looks for work finds none"

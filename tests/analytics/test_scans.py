@@ -150,11 +150,11 @@ def fill(shop: Made, rng: random.Random) -> None:
 def test_answers_are_the_same_in_pieces_and_at_once(
     shop: Made, in_pieces: pytest.MonkeyPatch
 ) -> None:
-    from analytics.models import Stage, StoredFile
+    from analytics.models import FileStage, StoredFile
 
     fill(shop, random.Random(1))
     files = StoredFile.unscoped.using("relay").filter(
-        dataset_id=shop.id, stage=Stage.AUTHORITY, until=None, table="orders", view=""
+        dataset_id=shop.id, stage=FileStage.AUTHORITY, until=None, table="orders", view=""
     )
     assert files.count() > 3, "several pieces"
     in_pieces.setenv("RILLBASE_ANALYTICS_AUTHORITY_AGE_S", "1000")

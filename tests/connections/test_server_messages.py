@@ -17,7 +17,7 @@ from foundation.errors import InvalidCredentials
 from foundation.scope import scoped
 from realtime.clusters import epochs
 from realtime.grid.layout import CHANGED
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from tenants.credentials import facts
 from tenants.credentials.authenticate import refuse_unusable_key
 from tenants.credentials.changes import Changes
@@ -158,7 +158,7 @@ def test_a_tenants_grid_that_comes_and_goes_is_announced_to_its_servers(
 ) -> None:
     made = make_tenant()
     heard = tap(server_messages.tenant_group(made.tenant.id))
-    epochs.add(made.tenant.pk, Size(1))
+    epochs.add(made.tenant.pk, GridSize(1))
     epochs.note_ready(epochs.in_force(made.tenant.pk)[-1].grid.epoch)
     wait_until(lambda: heard.types() == {CHANGED}, what="the message of the grid")
     heard.forget()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from tests.console.conftest import OpenWindow
 from tests.console.looking import opened, take_pictures, violations
 from tests.realtime.pretended import pretended_grid
@@ -60,7 +60,7 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
         Cluster.objects.update(conditions=CONDITIONS)
     window.sees("insufficient cpu", "[aria-label=Conditions]")
     window.sees(f"1 {TIMES} 3", "[aria-label=Cluster] .facts")
-    with pretended_grid(dedicated, Size(3), valkey_url, busy_ppm=720_000):
+    with pretended_grid(dedicated, GridSize(3), valkey_url, busy_ppm=720_000):
         window.sees("72% of the time", "[aria-label=Cluster] .notice")
         take_pictures(window, pictures, "cluster", phone=(390, 1100))
         assert violations(window) == []

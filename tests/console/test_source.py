@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 def test_a_collection_follows_a_table_and_says_how_it_stands(
     server: str, open_window: OpenWindow, dedicated: MadeTenant, pictures: Path
 ) -> None:
-    from sources.following.service import Service
+    from sources.following.service import FollowerService
     from tests.aggregates.backstage import running
     from tests.documents.collection import make_collection
     from tests.sources.upstream import database, running_server
@@ -31,7 +31,7 @@ def test_a_collection_follows_a_table_and_says_how_it_stands(
         reachable_directory() as directory,
         running_server(Path(directory)) as theirs,
         database(theirs) as shop,
-        running(Service),
+        running(FollowerService),
     ):
         shop.run(
             "CREATE TABLE orders (id int PRIMARY KEY, total numeric)",

@@ -30,7 +30,7 @@ from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from realtime.grid.layout import Grid
+    from realtime.grid.layout import GridEpoch
     from realtime.models import Cluster
     from tests.kube.control_plane import ControlPlane
     from tests.kube.provisioner import Provisioner
@@ -313,7 +313,7 @@ def test_spark_makes_executors_within_the_tenants_bounds(
         assert len(tenants.names(made, "pods", "--selector=spark-role=executor")) == 1
 
 
-def _resize(tenants: Tenants, made: MadeTenant, before: Grid) -> Grid:
+def _resize(tenants: Tenants, made: MadeTenant, before: GridEpoch) -> GridEpoch:
     """Have a grid of another size beside the first one, which goes when the new one watches."""
     from realtime.clusters import epochs
 
@@ -328,7 +328,7 @@ def _resize(tenants: Tenants, made: MadeTenant, before: Grid) -> Grid:
     return after
 
 
-def _fall_asleep(tenants: Tenants, made: MadeTenant, grid: Grid) -> None:
+def _fall_asleep(tenants: Tenants, made: MadeTenant, grid: GridEpoch) -> None:
     """Have nobody watch for long: what keeps queries alive for two minutes is cut short."""
     from realtime.clusters import grids
 
@@ -345,7 +345,7 @@ def _fall_asleep(tenants: Tenants, made: MadeTenant, grid: Grid) -> None:
     wait_until(lambda: tenants.names(made, "pods") == [], what="the pods to go")
 
 
-async def _expire(grid: Grid) -> None:
+async def _expire(grid: GridEpoch) -> None:
     from foundation.valkey_wire import ValkeyWire
     from realtime.events.layer import GridLayer
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from scripts import kube_tools
 from tests.kube.rendering import Object
 from tests.make import unique
@@ -77,7 +77,7 @@ def live(provisioner: Provisioner) -> None:
     server, first = provisioner.server(), wished(provisioner)
     space = Reference("Namespace", "", first.namespace)
     server.find("Namespace", "", common(first))
-    other = replace(first, grids=(WantedGrid(1002, Size(4)),), node_size="medium")
+    other = replace(first, grids=(WantedGrid(1002, GridSize(4)),), node_size="medium")
     try:
         for wanted in (first, other):
             _patiently(lambda wanted=wanted: list(take(server, wanted)))  # type: ignore[misc]

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 
 if TYPE_CHECKING:
     from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
@@ -105,7 +105,7 @@ def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
     from realtime.clusters.kubernetes.cluster_spec import WantedGrid
     from realtime.clusters.kubernetes.steps import take
 
-    first, second = WantedGrid(1001, Size(2)), WantedGrid(1002, Size(4))
+    first, second = WantedGrid(1001, GridSize(2)), WantedGrid(1002, GridSize(4))
     list(take(server, replace(wanted, grids=(first,))))
     both = list(take(server, replace(wanted, grids=(first, second))))
     assert {str(step.object) for step in both if str(step.verb) == "create"} == {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import redis
 
 if TYPE_CHECKING:
-    from realtime.grid.size import Size
+    from realtime.grid.size import GridSize
     from tests.make import MadeTenant
 
 #: Later than any test ends, in milliseconds.
@@ -19,7 +19,7 @@ FAR_AWAY_MS = 1 << 52
 
 @contextmanager
 def pretended_grid(
-    made: MadeTenant, size: Size, valkey_url: str, **figures: object
+    made: MadeTenant, size: GridSize, valkey_url: str, **figures: object
 ) -> Iterator[None]:
     from realtime.clusters import epochs
     from realtime.events import layer

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 from realtime.hub.moving import next_grid
 
-OLD, NEW = Grid(1, 1, 2), Grid(1, 2, 4)
+OLD, NEW = GridEpoch(1, 1, 2), GridEpoch(1, 2, 4)
 
 
 def test_the_only_grid_is_followed_on() -> None:

@@ -44,5 +44,5 @@ def following(server: str) -> Iterator[None]:
         quicker.setattr(stream, "WATCH_S", 0.2)
         quicker.setattr(idle, "LOOK_S", 0.2)
         quicker.setattr(follower, "HALTED_S", 0.2)
-        with running(service.Service):
+        with running(service.FollowerService):
             yield

@@ -119,10 +119,10 @@ def test_a_transaction_too_large_for_one_write_is_applied_once_bit_by_bit(
     monkeypatch.setattr(stream, "PART_CHANGES", 40)
     monkeypatch.setattr(service, "CARE_S", 0.05)
     interrupted: list[progress.LogPosition] = []
-    write = progress.Progress.write
+    write = progress.SourceProgress.write
 
     async def write_or_break(
-        self: progress.Progress, operations: object, place: progress.LogPosition
+        self: progress.SourceProgress, operations: object, place: progress.LogPosition
     ) -> None:
         """Break off in the middle, as if the connection had been lost."""
         await write(self, operations, place)  # type: ignore[arg-type]
@@ -130,10 +130,10 @@ def test_a_transaction_too_large_for_one_write_is_applied_once_bit_by_bit(
             interrupted.append(place)
             raise OSError
 
-    monkeypatch.setattr(progress.Progress, "write", write_or_break)
+    monkeypatch.setattr(progress.SourceProgress, "write", write_or_break)
     database.run("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (0, 0)")
     followed = follow(server, database, "t")
-    with running(service.Service):
+    with running(service.FollowerService):
         followed.until_state("live")
         database.run(
             "INSERT INTO t SELECT k, 0 FROM generate_series(1, 150) k",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 
 Network = IPv4Network | IPv6Network
 
@@ -50,7 +50,7 @@ class WantedGrid:
     """One grid epoch: while a cluster is resized there are two."""
 
     epoch: int
-    size: Size
+    size: GridSize
 
     @property
     def executors(self) -> int:
@@ -63,7 +63,7 @@ class WantedGrid:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAddress:
     """A server of the installation that nodes call."""
 
     host: str
@@ -83,7 +83,7 @@ class Installation:
     namespace: str
     version: str
     api_networks: tuple[Network, ...]
-    servers: tuple[Server, ...]
+    servers: tuple[ServerAddress, ...]
 
     @property
     def provisioner(self) -> str:

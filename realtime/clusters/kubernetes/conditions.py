@@ -21,7 +21,7 @@ MAX_MESSAGE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ClusterCondition:
     """Something that is true, false or unknown (None)."""
 
     type: str
@@ -40,39 +40,45 @@ class Pods:
     trouble: tuple[str, str] | None
 
 
-def running(pods: Pods, *, awake: bool, grids: int) -> Condition:
+def running(pods: Pods, *, awake: bool, grids: int) -> ClusterCondition:
     """Return whether the drivers run."""
     if not awake:
-        return Condition("Running", False, "Asleep", "Nobody has watched anything for a while.")
+        return ClusterCondition(
+            "Running", False, "Asleep", "Nobody has watched anything for a while."
+        )
     if pods.drivers_ready >= grids:
         told = f"{pods.executors_running} executors run."
-        return Condition("Running", True, "DriverReady", told)
+        return ClusterCondition("Running", True, "DriverReady", told)
     if pods.trouble is not None:
-        return Condition("Running", False, *pods.trouble)
-    return Condition("Running", False, "Starting", "The driver's pod is not ready yet.")
+        return ClusterCondition("Running", False, *pods.trouble)
+    return ClusterCondition("Running", False, "Starting", "The driver's pod is not ready yet.")
 
 
-def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> Condition:
+def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> ClusterCondition:
     """Return whether live queries are served; a cause is why no node can be started."""
     if not awake:
         told = "The first live query has it start."
-        return Condition("Watching", False, "Asleep", told)
+        return ClusterCondition("Watching", False, "Asleep", told)
     if watches and all(watches):
-        return Condition("Watching", True, "AllNodesWatch", "All nodes watch.")
+        return ClusterCondition("Watching", True, "AllNodesWatch", "All nodes watch.")
     if cause is not None:
-        return Condition("Watching", False, "CannotStart", f"No node can be started: {cause}")
-    return Condition("Watching", False, "NodesMissing", "Some node does not watch.")
+        return ClusterCondition(
+            "Watching", False, "CannotStart", f"No node can be started: {cause}"
+        )
+    return ClusterCondition("Watching", False, "NodesMissing", "Some node does not watch.")
 
 
-def applied(changed: int) -> Condition:
+def applied(changed: int) -> ClusterCondition:
     """Tell that all objects are what they shall be."""
     if not changed:
-        return Condition("Applied", True, "AsDescribed", "All objects are what they shall be.")
+        return ClusterCondition(
+            "Applied", True, "AsDescribed", "All objects are what they shall be."
+        )
     told = f"{changed} objects were made or changed."
-    return Condition("Applied", True, "Applied", told)
+    return ClusterCondition("Applied", True, "Applied", told)
 
 
-def state(found: Sequence[Condition], *, grids: int, awake: bool) -> str:
+def state(found: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:
     """Return one word for it all."""
     holds = {each.type: each.holds for each in found}
     if holds.get("Applied") is not True:
@@ -87,7 +93,7 @@ def state(found: Sequence[Condition], *, grids: int, awake: bool) -> str:
 
 
 def merged(
-    before: Sequence[JsonValue], found: Sequence[Condition], now: datetime.datetime
+    before: Sequence[JsonValue], found: Sequence[ClusterCondition], now: datetime.datetime
 ) -> list[JsonValue]:
     """Return conditions as they are kept. Those not looked at stay; times tell of changes."""
     known = {str(one["type"]): one for one in before if isinstance(one, dict)}
@@ -96,7 +102,7 @@ def merged(
     return list(known.values())
 
 
-def _kept(before: JsonObject | None, found: Condition, now: datetime.datetime) -> JsonObject:
+def _kept(before: JsonObject | None, found: ClusterCondition, now: datetime.datetime) -> JsonObject:
     status = {True: "True", False: "False", None: "Unknown"}[found.holds]
     since = timestamp(now)
     if before is not None and before["status"] == status:

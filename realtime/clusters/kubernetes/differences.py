@@ -17,7 +17,7 @@ HIDDEN = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """One place that differs. None: it is absent."""
 
     path: str
@@ -25,11 +25,11 @@ class Difference:
     after: object
 
 
-def differences(before: Object, after: Object) -> list[Difference]:
+def differences(before: Object, after: Object) -> list[FieldDifference]:
     """Return where an object is otherwise, in what people decide."""
     found = list(_walk("", _decided(before), _decided(after)))
     if "Secret" in (before.get("kind"), after.get("kind")):
-        return [Difference(each.path, HIDDEN, HIDDEN) for each in found]
+        return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in found]
     return found
 
 
@@ -41,7 +41,7 @@ def _decided(described: Object) -> Object:
     return {**kept, "metadata": told, "kind": None, "apiVersion": None}
 
 
-def _walk(path: str, before: object, after: object) -> Iterator[Difference]:
+def _walk(path: str, before: object, after: object) -> Iterator[FieldDifference]:
     if before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -51,7 +51,7 @@ def _walk(path: str, before: object, after: object) -> Iterator[Difference]:
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from _walk(f"{path}[{place}]", one, other)
     else:
-        yield Difference(path, before, after)
+        yield FieldDifference(path, before, after)
 
 
 def taken_over(live: Object) -> list[Object] | None:

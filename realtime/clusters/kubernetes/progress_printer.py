@@ -11,7 +11,7 @@ from rich.table import Table
 
 from realtime.clusters import epochs, grids
 from realtime.clusters.kubernetes.cluster_spec import namespace_of
-from realtime.clusters.kubernetes.differences import Difference
+from realtime.clusters.kubernetes.differences import FieldDifference
 from realtime.clusters.kubernetes.steps import ApplyStep, Verb
 from realtime.clusters.kubernetes.wish import installation
 from realtime.models import Cluster
@@ -78,7 +78,7 @@ class ProgressPrinter:
         return ", ".join(f"{self._counts[verb]} {word}" for verb, word in words)
 
 
-def _place(each: Difference) -> str:
+def _place(each: FieldDifference) -> str:
     before, after = _value(each.before), _value(each.after)
     return f"    {escape(each.path)}: [red]{before}[/] → [green]{after}[/]"
 

@@ -22,7 +22,7 @@ from realtime.clusters import epochs, grids
 from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes import conditions, events
 from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, namespace_of
-from realtime.clusters.kubernetes.conditions import Condition
+from realtime.clusters.kubernetes.conditions import ClusterCondition
 from realtime.clusters.kubernetes.objects.naming import Object, common
 from realtime.clusters.kubernetes.server import (
     ApiServer,
@@ -52,11 +52,11 @@ Told = Callable[[ApplyStep], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReconcileResult:
     """What a run has found, as it is written into the row."""
 
     state: str
-    found: list[Condition]
+    found: list[ClusterCondition]
     quiet_since: datetime.datetime | None
     #: Nothing but looking again is left to do.
     steady: bool
@@ -96,7 +96,7 @@ def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> ClusterSpec:
     return wish(cluster, slug, own, awake=awake)
 
 
-def _bring(cluster: Cluster, server: ApiServer, told: Told) -> Outcome:
+def _bring(cluster: Cluster, server: ApiServer, told: Told) -> ReconcileResult:
     epochs.add(cluster.tenant_id, cluster.size)
     own = _settled(cluster, epochs.in_force(cluster.tenant_id))
     awake, quiet_since = _awake(cluster, own)
@@ -117,7 +117,7 @@ def _bring(cluster: Cluster, server: ApiServer, told: Told) -> Outcome:
     _note_ready(own, watches)
     state = conditions.state(found, grids=len(own), awake=awake)
     steady = state in (Cluster.State.RUNNING, Cluster.State.IDLE)
-    return Outcome(state, found, quiet_since, steady)
+    return ReconcileResult(state, found, quiet_since, steady)
 
 
 def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
@@ -152,7 +152,7 @@ def _awake(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetim
     return quiet_s < cluster.idle_after_s, since
 
 
-def _finalise(cluster: Cluster, server: ApiServer) -> Outcome | None:
+def _finalise(cluster: Cluster, server: ApiServer) -> ReconcileResult | None:
     """Remove everything, and the row when nothing is left."""
     # The shared grid takes over before anything stops.
     for each in epochs.in_force(cluster.tenant_id):
@@ -164,8 +164,8 @@ def _finalise(cluster: Cluster, server: ApiServer) -> Outcome | None:
         Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, deleting=True).delete()
         return None
     server.delete(space)
-    found = Condition("Removed", False, "NamespaceTerminating", _remaining(live))
-    return Outcome(Cluster.State.DELETING, [found], None, steady=False)
+    found = ClusterCondition("Removed", False, "NamespaceTerminating", _remaining(live))
+    return ReconcileResult(Cluster.State.DELETING, [found], None, steady=False)
 
 
 def _remaining(space: Object) -> str:
@@ -194,10 +194,10 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
     """Write down why a run has failed, and when the next one is."""
     failures = cluster.failures + 1
     if isinstance(failed, ApiServerUnavailable):
-        found = Condition("Applied", None, "ApiServerAway", str(failed))
+        found = ClusterCondition("Applied", None, "ApiServerAway", str(failed))
     else:
         reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason
-        found = Condition("Applied", False, reason, failed.message)
+        found = ClusterCondition("Applied", False, reason, failed.message)
     log.warning("the cluster of tenant %s: %s: %s", cluster.tenant_id, found.reason, found.message)
     state = Cluster.State.DELETING if cluster.deleting else Cluster.State.FAILING
     if cluster.state == Cluster.State.PENDING and found.reason == "Forbidden" and failures <= FRESH:
@@ -212,7 +212,7 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
     )
 
 
-def _note(cluster: Cluster, outcome: Outcome) -> None:
+def _note(cluster: Cluster, outcome: ReconcileResult) -> None:
     pause_s = STEADY_S if outcome.steady else SOON_S
     _update(
         cluster,
@@ -225,7 +225,7 @@ def _note(cluster: Cluster, outcome: Outcome) -> None:
     )
 
 
-def _update(cluster: Cluster, found: list[Condition], **values: object) -> None:
+def _update(cluster: Cluster, found: list[ClusterCondition], **values: object) -> None:
     """Write into the row, unless it wants something else by now: then the next run is due."""
     kept = conditions.merged(cluster.conditions, found, timezone.now())
     rows = Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, version=cluster.version)

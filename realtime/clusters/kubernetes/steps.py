@@ -13,7 +13,7 @@ from typing import cast
 from realtime.clusters.kubernetes.cluster_spec import ClusterSpec
 from realtime.clusters.kubernetes.differences import (
     HIDDEN,
-    Difference,
+    FieldDifference,
     differences,
     taken_over,
 )
@@ -50,7 +50,7 @@ class ApplyStep:
 
     verb: Verb
     object: Reference
-    changes: list[Difference] = field(default_factory=list)
+    changes: list[FieldDifference] = field(default_factory=list)
 
 
 def take(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
@@ -109,5 +109,5 @@ def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run:
         return ApplyStep(Verb.CREATE, reference)
     changes = differences({**live, "kind": reference.kind}, after)
     if ours is not None and not changes:
-        changes = [Difference("(what others have added)", HIDDEN, None)]
+        changes = [FieldDifference("(what others have added)", HIDDEN, None)]
     return ApplyStep(Verb.CHANGE if changes else Verb.KEEP, reference, changes)

@@ -13,7 +13,12 @@ from django.conf import settings as django_settings
 from foundation.database_roles import Role
 from foundation.environment import Environment, environment
 from realtime.clusters.epochs import OwnGrid
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, Installation, Server, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import (
+    ClusterSpec,
+    Installation,
+    ServerAddress,
+    WantedGrid,
+)
 from realtime.models import Cluster
 
 _POSTGRESQL_PORT, _VALKEY_PORT = 5432, 6379
@@ -96,6 +101,6 @@ def _without_login(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _server(url: str, usual_port: int) -> Server:
+def _server(url: str, usual_port: int) -> ServerAddress:
     parts = urlsplit(url)
-    return Server(parts.hostname or "", parts.port or usual_port)
+    return ServerAddress(parts.hostname or "", parts.port or usual_port)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foundation.scope import scoped
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from realtime.models import Cluster
 from tenants.models import AuditEntry, Quota
 from tenants.roles import Role
@@ -113,7 +113,7 @@ def test_another_size_is_proposed_from_what_the_nodes_have_to_do(
     create(admin, made, write_partitions=1, query_partitions=2)
     assert admin.get(path(made)).json()["proposal"] is None
     figures = {"busy_ppm": 800_000, "lag_us": 1_500}
-    with pretended_grid(made, Size(1, 2), valkey_url, **figures):
+    with pretended_grid(made, GridSize(1, 2), valkey_url, **figures):
         body = admin.get(path(made)).json()
         assert [node["busy"] for node in body["grids"][0]["nodes"]] == [0.8] * 4
         assert body["proposal"] == {

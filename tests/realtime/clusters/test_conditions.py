@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.clusters.kubernetes import conditions
-from realtime.clusters.kubernetes.conditions import Condition, Pods
+from realtime.clusters.kubernetes.conditions import ClusterCondition, Pods
 from realtime.models import Cluster
 
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
@@ -21,18 +21,20 @@ def pod(part: str, **status: Any) -> dict[str, Any]:
 
 
 def test_a_condition_keeps_the_time_at_which_it_came_about() -> None:
-    first = conditions.merged([], [Condition("Applied", True, "Applied", "3 objects")], NOW)
-    again = conditions.merged(first, [Condition("Applied", True, "AsDescribed", "")], LATER)
+    first = conditions.merged([], [ClusterCondition("Applied", True, "Applied", "3 objects")], NOW)
+    again = conditions.merged(first, [ClusterCondition("Applied", True, "AsDescribed", "")], LATER)
     assert again[0]["last_transition_at"] == "2026-11-21T12:00:00.000Z"  # type: ignore[index,call-overload]
     assert again[0]["reason"] == "AsDescribed"  # type: ignore[index,call-overload]
-    other = conditions.merged(again, [Condition("Applied", None, "ApiServerAway", "")], LATER)
+    other = conditions.merged(
+        again, [ClusterCondition("Applied", None, "ApiServerAway", "")], LATER
+    )
     assert other[0]["last_transition_at"] == "2026-11-21T12:01:00.000Z"  # type: ignore[index,call-overload]
     assert other[0]["status"] == "Unknown"  # type: ignore[index,call-overload]
 
 
 def test_what_was_not_looked_at_stays_as_it_was() -> None:
-    first = conditions.merged([], [Condition("Running", True, "DriverReady", "")], NOW)
-    both = conditions.merged(first, [Condition("Applied", None, "ApiServerAway", "")], LATER)
+    first = conditions.merged([], [ClusterCondition("Running", True, "DriverReady", "")], NOW)
+    both = conditions.merged(first, [ClusterCondition("Applied", None, "ApiServerAway", "")], LATER)
     assert [one["type"] for one in both if isinstance(one, dict)] == ["Running", "Applied"]
 
 
@@ -70,7 +72,7 @@ def test_one_word_sums_it_up(
     *, applied: bool | None, awake: bool, grids: int, watches: list[bool], state: str
 ) -> None:
     found = [
-        Condition("Applied", applied, "", ""),
+        ClusterCondition("Applied", applied, "", ""),
         conditions.running(RUNS, awake=awake, grids=grids),
         conditions.watching(awake=awake, watches=watches),
     ]

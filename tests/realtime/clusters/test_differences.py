@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from realtime.clusters.kubernetes.differences import HIDDEN, Difference, differences, taken_over
+from realtime.clusters.kubernetes.differences import (
+    HIDDEN,
+    FieldDifference,
+    differences,
+    taken_over,
+)
 from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
 
 
@@ -12,9 +17,9 @@ def test_differences_name_their_places() -> None:
     before: Object = {"spec": {"replicas": 1, "ports": [{"port": 1}, {"port": 2}]}}
     after: Object = {"spec": {"replicas": 0, "ports": [{"port": 1}, {"port": 3}], "paused": True}}
     assert differences(before, after) == [
-        Difference("spec.paused", None, True),
-        Difference("spec.ports[1].port", 2, 3),
-        Difference("spec.replicas", 1, 0),
+        FieldDifference("spec.paused", None, True),
+        FieldDifference("spec.ports[1].port", 2, 3),
+        FieldDifference("spec.replicas", 1, 0),
     ]
 
 
@@ -31,7 +36,7 @@ def test_what_the_server_keeps_for_itself_is_no_difference() -> None:
 def test_values_of_secrets_are_never_shown() -> None:
     before: Object = {"kind": "Secret", "data": {"key": "b2xk"}}
     after: Object = {"kind": "Secret", "data": {"key": "bmV3"}}
-    assert differences(before, after) == [Difference("data.key", HIDDEN, HIDDEN)]
+    assert differences(before, after) == [FieldDifference("data.key", HIDDEN, HIDDEN)]
 
 
 def entry(manager: str, operation: str, fields: dict[str, Any], **more: str) -> dict[str, Any]:

@@ -6,60 +6,62 @@ from dataclasses import replace
 
 import pytest
 
-from realtime.clusters.proposal import MIB, Load, propose
-from realtime.grid.size import Size
+from realtime.clusters.proposal import MIB, NodeLoad, propose
+from realtime.grid.size import GridSize
 
 MEMORY = 512 * MIB
-QUIET = Load(is_sort_node=False, busy=0.3, lag_us=2_000, index_bytes=20 * MIB, image_bytes=9 * MIB)
+QUIET = NodeLoad(
+    is_sort_node=False, busy=0.3, lag_us=2_000, index_bytes=20 * MIB, image_bytes=9 * MIB
+)
 SORTS = replace(QUIET, is_sort_node=True, index_bytes=0)
 
 
-def loads(size: Size, busiest: Load = QUIET, sorts: Load = SORTS) -> list[Load]:
+def loads(size: GridSize, busiest: NodeLoad = QUIET, sorts: NodeLoad = SORTS) -> list[NodeLoad]:
     """One filter node that is otherwise than the rest, and all sort nodes alike."""
     return [busiest, *[QUIET] * (size.filter_nodes - 1), *[sorts] * size.query_partitions]
 
 
 def test_a_grid_that_suits_its_load_is_left_as_it_is() -> None:
-    assert propose(Size(2), loads(Size(2)), MEMORY) is None
+    assert propose(GridSize(2), loads(GridSize(2)), MEMORY) is None
 
 
 @pytest.mark.parametrize(
     ("busiest", "wanted", "reason", "says"),
     [
-        (replace(QUIET, busy=0.72), Size(4), "busy", "72%"),
-        (replace(QUIET, lag_us=2_500_000), Size(4), "late", "2.5 s behind"),
-        (replace(QUIET, index_bytes=300 * MIB), Size(2, 2), "memory", "309 MiB"),
-        (replace(QUIET, image_bytes=300 * MIB), Size(4), "memory", "320 MiB"),
+        (replace(QUIET, busy=0.72), GridSize(4), "busy", "72%"),
+        (replace(QUIET, lag_us=2_500_000), GridSize(4), "late", "2.5 s behind"),
+        (replace(QUIET, index_bytes=300 * MIB), GridSize(2, 2), "memory", "309 MiB"),
+        (replace(QUIET, image_bytes=300 * MIB), GridSize(4), "memory", "320 MiB"),
     ],
 )
 def test_the_dimension_grows_that_divides_what_there_is_too_much_of(
-    busiest: Load, wanted: Size, reason: str, says: str
+    busiest: NodeLoad, wanted: GridSize, reason: str, says: str
 ) -> None:
-    found = propose(Size(2), loads(Size(2), busiest), MEMORY)
+    found = propose(GridSize(2), loads(GridSize(2), busiest), MEMORY)
     assert found is not None
     assert (found.size, found.reason) == (wanted, reason)
     assert says in found.message
 
 
 def test_only_more_query_partitions_relieve_a_sort_node() -> None:
-    found = propose(Size(2), loads(Size(2), sorts=replace(SORTS, busy=0.9)), MEMORY)
+    found = propose(GridSize(2), loads(GridSize(2), sorts=replace(SORTS, busy=0.9)), MEMORY)
     assert found is not None
-    assert found.size == Size(2, 2)
+    assert found.size == GridSize(2, 2)
 
 
 def test_a_grid_with_little_to_do_is_halved_until_it_is_one_node() -> None:
     idle, calm = replace(QUIET, busy=0.01), replace(SORTS, busy=0.01)
-    size, sizes = Size(3, 2), []
+    size, sizes = GridSize(3, 2), []
     while found := propose(size, [idle] * size.filter_nodes + [calm] * size.nodes, MEMORY):
         assert found.reason == "calm"
         size = found.size
         sizes.append(size)
-    assert sizes == [Size(2, 2), Size(1, 2), Size(1)]
+    assert sizes == [GridSize(2, 2), GridSize(1, 2), GridSize(1)]
 
 
 def test_what_is_proposed_for_a_load_is_not_taken_back_under_the_same_load() -> None:
     busy = replace(QUIET, busy=0.6)
-    grown = propose(Size(2), [busy, busy, SORTS], MEMORY)
+    grown = propose(GridSize(2), [busy, busy, SORTS], MEMORY)
     assert grown is not None
     half = replace(QUIET, busy=0.3)
     assert propose(grown.size, [half] * 4 + [SORTS], MEMORY) is None
@@ -67,10 +69,10 @@ def test_what_is_proposed_for_a_load_is_not_taken_back_under_the_same_load() -> 
 
 def test_nothing_is_proposed_before_all_nodes_know_their_load() -> None:
     busy = replace(QUIET, busy=0.9)
-    assert propose(Size(2), [busy, SORTS], MEMORY) is None
-    assert propose(Size(2), [busy, busy], MEMORY) is None
+    assert propose(GridSize(2), [busy, SORTS], MEMORY) is None
+    assert propose(GridSize(2), [busy, busy], MEMORY) is None
 
 
 def test_a_grid_of_the_largest_size_is_not_to_grow() -> None:
     busy = replace(QUIET, busy=0.9)
-    assert propose(Size(64), [busy] * 64 + [SORTS], MEMORY) is None
+    assert propose(GridSize(64), [busy] * 64 + [SORTS], MEMORY) is None

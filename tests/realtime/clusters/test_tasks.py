@@ -18,7 +18,7 @@ from realtime.clusters import epochs
 from realtime.clusters.kubernetes import reconcile, tasks
 from realtime.clusters.kubernetes.server import ApiServerUnavailable
 from realtime.events import layer
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from realtime.models import Cluster
 from rillbase_server.celery import beat_schedule
 from tests.make import make_tenant
@@ -114,7 +114,7 @@ def test_a_wish_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> None:
 def test_a_cluster_that_sleeps_is_due_when_somebody_watches(
     cluster: Cluster, valkey: redis.Redis
 ) -> None:
-    epochs.add(cluster.tenant_id, Size(1))
+    epochs.add(cluster.tenant_id, GridSize(1))
     (own,) = epochs.in_force(cluster.tenant_id)
     epochs.note_ready(own.grid.epoch)
     rows(cluster.tenant_id).update(state="idle")
@@ -128,13 +128,13 @@ def test_a_cluster_that_sleeps_is_due_when_somebody_watches(
 
 
 def test_a_grid_that_is_there_takes_no_further_number(cluster: Cluster) -> None:
-    epochs.add(cluster.tenant_id, Size(1))
+    epochs.add(cluster.tenant_id, GridSize(1))
     (first,) = epochs.in_force(cluster.tenant_id)
     for _ in range(3):
-        epochs.add(cluster.tenant_id, Size(1))
-    (foreseen, other) = epochs.foreseen(cluster.tenant_id, Size(2))
+        epochs.add(cluster.tenant_id, GridSize(1))
+    (foreseen, other) = epochs.foreseen(cluster.tenant_id, GridSize(2))
     assert foreseen == first
-    epochs.add(cluster.tenant_id, Size(2))
+    epochs.add(cluster.tenant_id, GridSize(2))
     assert [own.grid.epoch for own in epochs.in_force(cluster.tenant_id)] == [
         first.grid.epoch,
         first.grid.epoch + 1,

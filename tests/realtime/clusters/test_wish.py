@@ -10,13 +10,13 @@ import pytest
 from foundation.database_roles import Role, role_password
 from foundation.environment import environment
 from realtime.clusters.epochs import OwnGrid
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, Server, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, ServerAddress, WantedGrid
 from realtime.clusters.kubernetes.wish import wish
-from realtime.grid.layout import Grid
-from realtime.grid.size import Size
+from realtime.grid.layout import GridEpoch
+from realtime.grid.size import GridSize
 from realtime.models import Cluster
 
-GRIDS = [OwnGrid(Grid(1, 1001, 2), ready=True), OwnGrid(Grid(1, 1002, 4), ready=False)]
+GRIDS = [OwnGrid(GridEpoch(1, 1001, 2), ready=True), OwnGrid(GridEpoch(1, 1002, 4), ready=False)]
 SECRET = "s" * 40
 
 
@@ -39,7 +39,7 @@ def wished(cluster: Cluster) -> ClusterSpec:
 
 
 def test_all_grids_in_force_are_wanted() -> None:
-    assert wished(row()).grids == (WantedGrid(1001, Size(2)), WantedGrid(1002, Size(4)))
+    assert wished(row()).grids == (WantedGrid(1001, GridSize(2)), WantedGrid(1002, GridSize(4)))
 
 
 def test_the_same_row_gives_the_same_wish_and_another_tenant_other_secrets() -> None:
@@ -85,8 +85,8 @@ def test_servers_are_known_by_host_and_port() -> None:
     found = wished(row()).installation
     assert found.namespace == "data"
     assert found.servers == (
-        Server("rb-postgresql.data.svc", 5432),
-        Server("valkey.example.com", 6380),
+        ServerAddress("rb-postgresql.data.svc", 5432),
+        ServerAddress("valkey.example.com", 6380),
     )
     assert [server.in_cluster for server in found.servers] == [True, False]
 

@@ -6,8 +6,13 @@ from dataclasses import replace
 from ipaddress import ip_network
 from uuid import UUID
 
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, Installation, Server, WantedGrid
-from realtime.grid.size import Size
+from realtime.clusters.kubernetes.cluster_spec import (
+    ClusterSpec,
+    Installation,
+    ServerAddress,
+    WantedGrid,
+)
+from realtime.grid.size import GridSize
 
 TENANT = UUID("01a1ffb7-61c1-721e-b902-9f470656bdc8")
 INSTALLATION = Installation(
@@ -15,13 +20,16 @@ INSTALLATION = Installation(
     namespace="data",
     version="0.1.0",
     api_networks=(ip_network("10.0.0.1/32"),),
-    servers=(Server("rb-postgresql.data.svc", 5432), Server("rb-valkey-events.data.svc", 6379)),
+    servers=(
+        ServerAddress("rb-postgresql.data.svc", 5432),
+        ServerAddress("rb-valkey-events.data.svc", 6379),
+    ),
 )
 USUAL = ClusterSpec(
     installation=INSTALLATION,
     tenant_id=TENANT,
     slug="acme",
-    grids=(WantedGrid(1001, Size(2)),),
+    grids=(WantedGrid(1001, GridSize(2)),),
     node_size="small",
     guaranteed=False,
     image="rillbase/spark:0.1.0",
@@ -37,11 +45,11 @@ WISHES = {
     "usual": USUAL,
     "large and guaranteed": replace(USUAL, node_size="large", guaranteed=True),
     "while it is resized": replace(
-        USUAL, grids=(WantedGrid(1001, Size(2)), WantedGrid(1002, Size(8)))
+        USUAL, grids=(WantedGrid(1001, GridSize(2)), WantedGrid(1002, GridSize(8)))
     ),
     "asleep": replace(USUAL, awake=False),
     "servers elsewhere": replace(
         USUAL,
-        installation=replace(INSTALLATION, servers=(Server("db.example.com", 5433),)),
+        installation=replace(INSTALLATION, servers=(ServerAddress("db.example.com", 5433),)),
     ),
 }

@@ -12,13 +12,13 @@ import redis
 from documents.outbox.loop import RelayLoop
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
-from realtime.events.layer import GridLayer, Node
-from realtime.grid.layout import Grid
+from realtime.events.layer import GridLayer, NodeLease
+from realtime.grid.layout import GridEpoch
 from realtime.grid.processes import ProcessLauncher, ProcessTask
 from tests.realtime.grid.wire import WRITE_PARTITIONS, Log
 from tests.waiting import TIMEOUT_S, until
 
-GRID = Grid(1, 1, WRITE_PARTITIONS)
+GRID = GridEpoch(1, 1, WRITE_PARTITIONS)
 
 
 class RunningGrid:
@@ -36,7 +36,7 @@ class RunningGrid:
     def close(self) -> None:
         self._launcher.close()
 
-    async def look(self) -> tuple[int, dict[str, Node]]:
+    async def look(self) -> tuple[int, dict[str, NodeLease]]:
         wire = ValkeyWire(environment().events, connect_timeout_s=10, answer_timeout_s=10)
         try:
             return await GridLayer(wire, 1, 1).look([node.name for node in GRID.nodes()])

@@ -7,16 +7,16 @@ import random
 import pytest
 
 from realtime.grid.keeper import ROOM_WITHIN_S, LauncherLost, NodeKeeper
-from realtime.grid.layout import Grid, Node
+from realtime.grid.layout import GridEpoch, NodeSpec
 from realtime.grid.restarts import (
     FIRST_BACKOFF_S,
     LONGEST_BACKOFF_S,
     PLACEMENT_TRIES,
-    Backoff,
+    RetryTimer,
 )
 from realtime.grid.vitals import PLACED_WITHIN_S, SILENT_S, Sign
 
-NODES = Grid(1, 1, 2).nodes()
+NODES = GridEpoch(1, 1, 2).nodes()
 ROUND_S = 0.25
 
 
@@ -57,7 +57,7 @@ class Machines:
     def room(self) -> int:
         return self.capacity
 
-    def start(self, node: Node) -> Started:
+    def start(self, node: NodeSpec) -> Started:
         self.tasks.append(Started(f"{node.name}#{len(self.tasks)}"))
         if self.rejects:
             self.tasks[-1].reason = "its job was rejected"
@@ -78,7 +78,7 @@ class Story:
         self.keeper = NodeKeeper(self.machines, spare=True)
         self.now_s = 1_000.0
         self.beats = 0
-        self.silent: set[Node] = set()
+        self.silent: set[NodeSpec] = set()
 
     def round(self) -> None:
         self.now_s += ROUND_S
@@ -162,7 +162,7 @@ def test_an_application_that_cannot_start_is_tried_ever_more_rarely_and_says_why
 
 
 def test_pauses_double_up_to_a_bound_and_differ_by_chance() -> None:
-    backoff = Backoff(random.Random(1))
+    backoff = RetryTimer(random.Random(1))
     now_s, pauses = 0.0, list[float]()
     for _ in range(12):
         pauses.append(backoff.failed(now_s))

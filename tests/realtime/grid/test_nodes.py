@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from documents.outbox.events import stream
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 from tests.documents.collection import MadeCollection, make_collection
 from tests.realtime.grid.conftest import RunningGrid
 from tests.realtime.grid.wire import Log, News, Query, register
@@ -151,9 +151,9 @@ async def test_ticks_come_out_of_every_node(nodes: RunningGrid, news: Log) -> No
 
 _ABANDON = """
 import os
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 from realtime.grid.processes import ProcessLauncher
-print(ProcessLauncher().start(Node(1, 1, 0, 0, 2)).pid, flush=True)
+print(ProcessLauncher().start(NodeSpec(1, 1, 0, 0, 2)).pid, flush=True)
 os.read(0, 1)
 os._exit(1)
 """
@@ -185,6 +185,6 @@ def _runs(pid: int) -> bool:
 
 
 def test_a_node_can_be_told_as_text() -> None:
-    node = Node(1, 2, 0, None, 4)
-    assert Node.from_json(node.to_json()) == node
+    node = NodeSpec(1, 2, 0, None, 4)
+    assert NodeSpec.from_json(node.to_json()) == node
     assert node.name == "sort:0"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 from realtime.grid.succession import OVERLAP_S, Succession
 
-OLD, NEW, NEWER = Grid(1, 1, 2), Grid(1, 2, 2, 2), Grid(1, 3, 4)
+OLD, NEW, NEWER = GridEpoch(1, 1, 2), GridEpoch(1, 2, 2, 2), GridEpoch(1, 3, 4)
 
 
 def test_those_before_the_newest_go_once_it_has_watched_for_long_enough() -> None:

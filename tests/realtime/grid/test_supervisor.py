@@ -16,9 +16,9 @@ from documents.outbox.loop import RelayLoop
 from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from realtime.clusters import grids
-from realtime.grid.layout import Node
+from realtime.grid.layout import NodeSpec
 from realtime.grid.processes import ProcessLauncher
-from realtime.grid.supervisor import Supervisor
+from realtime.grid.supervisor import GridSupervisor
 from rillbase_server.dependencies import GridProbe
 from rillbase_server.health import Dependency, Health
 from tests.asgi_driver import ask, http_scope
@@ -47,7 +47,7 @@ class Place:
 
     def __init__(self) -> None:
         self.slots = 0
-        self.started: list[Node] = []
+        self.started: list[NodeSpec] = []
         self.why_lost: str | None = None
 
     def open(self, slots: int) -> int:
@@ -57,7 +57,7 @@ class Place:
     def room(self) -> int:
         return self.slots
 
-    def start(self, node: Node) -> Idle:
+    def start(self, node: NodeSpec) -> Idle:
         self.started.append(node)
         return Idle()
 
@@ -68,7 +68,7 @@ class Place:
         """Have nothing to end."""
 
 
-def reports(supervisor: Supervisor) -> dict[str, dict[str, object]]:
+def reports(supervisor: GridSupervisor) -> dict[str, dict[str, object]]:
     found = supervisor.status()["nodes"]
     assert isinstance(found, dict)
     return found
@@ -92,7 +92,7 @@ async def nobody(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None:
-    supervisor = Supervisor(ProcessLauncher(), lambda: None)
+    supervisor = GridSupervisor(ProcessLauncher(), lambda: None)
     await supervisor.start()
     try:
         await until(lambda: supervisor.ready, "all nodes to watch")
@@ -114,7 +114,7 @@ async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None
 
 
 async def test_a_node_that_hangs_is_replaced(relay: RelayLoop) -> None:
-    supervisor = Supervisor(ProcessLauncher(), lambda: None)
+    supervisor = GridSupervisor(ProcessLauncher(), lambda: None)
     await supervisor.start()
     try:
         await until(lambda: supervisor.ready, "all nodes to watch")
@@ -145,7 +145,7 @@ async def test_every_grid_epoch_that_is_served_has_its_nodes(
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute("INSERT INTO documents_gridepoch (number, write_partitions) VALUES (2, 3)")
         place = Place()
-        supervisor = Supervisor(place, lambda: None)
+        supervisor = GridSupervisor(place, lambda: None)
         await supervisor.start()
         try:
             await until(lambda: len(place.started) >= 7, "the nodes of both epochs")
@@ -172,7 +172,7 @@ async def test_what_a_retired_grid_has_left_is_deleted(
             "INSERT INTO documents_gridepoch (number, write_partitions, retired_at) "
             "VALUES (9, 2, clock_timestamp())"
         )
-        supervisor = Supervisor(Place(), lambda: None)
+        supervisor = GridSupervisor(Place(), lambda: None)
         await supervisor.start()
         try:
             await until(lambda: not client.exists(left), "the retired grid's keys to go")
@@ -184,7 +184,7 @@ async def test_what_a_retired_grid_has_left_is_deleted(
 
 async def test_a_launcher_that_is_lost_ends_the_process(client: redis.Redis) -> None:
     place, gave_up = Place(), asyncio.Event()
-    supervisor = Supervisor(place, gave_up.set)
+    supervisor = GridSupervisor(place, gave_up.set)
     await supervisor.start()
     try:
         await until(lambda: len(place.started) >= 3, "the nodes")
@@ -196,7 +196,7 @@ async def test_a_launcher_that_is_lost_ends_the_process(client: redis.Redis) -> 
 
 async def test_nobody_watches_where_nothing_holds_a_lease(client: redis.Redis) -> None:
     place = Place()
-    supervisor = Supervisor(place, lambda: None)
+    supervisor = GridSupervisor(place, lambda: None)
     await supervisor.start()
     try:
         await until(

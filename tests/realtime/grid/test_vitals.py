@@ -7,8 +7,8 @@ from realtime.grid.vitals import (
     PLACED_WITHIN_S,
     SILENT_S,
     STUCK_S,
+    NodeHealth,
     Sign,
-    Verdict,
     Vitals,
     patience,
 )
@@ -24,12 +24,14 @@ class Watched:
         self.now_s = 100.0
         self.verdict = self.vitals.observe(self.now_s, None, room=True)
 
-    def look(self, sign: Sign | None, *, room: bool = True, after_s: float = ROUND_S) -> Verdict:
+    def look(self, sign: Sign | None, *, room: bool = True, after_s: float = ROUND_S) -> NodeHealth:
         self.now_s += after_s
         self.verdict = self.vitals.observe(self.now_s, sign, room=room)
         return self.verdict
 
-    def seconds_until(self, verdict: Verdict, sign: Sign | None, *, beating: bool = False) -> float:
+    def seconds_until(
+        self, verdict: NodeHealth, sign: Sign | None, *, beating: bool = False
+    ) -> float:
         """Look at the same sign, or the next beats, until the verdict falls."""
         began_s, beats = self.now_s, 0 if sign is None else sign.beats
         while self.verdict is not verdict:
@@ -41,16 +43,16 @@ class Watched:
 
 def test_a_node_that_never_gives_a_sign_could_not_be_placed() -> None:
     node = Watched()
-    assert node.verdict is Verdict.STARTING
-    assert node.seconds_until(Verdict.UNPLACED, None) == PLACED_WITHIN_S
+    assert node.verdict is NodeHealth.STARTING
+    assert node.seconds_until(NodeHealth.UNPLACED, None) == PLACED_WITHIN_S
     assert not node.vitals.placed
 
 
 def test_nobody_expects_a_sign_of_a_node_for_which_there_is_no_room() -> None:
     node = Watched()
     for _ in range(1_000):
-        assert node.look(None, room=False) is Verdict.STARTING
-    assert node.seconds_until(Verdict.UNPLACED, None) == PLACED_WITHIN_S
+        assert node.look(None, room=False) is NodeHealth.STARTING
+    assert node.seconds_until(NodeHealth.UNPLACED, None) == PLACED_WITHIN_S
 
 
 def test_on_a_busy_machine_a_start_may_take_longer() -> None:
@@ -58,42 +60,42 @@ def test_on_a_busy_machine_a_start_may_take_longer() -> None:
     assert patience(load=7.0, cores=2) == 3.5
     assert patience(load=100.0, cores=2) == MOST_PATIENCE
     vitals, looks = Vitals(), 0
-    while vitals.observe(looks * ROUND_S, None, room=True, patience=3.5) is Verdict.STARTING:
+    while vitals.observe(looks * ROUND_S, None, room=True, patience=3.5) is NodeHealth.STARTING:
         looks += 1
     assert looks * ROUND_S == 3.5 * PLACED_WITHIN_S
 
 
 def test_a_process_that_was_stopped_gives_no_sign_any_more() -> None:
     node = Watched()
-    assert node.look(Sign(1, 0)) is Verdict.ALIVE
-    assert node.look(Sign(2, 9)) is Verdict.ALIVE
-    assert node.seconds_until(Verdict.SILENT, Sign(2, 9)) == SILENT_S
+    assert node.look(Sign(1, 0)) is NodeHealth.ALIVE
+    assert node.look(Sign(2, 9)) is NodeHealth.ALIVE
+    assert node.seconds_until(NodeHealth.SILENT, Sign(2, 9)) == SILENT_S
     assert node.vitals.placed
 
 
 def test_a_loop_that_is_busy_for_long_is_well_and_one_that_never_goes_on_is_stuck() -> None:
     node = Watched()
     node.look(Sign(1, 7))
-    assert node.seconds_until(Verdict.STUCK, Sign(1, 7), beating=True) == STUCK_S
+    assert node.seconds_until(NodeHealth.STUCK, Sign(1, 7), beating=True) == STUCK_S
 
 
 def test_a_step_is_enough() -> None:
     node = Watched()
     for number in range(10_000):
-        assert node.look(Sign(number + 1, number // 400)) is Verdict.ALIVE
+        assert node.look(Sign(number + 1, number // 400)) is NodeHealth.ALIVE
 
 
 def test_signs_that_have_gone_are_as_good_as_none_that_are_new() -> None:
     node = Watched()
     node.look(Sign(5, 5))
-    assert node.seconds_until(Verdict.SILENT, None) == SILENT_S
+    assert node.seconds_until(NodeHealth.SILENT, None) == SILENT_S
 
 
 def test_a_supervisor_that_was_away_has_not_seen_a_node_be_silent() -> None:
     node = Watched()
     node.look(Sign(1, 1))
-    assert node.look(Sign(1, 1), after_s=600.0) is Verdict.ALIVE
-    assert node.look(Sign(2, 2)) is Verdict.ALIVE
+    assert node.look(Sign(1, 1), after_s=600.0) is NodeHealth.ALIVE
+    assert node.look(Sign(2, 2)) is NodeHealth.ALIVE
 
 
 def test_signs_are_read_as_nodes_write_them() -> None:

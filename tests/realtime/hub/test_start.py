@@ -15,7 +15,7 @@ from connections.connection_registry import STOPPING
 from documents.outbox.database import close_relay_pool
 from foundation import event_server as event_layer
 from realtime.grid.layout import CHANGED
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from realtime.hub import process
 from realtime.hub.process import HubProcess
 from tests.make import MadeTenant, make_tenant
@@ -79,7 +79,7 @@ async def test_a_tenants_own_grid_is_found_at_once_when_it_is_announced(
     hub = HubProcess()
     await hub.running(made.tenant.pk)
     assert not hub.is_apart(made.tenant.pk)
-    grid = pretended_grid(made, Size(1), valkey.url)
+    grid = pretended_grid(made, GridSize(1), valkey.url)
     await asyncio.to_thread(_with_connections, grid.__enter__)
     hub.grids_changed({"type": CHANGED})
     await until(lambda: hub.is_apart(made.tenant.pk), "the tenant's grid")

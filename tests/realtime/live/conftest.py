@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from realtime.grid.layout import Grid
+from realtime.grid.layout import GridEpoch
 from tests.own_valkey import free_port
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import begin, subscribe
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[3]
 WRITE_PARTITIONS = 2
-GRID = Grid(1, 1, WRITE_PARTITIONS)
+GRID = GridEpoch(1, 1, WRITE_PARTITIONS)
 
 
 @dataclass

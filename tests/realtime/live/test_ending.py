@@ -6,7 +6,7 @@ import secrets
 
 import pytest
 
-from realtime.subscriptions.records import Records
+from realtime.subscriptions.records import SubscriptionRecords
 from tests.documents.collection import MadeCollection
 from tests.make import make_key
 from tests.realtime.client import greeted
@@ -14,7 +14,7 @@ from tests.realtime.live.member import Member
 from tests.waiting import wait_until
 
 
-async def _nothing(_: Records) -> None:
+async def _nothing(_: SubscriptionRecords) -> None:
     """Look for no requests to end a subscription."""
 
 
@@ -22,7 +22,7 @@ def test_a_message_ends_a_subscription_although_its_client_does_not_read(
     server: str, todos: MadeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Only the message is left.
-    monkeypatch.setattr(Records, "listen", _nothing)
+    monkeypatch.setattr(SubscriptionRecords, "listen", _nothing)
     text = secrets.token_urlsafe(20_000)
     for start in range(0, 600, 50):
         todos.insert_many([{"_id": f"d{start + n}", "text": text} for n in range(50)])

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from tests.documents.collection import MadeCollection, make_collection
 from tests.documents.outbox.streams import Streams
 from tests.own_server import another_server
@@ -58,7 +58,7 @@ def test_a_tenants_queries_go_to_its_own_grid_and_back(
     todos.insert({"_id": "a"})
     answer.until_shows([{"_id": "a"}])
 
-    epochs.add(tenant_id, Size(1))
+    epochs.add(tenant_id, GridSize(1))
     (own,) = [each.grid for each in epochs.in_force(tenant_id)]
     assert epochs.of_tenant(tenant_id) == []
     backstage.start_own_grid(own.epoch)

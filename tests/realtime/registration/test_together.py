@@ -10,14 +10,14 @@ import pytest
 
 from documents.outbox.entries import Snapshot
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import Grid
-from realtime.registration.register import Registration, Source
+from realtime.grid.layout import GridEpoch
+from realtime.registration.register import CollectionReference, RegistrationResult
 from realtime.registration.registration_batcher import AT_ONCE, NotWatched, RegistrationBatcher
 from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until
 
-GRID = Grid(1, 1, 2)
-DONE = Registration(1, "1-0", "0-0", Snapshot(1, 1, ()), [], 0)
+GRID = GridEpoch(1, 1, 2)
+DONE = RegistrationResult(1, "1-0", "0-0", Snapshot(1, 1, ()), [], 0)
 
 
 def query_of(tenant_id: UUID, number: int) -> LiveQuery:
@@ -38,18 +38,18 @@ def query_of(tenant_id: UUID, number: int) -> LiveQuery:
 async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else(
     grid: GridLayer,
 ) -> None:
-    slow, quick = Source(uuid4(), "large"), Source(uuid4(), "small")
+    slow, quick = CollectionReference(uuid4(), "large"), CollectionReference(uuid4(), "small")
     reads_on, under_way = asyncio.Event(), 0
 
     async def read(
         layer: GridLayer,
-        grid: Grid,
+        grid: GridEpoch,
         hub: str,
         queries: Sequence[LiveQuery],
-        source: Source,
+        source: CollectionReference,
         *,
         renewal: bool,
-    ) -> list[Registration]:
+    ) -> list[RegistrationResult]:
         nonlocal under_way
         if source == slow:
             under_way += 1
@@ -58,7 +58,7 @@ async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else
 
     together = RegistrationBatcher(2, read)
 
-    async def register(source: Source, number: int) -> Registration:
+    async def register(source: CollectionReference, number: int) -> RegistrationResult:
         query = query_of(source.tenant_id, number)
         return await together.register(grid, GRID, "hub", query, source, lambda: True)
 
@@ -71,17 +71,21 @@ async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else
 
 
 async def test_what_nobody_watches_any_more_is_not_registered(grid: GridLayer) -> None:
-    source, goes_on, registered = Source(uuid4(), "large"), asyncio.Event(), list[LiveQuery]()
+    source, goes_on, registered = (
+        CollectionReference(uuid4(), "large"),
+        asyncio.Event(),
+        list[LiveQuery](),
+    )
 
     async def read(
         layer: GridLayer,
-        grid: Grid,
+        grid: GridEpoch,
         hub: str,
         queries: Sequence[LiveQuery],
-        source: Source,
+        source: CollectionReference,
         *,
         renewal: bool,
-    ) -> list[Registration]:
+    ) -> list[RegistrationResult]:
         registered.extend(queries)
         await goes_on.wait()
         return [DONE for _ in queries]

@@ -12,14 +12,14 @@ from django.db import connections
 from django.utils import timezone
 
 from aggregates.models import Aggregate
-from analytics.models import Dataset, Run, Stage, StoredFile, Upload
+from analytics.models import Dataset, FileStage, Run, StoredFile, Upload
 from documents.models import Collection, ImportJob, Index
 from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
 from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
 from realtime.clusters import epochs
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 from realtime.models import Cluster
 from sources.connection import seal_url
 from sources.models import Source
@@ -97,7 +97,7 @@ def _fill(made: MadeTenant) -> None:
         Cluster.objects.create(
             write_partitions=1, node_size="small", tier="burstable", due_at=now + 10 * HOUR
         )
-    epochs.add(tenant.id, Size(1))
+    epochs.add(tenant.id, GridSize(1))
     # Slow enough that the counter is still there when the test looks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 
@@ -154,7 +154,7 @@ def _fill_datasets(tenant: Tenant) -> None:
         upload = Upload.objects.create(dataset=dataset, name="u")
         StoredFile.objects.create(
             dataset=dataset,
-            stage=Stage.UNSORTED,
+            stage=FileStage.UNSORTED,
             upload=upload,
             table="posts",
             path="u.arrow",

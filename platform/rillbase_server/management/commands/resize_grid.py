@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from realtime.clusters import epochs, grids, proposal
 from realtime.clusters.forms import MOST_QUERY_PARTITIONS, MOST_WRITE_PARTITIONS
-from realtime.grid.layout import Grid
-from realtime.grid.size import Size
+from realtime.grid.layout import GridEpoch
+from realtime.grid.size import GridSize
 
 LOOK_S = 0.5
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         if write is None and query is None:
             self._show()
             return
-        size = Size(
+        size = GridSize(
             _checked("--write-partitions", write, serving.write_partitions, MOST_WRITE_PARTITIONS),
             _checked("--query-partitions", query, serving.query_partitions, MOST_QUERY_PARTITIONS),
         )
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             )
             self._propose(grid)
 
-    def _propose(self, grid: Grid) -> None:
+    def _propose(self, grid: GridEpoch) -> None:
         found = proposal.propose(grid.size, grids.loads(grid), proposal.USUAL_MEMORY_BYTES)
         if found is not None:
             self.stdout.write(f"Proposed: {found.size} partitions. {found.message}")

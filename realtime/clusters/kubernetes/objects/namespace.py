@@ -9,7 +9,7 @@ from realtime.clusters.kubernetes.cluster_spec import (
     WantedGrid,
 )
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
-from realtime.grid.size import Size
+from realtime.grid.size import GridSize
 
 _LEVELS = ("enforce", "audit", "warn")
 
@@ -38,7 +38,9 @@ def _quota(wanted: ClusterSpec) -> Object:
 
     Spark gives up after a few executors that a quota has refused.
     """
-    largest = max(wanted.grids, key=lambda grid: grid.size.nodes, default=WantedGrid(0, Size(1)))
+    largest = max(
+        wanted.grids, key=lambda grid: grid.size.nodes, default=WantedGrid(0, GridSize(1))
+    )
     grids = [*wanted.grids, largest]
     executors = sum(grid.executors + 1 for grid in grids)
     drivers = len(grids)
