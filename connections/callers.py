@@ -102,7 +102,7 @@ def scope_of(handshake: Handshake, message: Message) -> Scope:
     try:
         return handshake.with_credentials(given)
     except UnicodeEncodeError:
-        raise InvalidCredentials("Credentials are plain text.") from None
+        raise InvalidCredentials("Credentials must be text.") from None
 
 
 async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Ticket]:
@@ -114,7 +114,8 @@ async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Tic
 async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Party:
     if act_as.is_asked(handshake.head):
         raise Forbidden(
-            "A ticket stands for its caller: make it with the header, and connect without."
+            "A ticket stands for its caller: send the header when you create the ticket, and "
+            "connect without it."
         )
 
     def look_up() -> tuple[Principal, TenantFacts]:
@@ -144,4 +145,4 @@ def _admitted(handshake: Handshake, party: Party) -> Party:
 def same_tenant(before: Party, after: Party) -> None:
     """Refuse to turn a connection over to another tenant."""
     if before.tenant.id != after.tenant.id:
-        raise Forbidden("A connection stays with the tenant that it was opened for.")
+        raise Forbidden("A connection cannot change to another tenant.")

@@ -203,11 +203,11 @@ class Connection:
                     return None
                 message = messages.read(text)
                 if message.type != "hello":
-                    raise Unauthenticated("The first message is `hello`, with a token.")
+                    raise Unauthenticated("The first message must be `hello`, with a token.")
                 self._canonical = is_canonical(message.text(EJSON_PARAMETER), EJSON_PARAMETER)
                 return await callers.by_message(self.handshake, message, EJSON_PARAMETER)
         except TimeoutError:
-            raise Unauthenticated("Nobody said `hello` in time.") from None
+            raise Unauthenticated("The client did not send `hello` in time.") from None
 
     async def _deliver(self, frame: bytes) -> None:
         if self.party is not None:
@@ -222,9 +222,9 @@ class Connection:
         self._claim = received.get("claim")
         text = text_of(received)
         if text is None:
-            raise InvalidBody("Messages are text.")
+            raise InvalidBody("Messages must be text.")
         if len(text) > max_bytes:
-            raise BodyTooLarge(f"A message may have at most {max_bytes} bytes here.")
+            raise BodyTooLarge(f"A message may have at most {max_bytes} bytes.")
         return text
 
     async def _take(self, text: bytes) -> None:
@@ -259,7 +259,7 @@ class Connection:
                 message.required_id()
                 await self._start(message, self._perform(message, self._calls[kind]))
             case _:
-                raise messages.wrong("type", "This type of message is not known.")
+                raise messages.wrong("type", "Unknown message type.")
 
     async def _begin(self, message: Message) -> None:
         work = self._subscribe(message, self._reserve(message))
@@ -309,7 +309,7 @@ class Connection:
     def _present(self) -> Party:
         """Return the caller, unless its token has ended."""
         if self.state is State.EXPIRED or self.party is None:
-            raise TokenExpired("Send `auth` with a new token.")
+            raise TokenExpired("The token has expired. Send `auth` with a new one.")
         return self.party
 
     async def _perform(self, message: Message, kind: MessageCall) -> None:
@@ -324,10 +324,10 @@ class Connection:
     def _reserve(self, message: Message) -> OpenSubscription:
         name = message.required_id()
         if name in self._held:
-            raise IdInUse(f"There is a subscription {name!r} already.")
+            raise IdInUse(f"The connection already has a subscription {name!r}.")
         if len(self._held) >= MAX_SUBSCRIPTIONS:
             raise TooManySubscriptions(
-                f"A connection has at most {MAX_SUBSCRIPTIONS} subscriptions."
+                f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions."
             )
         held = self._held[name] = OpenSubscription(
             name, self._outgoing, self._request_id, self._forget
@@ -351,7 +351,7 @@ class Connection:
         message.allow(())
         held = self._held.pop(message.required_id(), None)
         if held is None:
-            raise NotFound(f"There is no subscription {message.id!r}.")
+            raise NotFound(f"The connection has no subscription {message.id!r}.")
         held.end(None)
         self._one_less()
 

@@ -127,7 +127,9 @@ class ConnectionRegistry:
             raise
         if found.connections > allowed.connections:
             self._discard(connection, tenant)
-            raise TooManyConnections(f"The tenant may have {allowed.connections} connections.")
+            raise TooManyConnections(
+                f"The tenant may have at most {allowed.connections} connections."
+            )
 
     def tenants(self) -> Collection[UUID]:
         """Return the tenants that have connections here."""
@@ -177,7 +179,7 @@ class ConnectionRegistry:
         if found.subscriptions > allowed.subscriptions:
             _uncount_all(starts)
             raise TooManySubscriptions(
-                f"The tenant may have {allowed.subscriptions} subscriptions."
+                f"The tenant may have at most {allowed.subscriptions} subscriptions."
             )
 
     def _uncount(self, tenant: UUID) -> None:
@@ -258,7 +260,7 @@ class ConnectionRegistry:
                 await self.judge()
             except Exception:
                 # The database is unavailable, so no credential can have been revoked in it.
-                log.warning("credentials could not be looked at", exc_info=True)
+                log.warning("credentials could not be checked", exc_info=True)
 
     async def _keep_beating(self) -> None:
         while True:
@@ -303,6 +305,6 @@ def _verdict(party: Party) -> Verdict:
         raise
     except Exception:
         # A failure with one caller's credentials must not prevent re-checks of the others.
-        log.exception("the credentials of a connection could not be judged")
+        log.exception("the credentials of a connection could not be checked")
         return None, Internal()
     return Party(principal, tenant, standing), None

@@ -136,7 +136,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
         try:
             await serve(self._inbox.take, self._send)
         except OSError:
-            log.debug("the client went away", exc_info=True)
+            log.debug("the client disconnected", exc_info=True)
         except Exception:
             log.exception("a connection failed")
             with contextlib.suppress(OSError):  # The client may have disconnected.

@@ -50,7 +50,7 @@ class CredentialRechecks:
                 await self._registry.judge(partial(concerns, changes))
             except Exception:
                 # The periodic re-check repeats it.
-                log.warning("changed credentials could not be looked up", exc_info=True)
+                log.warning("changed credentials could not be read", exc_info=True)
 
 
 def concerns(changes: Changes, party: Party) -> bool:

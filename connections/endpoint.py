@@ -26,7 +26,7 @@ class RealtimeConsumer(WebSocketConsumer):
         handshake = Handshake.of(self.scope)
         offered = self.scope.get("subprotocols", ())
         if offered and SUBPROTOCOL not in offered:
-            await self.refuse(NotFound(f"The only subprotocol here is {SUBPROTOCOL}."))
+            await self.refuse(NotFound(f"The only supported subprotocol is {SUBPROTOCOL}."))
             return None
         chosen = SUBPROTOCOL if offered else None
         await self.send({"type": "websocket.accept", "subprotocol": chosen})

@@ -92,7 +92,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
 
     async def http_request(self, message: Any) -> None:
         if message.get("body"):
-            await self._reject(BodyTooLarge("A body is not accepted here."))
+            await self._reject(BodyTooLarge("This call takes no body."))
             raise StopConsumer
         if message.get("more_body") or self._streaming is not None:
             return
@@ -119,10 +119,10 @@ class EventStreamConsumer(AsyncHttpConsumer):
                 async for part in stream.parts():
                     await self.send_body(part, more_body=True)
         except OSError:
-            log.debug("the client went away", exc_info=True)
+            log.debug("the client disconnected", exc_info=True)
         except Exception:
             # The client reconnects, as it does whenever a stream ends.
-            log.exception("a stream of events failed")
+            log.exception("an event stream failed")
         finally:
             stream.leave()
         await self.send_body(b"")

@@ -41,7 +41,7 @@ class Message:
         if found is None or found.is_null:
             return None
         if found.kind != "string":
-            raise wrong(member, "A string is expected.")
+            raise wrong(member, "Expected a string.")
         return found.text()
 
     def required_text(self, member: str) -> str:
@@ -66,12 +66,12 @@ def read(text: bytes) -> Message:
     with refusing():
         value, refused = Value.parse_message(text)
     if value.kind != "object":
-        raise InvalidBody("A message is a JSON object.")
+        raise InvalidBody("A message must be a JSON object.")
     kind, name = value.get("type"), value.get("id")
     if kind is None or kind.kind != "string":
-        raise wrong("type", "A message has a type, a string.")
+        raise wrong("type", "A message must have a `type`, which is a string.")
     if name is None or name.is_null:
         return Message(kind.text(), None, value, refused)
     if name.kind != "string" or not 0 < len(name.text()) <= MAX_ID_CHARS:
-        raise wrong("id", f"A string of 1 to {MAX_ID_CHARS} characters.")
+        raise wrong("id", f"Expected a string of 1 to {MAX_ID_CHARS} characters.")
     return Message(kind.text(), name.text(), value, refused)

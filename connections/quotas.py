@@ -69,7 +69,7 @@ class Quotas:
             )
             connections, subscriptions = items(found, 2)
         except RedisError as away:
-            log.debug("others' connections cannot be counted: %s", away)
+            log.debug("connections of other servers could not be counted: %s", away)
             return own
         return Counts(integer(connections), integer(subscriptions))
 
@@ -94,7 +94,7 @@ class Quotas:
         try:
             await asyncio.gather(*(self._tell_of(tenant) for tenant in tenants))
         except RedisError as away:
-            log.debug("connections are not told: %s", away)
+            log.debug("connections could not be reported: %s", away)
 
     async def _tell_of(self, tenant: UUID) -> None:
         await _functions(tenant).call("tell", self._process, *self._count(tenant), COUNTS_MS)

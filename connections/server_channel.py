@@ -77,9 +77,9 @@ class ServerChannel:
                     session.create_task(self._keep_joined())
                     session.create_task(self._keep_receiving())
             except* (RedisError, OSError) as away:
-                log.info("other servers' messages cannot be received: %s", away.exceptions[0])
+                log.info("messages of other servers cannot be received: %s", away.exceptions[0])
             except* Exception:
-                log.exception("other servers' messages cannot be received")
+                log.exception("messages of other servers cannot be received")
             await asyncio.sleep(random.uniform(0.5, 1.5) * RECONNECT_S)  # noqa: S311 -- no secret
 
     async def _keep_joined(self) -> None:

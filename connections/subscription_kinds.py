@@ -82,5 +82,5 @@ class Kinds:
         found = [kind for member, kind in self._by_member.items() if message.get(member)]
         if len(found) != 1:
             names = ", ".join(f"`{member}`" for member in self._by_member)
-            raise InvalidBody(f"A subscription names one source: {names}.")
+            raise InvalidBody(f"A subscription must name exactly one of: {names}.")
         return found[0]

@@ -57,7 +57,9 @@ async def issue(ticket: Ticket) -> str:
     try:
         await wire().call("SET", _name(text), sealed, "EX", ticket.lifetime_s)
     except RedisError:
-        raise Unavailable("Tickets cannot be kept now.", headers={"Retry-After": "1"}) from None
+        raise Unavailable(
+            "Tickets cannot be stored at the moment. Retry.", headers={"Retry-After": "1"}
+        ) from None
     return text
 
 
@@ -75,7 +77,9 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
     try:
         sealed = await wire().call(command, _name(text))
     except RedisError:
-        raise Unavailable("Tickets cannot be read now.", headers={"Retry-After": "1"}) from None
+        raise Unavailable(
+            "Tickets cannot be read at the moment. Retry.", headers={"Retry-After": "1"}
+        ) from None
     if not isinstance(sealed, bytes):
         raise InvalidCredentials("The ticket has been used or has expired.")
     kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
@@ -87,9 +91,9 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
         kept["query"],
     )
     if (ticket.query is None) is not for_socket:
-        raise InvalidCredentials("The ticket is for another kind of connection.")
+        raise InvalidCredentials("The ticket is for a different kind of connection.")
     if ticket.origin not in origins:
-        raise Forbidden("The ticket was made for another origin.")
+        raise Forbidden("The ticket was issued for a different origin.")
     return ticket
 
 

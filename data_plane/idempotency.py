@@ -70,7 +70,9 @@ def _before(claim: Claim) -> Answer | None:
     if record is None:
         return None
     if bytes(record.request_hash) != claim.request_hash:
-        raise IdempotencyMismatch("The key was used before with another body or other parameters.")
+        raise IdempotencyMismatch(
+            "The idempotency key was already used with a different body or different parameters."
+        )
     return Answer(record.status, bytes(record.body), {REPLAYED_HEADER: "true"})
 
 

@@ -27,7 +27,7 @@ async def decoded(
     async for part in _plain(parts, encoding):
         total += len(part)
         if total > max_bytes:
-            raise BodyTooLarge(f"At most {max_bytes} bytes are accepted, decompressed.")
+            raise BodyTooLarge(f"The body may have at most {max_bytes} bytes after decompression.")
         if part:
             yield part
         await budget.yield_if_spent()
@@ -39,7 +39,7 @@ async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[by
             yield part
         return
     if encoding != "gzip":
-        raise UnsupportedMediaType("The only Content-Encoding is gzip.")
+        raise UnsupportedMediaType("The only supported Content-Encoding is gzip.")
     unpacker = _Gunzip()
     try:
         async for part in parts:
@@ -49,7 +49,7 @@ async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[by
     except zlib.error as damaged:
         raise InvalidBody(f"The gzip stream is damaged: {damaged}.") from None
     if not unpacker.is_complete:
-        raise InvalidBody("The gzip stream ends too early.")
+        raise InvalidBody("The gzip stream is truncated.")
 
 
 class _Gunzip:
@@ -97,5 +97,5 @@ async def lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 def _checked(line: bytes | bytearray) -> bytes | bytearray:
     if len(line) > MAX_LINE_BYTES:
-        raise BodyTooLarge(f"A line has at most {MAX_LINE_BYTES} bytes.")
+        raise BodyTooLarge(f"A line may have at most {MAX_LINE_BYTES} bytes.")
     return line

@@ -54,7 +54,7 @@ def refuse_unknown(value: Value, allowed: Collection[str], prefix: str = "") -> 
     """Raise `InvalidBody` for members that are not known; it names as many as an answer may."""
     unknown = (name for name in value.names() if name not in allowed)
     problems = [
-        FieldProblem(f"{prefix}/{name}", "unknown_field", "This field is not known.")
+        FieldProblem(f"{prefix}/{name}", "unknown_field", "Unknown field.")
         for name in islice(unknown, MAX_PLACES)
     ]
     if problems:
@@ -77,7 +77,7 @@ def integer(value: Value | None, name: str, *, least: int, most: int, otherwise:
     except TypeError:
         number = least - 1
     if not least <= number <= most:
-        detail = f"A whole number from {least} to {most}."
+        detail = f"Expected an integer from {least} to {most}."
         raise InvalidBody(errors=[FieldProblem(f"/{name}", "invalid", detail)])
     return number
 
@@ -87,14 +87,16 @@ def parameters(call: Call, *allowed: str) -> dict[str, str]:
     for name in call.head.query:
         if name not in allowed:
             raise InvalidParameter(
-                errors=[FieldProblem(name, "unknown_parameter", "This parameter is not known.")]
+                errors=[FieldProblem(name, "unknown_parameter", "Unknown parameter.")]
             )
     return call.head.query
 
 
 def flag(text: str | None, name: str) -> bool:
     if text not in (None, "true", "false"):
-        raise InvalidParameter(errors=[FieldProblem(name, "invalid", "true or false.")])
+        raise InvalidParameter(
+            errors=[FieldProblem(name, "invalid", "Expected `true` or `false`.")]
+        )
     return text == "true"
 
 
@@ -106,7 +108,7 @@ def canonical(call: Call) -> bool:
 def is_canonical(form: str | None, name: str) -> bool:
     """Return whether a form of Extended JSON is canonical; `name` is where it was given."""
     if form not in (None, "relaxed", "canonical"):
-        raise InvalidParameter(f"{name} is relaxed or canonical.")
+        raise InvalidParameter(f"{name} must be relaxed or canonical.")
     return form == "canonical"
 
 

@@ -40,7 +40,7 @@ class Environment(BaseSettings):
         "development", description="Kind of installation. `production` enforces safe settings."
     )
     rillbase_debug: bool = Field(
-        False, description="Show tracebacks in responses. Rejected in production."
+        False, description="Show tracebacks in responses. Not allowed in production."
     )
     rillbase_data_dir: Path = Field(
         Path(".rillbase"), description="Where embedded servers, secrets and logs live."
@@ -48,18 +48,18 @@ class Environment(BaseSettings):
     rillbase_disk_reserve_mib: int = Field(
         64,
         ge=0,
-        description="Space that the launcher reserves on the disk of the data directory. When "
-        "less than 32 MiB are free, the reserve is released and writes are "
-        "rejected.",
+        description="Disk space that the launcher reserves in the data directory. When less than "
+        "32 MiB are free, the launcher frees the reserve and the servers reject "
+        "writes.",
     )
     rillbase_secret_key: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
-        description="Signs cursors and CSRF tokens. The passwords of the database roles are "
-        "derived from it.",
+        description="Key that signs cursors and CSRF tokens, and from which the passwords of the "
+        "database roles are derived.",
     )
     rillbase_key_pepper: SecretStr = Field(
         SecretStr(DEVELOPMENT_SECRET),
-        description="Pepper of the HMAC under which API keys and tokens are stored.",
+        description="Pepper for the HMAC with which API keys and tokens are stored.",
     )
     rillbase_hosts: Annotated[list[str], NoDecode] = Field(
         default=["localhost", "127.0.0.1", "[::1]"],
@@ -70,8 +70,8 @@ class Environment(BaseSettings):
     )
     rillbase_trusted_proxies: Annotated[list[Network], NoDecode] = Field(
         default=[],
-        description="Networks whose X-Forwarded-For and X-Forwarded-Proto headers are "
-        "trusted. The whole internet is rejected in production.",
+        description="Networks whose X-Forwarded-For and X-Forwarded-Proto headers are trusted. "
+        "Not allowed to contain the whole internet in production.",
     )
     rillbase_sign_up: Literal["open", "invited", "closed"] = Field(
         "invited", description="Who may create an account."
@@ -79,35 +79,36 @@ class Environment(BaseSettings):
     rillbase_email_url: str = Field(
         "log://",
         pattern=r"^(log://$|dir:///|smtps?://[^/?#])",
-        description="Mail transport: `log://` writes links to the log (not in production), "
-        "`dir:///path` writes mails to files, `smtp://user:password@host:587?tls=1` sends them by "
-        "STARTTLS, `smtps://…` by TLS.",
+        description="Mail transport: `log://` writes the links of mails to the log (not in "
+        "production), `dir:///path` writes mails to files, "
+        "`smtp://user:password@host:587?tls=1` sends them by STARTTLS, `smtps://…` "
+        "by TLS.",
     )
     rillbase_email_from: str = Field(
-        "Rillbase <rillbase@localhost>", description="Sender of mails."
+        "Rillbase <rillbase@localhost>", description="Sender address of mails."
     )
     rillbase_allow_loopback_targets: bool = Field(
         False,
-        description="Allow webhooks, key sets and sources at http://127.0.0.1. Rejected in "
-        "production. In development, the launcher turns it on while it serves "
-        "this machine only.",
+        description="Allow webhooks, key sets and sources at http://127.0.0.1. Not allowed in "
+        "production. In development, the launcher enables it while it listens on "
+        "loopback only.",
     )
     rillbase_log_format: Literal["json", "console"] = Field(
         "json", description="Format of log lines."
     )
     rillbase_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="Lowest severity that is logged."
+        "INFO", description="Minimum severity of log lines."
     )
     rillbase_body_max_bytes: int = Field(
-        32 * 1024 * 1024, ge=1024, description="Largest request body."
+        32 * 1024 * 1024, ge=1024, description="Maximum size of a request body."
     )
     rillbase_control_body_max_bytes: int = Field(
-        256 * 1024, ge=1024, description="Largest request body of the control plane."
+        256 * 1024, ge=1024, description="Maximum size of a request body in the control plane."
     )
     rillbase_import_max_bytes: int = Field(
         16 * 1024 * 1024 * 1024,
         ge=1024,
-        description="Largest import, both compressed and decompressed.",
+        description="Maximum size of an import, both compressed and decompressed.",
     )
     rillbase_header_max_bytes: int = Field(
         64 * 1024,
@@ -121,8 +122,8 @@ class Environment(BaseSettings):
     rillbase_transfer_min_bytes_per_s: int = Field(
         1024,
         ge=0,
-        description="Minimum rate at which a client must send a body or read a response. A "
-        "slower client is disconnected. There is no total deadline.",
+        description="Minimum rate at which a client must send a body or read a response. Slower "
+        "clients are disconnected. There is no overall deadline.",
     )
     rillbase_transfer_window_s: float = Field(
         10.0, gt=0, description="Seconds over which that rate is measured."
@@ -130,15 +131,15 @@ class Environment(BaseSettings):
     rillbase_connections_max: int = Field(
         10_000,
         ge=1,
-        description="Maximum number of connections to one server process, or fewer if it may "
-        "not open as many files. At the limit, the oldest unauthenticated "
-        "connection is closed.",
+        description="Maximum number of connections to one server process; lower if the limit on "
+        "open files requires it. At the limit, the oldest unauthenticated connection "
+        "is closed.",
     )
     rillbase_connections_per_address: int = Field(
         2_048,
         ge=1,
-        description="Maximum number of connections of one client address; an IPv6 address "
-        "counts with its whole /64 network. RILLBASE_TRUSTED_PROXIES are exempt.",
+        description="Maximum number of connections per client address. An IPv6 address counts "
+        "with its whole /64 network. RILLBASE_TRUSTED_PROXIES are exempt.",
     )
     rillbase_message_memory_mib: int = Field(
         128,
@@ -175,36 +176,36 @@ class Environment(BaseSettings):
     rillbase_max_document_values: int = Field(
         500_000,
         ge=1,
-        description="Maximum number of values in a written document, at all levels, embedded "
-        "documents and arrays included. Evaluating a filter takes at most a "
-        "million steps, about one for each value that it looks at.",
+        description="Maximum number of values in a written document at all levels, including "
+        "embedded documents and arrays. Evaluating a filter takes at most a million "
+        "steps, about one for each value that it examines.",
     )
     rillbase_refusals_per_minute: int = Field(
         600,
         ge=1,
         description="Requests with missing or invalid credentials (401) that a client address "
-        "may make a minute; all may come at once. Further ones get 429. Requests "
-        "with valid credentials are not affected.",
+        "may make per minute, all at once if it likes. Further ones get 429. "
+        "Requests with valid credentials are not affected.",
     )
     rillbase_drain_s: float = Field(
         0.0,
         ge=0.0,
         le=600.0,
-        description="Seconds that a server keeps running after SIGTERM. It reports that it is "
-        "not ready and tells clients of live queries to reconnect, one after the "
-        "other.",
+        description="Seconds that a server keeps running after SIGTERM. Meanwhile it reports "
+        "that it is not ready and asks the clients of live queries to reconnect, one "
+        "after the other.",
     )
     rillbase_database_pool_size: int = Field(
         16,
         ge=1,
         le=500,
-        description="Maximum number of PostgreSQL connections of one process and role.",
+        description="Maximum number of PostgreSQL connections per process and role.",
     )
     rillbase_grid: Literal["spark", "processes"] = Field(
         "spark",
-        description="Where the nodes of the matching grid run: as jobs of a `spark` "
-        "application, which needs Java 17, or as separate `processes` beside the "
-        "grid's supervisor.",
+        description="Where the nodes of the matching grid run: as jobs of a `spark` application, "
+        "which needs Java 17, or as separate `processes` next to the grid's "
+        "supervisor.",
     )
     rillbase_grid_master: str = Field(
         "",
@@ -224,9 +225,9 @@ class Environment(BaseSettings):
         3,
         ge=1,
         le=64,
-        description="Number of uploads of analytics rows that a web server decodes at the "
-        "same time, each in a separate worker process. One tenant never occupies "
-        "all workers, unless there is only one.",
+        description="Number of uploads of analytics rows that a web server decodes concurrently, "
+        "each in a separate worker process. One tenant never occupies all workers "
+        "unless there is only one.",
     )
     rillbase_upload_memory_mib: int = Field(
         768,
@@ -258,24 +259,25 @@ class Environment(BaseSettings):
     rillbase_analytics_batch_bytes: int = Field(
         64 * 1024 * 1024,
         ge=1,
-        description="Uploads are sorted together once they reach this size.",
+        description="Size at which waiting uploads are sorted together.",
     )
     rillbase_analytics_batch_age_s: float = Field(
         3.0,
         ge=0,
-        description="Uploads are sorted together once the oldest is this many seconds old.",
+        description="Age in seconds of the oldest waiting upload at which uploads are sorted "
+        "together.",
     )
     rillbase_analytics_authority_age_s: float = Field(
         60.0,
         ge=0,
-        description="Rows are merged into the authority once they are this many seconds old, "
-        "or earlier if they reach an eighth of its size.",
+        description="Age in seconds at which rows are merged into the authority. They are merged "
+        "earlier if they reach an eighth of its size.",
     )
     rillbase_analytics_scan_rows: int = Field(
         5_000_000,
         ge=0,
-        description="Queries that may scan more rows of an analytics table than this run on "
-        "the pipeline's workers.",
+        description="Number of rows above which a query of an analytics table runs on the "
+        "pipeline's workers.",
     )
     rillbase_live_memory_mib: int = Field(
         512,
@@ -287,8 +289,8 @@ class Environment(BaseSettings):
     )
     rillbase_source_networks: Annotated[list[Network], NoDecode] = Field(
         default=[],
-        description="Networks, separated by commas, in which tenants' own databases may be "
-        "followed. Databases on the public internet are always allowed.",
+        description="Networks, separated by commas, that may contain databases which sources "
+        "follow. Databases on the public internet are always allowed.",
     )
     rillbase_source_slot_bytes: int = Field(
         4 * 1024 * 1024 * 1024,
@@ -300,23 +302,23 @@ class Environment(BaseSettings):
     rillbase_trace_mib: int = Field(
         16,
         ge=1,
-        description="Memory of one server process for recent deliveries, from which *Why?* is "
-        "answered. Each query and each client has an equal share.",
+        description="Memory of one server process for recent deliveries, which *Why?* explains. "
+        "Each query and each client has an equal share.",
     )
     rillbase_clusters: Literal["off", "kubernetes"] = Field(
         "off",
-        description="Where tenants' own matching grids run. With `off`, tenants cannot have one.",
+        description="Where tenants' dedicated grids run. With `off`, tenants cannot have one.",
     )
     rillbase_clusters_name: str = Field(
         "rillbase",
         pattern=r"^[a-z0-9]([a-z0-9-]{0,25}[a-z0-9])?$",
         description="Prefix of the names of tenants' namespaces. Installations that share a "
-        "Kubernetes cluster need different ones: each removes namespaces with its "
-        "prefix that belong to none of its tenants.",
+        "Kubernetes cluster need different prefixes: each one removes namespaces "
+        "with its prefix that belong to none of its tenants.",
     )
     rillbase_clusters_namespace: str = Field(
         "rillbase",
-        description="Namespace of this installation's own servers, which tenants' grids may call.",
+        description="Namespace of the installation's own servers, which tenants' grids may call.",
     )
     rillbase_clusters_images: Annotated[dict[str, str], NoDecode] = Field(
         default={"default": "rillbase/spark:latest"},
@@ -325,8 +327,7 @@ class Environment(BaseSettings):
     )
     rillbase_clusters_kubeconfig: str = Field(
         "",
-        description="File with the access to Kubernetes. If empty, the pod's service account "
-        "is used.",
+        description="Kubeconfig file. If empty, the pod's service account is used.",
     )
     rillbase_clusters_api_networks: Annotated[list[Network], NoDecode] = Field(
         default=[ip_network("0.0.0.0/0")],
@@ -335,18 +336,18 @@ class Environment(BaseSettings):
     )
     rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
     rillbase_audit_retention_days: int = Field(
-        365, ge=1, description="How long audit entries are kept."
+        365, ge=1, description="Days that audit entries are kept."
     )
     rillbase_error_log_retention_days: int = Field(
         7, ge=1, description="How long entries of tenants' error logs are kept."
     )
     rillbase_tenant_grace_days: int = Field(
-        7, ge=0, description="Days between a tenant's deletion and the removal of its data."
+        7, ge=0, description="Days between the deletion of a tenant and the removal of its data."
     )
 
     database_url: str = Field(
         "",
-        description="PostgreSQL, with a role that may create roles and own the database. "
+        description="PostgreSQL server, with a role that may create roles and owns the database. "
         "The roles of the application are derived from it.",
     )
     database_app_url: str = Field("", description="Overrides the derived URL of role `rb_app`.")
@@ -356,7 +357,8 @@ class Environment(BaseSettings):
     database_owner_url: str = Field("", description="Overrides the derived URL of role `rb_owner`.")
 
     redis_url: str = Field(
-        "redis://127.0.0.1:6379/0", description="Valkey or Redis; default of the next three."
+        "redis://127.0.0.1:6379/0",
+        description="Valkey or Redis server; default for the next three.",
     )
     broker_url: str = Field("", description="Server of the task queues.")
     limits_url: str = Field("", description="Server of the rate limits.")
@@ -364,11 +366,12 @@ class Environment(BaseSettings):
 
     storage_url: str = Field(
         "",
-        description="The storage node, as its administrator: `redis://admin:<token>@host:port`. "
-        "Without one there are neither topics nor aggregates.",
+        description="URL of the storage node, as its administrator: "
+        "`redis://admin:<token>@host:port`. If empty, there are neither topics nor "
+        "aggregates.",
     )
     otel_exporter_otlp_endpoint: str = Field(
-        "", description="OTLP/HTTP endpoint for traces; empty: no tracing."
+        "", description="OTLP/HTTP endpoint for traces. If empty, tracing is off."
     )
 
     @field_validator("rillbase_hosts", mode="before")
@@ -445,7 +448,10 @@ class Environment(BaseSettings):
             ),
             (
                 not _hold_everybody(self.rillbase_trusted_proxies),
-                "RILLBASE_TRUSTED_PROXIES must not hold all addresses: anybody could claim any",
+                (
+                    "RILLBASE_TRUSTED_PROXIES must not contain the whole internet: any client "
+                    "could forge its address"
+                ),
             ),
             (
                 not self.rillbase_allow_loopback_targets,

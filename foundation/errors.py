@@ -104,13 +104,13 @@ class InvalidBody(ApiError):
 class InvalidParameter(ApiError):
     status = 400
     code = "invalid_parameter"
-    title = "A query parameter or header is not valid"
+    title = "A query parameter or a header is not valid"
 
 
 class UnknownHost(ApiError):
     status = 400
     code = "unknown_host"
-    title = "The Host header names no host of this server"
+    title = "The Host header does not name a host of this server"
 
 
 class MalformedRequest(ApiError):
@@ -128,7 +128,7 @@ class InvalidCursor(ApiError):
 class Unauthenticated(ApiError):
     status = 401
     code = "unauthenticated"
-    title = "Credentials are needed"
+    title = "Credentials are required"
 
 
 class InvalidCredentials(ApiError):
@@ -152,25 +152,25 @@ class CredentialsExpired(ApiError):
 class TokenExpired(ApiError):
     status = 401
     code = "token_expired"
-    title = "The token with which the connection was opened has expired"
+    title = "The token that opened the connection has expired"
 
 
 class EmailNotVerified(ApiError):
     status = 403
     code = "email_not_verified"
-    title = "The account's e-mail address has not been verified"
+    title = "The account's email address has not been verified"
 
 
 class Forbidden(ApiError):
     status = 403
     code = "forbidden"
-    title = "The caller may not do this"
+    title = "The caller is not allowed to do this"
 
 
 class MissingScope(ApiError):
     status = 403
     code = "missing_scope"
-    title = "The credentials lack the scope that this needs"
+    title = "The credentials lack the required scope"
 
 
 class CsrfFailed(ApiError):
@@ -194,25 +194,25 @@ class SignUpClosed(ApiError):
 class NotFound(ApiError):
     status = 404
     code = "not_found"
-    title = "There is no such thing, or it is not yours"
+    title = "The resource does not exist or is not accessible"
 
 
 class MethodNotAllowed(ApiError):
     status = 405
     code = "method_not_allowed"
-    title = "The method is not allowed here"
+    title = "The method is not allowed for this path"
 
 
 class NotAcceptable(ApiError):
     status = 406
     code = "not_acceptable"
-    title = "The answer cannot be given in an accepted format"
+    title = "The response is not available in an accepted format"
 
 
 class Conflict(ApiError):
     status = 409
     code = "conflict"
-    title = "The request conflicts with the present state"
+    title = "The request conflicts with the current state"
 
 
 class NameTaken(ApiError):
@@ -236,19 +236,19 @@ class IdempotencyInProgress(ApiError):
 class Gone(ApiError):
     status = 410
     code = "gone"
-    title = "This existed once and is no longer available"
+    title = "The resource is no longer available"
 
 
 class SnapshotExpired(ApiError):
     status = 410
     code = "snapshot_expired"
-    title = "The snapshot is no longer kept"
+    title = "The snapshot has expired"
 
 
 class SubscriptionEnded(ApiError):
     status = 410
     code = "subscription_ended"
-    title = "A member of the tenant has ended the subscription"
+    title = "A member of the tenant ended the subscription"
 
 
 class PreconditionFailed(ApiError):
@@ -272,13 +272,13 @@ class UnsupportedMediaType(ApiError):
 class IdempotencyMismatch(ApiError):
     status = 422
     code = "idempotency_mismatch"
-    title = "The idempotency key was used with another request"
+    title = "The idempotency key was used with a different request"
 
 
 class QuotaExceeded(ApiError):
     status = 403
     code = "quota_exceeded"
-    title = "The tenant's quota does not allow this"
+    title = "The tenant's quota is exhausted"
 
 
 class RateLimited(ApiError):
@@ -290,7 +290,7 @@ class RateLimited(ApiError):
 class NotTraceable(ApiError):
     status = 400
     code = "not_traceable"
-    title = "Only subscriptions to queries of documents can be explained"
+    title = "Only live queries of documents can be explained"
 
 
 class RequestTimeout(ApiError):
@@ -302,19 +302,19 @@ class RequestTimeout(ApiError):
 class HeadersTooLarge(ApiError):
     status = 431
     code = "headers_too_large"
-    title = "The request headers are too large or too many"
+    title = "The request has too many or too large headers"
 
 
 class TooManySubscriptions(ApiError):
     status = 429
     code = "too_many_subscriptions"
-    title = "No more subscriptions fit"
+    title = "The tenant or the server has too many subscriptions"
 
 
 class TooManyConnections(ApiError):
     status = 429
     code = "too_many_connections"
-    title = "The tenant has as many connections as it may have"
+    title = "The tenant has too many connections"
 
 
 class TenantSuspended(ApiError):
@@ -332,13 +332,13 @@ class TenantDeleted(ApiError):
 class TargetNotAllowed(ApiError):
     status = 400
     code = "target_not_allowed"
-    title = "The URL may not be called from here"
+    title = "The server may not call this URL"
 
 
 class HandshakeFailed(ApiError):
     status = 400
     code = "handshake_failed"
-    title = "The webhook's receiver did not confirm that it wants deliveries"
+    title = "The webhook's receiver did not complete the handshake"
 
 
 class InvalidDocument(ApiError):
@@ -434,7 +434,7 @@ class InvalidGroup(ApiError):
 class InvalidLookup(ApiError):
     status = 400
     code = "invalid_lookup"
-    title = "What is looked up is not valid"
+    title = "The lookup is not valid"
 
 
 class InvalidUpdate(ApiError):
@@ -464,7 +464,7 @@ class InvalidGeometry(ApiError):
 class NotLive(ApiError):
     status = 400
     code = "not_live"
-    title = "The query depends on the moment"
+    title = "A live query cannot depend on the current time"
 
 
 class QueryTooExpensive(ApiError):
@@ -476,13 +476,13 @@ class QueryTooExpensive(ApiError):
 class ResultTooLarge(ApiError):
     status = 422
     code = "result_too_large"
-    title = "The result has more rows than can be watched"
+    title = "The result has too many rows for a live query"
 
 
 class ResidualQuota(ApiError):
     status = 422
     code = "residual_quota"
-    title = "Too many live queries have to be tried on every write"
+    title = "The tenant has too many residual queries"
 
 
 class Poison(ApiError):
@@ -500,19 +500,19 @@ class EvaluationFailed(ApiError):
 class EventTooOld(ApiError):
     status = 400
     code = "event_too_old"
-    title = "The event is too old for what is kept of its time"
+    title = "The event is older than the aggregate accepts"
 
 
 class SumOverflow(ApiError):
     status = 400
     code = "sum_overflow"
-    title = "A sum would leave the range that it is kept in"
+    title = "A sum would overflow"
 
 
 class TooManyValues(ApiError):
     status = 400
     code = "too_many_values"
-    title = "A row counts as many different values as it may"
+    title = "A row has too many distinct values"
 
 
 class InvalidUpload(ApiError):
@@ -524,67 +524,67 @@ class InvalidUpload(ApiError):
 class UploadLimitExceeded(ApiError):
     status = 422
     code = "upload_limit_exceeded"
-    title = "Reading the upload exceeds its memory or CPU limit"
+    title = "Decoding the upload exceeds its memory or time limit"
 
 
 class StateExpired(ApiError):
     status = 410
     code = "state_expired"
-    title = "The state is not kept any more"
+    title = "The state is no longer retained"
 
 
 class StorageFull(ApiError):
     status = 507
     code = "storage_full"
-    title = "There is no storage space left"
+    title = "The disk is full"
 
 
 class DuplicateId(ApiError):
     status = 409
     code = "duplicate_id"
-    title = "A document with this _id exists"
+    title = "A document with this _id already exists"
 
 
 class DuplicateKey(ApiError):
     status = 409
     code = "duplicate_key"
-    title = "A unique index has this key already"
+    title = "Another document has the same key in a unique index"
 
 
 class CollectionReadOnly(ApiError):
     status = 409
     code = "collection_read_only"
-    title = "The collection's documents come from a source, and only from there"
+    title = "The collection is read-only: its documents come from a source"
 
 
 class InvalidSource(ApiError):
     status = 400
     code = "invalid_source"
-    title = "Documents cannot come from this table"
+    title = "The table cannot be used as a source"
 
 
 class SourceUnreachable(ApiError):
     status = 422
     code = "source_unreachable"
-    title = "The source's database cannot be reached"
+    title = "The source's database is unreachable"
 
 
 class InvalidOperation(ApiError):
     status = 400
     code = "invalid_operation"
-    title = "The GraphQL operation is malformed, does not fit the schema, or is too large"
+    title = "The GraphQL operation is malformed, does not match the schema, or is too large"
 
 
 class PersistedQueryNotFound(ApiError):
     status = 404
     code = "persisted_query_not_found"
-    title = "No operation is known by this hash"
+    title = "No operation with this hash is known"
 
 
 class IdInUse(ApiError):
     status = 409
     code = "id_in_use"
-    title = "The connection has a subscription of this id"
+    title = "The connection already has a subscription with this id"
 
 
 class IndexKeyTooLong(ApiError):
@@ -596,25 +596,25 @@ class IndexKeyTooLong(ApiError):
 class Overloaded(ApiError):
     status = 503
     code = "overloaded"
-    title = "The server has no room for more live queries"
+    title = "The server has no memory left for live queries"
 
 
 class ClusterExists(ApiError):
     status = 409
     code = "cluster_exists"
-    title = "The tenant has a cluster of its own already"
+    title = "The tenant already has a dedicated grid"
 
 
 class ClustersNotOffered(ApiError):
     status = 403
     code = "clusters_not_offered"
-    title = "This installation runs no clusters of tenants' own"
+    title = "This installation does not offer dedicated grids"
 
 
 class Unavailable(ApiError):
     status = 503
     code = "unavailable"
-    title = "The service cannot answer at the moment"
+    title = "The service is temporarily unavailable"
 
 
 class Internal(ApiError):

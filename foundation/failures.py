@@ -46,20 +46,19 @@ _UNAVAILABLE_CLASSES = frozenset({"08", "53"})
 
 _DETAILS: Mapping[str, str] = {
     _DISK_FULL: (
-        "The database has no disk space left. Nothing was changed. Try again once the people who "
-        "run the installation have freed some."
+        "The database's disk is full, so nothing was changed. Retry after the operator has freed "
+        "space."
     ),
     _READ_ONLY: (
-        "The database takes no writes at the moment, as after a failover. Nothing was changed. "
-        "Try again."
+        "The database is read-only at the moment, for example after a failover, so nothing was "
+        "changed. Retry."
     ),
 }
 _FILE_DETAIL = (
-    "The server has no disk space left. Nothing was changed. Try again once the people who run the "
-    "installation have freed some."
+    "The server's disk is full, so nothing was changed. Retry after the operator has freed space."
 )
-_EXHAUSTED_DETAIL = "The server has as many files and connections open as it may. Try again."
-_DETAIL = "The database did not answer in time. Try again."
+_EXHAUSTED_DETAIL = "The server has reached its limit of open files and connections. Retry."
+_DETAIL = "The database did not respond in time. Retry."
 
 #: Raised without an SQLSTATE when the connection is lost, or none could be opened.
 _AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)

@@ -36,23 +36,23 @@ POOL_SAMPLE_INTERVAL_S = 5.0
 
 HTTP_REQUESTS = Histogram(
     "rillbase_http_request_duration_seconds",
-    "Time from the request's head to the answer's last byte.",
+    "Time from the head of the request to the last byte of the response.",
     ("route", "method", "status"),
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
 HTTP_IN_PROGRESS = Gauge(
     "rillbase_http_requests_in_progress",
-    "Requests that have begun and not ended.",
+    "Requests in progress.",
     multiprocess_mode="livesum",
 )
 CONNECTIONS = Gauge(
     "rillbase_connections",
-    "Connections of clients that are open, whatever they speak.",
+    "Open client connections of all protocols.",
     multiprocess_mode="livesum",
 )
 CONNECTIONS_CLOSED = Counter(
     "rillbase_connections_closed_total",
-    "Connections that the server refused or closed because of their client, by reason.",
+    "Client connections that the server rejected or closed because of the client, by reason.",
     ("reason",),
 )
 STORAGE_FULL = Counter(
@@ -61,13 +61,13 @@ STORAGE_FULL = Counter(
 )
 LIMIT_DECISIONS = Counter(
     "rillbase_limit_decisions_total",
-    "Rate-limit decisions, by the limit that refused or was closest to it; `counted` tells "
-    "whether in Valkey (shared) or in this process (local).",
+    "Rate-limit decisions, by the limit that rejected the request or came closest to it; "
+    "`counted` is `shared` (in Valkey) or `local` (in this process).",
     ("policy", "outcome", "counted"),
 )
 LIMITS_STORE_UP = Gauge(
     "rillbase_limits_store_up",
-    "1 while limits are counted in Valkey, 0 while each process counts by itself.",
+    "1 while limits are counted in Valkey, 0 while each process counts on its own.",
     multiprocess_mode="livemin",
 )
 DATABASE_POOL_CONNECTIONS = Gauge(
@@ -90,8 +90,7 @@ DATABASE_POOL_WAITED = Gauge(
 )
 SANDBOX_JOBS = Counter(
     "rillbase_sandbox_jobs_total",
-    "Jobs of sandboxed workers, by pool and how they ended (done, memory, cpu_time, deadline, "
-    "crash).",
+    "Jobs of sandboxed workers, by pool and outcome (done, memory, cpu_time, deadline, crash).",
     ("pool", "outcome"),
 )
 SANDBOX_WAITING = Gauge(
@@ -108,19 +107,19 @@ CELERY_QUEUE_LENGTH = Gauge(
 )
 CLUSTERS = Gauge(
     "rillbase_clusters",
-    "Tenants' own clusters by state.",
+    "Tenants' dedicated grids, by state.",
     ("state",),
     multiprocess_mode="mostrecent",
 )
 PUBLISHED = Counter(
     "rillbase_events_published_total",
-    "Committed transactions by what their process could do: `published`, or left to the relay "
+    "Committed transactions by outcome: `published` by the writing process, or left to the relay "
     "because the event layer was `away`, the queue `full`, or the attempt `failed`.",
     ("outcome",),
 )
 PUBLISH_DURATION = Histogram(
     "rillbase_events_publish_duration_seconds",
-    "Time from a commit to the stream, when the process that wrote publishes.",
+    "Time from a commit to the write stream, when the writing process publishes.",
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 MARKS_LOST = Counter(
@@ -135,100 +134,101 @@ RELAY_LEADING = Gauge(
 )
 RELAY_UNMARKED = Gauge(
     "rillbase_relay_unmarked_transactions",
-    "Transactions in the outbox without a mark, as last listed.",
+    "Transactions in the outbox without a mark, as of the last listing.",
     multiprocess_mode="livemax",
 )
 RELAY_LAG = Gauge(
     "rillbase_relay_oldest_unmarked_seconds",
-    "Age of the oldest row of the outbox without a mark.",
+    "Age of the oldest row in the outbox without a mark.",
     multiprocess_mode="livemax",
 )
 RELAY_PUBLISHED = Counter(
     "rillbase_relay_published_total",
-    "Entries that the relay appended because their writers did not, or again for a new life.",
+    "Entries that the relay appended because their writers did not, or again after the event "
+    "layer lost its data.",
 )
 RELAY_TICKS = Counter(
     "rillbase_relay_ticks_total",
-    "Times at which all write streams were proven complete.",
+    "Number of times that all write streams were proven complete.",
 )
 RELAY_REFUSED = Counter(
     "rillbase_relay_refused_total",
-    "What the event layer refused to take from the relay, by its verdict.",
+    "Requests of the relay that the event layer rejected, by verdict.",
     ("verdict",),
 )
 
 VIEWS_LEADING = Gauge(
     "rillbase_views_leading",
-    "1 while this process is the one that follows collections for views.",
+    "1 while this process follows collections for views.",
     multiprocess_mode="livesum",
 )
 VIEWS = Gauge(
     "rillbase_views",
-    "Views over collections, by what the process that follows says of them: `in_step`, `building`, "
-    "`waiting` for what is away, `failed`.",
+    "Views over collections, by state: `in_step`, `building`, `waiting` for an unavailable "
+    "server, `failed`.",
     ("state",),
     multiprocess_mode="livesum",
 )
 VIEWS_LAG = Gauge(
     "rillbase_views_lag_seconds",
-    "Age of the oldest moment that a view in step stands for.",
+    "Age of the oldest point in time up to which a view in step is complete.",
     multiprocess_mode="livemax",
 )
 VIEWS_BUILDS = Counter(
     "rillbase_views_builds_total",
-    "Generations of views that were begun.",
+    "Generations of views that were started.",
 )
 
 SOURCES_LEADING = Gauge(
     "rillbase_sources_leading",
-    "1 while this process is the one that follows tables for collections.",
+    "1 while this process follows PostgreSQL tables for collections.",
     multiprocess_mode="livesum",
 )
 SOURCES = Gauge(
     "rillbase_sources",
-    "Collections whose documents come from a table elsewhere, by state: `starting`, `copying`, "
-    "`live`, `paused`, `waiting` for a database that is away, `halted` until somebody changes "
-    "something, `removing` until its slot and publication have gone.",
+    "Collections whose documents come from a PostgreSQL table, by state: `starting`, `copying`, "
+    "`live`, `paused`, `waiting` for an unreachable database, `halted` until someone changes "
+    "something, `removing` until its slot and publication are dropped.",
     ("state",),
     multiprocess_mode="livesum",
 )
 SOURCES_SEEN = Gauge(
     "rillbase_sources_seen_timestamp_seconds",
-    "When the process that leads last looked what there is to follow.",
+    "Time at which the leader last looked for sources to follow.",
     multiprocess_mode="livemax",
 )
 SOURCE_LAG = Gauge(
     "rillbase_sources_lag_seconds",
-    "How long the last transaction of the source that is furthest behind took to arrive.",
+    "Delay of the last transaction of the source that is furthest behind.",
     multiprocess_mode="livemax",
 )
 SOURCE_SLOT_BYTES = Gauge(
     "rillbase_sources_slot_bytes",
-    "What the slot that keeps most makes its database keep.",
+    "Log that a database retains for the slot that makes it retain the most.",
     multiprocess_mode="livemax",
 )
 SOURCE_TRANSACTIONS = Counter(
     "rillbase_source_transactions_total",
-    "Transactions of tables elsewhere that were applied to documents.",
+    "Transactions of followed tables that were applied to documents.",
 )
 SOURCE_CHANGES = Counter(
     "rillbase_source_changes_total",
-    "Changes of rows elsewhere that were applied to documents.",
+    "Row changes of followed tables that were applied to documents.",
 )
 SOURCE_GROUPS = Histogram(
     "rillbase_source_group_seconds",
-    "Time to apply transactions that are applied together.",
+    "Time to apply a batch of transactions.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 SOURCE_COPIES = Counter(
     "rillbase_source_copies_total",
-    "Tables that were compared with their documents as a whole, by why.",
+    "Tables that were compared with their documents as a whole, by reason.",
     ("reason",),
 )
 
 PIPELINE_LEADING = Gauge(
     "rillbase_pipeline_leading",
-    "1 while this process is the one that moves analytics tables from stage to stage.",
+    "1 while this process runs the analytics pipeline.",
     multiprocess_mode="livesum",
 )
 PIPELINE_LAG = Gauge(
@@ -243,24 +243,24 @@ PIPELINE_STUCK = Gauge(
 )
 PIPELINE_STEPS = Histogram(
     "rillbase_pipeline_step_duration_seconds",
-    "Time that steps took which ended well, by stage.",
+    "Duration of successful steps, by stage.",
     ("step",),
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
 PIPELINE_ROWS = Counter(
     "rillbase_pipeline_rows_total",
-    "Rows that steps have taken, by stage.",
+    "Rows processed, by stage.",
     ("step",),
 )
 PIPELINE_FAILURES = Counter(
     "rillbase_pipeline_failures_total",
-    "Steps that failed and are done again, by stage.",
+    "Failed steps, which are retried, by stage.",
     ("step",),
 )
 
 SOCKETS = Gauge(
     "rillbase_sockets",
-    "WebSocket connections that are open and have said who they are.",
+    "Authenticated WebSocket connections.",
     multiprocess_mode="livesum",
 )
 
@@ -272,43 +272,43 @@ SERVER_MESSAGES = Counter(
 
 GRID_NODE_UP = Gauge(
     "rillbase_grid_node_up",
-    "1 while a node of the grid holds its partition and watches.",
+    "1 while a grid node holds the lease of its partition and matches.",
     ("node",),
     multiprocess_mode="livemax",
 )
 GRID_NODE_LAG = Gauge(
     "rillbase_grid_node_lag_seconds",
-    "How long the last entry that a node handled had been in its stream.",
+    "Age of the stream entry that a node handled last.",
     ("node",),
     multiprocess_mode="livemax",
 )
 GRID_NODE_QUERIES = Gauge(
     "rillbase_grid_node_queries",
-    "Queries that a node watches.",
+    "Queries that a node matches.",
     ("node",),
     multiprocess_mode="livemax",
 )
 GRID_NODE_BYTES = Gauge(
     "rillbase_grid_node_bytes",
-    "Memory of a node, by what takes it (index, images).",
+    "Memory of a node, by use (index, images).",
     ("node", "part"),
     multiprocess_mode="livemax",
 )
 GRID_NODE_WORK = Gauge(
     "rillbase_grid_node_work",
-    "What a node's process has done since it started, by kind (entries, notifications, matched, "
+    "Counters of a node's process since its start, by kind (entries, notifications, matched, "
     "candidates, verified, residual, rebuilds, quarantined, panics, cpu_seconds).",
     ("node", "kind"),
     multiprocess_mode="livemax",
 )
 GRID_NODE_RESTARTS = Counter(
     "rillbase_grid_node_restarts_total",
-    "Nodes that ended and were started again.",
+    "Grid nodes that exited and were restarted.",
     ("node",),
 )
 GRID_QUERIES_EXPIRED = Counter(
     "rillbase_grid_queries_expired_total",
-    "Queries that nobody had held for their time to live.",
+    "Queries whose time to live ended because no server renewed them.",
 )
 
 SUBSCRIPTIONS = Gauge(
@@ -319,26 +319,27 @@ SUBSCRIPTIONS = Gauge(
 )
 LIVE_TRACE_BYTES = Gauge(
     "rillbase_live_trace_bytes",
-    "Memory in which the server process remembers how its clients were told of changes lately.",
+    "Memory in which the server process keeps recent deliveries for *Why?*.",
     multiprocess_mode="livesum",
 )
 LIVE_BYTES = Gauge(
     "rillbase_live_bytes",
-    "Memory of live queries in the server process, by what takes it: `results`, `waiting` for "
-    "them, `outboxes` of clients, and the `budget`.",
+    "Memory of live queries in the server process, by use: `results`, `waiting` changes, "
+    "`outboxes` of clients, and the `budget`.",
     ("part",),
     multiprocess_mode="livesum",
 )
 LIVE_RELIEFS = Gauge(
     "rillbase_live_reliefs",
-    "What was done for want of room: results `let_go`, clients `cut_off`, queries `refused`.",
+    "Measures against a lack of memory: results evicted (`let_go`), clients disconnected "
+    "(`cut_off`), queries rejected (`refused`).",
     ("kind",),
     multiprocess_mode="livesum",
 )
 REGISTRATIONS = Counter(
     "rillbase_registrations_total",
-    "Queries handed to the grid, by outcome: `registered`, `refused`, or `away` for an attempt "
-    "that failed because a server was.",
+    "Registrations of queries with the grid, by outcome: `registered`, `refused`, or `away` if a "
+    "server was unavailable.",
     ("outcome",),
 )
 

@@ -47,7 +47,7 @@ def _statement(model: type[M]) -> _Statement[M]:
     compiler = model.objects.filter(pk=pk).order_by().query.get_compiler(ALIAS)
     sql, parameters = compiler.as_sql()
     if parameters != (current_tenant_id(), pk):
-        raise ScopeError(f"rows of {model.__name__} are not found by tenant and id alone")
+        raise ScopeError(f"rows of {model.__name__} are not identified by tenant and id alone")
     converters = compiler.get_converters([column for column, _, _ in compiler.select])
     names = [field.attname for field in model._meta.concrete_fields]
 

@@ -37,7 +37,7 @@ def read(purpose: str, token: str, *bound: bytes) -> bytes:
         sealed = b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         return _cipher(purpose).decrypt(sealed, list(bound))
     except (ValueError, InvalidTag):
-        raise UnknownToken("This is not a token of ours.") from None
+        raise UnknownToken("The token was not issued by this server.") from None
 
 
 def _cipher(purpose: str) -> AESSIV:

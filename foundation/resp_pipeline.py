@@ -62,7 +62,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         """Send a command. If no reply comes, its future gets the error of `away`."""
         future: asyncio.Future[R] = self._loop.create_future()
         if self.closed or len(self._waiting) >= MAX_UNANSWERED:
-            future.set_exception(self.away("the server does not answer"))
+            future.set_exception(self.away("the server does not respond"))
             return future
         if not self._unsent:
             self._loop.call_soon(self._send)
@@ -124,7 +124,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
             return
         deadline = self._waiting[0][0]
         if deadline <= self._loop.time():
-            self.close("no answer in time")
+            self.close("no response in time")
         else:
             self._watch = self._loop.call_at(deadline, self._check_deadline)
 

@@ -40,4 +40,4 @@ class RespReader:
             self._pending_bytes = 0
             yield reply
         if self._pending_bytes > self._max_reply_bytes:
-            raise ProtocolError("the server sends too much")
+            raise ProtocolError("the server sent too much data")

@@ -143,7 +143,7 @@ class ScopedManager(models.Manager[M]):
         tenant_id = current_tenant_id()
         given = values.setdefault("tenant_id", tenant_id)
         if given != tenant_id or "tenant" in values:
-            raise ScopeError("rows are created for the tenant in scope and no other")
+            raise ScopeError("rows can be created only for the tenant in scope")
         return super().create(**values)
 
 
@@ -156,7 +156,7 @@ class UnscopedManager(models.Manager[M]):
     def get_queryset(self) -> models.QuerySet[M]:
         if self._db not in CROSS_TENANT_ALIASES:
             raise ScopeError(
-                f"reading {self.model.__name__} of all tenants needs .using() with one of "
+                f"reading {self.model.__name__} across tenants requires .using() with one of "
                 + ", ".join(sorted(CROSS_TENANT_ALIASES))
             )
         return super().get_queryset()

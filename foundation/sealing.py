@@ -50,4 +50,4 @@ def unseal(sealed: bytes, *, purpose: str, owner: str) -> bytes:
             sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], owner.encode()
         )
     except InvalidTag as broken:
-        raise SealBroken(f"a sealed value ({purpose}) does not open") from broken
+        raise SealBroken(f"a sealed value ({purpose}) cannot be opened") from broken

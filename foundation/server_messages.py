@@ -118,7 +118,7 @@ class MessageSender:
                 await self._layer().group_send(group, message)
         except (RedisError, OSError, TimeoutError) as away:
             SERVER_MESSAGES.labels("lost").inc()
-            log.debug("a message to other servers is lost: %s", away)
+            log.debug("a message to other servers was lost: %s", away)
         except Exception:
             SERVER_MESSAGES.labels("lost").inc()
             log.exception("a message to other servers could not be sent")

@@ -44,17 +44,17 @@ class ValkeyFunctions:
 def items(reply: Reply, length: int) -> list[Reply]:
     """Read a list of so many items."""
     if not isinstance(reply, list) or len(reply) != length:
-        raise ResponseError("the function answered in another form")
+        raise ResponseError("the function returned an unexpected type")
     return reply
 
 
 def text(reply: Reply) -> str:
     if not isinstance(reply, bytes):
-        raise ResponseError("a text was expected")
+        raise ResponseError("expected text")
     return reply.decode()
 
 
 def integer(reply: Reply) -> int:
     if not isinstance(reply, int):
-        raise ResponseError("a number was expected")
+        raise ResponseError("expected a number")
     return reply

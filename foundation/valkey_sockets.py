@@ -67,7 +67,7 @@ class ValkeySockets:
             reply = _receive(connection)
         except TimeoutError:
             connection.close()
-            raise ValkeyAway("no answer in time") from None
+            raise ValkeyAway("no response in time") from None
         except (OSError, ValueError) as broken:
             connection.close()
             raise _ClosedByPeer(str(broken)) from None
@@ -113,6 +113,6 @@ def _receive(connection: socket.socket) -> Reply | ResponseError:
     while True:
         data = connection.recv(CHUNK_BYTES)
         if not data:
-            raise ConnectionResetError("closed by the server")
+            raise ConnectionResetError("the server closed the connection")
         for reply in reader.read(data):
             return cast("Reply | ResponseError", reply)

@@ -137,10 +137,12 @@ class ErrorLog:
                 cursor.executemany(_WRITE, rows)
         except DataError as unstorable:
             # It would be rejected again, together with every error recorded from here on.
-            logger.error("%d errors cannot be written and are dropped: %s", len(rows), unstorable)  # noqa: TRY400 -- the reason is in the message
+            logger.error(  # noqa: TRY400 -- the reason is in the message
+                "%d errors could not be written and are dropped: %s", len(rows), unstorable
+            )
             return 0
         except DatabaseError as away:
-            logger.warning("errors not written, kept for later: %s", away)
+            logger.warning("errors could not be written and are kept for later: %s", away)
             self._put_back(taken)
             return 0
         finally:
@@ -252,5 +254,5 @@ def _said(error: ApiError) -> str:
 
 def note_dead_task(tenant_id: UUID, name: str, attempts: int) -> None:
     """Record that a tenant's task failed for good, without its message, which is for staff."""
-    detail = f"Given up after {attempts} attempts. Staff can see why, and run it again."
+    detail = f"Failed after {attempts} attempts. Staff can see why and run it again."
     note(tenant_id, Area.TASK, "task_failed", place=name, detail=detail)

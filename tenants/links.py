@@ -27,7 +27,7 @@ from tenants.purposes import Purpose
 
 #: A token is 32 bytes in base 64 without padding.
 TOKEN_PATTERN = r"[A-Za-z0-9_-]{43}"
-UNUSABLE = "The link has been used or has expired. Ask for a new one."
+UNUSABLE = "The link has been used or has expired. Request a new one."
 
 
 #: The console's page that takes the token.
@@ -109,5 +109,5 @@ def use_up(proof: EmailProof) -> None:
 
 def unknown_token() -> InvalidBody:
     """Return the error for a token that belongs to no link."""
-    problem = FieldProblem("/token", "invalid_token", "The link is not valid; copy all of it.")
+    problem = FieldProblem("/token", "invalid_token", "The link is not valid. Copy all of it.")
     return InvalidBody(errors=[problem])

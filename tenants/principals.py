@@ -71,7 +71,7 @@ class Principal:
     def require_scope(self, scope: str) -> None:
         """Raise `MissingScope` unless the credentials carry `scope`."""
         if scope not in self.scopes:
-            raise MissingScope(f"This needs the scope {scope}.")
+            raise MissingScope(f"This requires the scope {scope}.")
 
     def require_collection(self, name: str) -> None:
         """Raise `Forbidden` if the credentials exclude the collection."""
@@ -81,7 +81,7 @@ class Principal:
     def require_role(self, role: Role) -> None:
         """Raise `Forbidden` unless the caller may act as `role` in the tenant's control plane."""
         if self.control_role is None or not self.control_role.at_least(role):
-            raise Forbidden(f"This needs the role {role} or a higher one.")
+            raise Forbidden(f"This requires the role {role} or a higher one.")
 
     @property
     def control_role(self) -> Role | None:

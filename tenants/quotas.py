@@ -129,4 +129,6 @@ def ensure_room(tenant: Tenant, limit: str, rows: models.QuerySet[models.Model])
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     allowed = effective_limits(tenant)[limit]
     if rows.count() >= allowed:
-        raise QuotaExceeded(f"The tenant's quota allows {allowed} {limit.replace('_', ' ')}.")
+        raise QuotaExceeded(
+            f"The tenant's quota allows at most {allowed} {limit.replace('_', ' ')}."
+        )

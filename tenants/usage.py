@@ -48,7 +48,7 @@ class Meter:
         try:
             UsageSample.objects.using("relay").bulk_create(samples)
         except DatabaseError as away:
-            logger.warning("usage not written, kept for later: %s", away)
+            logger.warning("usage could not be written and is kept for later: %s", away)
             self._put_back(taken)
             return 0
         finally:

@@ -93,4 +93,4 @@ class Body:
 
 def _check(length: int, max_bytes: int) -> None:
     if length > max_bytes:
-        raise BodyTooLarge(f"At most {max_bytes} bytes are accepted here.")
+        raise BodyTooLarge(f"The body may have at most {max_bytes} bytes.")

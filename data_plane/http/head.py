@@ -73,11 +73,11 @@ class Head:
                 max_num_fields=MAX_PARAMETERS,
             )
         except ValueError:
-            raise InvalidParameter("The query is not valid.") from None
+            raise InvalidParameter("The query string is not valid.") from None
         found: dict[str, str] = {}
         for name, value in pairs:
             if name in found:
-                raise InvalidParameter(f"The parameter {name[:100]!r} is given twice.")
+                raise InvalidParameter(f"The parameter {name[:100]!r} is given more than once.")
             if "\0" in name or "\0" in value:
                 raise InvalidParameter("NUL characters are not allowed in parameters.")
             found[name] = value

@@ -68,10 +68,11 @@ class Router(Generic[C]):
             if operation is None:
                 allowed = ", ".join(sorted(place.by_method))
                 raise MethodNotAllowed(
-                    f"{method[:20]} is not allowed here.", headers={"Allow": allowed}
+                    f"The method {method[:20]} is not allowed for this path.",
+                    headers={"Allow": allowed},
                 )
             return Match(operation, parameters)
-        raise NotFound("There is nothing at this address.")
+        raise NotFound("No such path.")
 
 
 def _openness(pattern: tuple[str, ...]) -> list[int]:

@@ -37,7 +37,7 @@ class Body(serializers.Serializer[object]):
             if unknown:
                 raise serializers.ValidationError(
                     {
-                        name: serializers.ErrorDetail("This field is not known.", "unknown_field")
+                        name: serializers.ErrorDetail("Unknown field.", "unknown_field")
                         for name in unknown
                     }
                 )

@@ -100,7 +100,9 @@ def _lock_or_refuse(key_hash: bytes, using: str) -> None:
 
 def _replay(record: IdempotencyRecord, request_hash: bytes) -> Response:
     if bytes(record.request_hash) != request_hash:
-        raise IdempotencyMismatch("The key was used before with another body or other parameters.")
+        raise IdempotencyMismatch(
+            "The idempotency key was already used with a different body or different parameters."
+        )
     body = bytes(record.body)
     headers = {**record.headers, REPLAYED_HEADER: "true"}
     return Response(json.loads(body) if body else None, status=record.status, headers=headers)

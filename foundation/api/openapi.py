@@ -16,7 +16,7 @@ _MUTATING = ("post", "put", "patch", "delete")
 
 PROBLEM: JsonObject = {
     "type": "object",
-    "description": "An error, as RFC 9457 defines it. `code` is stable.",
+    "description": "An error as defined by RFC 9457. `code` is stable.",
     "required": ["type", "title", "status", "code"],
     "properties": {
         "type": {"type": "string", "format": "uri"},
@@ -31,7 +31,10 @@ PROBLEM: JsonObject = {
                 "type": "object",
                 "required": ["pointer", "code", "detail"],
                 "properties": {
-                    "pointer": {"type": "string", "description": "A JSON pointer, or a name."},
+                    "pointer": {
+                        "type": "string",
+                        "description": "A JSON pointer or a parameter name.",
+                    },
                     "code": {"type": "string"},
                     "detail": {"type": "string"},
                 },
@@ -45,13 +48,14 @@ _PARAMETERS: Mapping[str, JsonObject] = {
         "name": "Idempotency-Key",
         "in": "header",
         "description": "Repeating a call with the same key and body within 24 hours returns the "
-        "first answer and changes nothing.",
+        "first response and changes nothing.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
     },
     "IfMatch": {
         "name": "If-Match",
         "in": "header",
-        "description": "Change only this version of the resource; otherwise 412.",
+        "description": "Change the resource only if it still has this version; otherwise the "
+        "response is 412.",
         "schema": {"type": "string"},
         "example": '"v3"',
     },
@@ -63,7 +67,7 @@ _PARAMETERS: Mapping[str, JsonObject] = {
     "Cursor": {
         "name": "cursor",
         "in": "query",
-        "description": "The `next_cursor` of the page before.",
+        "description": "The `next_cursor` of the previous page.",
         "schema": {"type": "string", "maxLength": 1000},
     },
 }
@@ -78,13 +82,14 @@ SECURITY_SCHEMES: JsonObject = {
         "type": "apiKey",
         "in": "header",
         "name": "Rillbase-Key",
-        "description": "A publishable key (`rbp_…`), alone or with an end user's JWT as bearer.",
+        "description": "A publishable key (`rbp_…`), alone or with an end user's JWT as the "
+        "bearer token.",
     },
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "rillbase_session",
-        "description": "A console session. Changing calls also send `X-CSRF-Token`.",
+        "description": "A console session. Calls that change something also send `X-CSRF-Token`.",
     },
 }
 
@@ -146,5 +151,5 @@ def _security(path: str) -> list[JsonValue]:
 
 def _object(value: JsonValue) -> JsonObject:
     if not isinstance(value, dict):
-        raise TypeError(f"expected an object in the OpenAPI document, found {type(value).__name__}")
+        raise TypeError(f"expected an object in the OpenAPI document, got {type(value).__name__}")
     return value

@@ -39,6 +39,6 @@ def versions(header: str, name: str) -> set[int]:
     for part in header.split(","):
         form = _ETAG.match(part.strip())
         if form is None:
-            raise InvalidParameter(f'{name} must hold ETags of the form "v3", or *.')
+            raise InvalidParameter(f'{name} must contain ETags of the form "v3", or *.')
         found.add(int(form[1]))
     return found

@@ -62,7 +62,7 @@ def _of_the_environment(raised: Exception) -> errors.ApiError:
         logger.error("unhandled %s", what, exc_info=raised)
         return errors.Internal()
     said = (str(raised).splitlines() or [type(raised).__name__])[0]
-    logger.warning("answered %s: %s", passing.code, said)
+    logger.warning("responded %s: %s", passing.code, said)
     return passing
 
 
@@ -89,7 +89,7 @@ def problem_response(error: errors.ApiError) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's 404 handler."""
-    return problem_response(errors.NotFound("There is nothing at this address."))
+    return problem_response(errors.NotFound("No such path."))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -23,7 +23,7 @@ def _plain(value: object) -> JsonValue:
         return timestamp(value)
     if isinstance(value, UUID):
         return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{type(value).__name__} cannot be rendered as JSON")
 
 
 #: Created once: creating an encoder takes as long as encoding a small answer.

@@ -88,7 +88,7 @@ class ApiView(APIView):
     def _check_size(self, request: Request) -> None:
         length = request.META.get("CONTENT_LENGTH") or "0"
         if length.isdigit() and int(length) > self.max_body_bytes:
-            raise BodyTooLarge(f"At most {self.max_body_bytes} bytes are accepted here.")
+            raise BodyTooLarge(f"The body may have at most {self.max_body_bytes} bytes.")
 
     def body(self, form: type[Body], *, partial: bool = False) -> JsonObject:
         """Return the validated request body."""

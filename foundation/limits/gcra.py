@@ -135,10 +135,10 @@ class Decision:
         """Return the error to raise for a request that is not allowed."""
         limit = self.limiting.limit
         if self.retry_after_s is None:
-            advice = f"it costs {limit.cost} units and {limit.burst} is the most at once"
+            advice = f"the call costs {limit.cost} units and {limit.burst} is the maximum"
         else:
-            advice = f"try again in {max(1, ceil(self.retry_after_s))} s"
-        return RateLimited(f"Limit {limit.name!r} is used up: {advice}.", headers=self.headers())
+            advice = f"retry in {max(1, ceil(self.retry_after_s))} s"
+        return RateLimited(f"Limit {limit.name!r} is exceeded: {advice}.", headers=self.headers())
 
 
 def _policy_item(limit: Limit) -> str:
@@ -187,4 +187,4 @@ def require_distinct(limits: Sequence[Limit]) -> None:
     if not limits:
         raise ValueError("a check needs at least one limit")
     if len(limits) > 1 and len({limit.storage_key for limit in limits}) < len(limits):
-        raise ValueError("a check may name each bucket once only")
+        raise ValueError("a check may name each bucket only once")

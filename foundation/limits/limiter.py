@@ -108,7 +108,7 @@ class Limiter:
         if self._breaker.succeeded():
             self._local.forget()
             metrics.LIMITS_STORE_UP.set(1)
-            log.info("limits are counted in Valkey again")
+            log.info("Valkey responds again: limits are shared between processes")
         decision = decide(limits, backlogs)
         metrics.limit_decided(decision.policy, allowed=decision.allowed, shared=True)
         return decision
@@ -117,7 +117,7 @@ class Limiter:
         if self._breaker.failed(permit):
             metrics.LIMITS_STORE_UP.set(0)
             log.warning(
-                "Valkey does not answer: limits are counted per process until it does",
+                "Valkey does not respond: limits are counted per process until it does",
                 extra={"error": type(error).__name__},
             )
         return self._check_locally(limits)

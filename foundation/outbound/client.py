@@ -113,7 +113,7 @@ class OutboundClient:
         """
         target = parse_target(url, allow_http=self._allow_loopback)
         if not self._checks.acquire(blocking=False):
-            raise TargetTimeout("Too many hosts are being looked up at the moment. Try again.")
+            raise TargetTimeout("Too many host names are being resolved at the moment. Retry.")
         try:
             self._addresses(target, Deadline(self._deadline_s))
         finally:
@@ -172,11 +172,11 @@ class OutboundClient:
         try:
             response, content = self._exchange(connection, call)
         except TimeoutError:
-            raise TargetTimeout("The target did not complete its answer in time.") from None
+            raise TargetTimeout("The target did not complete its response in time.") from None
         except (OSError, IncompleteRead) as error:
             raise TargetUnreachable("The connection to the target broke.") from error
         except HTTPException as error:
-            raise InvalidResponse("The target's answer is not valid HTTP.") from error
+            raise InvalidResponse("The target's response is not valid HTTP.") from error
         finally:
             connection.close()
             sock.close()
@@ -203,7 +203,7 @@ class OutboundClient:
         """Look the host up and return its addresses if every one of them may be called."""
         found = self._resolver(target.host, target.port, deadline.remaining_s())
         if not found:
-            raise TargetUnreachable("The host has no address.")
+            raise TargetUnreachable("The host name has no address.")
         for text in found:
             address = parse_address(text)
             loopback = address is not None and is_plain_loopback(address)
@@ -226,7 +226,7 @@ class OutboundClient:
             except OSError as error:
                 failure = error
         else:
-            raise TargetUnreachable("The target does not accept connections.") from failure
+            raise TargetUnreachable("The target refused the connection.") from failure
         if target.scheme == "http":
             return sock
         try:
@@ -236,7 +236,7 @@ class OutboundClient:
         except ssl.SSLCertVerificationError as error:
             raise TlsFailed(f"The certificate is not valid: {error.verify_message}.") from error
         except OSError as error:
-            raise TlsFailed("No TLS connection could be made.") from error
+            raise TlsFailed("The TLS connection failed.") from error
 
 
 def _is_internal(addresses: Sequence[str]) -> bool:
@@ -266,14 +266,14 @@ def _read_body(response: HTTPResponse, max_bytes: int) -> bytes:
     encodings = response.headers.get_all("Content-Encoding", [])
     transfers = response.headers.get_all("Transfer-Encoding", [])
     if any(e.strip().lower() != "identity" for e in encodings):
-        raise InvalidResponse("The answer is compressed, which was not asked for.")
+        raise InvalidResponse("The response is compressed, although no compression was requested.")
     if any(t.strip().lower() != "chunked" for t in transfers):
-        raise InvalidResponse("The answer has a transfer encoding that was not asked for.")
+        raise InvalidResponse("The response has a transfer encoding that was not requested.")
     body = response.read(max_bytes + 1)
     if len(body) > max_bytes:
-        raise ResponseTooLarge(f"The answer is larger than {max_bytes} bytes.")
+        raise ResponseTooLarge(f"The response is larger than {max_bytes} bytes.")
     if response.length:
-        raise TargetUnreachable("The answer was cut short.")
+        raise TargetUnreachable("The response was truncated.")
     return body
 
 

@@ -60,4 +60,4 @@ class TargetUnusable(OutboundError):
     is_internal = True
 
     def __init__(self) -> None:
-        super().__init__("The target did not answer as expected.")
+        super().__init__("The target did not respond as expected.")

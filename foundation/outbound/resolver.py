@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from foundation.outbound.errors import TargetTimeout, TargetUnreachable
 
 Resolver = Callable[[str, int, float], Sequence[str]]
-"""From host, port and seconds left to the addresses of the host."""
+"""Resolves host and port to addresses within the given number of seconds."""
 
 MAX_LOOKUPS = 64
 _slots = threading.BoundedSemaphore(MAX_LOOKUPS)
@@ -23,7 +23,7 @@ _slots = threading.BoundedSemaphore(MAX_LOOKUPS)
 def resolve(host: str, port: int, timeout_s: float) -> Sequence[str]:
     """Ask the system's resolver for all addresses of a host."""
     if not _slots.acquire(timeout=timeout_s):
-        raise TargetTimeout("Looking up the host took too long.")
+        raise TargetTimeout("Resolving the host name took too long.")
     results: SimpleQueue[list[str] | OSError | UnicodeError] = SimpleQueue()
     threading.Thread(
         target=_look_up, args=(host, port, results), name="resolver", daemon=True
@@ -31,9 +31,9 @@ def resolve(host: str, port: int, timeout_s: float) -> Sequence[str]:
     try:
         result = results.get(timeout=timeout_s)
     except Empty:
-        raise TargetTimeout("Looking up the host took too long.") from None
+        raise TargetTimeout("Resolving the host name took too long.") from None
     if isinstance(result, Exception):
-        raise TargetUnreachable("The host's name could not be looked up.") from result
+        raise TargetUnreachable("The host name could not be resolved.") from result
     return result
 
 

@@ -56,7 +56,7 @@ def parse_target(url: str, *, allow_http: bool) -> Target:
     if len(url) > MAX_URL_CHARS:
         raise TargetRefused(f"The URL is longer than {MAX_URL_CHARS} characters.")
     if _UNSAFE.search(url):
-        raise TargetRefused("The URL contains characters that no URL has.")
+        raise TargetRefused("The URL contains characters that are not allowed in URLs.")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -69,7 +69,7 @@ def parse_target(url: str, *, allow_http: bool) -> Target:
     if port is None:
         port = DEFAULT_PORTS[parts.scheme]
     if port in DENIED_PORTS:
-        raise TargetRefused(f"Port {port} may not be called.")
+        raise TargetRefused(f"Port {port} is not allowed.")
     return Target(parts.scheme, _host(parts), port, _path(parts))
 
 

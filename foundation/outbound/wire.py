@@ -33,7 +33,7 @@ class Deadline:
     def remaining_s(self) -> float:
         left = self._end - time.monotonic()
         if left <= 0:
-            raise TargetTimeout("The target did not complete its answer in time.")
+            raise TargetTimeout("The target did not complete its response in time.")
         return left
 
 
@@ -53,7 +53,7 @@ class BoundedReader(io.RawIOBase):
         count = self._sock.recv_into(cast("bytearray", buffer))
         self._budget_bytes -= count
         if self._budget_bytes < 0:
-            raise ResponseTooLarge("The answer is larger than allowed.")
+            raise ResponseTooLarge("The response is larger than allowed.")
         return count
 
 

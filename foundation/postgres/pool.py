@@ -70,7 +70,9 @@ class Pool:
             elif turn in self._waiting:
                 self._waiting.remove(turn)
             if isinstance(raised, TimeoutError):
-                raise psycopg.OperationalError("no connection to the database was free") from None
+                raise psycopg.OperationalError(
+                    "no database connection became free in time"
+                ) from None
             raise
 
     def _give_back(self, session: Session) -> None:

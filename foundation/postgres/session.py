@@ -167,7 +167,7 @@ class Session:
                 await connected(wire)
         except TimeoutError:
             wire.finish()
-            raise psycopg.OperationalError("the database did not answer in time") from None
+            raise psycopg.OperationalError("the database did not respond in time") from None
         except BaseException:
             wire.finish()
             raise

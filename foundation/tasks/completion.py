@@ -53,4 +53,6 @@ def end_later(task_id: str, context: TaskContext) -> None:
     try:
         Broker().send_task(RECORD_END, arguments, queue=DEFAULT, context={})
     except BrokerAway as away:
-        logger.warning("the end of %s is not recorded, it will run again: %s", task_id, away)
+        logger.warning(
+            "the completion of %s was not recorded, so it will run again: %s", task_id, away
+        )

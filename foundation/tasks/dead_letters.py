@@ -22,7 +22,7 @@ def requeue(letter: DeadLetter, *, using: str = "staff") -> OutboxTask:
             .update(requeued_at=timezone.now())
         )
         if not claimed:
-            raise AlreadyRequeued(f"dead letter {letter.pk} has been requeued before")
+            raise AlreadyRequeued(f"dead letter {letter.pk} has already been requeued")
         return run_after_commit(
             letter.name, letter.arguments, tenant_id=letter.tenant_id, using=using
         )

@@ -53,7 +53,7 @@ def task(
     only for debugging; its failures are logged as any other's.
     """
     if not 0 < soft_limit_s < hard_limit_s <= HARD_LIMIT_S:
-        raise ValueError(f"limits of {name}: soft < hard <= {HARD_LIMIT_S} s")
+        raise ValueError(f"limits of {name} must satisfy soft < hard <= {HARD_LIMIT_S} s")
 
     def register(function: F) -> F:
         def run(self: Task, **arguments: JsonValue) -> None:
@@ -82,7 +82,7 @@ def settle_by_policy(failure: Failure, *, postponed: bool = False) -> None:
     """Do what the task's policy says after a failed attempt, or after one that has to wait."""
     policy = policy_of(failure.name)
     if policy is PERIODIC and postponed:
-        logger.warning("%s waits for its next run: %s", failure.name, failure.last_line)
+        logger.warning("%s is retried later: %s", failure.name, failure.last_line)
     elif policy is PERIODIC:
         note_periodic(failure)
     elif postponed:
@@ -104,7 +104,7 @@ def _attempt(
     with context.entered(name):
         try:
             if completion.has_ended(task_id, context):
-                logger.info("%s has ended before", name, extra={"task_id": task_id})
+                logger.info("%s has already ended", name, extra={"task_id": task_id})
                 return
             function(**arguments)
             _end(task_id, context)
@@ -127,7 +127,9 @@ def _end(task_id: str, context: TaskContext) -> None:
     try:
         completion.end(task_id, context)
     except DatabaseError as away:
-        logger.warning("the end of a task is recorded later: %s", away, extra={"task_id": task_id})
+        logger.warning(
+            "the end of a task will be recorded later: %s", away, extra={"task_id": task_id}
+        )
         completion.end_later(task_id, context)
 
 
@@ -141,7 +143,9 @@ def _settle_or_return(failure: Failure, *, postponed: bool) -> None:
         settle_by_policy(failure, postponed=postponed)
     except DatabaseError as away:
         if policy_of(failure.name) is PERIODIC:
-            logger.warning("%s failed, and is not noted: %s", failure.name, away)
+            logger.warning(
+                "%s failed, and the failure could not be recorded: %s", failure.name, away
+            )
             return
         time.sleep(RETURN_PAUSE_S)
         raise Reject(str(away), requeue=True) from away

@@ -85,7 +85,7 @@ def _again(failure: Failure, delay_s: float, attempt: int) -> None:
         ).update(attempt=attempt, due_at=due_at, handed_to="")
     else:
         _insert(failure, due_at, attempt)
-    logger.warning("%s failed, again in %.0f s", failure.name, delay_s, extra=_extra(failure))
+    logger.warning("%s failed; retrying in %.0f s", failure.name, delay_s, extra=_extra(failure))
 
 
 def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
@@ -124,7 +124,7 @@ def bury(failure: Failure) -> None:
     if letter.tenant_id is not None:
         for mourner in _mourners:
             mourner(letter.tenant_id, letter.name, letter.attempts)
-    logger.error("%s failed for good", failure.name, extra=_extra(failure))
+    logger.error("%s failed permanently", failure.name, extra=_extra(failure))
 
 
 def note_periodic(failure: Failure) -> None:

@@ -49,7 +49,7 @@ class Reclaimer:
             return
         reclaimed = reclaim_lost(data_id)
         if reclaimed:
-            logger.warning("%d tasks are handed over again: the broker lost them", reclaimed)
+            logger.warning("%d tasks are sent again because the broker lost them", reclaimed)
         if reclaimed < RECLAIM_BATCH:
             self._data_id = data_id
             self._next_s = self._monotonic_s() + RECLAIM_S

@@ -100,7 +100,7 @@ def do_verify(token: str) -> User:
         with transaction.atomic(using="auth"):
             user.save(using="auth", update_fields=["email", "email_verified_at", "version"])
     except IntegrityError:
-        raise Conflict("The address belongs to another account by now.") from None
+        raise Conflict("The address now belongs to another account.") from None
     links.use_up(proof)
     if user.email != old_email:
         _drop_links(user, using="auth")

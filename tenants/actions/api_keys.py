@@ -76,7 +76,7 @@ def check_scopes(principal: Principal, scopes: list[str]) -> None:
     """Raise `Forbidden` if the caller would create a key with more rights than its own."""
     role = principal.control_role
     if ADMIN_SCOPE in scopes and (role is None or not role.at_least(Role.ADMIN)):
-        raise Forbidden("Only admins may make keys with the scope admin.")
+        raise Forbidden("Only admins may create keys with the scope `admin`.")
 
 
 def counted() -> models.QuerySet[ApiKey]:
@@ -132,9 +132,9 @@ def do_rotate(
     """
     _refuse_revoked(key)
     if key.successor_id is not None:
-        raise Conflict("The key has been rotated already; rotate its successor.")
+        raise Conflict("The key has already been rotated; rotate its successor.")
     if state(key, timezone.now()) != "active":
-        raise Conflict("The key has expired; make a new one.")
+        raise Conflict("The key has expired; create a new one.")
     if overlap:
         ensure_room(tenant, "api_keys", _overlapping())
     successor, minted = _new(ApiKey.Kind(key.kind), principal)
@@ -162,7 +162,7 @@ def _refuse_revoked(key: ApiKey) -> None:
 def _refuse_longer_overlap(key: ApiKey, expires_at: datetime.datetime | None) -> None:
     """Raise if a rotated key, which no longer counts against the quota, would live longer."""
     if key.expires_at is not None and (expires_at is None or expires_at > key.expires_at):
-        raise Conflict("The key has been rotated; it cannot be made to last longer.")
+        raise Conflict("The key has been rotated; its life cannot be extended.")
 
 
 def _new(kind: ApiKey.Kind, principal: Principal) -> tuple[ApiKey, keys.ParsedKey]:

@@ -71,10 +71,10 @@ def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> I
     check_may_give(principal, role)
     ensure_room(tenant, "members", _places())
     if Membership.objects.filter(user__email=email).exists():
-        raise Conflict("The address belongs to a member already.")
+        raise Conflict("A member already has this address.")
     found = open_invitations().filter(email=email).first()
     if found is not None and found.expires_at > timezone.now():
-        raise Conflict("The address has been invited already; send that invitation again.")
+        raise Conflict("The address has already been invited; resend that invitation.")
     if found is not None:
         found.delete()
     invitation = Invitation(
@@ -192,7 +192,7 @@ def do_sign_up(invitation: Invitation, user: User) -> None:
     check_is_for(invitation, user.email)
     user.email_verified_at = user.last_login = timezone.now()
     if not insert(user, using="default"):
-        raise Conflict("There is an account for this address: sign in to accept.")
+        raise Conflict("An account with this address exists: sign in to accept.")
     do_accept(invitation, user)
 
 

@@ -59,14 +59,14 @@ def check_keys(algorithms: list[str], jwks_url: str, secret: str) -> None:
     with a key set, or symmetric with a secret; never both.
     """
     if bool(jwks_url) == bool(secret):
-        raise _invalid("/jwks_url", "one_key_source", "Give either jwks_url or secret.")
+        raise _invalid("/jwks_url", "one_key_source", "Specify either jwks_url or secret.")
     fitting = ASYMMETRIC if jwks_url else SYMMETRIC
     if not all(name in fitting for name in algorithms):
         raise _invalid(
             "/algorithms", "wrong_algorithm", "Allowed with this kind of key: " + ", ".join(fitting)
         )
     if secret and len(secret.encode()) < MIN_SECRET_BYTES:
-        raise _invalid("/secret", "too_short", f"At least {MIN_SECRET_BYTES} bytes are needed.")
+        raise _invalid("/secret", "too_short", f"At least {MIN_SECRET_BYTES} bytes are required.")
     if jwks_url:
         try:
             outbound_client().check(jwks_url)
@@ -97,7 +97,9 @@ def do_create(principal: Principal, tenant: Tenant, values: IssuerValues) -> Iss
         with transaction.atomic():
             issuer.save(force_insert=True)
     except IntegrityError:
-        raise NameTaken("The name, or this issuer with this audience, is registered.") from None
+        raise NameTaken(
+            "A token issuer with this name, or with this issuer and audience, already exists."
+        ) from None
     audit.record(principal, "issuer.created", _target(issuer), after=describe(issuer))
     return issuer
 

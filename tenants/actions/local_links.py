@@ -32,7 +32,7 @@ def do_redeem(token: str) -> User:
 def refuse_from_elsewhere() -> None:
     """Raise unless the call comes from this machine and this is not a production installation."""
     if environment().rillbase_env == "production" or not _is_here(client_address.get()):
-        raise Forbidden("Printed links sign in on the machine that printed them only.")
+        raise Forbidden("Printed links sign in only on the machine that printed them.")
 
 
 def _is_here(address: str) -> bool:

@@ -33,7 +33,7 @@ def check_may_give(principal: Principal, role: Role) -> None:
     """Raise `Forbidden` if the caller would grant or revoke a role above its own."""
     own = principal.control_role
     if own is None or not own.at_least(role):
-        raise Forbidden(f"Only a member with the role {role} or a higher one may do this.")
+        raise Forbidden(f"This requires the role {role} or a higher one.")
 
 
 def _check_owner_remains(membership: Membership) -> None:

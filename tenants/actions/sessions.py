@@ -38,9 +38,12 @@ def check_login(email: str, password: str) -> User:
     """
     user = User.objects.using("auth").filter(email=email).first()
     if not passwords.is_right(user, password) or user is None or not user.is_active:
-        raise InvalidCredentials("The e-mail address or the password is wrong.")
+        raise InvalidCredentials("The email address or the password is wrong.")
     if user.email_verified_at is None:
-        raise EmailNotVerified("Open the link in the mail that you were sent, or ask for another.")
+        raise EmailNotVerified(
+            "The email address is not verified. Open the link in the mail that you received, or "
+            "request another one."
+        )
     return user
 
 

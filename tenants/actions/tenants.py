@@ -47,7 +47,7 @@ def do_create(principal: Principal, owner_id: UUID, slug: str, name: str) -> Ten
             with transaction.atomic():
                 tenant.save(force_insert=True)
         except IntegrityError:
-            raise NameTaken(f"There is already a tenant {slug!r}.") from None
+            raise NameTaken(f"A tenant named {slug!r} already exists.") from None
         Membership.objects.create(user_id=owner_id, role=Role.OWNER)
         audit.record(principal, "tenant.created", _target(tenant), after=describe(tenant))
     return tenant
@@ -92,7 +92,7 @@ def do_restore(principal: Principal, tenant: Tenant) -> None:
     if tenant.state != Tenant.State.DELETING:
         raise Conflict("The tenant is not being deleted.")
     if tenant.purge_at is not None and tenant.purge_at <= timezone.now():
-        raise TenantDeleted("The days of grace are over.")
+        raise TenantDeleted("The grace period is over.")
     tenant.state = Tenant.State.ACTIVE
     tenant.deleted_at = tenant.purge_at = None
     tenant.save_next_version()

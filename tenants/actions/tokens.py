@@ -89,7 +89,7 @@ def do_create(
     """Create a token. Return it with its text, which is not stored and cannot be shown again."""
     take_turns(user_id)
     if working(of_user(user_id)).count() >= MAX_TOKENS:
-        raise QuotaExceeded(f"A user may have {MAX_TOKENS} tokens at a time; revoke one first.")
+        raise QuotaExceeded(f"A user may have at most {MAX_TOKENS} tokens; revoke one first.")
     minted = keys.mint(keys.Prefix.PERSONAL)
     token = PersonalToken.objects.create(
         user_id=user_id,
@@ -107,7 +107,7 @@ def do_create(
 def do_revoke(principal: Principal, token: PersonalToken) -> None:
     """Revoke a token. All processes reject it within a second. The caller holds the row lock."""
     if token.revoked_at is not None:
-        raise Conflict("The token has been revoked already.")
+        raise Conflict("The token has already been revoked.")
     before = describe(token)
     token.revoked_at = timezone.now()
     token.save_next_version()

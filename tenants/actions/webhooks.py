@@ -17,7 +17,7 @@ from tenants.principals import Principal
 from tenants.quotas import ensure_room
 from tenants.webhooks import events, handshake, secret, state
 
-_TEST_DATA: JsonObject = {"message": "This is a test, asked for by hand."}
+_TEST_DATA: JsonObject = {"message": "This test event was requested manually."}
 
 
 def describe(webhook: Webhook) -> JsonObject:
@@ -82,7 +82,7 @@ def do_change(principal: Principal, webhook: Webhook, changes: Mapping[str, Json
         if moved or webhook.state != wanted:
             _await_handshake(webhook)
     elif webhook.state != Webhook.State.DISABLED:
-        webhook.state, webhook.state_reason = Webhook.State.DISABLED, "Disabled by hand."
+        webhook.state, webhook.state_reason = Webhook.State.DISABLED, "Disabled manually."
         state.abandon_deliveries(webhook)
     webhook.save_next_version()
     audit.record(
@@ -100,7 +100,7 @@ def do_delete(principal: Principal, webhook: Webhook) -> None:
 def do_verify(principal: Principal, webhook: Webhook) -> None:
     """Restart the handshake with the full number of attempts."""
     if webhook.state != Webhook.State.PENDING:
-        raise Conflict(f"The webhook is {webhook.state}; only a pending one is verified.")
+        raise Conflict(f"The webhook is {webhook.state}; only a pending webhook can be verified.")
     _await_handshake(webhook)
     webhook.save_next_version()
     audit.record(principal, "webhook.verification_requested", _target(webhook))
@@ -135,7 +135,7 @@ def do_redeliver(
     """Send an event again as a new delivery."""
     _require_active(webhook)
     if delivery.state == WebhookDelivery.State.PENDING:
-        raise Conflict("The delivery is still being tried.")
+        raise Conflict("The delivery is still being attempted.")
     again = events.redeliver(delivery)
     audit.record(
         principal,
@@ -154,7 +154,7 @@ def _await_handshake(webhook: Webhook) -> None:
 
 def _require_active(webhook: Webhook) -> None:
     if webhook.state == Webhook.State.PENDING:
-        raise HandshakeFailed(webhook.state_reason or "The handshake is still under way.")
+        raise HandshakeFailed(webhook.state_reason or "The handshake is still in progress.")
     if webhook.state != Webhook.State.ACTIVE:
         raise Conflict("The webhook is disabled.")
 

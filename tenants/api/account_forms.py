@@ -39,7 +39,7 @@ class LinkTokenField(serializers.CharField):
         super().__init__(max_length=100, **options)
         self.validators.append(
             RegexValidator(
-                rf"\A{TOKEN_PATTERN}\Z", "The link is not valid; copy all of it.", "invalid_token"
+                rf"\A{TOKEN_PATTERN}\Z", "The link is not valid. Copy all of it.", "invalid_token"
             )
         )
 

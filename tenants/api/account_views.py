@@ -42,5 +42,5 @@ class ConsoleView(UserView):
 def require_session(principal: Principal) -> UUID:
     """Return the user, or raise `Forbidden` unless the caller has signed in with a password."""
     if principal.kind is not Kind.SESSION or principal.user_id is None:
-        raise Forbidden("This needs a console session: sign in. Keys and tokens cannot do it.")
+        raise Forbidden("This requires a console session, not a key or token: sign in.")
     return principal.user_id

@@ -27,7 +27,7 @@ TAG = "API keys"
 MAX_OVERLAP_S = 30 * 24 * 3600
 DEFAULT_OVERLAP_S = 24 * 3600
 _SCOPES = (*ALL_SCOPES, *RETIRED_SCOPES)
-_SCOPES_HELP = "What the key may do. `realtime` is deprecated and permits nothing."
+_SCOPES_HELP = "Permissions of the key. `realtime` is deprecated and has no effect."
 
 
 class ApiKeyAnswer(serializers.Serializer[object]):
@@ -36,8 +36,10 @@ class ApiKeyAnswer(serializers.Serializer[object]):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(ApiKey.Kind.choices)
     name = serializers.CharField()
-    key_id = serializers.CharField(help_text="The public part of the key, as seen in logs.")
-    key = serializers.CharField(allow_null=True, help_text="A publishable key; null for secrets.")
+    key_id = serializers.CharField(help_text="The public part of the key, as shown in logs.")
+    key = serializers.CharField(
+        allow_null=True, help_text="A publishable key in full; null for secret keys."
+    )
     scopes = serializers.ListField(child=serializers.ChoiceField(_SCOPES))
     collections = serializers.ListField(child=serializers.CharField())
     allowed_networks = serializers.ListField(child=serializers.CharField())
@@ -59,7 +61,7 @@ class NewApiKeyAnswer(ApiKeyAnswer):
 
 
 class _KeyFields(Body):
-    name = LabelField(help_text="A name for people.")
+    name = LabelField(help_text="A display name.")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(_SCOPES),
         min_length=1,
@@ -67,13 +69,16 @@ class _KeyFields(Body):
         help_text=_SCOPES_HELP,
     )
     collections = serializers.ListField(
-        child=NameField(), max_length=100, default=list, help_text="Empty: all collections."
+        child=NameField(),
+        max_length=100,
+        default=list,
+        help_text="Collections that the key may be used for. Empty: all.",
     )
     allowed_networks = serializers.ListField(
         child=NetworkField(max_length=50),
         max_length=100,
         default=list,
-        help_text="Networks (CIDR) that the key may be used from. Empty: all.",
+        help_text="The time is in the past.",
     )
     expires_at = serializers.DateTimeField(allow_null=True, default=None)
 
@@ -100,7 +105,7 @@ class ApiKeyRotation(Body):
         min_value=0,
         max_value=MAX_OVERLAP_S,
         default=DEFAULT_OVERLAP_S,
-        help_text="How long the old key works beside its successor.",
+        help_text="How long the old key remains valid beside its successor.",
     )
 
 
@@ -131,7 +136,7 @@ class ApiKeysView(TenantView):
         operation_id="api_keys_create",
         tags=[TAG],
         summary="Create an API key",
-        description="`secret` holds the whole key and is shown this once.",
+        description="`secret` contains the whole key and is shown only once.",
         request=ApiKeyCreation,
         responses={201: NewApiKeyAnswer},
         examples=[_NEW_KEY],
@@ -185,7 +190,7 @@ class ApiKeyView(TenantView):
         operation_id="api_keys_revoke",
         tags=[TAG],
         summary="Revoke an API key",
-        description="The key is refused everywhere within a second.",
+        description="Every server rejects the key within a second.",
         responses={200: ApiKeyAnswer},
     )
     def delete(self, request: Request, tenant: str, key: UUID) -> Response:
@@ -205,7 +210,8 @@ class ApiKeyRotateView(TenantView):
         operation_id="api_keys_rotate",
         tags=[TAG],
         summary="Rotate an API key",
-        description="Makes a successor with the same rights; both work until the overlap ends.",
+        description="Creates a successor with the same permissions; both keys are valid until the "
+        "overlap ends.",
         request=ApiKeyRotation,
         responses={201: NewApiKeyAnswer},
     )
@@ -230,7 +236,9 @@ def _check_publishable(kind: str, scopes: list[str]) -> None:
     if not set(scopes) <= END_USER_SCOPES.union(RETIRED_SCOPES):
         allowed = ", ".join(sorted(END_USER_SCOPES))
         problem = FieldProblem(
-            "/scopes", "not_publishable", f"A publishable key may carry {allowed} only."
+            "/scopes",
+            "not_publishable",
+            f"A publishable key may have only these scopes: {allowed}.",
         )
         raise InvalidBody(errors=[problem])
 

@@ -89,7 +89,7 @@ class UserView(LimitedView):
         self.principal = authenticate.require(request)
         act_as.refuse(request)
         if self.principal.user_id is None:
-            raise Forbidden("This is for people: sign in, or use a personal token.")
+            raise Forbidden("This call is for users: sign in, or use a personal token.")
         self.user_id = self.principal.user_id
         request_context.authenticated(self.principal.actor)
         self.count(user_limits(str(self.user_id)))
@@ -116,7 +116,8 @@ class TenantView(LimitedView):
         caller = authenticate.authenticate(request)
         if caller is None:
             raise Unauthenticated(
-                "Sign in, or send a personal token or an admin key as `Authorization: Bearer …`.",
+                "Sign in, or send a personal token or an API key with the scope `admin` as "
+                "`Authorization: Bearer …`.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
         self.principal, self.tenant = authenticate.enter_tenant(caller, kwargs["tenant"])

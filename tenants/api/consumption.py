@@ -84,7 +84,7 @@ class UsageView(TenantView):
         operation_id="usage_read",
         tags=[TAG],
         summary="Read the usage",
-        description="Sums by hour or by day (UTC). The last minutes may still be on their way.",
+        description="Totals by hour or by day (UTC). The last few minutes may be missing.",
         parameters=[
             OpenApiParameter("since", datetime.datetime, description="Default: 7 days ago."),
             OpenApiParameter("until", datetime.datetime, description="Default: now."),
@@ -122,7 +122,7 @@ def _span(request: HttpRequest) -> tuple[datetime.datetime, datetime.datetime]:
     until = _moment(request, "until") or timezone.now()
     since = _moment(request, "since") or until - DEFAULT_SPAN
     if not since < until <= since + MAX_SPAN:
-        raise _invalid("since", f"`since` must lie before `until`, at most {MAX_SPAN.days} days.")
+        raise _invalid("since", f"`since` must be before `until`, by at most {MAX_SPAN.days} days.")
     return since, until
 
 
@@ -135,7 +135,7 @@ def _moment(request: HttpRequest, name: str) -> datetime.datetime | None:
     except ValueError:
         moment = None
     if moment is None or timezone.is_naive(moment):
-        raise _invalid(name, "A moment has the form 2026-11-21T10:00:00Z.")
+        raise _invalid(name, "A time has the form 2026-11-21T10:00:00Z.")
     if moment.year not in YEARS:
         raise _invalid(name, f"The year must be from {YEARS.start} to {YEARS.stop - 1}.")
     return moment.astimezone(datetime.UTC)

@@ -101,10 +101,8 @@ class InvitationsView(InvitingView):
         operation_id="invitations_create",
         tags=[TAG],
         summary="Invite somebody",
-        description=(
-            "The address is mailed a link, good for seven days; nobody else sees it. Only owners "
-            "may invite owners. Open invitations count against the quota of members."
-        ),
+        description="Mails the address a link that is valid for seven days; it is shown nowhere "
+        "else. Only owners may invite owners. Open invitations count toward the quota of members.",
         request=InvitationCreation,
         responses={201: InvitationAnswer},
         examples=[_INVITATION],
@@ -136,7 +134,7 @@ class InvitationView(TenantView):
     @extend_schema(
         operation_id="invitations_delete",
         tags=[TAG],
-        summary="Take an invitation back",
+        summary="Revoke an invitation",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, invitation: UUID) -> Response:
@@ -153,8 +151,8 @@ class InvitationResendView(InvitingView):
     @extend_schema(
         operation_id="invitations_resend",
         tags=[TAG],
-        summary="Send an invitation again",
-        description="The link is good for another seven days.",
+        summary="Resend an invitation",
+        description="Mails a new link, which is valid for seven days.",
         request=None,
         responses=InvitationAnswer,
     )
@@ -173,8 +171,8 @@ class InvitationLookUpView(SignInView):
     @extend_schema(
         operation_id="invitations_look_up",
         tags=[TAG],
-        summary="See what a link invites to",
-        description="A POST, so that the token is in no URL, and so in no log.",
+        summary="Read an invitation by its link",
+        description="A POST, so that the token is not part of a URL, which might be logged.",
         request=TokenOnly,
         responses=InvitationForInvitedAnswer,
         auth=[],
@@ -193,7 +191,7 @@ class InvitationAcceptView(ConsoleView):
         operation_id="invitations_accept",
         tags=[TAG],
         summary="Accept an invitation",
-        description="By the signed-in user to whose address it was sent.",
+        description="The caller must be signed in as the user whose address was invited.",
         request=TokenOnly,
         responses=TenantAnswer,
     )

@@ -45,13 +45,20 @@ class IssuerCreation(Body):
     """What registering an issuer needs: either `jwks_url` or `secret`."""
 
     name = NameField()
-    issuer = serializers.CharField(max_length=300, help_text="The `iss` that tokens must carry.")
-    audience = serializers.CharField(max_length=300, help_text="The `aud` that tokens must carry.")
+    issuer = serializers.CharField(
+        max_length=300, help_text="The `iss` claim that tokens must have."
+    )
+    audience = serializers.CharField(
+        max_length=300, help_text="The `aud` claim that tokens must have."
+    )
     algorithms = serializers.ListField(
         child=serializers.ChoiceField(ALGORITHMS), min_length=1, max_length=len(ALGORITHMS)
     )
     jwks_url = serializers.CharField(
-        max_length=500, default="", allow_blank=True, help_text="Where the issuer's keys are read."
+        max_length=500,
+        default="",
+        allow_blank=True,
+        help_text="URL of the issuer's key set (JWKS).",
     )
     secret = serializers.CharField(
         max_length=1000,
@@ -59,13 +66,13 @@ class IssuerCreation(Body):
         allow_blank=True,
         trim_whitespace=False,
         write_only=True,
-        help_text="A secret shared with the issuer, for HS256 and the like.",
+        help_text="Secret shared with the issuer, for HS256 and similar algorithms.",
     )
     leeway_s = serializers.IntegerField(
         min_value=0,
         max_value=MAX_LEEWAY_S,
         default=30,
-        help_text="How far the issuer's clock may differ from ours.",
+        help_text="Clock skew that is tolerated between the issuer and Rillbase.",
     )
 
 
@@ -132,8 +139,8 @@ class IssuerView(TenantView):
     @extend_schema(
         operation_id="issuers_delete",
         tags=[TAG],
-        summary="Stop trusting a token issuer",
-        description="Its tokens are refused everywhere within a second.",
+        summary="Delete a token issuer",
+        description="Every server rejects its tokens within a second.",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, issuer: UUID) -> Response:

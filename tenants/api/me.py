@@ -32,7 +32,7 @@ class MeAnswer(UserAnswer):
     """The signed-in user."""
 
     pending_email = serializers.EmailField(
-        allow_null=True, help_text="The new address, until the link mailed to it is opened."
+        allow_null=True, help_text="The new address, until its owner opens the link mailed to it."
     )
 
 
@@ -44,7 +44,7 @@ class MeChange(Body):
         required=False, help_text="Takes effect when the link mailed to it is opened."
     )
     current_password = PasswordField(
-        required=False, help_text="Needed to change the address.", write_only=True
+        required=False, help_text="Required to change the address.", write_only=True
     )
 
 
@@ -54,7 +54,7 @@ class PasswordChange(Body):
     current_password = PasswordField()
     new_password = PasswordField()
     revoke_tokens = serializers.BooleanField(
-        default=False, help_text="Revoke all of your personal tokens too."
+        default=False, help_text="Also revoke all of your personal tokens."
     )
 
 
@@ -84,7 +84,7 @@ class PasswordCheckingView(UserView):
         """Raise unless the password is right."""
         self.count(password_check_limits(str(self.user_id)))
         if not passwords.is_right(user, password):
-            problem = FieldProblem("/current_password", "wrong_password", "This is not it.")
+            problem = FieldProblem("/current_password", "wrong_password", "The password is wrong.")
             raise InvalidBody(errors=[problem])
 
 
@@ -107,10 +107,8 @@ class MeView(PasswordCheckingView):
         operation_id="me_change",
         tags=[TAG],
         summary="Change your account",
-        description=(
-            "A new address takes effect when the link mailed to it is opened; the old address is "
-            "told. Naming the present address drops a change that is waiting."
-        ),
+        description="A new address takes effect when the link mailed to it is opened; the old "
+        "address is notified. Setting the current address cancels a pending change.",
         request=MeChange,
         responses=MeAnswer,
         examples=[_NEW_ADDRESS],
@@ -127,7 +125,9 @@ class MeView(PasswordCheckingView):
 
     def _change_email(self, user: User, email: str, password: object) -> None:
         if not isinstance(password, str):
-            problem = FieldProblem("/current_password", "required", "Needed to change the address.")
+            problem = FieldProblem(
+                "/current_password", "required", "Required to change the address."
+            )
             raise InvalidBody(errors=[problem])
         self.check_password(user, password)
         self.count(mail_limits(email))
@@ -141,10 +141,8 @@ class PasswordView(PasswordCheckingView, ConsoleView):
         operation_id="me_change_password",
         tags=[TAG],
         summary="Change your password",
-        description=(
-            "Ends all other sessions and tells you by mail. Personal tokens stay, unless "
-            "`revoke_tokens` asks otherwise: they are credentials of their own."
-        ),
+        description="Ends all other sessions and notifies you by mail. Personal tokens stay valid "
+        "unless `revoke_tokens` is true.",
         request=PasswordChange,
         responses=PasswordChangedAnswer,
         examples=[_NEW_PASSWORD],

@@ -40,7 +40,7 @@ class UserAnswer(serializers.Serializer[object]):
     email = serializers.EmailField()
     email_verified = serializers.BooleanField()
     name = serializers.CharField()
-    is_staff = serializers.BooleanField(help_text="Whether the staff admin is open to the user.")
+    is_staff = serializers.BooleanField(help_text="Whether the user may open the staff admin.")
     created_at = serializers.DateTimeField()
 
 
@@ -48,7 +48,9 @@ class SessionAnswer(serializers.Serializer[object]):
     """A browser in which the user has signed in."""
 
     id = serializers.UUIDField()
-    current = serializers.BooleanField(help_text="Whether it is the session that asks.")
+    current = serializers.BooleanField(
+        help_text="Whether this is the session that made the request."
+    )
     address = serializers.IPAddressField(allow_null=True)
     user_agent = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -62,7 +64,7 @@ class SignedInAnswer(serializers.Serializer[object]):
     user = UserAnswer()
     session_id = serializers.UUIDField(allow_null=True)
     csrf_token = serializers.CharField(
-        allow_null=True, help_text=f"To be sent in the header {sessions.CSRF_HEADER}."
+        allow_null=True, help_text=f"Send it in the header {sessions.CSRF_HEADER}."
     )
 
 
@@ -128,10 +130,8 @@ class LoginView(SignInView):
         operation_id="auth_login",
         tags=[TAG],
         summary="Sign in",
-        description=(
-            "Sets the session's cookie. A wrong password and an unknown address get the same "
-            "answer. `email_not_verified` means that the password was right."
-        ),
+        description="Sets the session cookie. A wrong password and an unknown address get the same "
+        "response. `email_not_verified` means that the password was right.",
         request=Login,
         responses=SignedInAnswer,
         examples=[_LOGIN],
@@ -159,11 +159,9 @@ class LinkLoginView(SignInView):
     @extend_schema(
         operation_id="auth_login_link",
         tags=[TAG],
-        summary="Sign in by a printed link",
-        description=(
-            "Takes the token of the link that a start on a development machine prints: good for a "
-            "quarter of an hour, for one use, and from that machine only."
-        ),
+        summary="Sign in with a printed link",
+        description="Takes the token of the link that is printed when a development machine "
+        "starts. It is valid for 15 minutes, once, and only from that machine.",
         request=LinkLogin,
         responses=SignedInAnswer,
         examples=[_LINK_LOGIN],
@@ -180,7 +178,7 @@ class LogoutView(SignInView):
         operation_id="auth_logout",
         tags=[TAG],
         summary="Sign out",
-        description="Ends the session of the cookie, if there is one, and takes the cookie away.",
+        description="Ends the session of the cookie, if there is one, and deletes the cookie.",
         request=None,
         responses={204: None},
     )
@@ -202,8 +200,8 @@ class CurrentSessionView(UserView):
     @extend_schema(
         operation_id="auth_session",
         tags=[TAG],
-        summary="Tell who is signed in",
-        description="401 when nobody is. With a personal token `csrf_token` is null.",
+        summary="Read the current session",
+        description="401 if nobody is signed in. With a personal token, `csrf_token` is null.",
         responses=SignedInAnswer,
     )
     def get(self, request: Request) -> Response:
@@ -237,7 +235,7 @@ class SessionsView(ConsoleView):
     @extend_schema(
         operation_id="me_sessions_end_others",
         tags=[SESSIONS_TAG],
-        summary="Sign out everywhere else",
+        summary="End all other sessions",
         responses={200: EndedAnswer},
     )
     def delete(self, request: Request) -> Response:

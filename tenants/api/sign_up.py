@@ -39,7 +39,9 @@ class SignUp(Body):
     email = AddressField()
     password = PasswordField()
     name = LabelField(required=False, allow_blank=True, default="")
-    invitation = LinkTokenField(required=False, help_text="The token of an invitation's link.")
+    invitation = LinkTokenField(
+        required=False, help_text="The token from the link of an invitation."
+    )
 
 
 class AddressOnly(Body):
@@ -120,12 +122,11 @@ class SignUpView(SignInView):
     @extend_schema(
         operation_id="auth_sign_up",
         tags=[TAG],
-        summary="Make an account",
-        description=(
-            "Without an invitation the answer is 202 and a mail, the same whether or not the "
-            "address has an account already: its owner learns it by mail. With an invitation to "
-            "the address, the account is ready, the membership made, and the session open: 201."
-        ),
+        summary="Create an account",
+        description="Without an invitation, the response is 202 and a mail is sent. The response "
+        "is the same if the address already has an account; its owner is notified by mail. With "
+        "an invitation to the address, the account and the membership are created and a session "
+        "is opened: 201.",
         request=SignUp,
         responses={
             201: SignedInAnswer,
@@ -171,7 +172,7 @@ class VerifyEmailView(SignInView):
         operation_id="auth_verify_email",
         tags=[TAG],
         summary="Verify an address",
-        description="Takes the token of a mailed link: for a new account, or for a new address.",
+        description="Takes the token of a mailed link, for a new account or a new address.",
         request=TokenOnly,
         responses=VerifiedAnswer,
         examples=[_TOKEN_EXAMPLE],
@@ -204,8 +205,8 @@ class ResendView(AddressView):
     @extend_schema(
         operation_id="auth_verify_email_resend",
         tags=[TAG],
-        summary="Ask for another verification mail",
-        description="Always 202. A mail is sent if there is an account that waits for it.",
+        summary="Request another verification mail",
+        description="Always 202. A mail is sent if an unverified account has the address.",
         request=AddressOnly,
         responses={202: MailedAnswer},
         examples=[_ADDRESS_EXAMPLE],
@@ -223,7 +224,7 @@ class PasswordResetView(AddressView):
     @extend_schema(
         operation_id="auth_password_reset",
         tags=[TAG],
-        summary="Ask for a link to set a new password",
+        summary="Request a link to set a new password",
         description="Always 202. A mail is sent if the address has an account.",
         request=AddressOnly,
         responses={202: MailedAnswer},
@@ -244,10 +245,8 @@ class PasswordResetConfirmView(SignInView):
         operation_id="auth_password_reset_confirm",
         tags=[TAG],
         summary="Set a new password",
-        description=(
-            "Takes the token of a mailed link, good for an hour and for one use. Ends all "
-            "sessions; sign in with the new password afterwards."
-        ),
+        description="Takes the token of a mailed link, which is valid for an hour and can be used "
+        "once. Ends all sessions; sign in with the new password afterwards.",
         request=NewPassword,
         responses={204: None},
         examples=[_RESET_EXAMPLE],

@@ -44,8 +44,8 @@ class TenantAnswer(serializers.Serializer[object]):
 class TenantCreation(Body):
     """What a new tenant needs."""
 
-    slug = SlugField(help_text="The name in URLs; it can never be changed.")
-    name = LabelField(required=False, allow_blank=True, default="", help_text="A name for people.")
+    slug = SlugField(help_text="The name in URLs. It cannot be changed.")
+    name = LabelField(required=False, allow_blank=True, default="", help_text="A display name.")
 
 
 class TenantChange(Body):
@@ -94,11 +94,11 @@ class TenantsView(UserView):
 
     def _check_room(self) -> None:
         if self.principal.bound_tenant_id is not None:
-            raise QuotaExceeded("A token that is bound to one tenant cannot make others.")
+            raise QuotaExceeded("A token that is bound to one tenant cannot create others.")
         take_turns(self.user_id)
         owned = Membership.unscoped.using("auth").filter(user_id=self.user_id, role=Role.OWNER)
         if owned.count() >= MAX_OWNED:
-            raise QuotaExceeded(f"A user may own {MAX_OWNED} tenants.")
+            raise QuotaExceeded(f"A user may own at most {MAX_OWNED} tenants.")
 
 
 class OneTenantView(TenantView):
@@ -144,7 +144,8 @@ class TenantDetailView(OneTenantView):
         operation_id="tenants_delete",
         tags=[TAG],
         summary="Delete a tenant",
-        description="Its keys stop working at once; its data is removed after the days of grace.",
+        description="Its keys stop working immediately; its data is removed after the grace "
+        "period.",
         responses={200: TenantAnswer},
     )
     def delete(self, request: Request, tenant: str) -> Response:

@@ -36,8 +36,11 @@ class TokenAnswer(serializers.Serializer[object]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    key_id = serializers.CharField(help_text="The public part of the token, as seen in logs.")
-    tenant_id = serializers.UUIDField(allow_null=True, help_text="The one tenant it works in.")
+    key_id = serializers.CharField(help_text="The public part of the token, as shown in logs.")
+    tenant_id = serializers.UUIDField(
+        allow_null=True,
+        help_text="The only tenant in which it is valid; null: all of the user's tenants.",
+    )
     tenant = serializers.CharField(allow_null=True, help_text="That tenant's slug.")
     state = serializers.ChoiceField(["active", "expired", "revoked"])
     expires_at = serializers.DateTimeField(allow_null=True)
@@ -65,25 +68,29 @@ class NewTokenAnswer(TokenAnswer):
 class TokenCreation(Body):
     """What a new token needs."""
 
-    name = LabelField(help_text="What it is for.")
+    name = LabelField(help_text="What the token is used for.")
     expires_in_days = serializers.IntegerField(
         required=False, min_value=1, max_value=MAX_EXPIRY_DAYS
     )
     expires_at = serializers.DateTimeField(
         required=False,
         allow_null=True,
-        help_text="Null: never. Without it and `expires_in_days`: in 90 days.",
+        help_text="Null: never. If both this and `expires_in_days` are omitted: in 90 days.",
     )
 
     def validate_expires_at(self, moment: datetime.datetime | None) -> datetime.datetime | None:
         if moment is not None and moment <= timezone.now():
-            raise serializers.ValidationError("This moment has passed.", "in_the_past")
+            raise serializers.ValidationError("The time is in the past.", "in_the_past")
         return moment
 
     def validate(self, attrs: JsonObject) -> JsonObject:
         if "expires_at" in attrs and "expires_in_days" in attrs:
             raise serializers.ValidationError(
-                {"expires_in_days": serializers.ErrorDetail("Give one of the two.", "ambiguous")}
+                {
+                    "expires_in_days": serializers.ErrorDetail(
+                        "Specify only one of the two.", "ambiguous"
+                    )
+                }
             )
         return attrs
 
@@ -102,7 +109,7 @@ _NEW_TOKEN = OpenApiExample(
     "For a month", {"name": "Laptop", "expires_in_days": 30}, request_only=True
 )
 _SESSION_ONLY = (
-    "Only from the console: a token that could make tokens would outlive its own revocation."
+    "Only with a console session: a token that could create tokens would outlive its revocation."
 )
 
 
@@ -115,7 +122,7 @@ class MyTokensView(ConsoleView):
         operation_id="me_tokens_list",
         tags=[TAG],
         summary="List your tokens",
-        description="All of them, those that are bound to a tenant too.",
+        description="Includes tokens that are bound to one tenant.",
         responses=page_of(TokenAnswer),
     )
     def get(self, request: Request) -> Response:
@@ -126,7 +133,7 @@ class MyTokensView(ConsoleView):
         operation_id="me_tokens_create",
         tags=[TAG],
         summary="Create a token for all of your tenants",
-        description=f"`secret` holds the whole token and is shown this once. {_SESSION_ONLY}",
+        description=f"`secret` contains the whole token and is shown only once. {_SESSION_ONLY}",
         request=TokenCreation,
         responses={201: NewTokenAnswer},
         examples=[_NEW_TOKEN],
@@ -157,7 +164,7 @@ class MyTokenView(ConsoleView):
         operation_id="me_tokens_revoke",
         tags=[TAG],
         summary="Revoke one of your tokens",
-        description="It is refused everywhere within a second.",
+        description="Every server rejects it within a second.",
         responses=TokenAnswer,
     )
     def delete(self, request: Request, token: UUID) -> Response:
@@ -207,7 +214,7 @@ class BoundTokensView(BoundTokenBase):
         operation_id="tenant_tokens_create",
         tags=[TAG],
         summary="Create a token for one tenant",
-        description=f"`secret` holds the whole token and is shown this once. {_SESSION_ONLY}",
+        description=f"`secret` contains the whole token and is shown only once. {_SESSION_ONLY}",
         request=TokenCreation,
         responses={201: NewTokenAnswer},
         examples=[_NEW_TOKEN],
@@ -247,7 +254,8 @@ class BoundTokenView(BoundTokenBase):
         operation_id="tenant_tokens_revoke",
         tags=[TAG],
         summary="Revoke a tenant's token",
-        description="Your own; as an admin, any member's. It is refused within a second.",
+        description="Your own; as an admin, those of all members. Every server rejects it within "
+        "a second.",
         responses=TenantTokenAnswer,
     )
     def delete(self, request: Request, tenant: str, token: UUID) -> Response:

@@ -43,10 +43,10 @@ class WebhookAnswer(serializers.Serializer[object]):
     state = serializers.ChoiceField(Webhook.State.choices)
     state_reason = serializers.CharField(allow_null=True)
     failing_since = serializers.DateTimeField(
-        allow_null=True, help_text="Since when every attempt has failed."
+        allow_null=True, help_text="Time since which every attempt has failed."
     )
     previous_secret_until = serializers.DateTimeField(
-        allow_null=True, help_text="Until when messages carry a signature by the old secret too."
+        allow_null=True, help_text="Time until which messages are also signed with the old secret."
     )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -74,7 +74,7 @@ class DeliveryAnswer(serializers.Serializer[object]):
     last_status = serializers.IntegerField(allow_null=True)
     last_error = serializers.CharField(allow_null=True)
     last_answer = serializers.CharField(
-        allow_null=True, help_text="The first bytes of the receiver's last answer."
+        allow_null=True, help_text="The first bytes of the receiver's last response."
     )
     last_duration_ms = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField()
@@ -83,11 +83,11 @@ class DeliveryAnswer(serializers.Serializer[object]):
 
 
 class _WebhookFields(Body):
-    name = LabelField(help_text="A name for people.")
+    name = LabelField(help_text="A display name.")
     url = serializers.CharField(
         max_length=min(2000, MAX_URL_CHARS),
         trim_whitespace=False,
-        help_text="Where events are sent: https, a host on the public internet.",
+        help_text="URL that receives the events: https, on a host on the public internet.",
     )
     events = serializers.ListField(
         child=serializers.CharField(
@@ -103,7 +103,7 @@ class _WebhookFields(Body):
         ),
         min_length=1,
         max_length=MAX_PATTERNS,
-        help_text="Event types: exact, by family (`api_key.*`) or all (`*`).",
+        help_text="Event types: exact, by family (`api_key.*`), or all (`*`).",
     )
 
 
@@ -116,7 +116,7 @@ class WebhookChange(_WebhookFields):
 
     state = serializers.ChoiceField(
         [Webhook.State.ACTIVE.value, Webhook.State.DISABLED.value],
-        help_text="`disabled` stops deliveries; `active` begins the handshake again.",
+        help_text="`disabled` stops deliveries; `active` starts the handshake again.",
     )
 
 
@@ -160,8 +160,9 @@ class WebhooksView(_WebhooksView):
         operation_id="webhooks_create",
         tags=[TAG],
         summary="Create a webhook",
-        description="`secret` signs the messages and is shown this once. The webhook is `pending` "
-        "until its receiver has echoed the challenge of a `webhook.verification` message.",
+        description="`secret` signs the messages and is shown only once. The webhook is "
+        "`pending` until its receiver has echoed the challenge of a "
+        "`webhook.verification` message.",
         request=WebhookCreation,
         responses={201: NewWebhookAnswer},
         examples=[_NEW_WEBHOOK],
@@ -196,7 +197,8 @@ class WebhookView(_WebhooksView):
         operation_id="webhooks_change",
         tags=[TAG],
         summary="Change, enable or disable a webhook",
-        description="A new URL, and enabling, make the webhook `pending` until the handshake.",
+        description="A webhook with a new URL, or that is enabled again, is `pending` until the "
+        "handshake succeeds.",
         request=WebhookChange,
         responses=WebhookAnswer,
     )
@@ -227,7 +229,7 @@ class WebhookVerifyView(_WebhooksView):
         operation_id="webhooks_verify",
         tags=[TAG],
         summary="Repeat the handshake",
-        description="Runs in the background; `state` and `state_reason` tell what came of it.",
+        description="Runs in the background; `state` and `state_reason` report the result.",
         request=Nothing,
         responses={202: WebhookAnswer},
     )
@@ -245,7 +247,8 @@ class WebhookTestView(_WebhooksView):
         operation_id="webhooks_test",
         tags=[TAG],
         summary="Send a test event",
-        description="Sends a `webhook.test` event, whatever the webhook is subscribed to.",
+        description="Sends a `webhook.test` event regardless of the event types that the webhook "
+        "is subscribed to.",
         request=Nothing,
         responses={202: DeliveryAnswer},
     )
@@ -265,7 +268,7 @@ class WebhookRotateSecretView(_WebhooksView):
         operation_id="webhooks_rotate_secret",
         tags=[TAG],
         summary="Rotate the signing secret",
-        description="For a day messages carry two signatures, by the new and by the old secret.",
+        description="For a day, messages have two signatures, one with each secret.",
         request=Nothing,
         responses=NewWebhookAnswer,
     )
@@ -322,8 +325,8 @@ class RedeliverView(_DeliveriesView):
     @extend_schema(
         operation_id="webhook_deliveries_redeliver",
         tags=[TAG],
-        summary="Deliver an event again",
-        description="Makes a new delivery of the same event; its `webhook-id` stays the same.",
+        summary="Redeliver an event",
+        description="Creates a new delivery of the same event; its `webhook-id` stays the same.",
         request=Nothing,
         responses={202: DeliveryAnswer},
     )

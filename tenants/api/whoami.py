@@ -21,7 +21,9 @@ class WhoAmIAnswer(serializers.Serializer[object]):
     scopes = serializers.ListField(child=serializers.CharField())
     collections = serializers.ListField(child=serializers.CharField(), allow_null=True)
     obeys_access_rules = serializers.BooleanField()
-    auth = serializers.DictField(allow_null=True, help_text="The end user's claims: `$auth`.")
+    auth = serializers.DictField(
+        allow_null=True, help_text="The end user's claims, as `$auth` in access rules."
+    )
 
 
 class WhoAmIView(DataView):
@@ -30,7 +32,7 @@ class WhoAmIView(DataView):
     @extend_schema(
         operation_id="whoami",
         tags=["Data plane"],
-        summary="Tell who the caller is",
+        summary="Read the caller's identity",
         responses=WhoAmIAnswer,
     )
     def get(self, request: Request) -> Response:

@@ -31,7 +31,9 @@ def is_asked(head: RequestHead) -> bool:
 def refuse(head: RequestHead) -> None:
     """Raise where end users have no access: the call must not silently run as the admin."""
     if is_asked(head):
-        raise Forbidden(f"{HEADER} is for the data plane; end users have no control plane.")
+        raise Forbidden(
+            f"{HEADER} is only accepted by the data plane; end users have no control plane."
+        )
 
 
 def as_end_user(principal: Principal, head: RequestHead) -> Principal:
@@ -69,9 +71,9 @@ def _claims(text: str) -> JsonObject:
     except MalformedJson as malformed:
         raise _refusal(malformed.errors[0].detail) from None
     except UnicodeEncodeError:
-        raise _refusal("headers are bytes") from None
+        raise _refusal("the header is not valid") from None
     if not isinstance(claims, dict):
-        raise _refusal("an object is expected")
+        raise _refusal("expected an object")
     return claims
 
 

@@ -72,9 +72,11 @@ def _bearer_principal(bearer: str) -> Principal:
     if bearer.startswith("rbt_"):
         return _personal_token(keys.parse(bearer))
     if bearer.startswith("rbp_"):
-        raise InvalidCredentials(f"A publishable key is sent in the header {KEY_HEADER}.")
+        raise InvalidCredentials(f"Send a publishable key in the header {KEY_HEADER}.")
     if bearer.count(".") == 2:  # noqa: PLR2004 -- a JWT has three parts
-        raise InvalidCredentials(f"An end user's token needs a publishable key in {KEY_HEADER}.")
+        raise InvalidCredentials(
+            f"An end user's token requires a publishable key in the header {KEY_HEADER}."
+        )
     return _secret_key(keys.parse(bearer))
 
 
@@ -85,7 +87,7 @@ def _secret_key(key: keys.ParsedKey) -> Principal:
 def _publishable(text: str, bearer: str | None) -> Principal:
     if not text.startswith("rbp_"):
         raise InvalidCredentials(
-            f"{KEY_HEADER} takes a publishable key (rbp_…); secret keys go into Authorization."
+            f"{KEY_HEADER} takes a publishable key (rbp_…); send secret keys in Authorization."
         )
     known = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
     claims = verify_end_user(known.tenant, bearer) if bearer is not None else {}
@@ -114,9 +116,9 @@ def _checked_key(key: keys.ParsedKey, kind: ApiKey.Kind) -> facts.KeyFacts:
     try:
         known = facts.key_facts(key.key_id)
     except facts.NoFacts:
-        raise InvalidCredentials("There is no such key.") from None
+        raise InvalidCredentials("The key does not exist.") from None
     if known.kind != kind or not keys.matches(key.text, known.secret_hash):
-        raise InvalidCredentials("There is no such key.")
+        raise InvalidCredentials("The key does not exist.")
     refuse_unusable_key(known)
     last_used.note_key(known.id, known.last_used_at)
     return known
@@ -135,9 +137,9 @@ def _personal_token(key: keys.ParsedKey) -> Principal:
     try:
         token = facts.token_facts(key.key_id)
     except facts.NoFacts:
-        raise InvalidCredentials("There is no such token.") from None
+        raise InvalidCredentials("The token does not exist.") from None
     if not keys.matches(key.text, token.secret_hash):
-        raise InvalidCredentials("There is no such token.")
+        raise InvalidCredentials("The token does not exist.")
     last_used.note_token(token.id, token.last_used_at)
     return token_principal(token)
 
@@ -214,7 +216,7 @@ def enter_tenant(principal: Principal, slug: str) -> tuple[Principal, facts.Tena
     try:
         return _enter(principal, slug)
     except facts.NoFacts:
-        raise NotFound("There is no such tenant, or you are no member of it.") from None
+        raise NotFound("The tenant does not exist, or you are not a member of it.") from None
 
 
 def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
@@ -252,7 +254,9 @@ def enter_data_plane(
         return enter_tenant(principal, principal.tenant_slug)
     slug = request.headers.get(TENANT_HEADER)
     if not slug:
-        raise InvalidParameter(f"Members name the tenant in the header {TENANT_HEADER}.")
+        raise InvalidParameter(
+            f"Name the tenant in the header {TENANT_HEADER}: a member may belong to several."
+        )
     return enter_as_member(principal, slug)
 
 

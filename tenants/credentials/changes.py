@@ -106,4 +106,4 @@ def _named(instance: models.Model) -> tuple[CredentialSubject, str]:
         case Tenant():
             return CredentialSubject.TENANT, str(instance.pk)
         case _:
-            raise TypeError(f"{type(instance).__name__} is no credential")
+            raise TypeError(f"{type(instance).__name__} is not a credential")

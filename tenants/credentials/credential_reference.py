@@ -86,7 +86,7 @@ def stand(
         admin, tenant = _stand(standing, _NO_CLAIMS)
         return act_as.impersonated(admin, claims), tenant
     except facts.NoFacts:
-        raise InvalidCredentials("The credentials exist no longer.") from None
+        raise InvalidCredentials("The credentials no longer exist.") from None
     finally:
         client_address.reset(token)
 

@@ -100,7 +100,7 @@ def _newer(tenant_id: UUID, url: str, known: _KeySet | None) -> _KeySet:
         if free:
             return _read(url, known)
     if known is None:
-        raise _unavailable("Too many key sets are being read at the moment.")
+        raise _unavailable("Too many key sets are being read at the moment. Retry.")
     return known
 
 
@@ -148,7 +148,7 @@ def _download(url: str) -> Mapping[str, jwt.PyJWK]:
 def _read_keys(answer: Answer) -> Mapping[str, jwt.PyJWK]:
     """Parse a JWKS document. Unsupported kinds of keys are skipped."""
     if not answer.successful:
-        raise InvalidResponse(f"The key set's server answered {answer.status}.")
+        raise InvalidResponse(f"The key set's server responded with status {answer.status}.")
     try:
         document = json.loads(answer.body)
     except (ValueError, RecursionError) as malformed:

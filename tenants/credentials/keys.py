@@ -68,7 +68,7 @@ def parse(text: str) -> ParsedKey:
     if form is None:
         raise MalformedKey("The key does not have the form of a Rillbase key.")
     if checksum(text[:-CHECKSUM_CHARS]) != form[5]:
-        raise MalformedKey("The key's checksum is wrong: it was mistyped or cut off.")
+        raise MalformedKey("The key's checksum is wrong: the key is mistyped or truncated.")
     return ParsedKey(Prefix(form[1]), form[3], text)
 
 

@@ -59,4 +59,4 @@ def _write(row: models.QuerySet[models.Model], column: str) -> None:
     except DatabaseError as failed:
         if failures.passing(failed) is None:
             raise
-        logger.info("the use of a credential is not noted: %s", failed)
+        logger.info("the use of a credential was not recorded: %s", failed)

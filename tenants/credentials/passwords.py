@@ -56,7 +56,7 @@ class HashingGate:
 
 def _busy() -> Unavailable:
     return Unavailable(
-        "Too many passwords are being checked at the moment. Try again.",
+        "Too many passwords are being checked at the moment. Retry.",
         headers={"Retry-After": "2"},
     )
 

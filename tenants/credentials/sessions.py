@@ -88,7 +88,7 @@ def check_origin(request: RequestHead) -> None:
     public = urlsplit(environment().rillbase_public_url)
     allowed = {f"{public.scheme}://{public.netloc}", f"{request.scheme}://{request.get_host()}"}
     if origin not in allowed:
-        raise CsrfFailed("Calls with a session cookie are accepted from the console's origin only.")
+        raise CsrfFailed("Calls with a session cookie are accepted only from the console's origin.")
 
 
 def _secure() -> bool:

@@ -23,7 +23,7 @@ def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | Non
         transport().send(write(MailTemplate(letter), to, facts, target))
     except MailRefused as refused:
         # A mailbox that does not exist cannot be fixed; other failures are retried.
-        logger.warning("a mail was refused: %s", refused, extra={"letter": letter, "mail_to": to})
+        logger.warning("a mail was rejected: %s", refused, extra={"letter": letter, "mail_to": to})
 
 
 @task(name=addresses.ANSWER)

@@ -121,22 +121,22 @@ def transport_of(url: str) -> Transport:
             return LogTransport()
         case "dir":
             if not parts.path or parts.netloc:
-                raise ValueError("a mail directory is written dir:///absolute/path")
+                raise ValueError("a mail directory has the form dir:///absolute/path")
             return DirectoryTransport(Path(unquote(parts.path)))
         case "smtp" | "smtps":
             return _smtp(parts)
         case _:
-            raise ValueError(f"mail cannot be sent by {parts.scheme or url!r}")
+            raise ValueError(f"mails cannot be sent with the scheme {parts.scheme or url!r}")
 
 
 def _smtp(parts: SplitResult) -> SmtpTransport:
     if not parts.hostname:
-        raise ValueError("a mail server is written smtp://user:password@host:587?tls=1")
+        raise ValueError("a mail server has the form smtp://user:password@host:587?tls=1")
     options = parse_qs(parts.query, strict_parsing=bool(parts.query))
     unknown = set(options) - {"tls"}
     tls = options.get("tls", ["0"])[-1]
     if unknown or tls not in ("0", "1"):
-        raise ValueError("the one option of a mail server is tls=0 or tls=1")
+        raise ValueError("the only option of a mail server is tls=0 or tls=1")
     return SmtpTransport(
         parts.hostname,
         parts.port or _DEFAULT_PORTS[parts.scheme],

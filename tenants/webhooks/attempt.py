@@ -46,7 +46,7 @@ class Attempt:
     @property
     def summary(self) -> str:
         """Return a short reason why the attempt counts as failed."""
-        return self.error or f"The receiver answered with status {self.status}."
+        return self.error or f"The receiver responded with status {self.status}."
 
 
 def send(webhook: Webhook, message_id: str, payload: JsonObject) -> Attempt:
@@ -73,7 +73,7 @@ def prove(
 
     def check(answer: Answer) -> None:
         if not answer.successful:
-            raise InvalidResponse(f"The receiver answered with status {answer.status}.")
+            raise InvalidResponse(f"The receiver responded with status {answer.status}.")
         if not is_proof(_text(answer.body)):
             raise InvalidResponse(NOT_PROVED)
 

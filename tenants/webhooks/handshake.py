@@ -83,7 +83,7 @@ def _message(challenge: str) -> JsonObject:
 def _note_failure(webhook: Webhook, reason: str, number: int) -> None:
     last = number > len(PAUSES_S)
     Webhook.objects.filter(pk=webhook.pk, url=webhook.url, state=Webhook.State.PENDING).update(
-        state_reason=f"Handshake failed{' for good' if last else ''}: {reason}"[:200],
+        state_reason=f"Handshake failed{' permanently' if last else ''}: {reason}"[:200],
         version=F("version") + 1,
     )
     if not last:

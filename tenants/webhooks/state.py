@@ -10,7 +10,7 @@ from tenants.mail import MailTemplate, post
 from tenants.models import Membership, Webhook, WebhookDelivery
 from tenants.roles import Role
 
-GONE_REASON = "The receiver answered 410 Gone."
+GONE_REASON = "The receiver responded with 410 Gone."
 FAILING_REASON = "Every delivery has failed for three days."
 
 

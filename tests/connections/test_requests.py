@@ -95,7 +95,7 @@ def test_a_message_that_makes_no_sense_leaves_the_connection_open(client: Client
         assert client.next()["error"]["status"] == 400
     unknown = client.ask("ping", "p", more=1)
     assert unknown["error"]["errors"] == [
-        {"pointer": "/more", "code": "unknown_field", "detail": "This field is not known."}
+        {"pointer": "/more", "code": "unknown_field", "detail": "Unknown field."}
     ]
     assert client.ask("ping", "q")["type"] == "pong"
 

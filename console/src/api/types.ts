@@ -117,9 +117,9 @@ export interface components {
       readonly id: string;
       readonly kind: components["schemas"]["KeyKind"];
       readonly name: string;
-      /** @description The public part of the key, as seen in logs. */
+      /** @description The public part of the key, as shown in logs. */
       readonly key_id: string;
-      /** @description A publishable key; null for secrets. */
+      /** @description A publishable key in full; null for secret keys. */
       readonly key: string | null;
       readonly scopes: readonly components["schemas"]["Scopes"][];
       readonly collections: readonly string[];
@@ -140,13 +140,13 @@ export interface components {
     };
     /** @description What a new key needs. */
     readonly ApiKeyCreationRequest: {
-      /** @description A name for people. */
+      /** @description A display name. */
       readonly name: string;
-      /** @description What the key may do. `realtime` is deprecated and permits nothing. */
+      /** @description Permissions of the key. `realtime` is deprecated and has no effect. */
       readonly scopes: readonly components["schemas"]["Scopes"][];
-      /** @description Empty: all collections. */
+      /** @description Collections that the key may be used for. Empty: all. */
       readonly collections?: readonly string[];
-      /** @description Networks (CIDR) that the key may be used from. Empty: all. */
+      /** @description The time is in the past. */
       readonly allowed_networks?: readonly string[];
       /** Format: date-time */
       readonly expires_at?: string | null;
@@ -161,7 +161,7 @@ export interface components {
     /** @description How a key is rotated. */
     readonly ApiKeyRotationRequest: {
       /**
-       * @description How long the old key works beside its successor.
+       * @description How long the old key remains valid beside its successor.
        * @default 86400
        */
       readonly overlap_s: number;
@@ -406,7 +406,7 @@ export interface components {
       readonly next_attempt_at: string | null;
       readonly last_status: number | null;
       readonly last_error: string | null;
-      /** @description The first bytes of the receiver's last answer. */
+      /** @description The first bytes of the receiver's last response. */
       readonly last_answer: string | null;
       readonly last_duration_ms: number | null;
       /** Format: date-time */
@@ -437,15 +437,15 @@ export interface components {
       /** Format: uuid */
       readonly id: string;
       readonly area: components["schemas"]["Area"];
-      /** @description As the list of errors has it. */
+      /** @description The id from the list of errors. */
       readonly code: string;
       readonly status: number | null;
-      /** @description The call, or the name of what failed. */
+      /** @description The call, or the name of the task that failed. */
       readonly place: string;
-      /** @description What was said the last time. */
+      /** @description The message of the last occurrence. */
       readonly detail: string;
       readonly actor: string;
-      /** @description Of the last time. */
+      /** @description The request id of the last occurrence. */
       readonly request_id: string;
       readonly count: number;
       /** Format: date-time */
@@ -595,23 +595,23 @@ export interface components {
     /** @description What registering an issuer needs: either `jwks_url` or `secret`. */
     readonly IssuerCreationRequest: {
       readonly name: string;
-      /** @description The `iss` that tokens must carry. */
+      /** @description The `iss` claim that tokens must have. */
       readonly issuer: string;
-      /** @description The `aud` that tokens must carry. */
+      /** @description The `aud` claim that tokens must have. */
       readonly audience: string;
       readonly algorithms: readonly components["schemas"]["Algorithms"][];
       /**
-       * @description Where the issuer's keys are read.
+       * @description URL of the issuer's key set (JWKS).
        * @default
        */
       readonly jwks_url: string;
       /**
-       * @description A secret shared with the issuer, for HS256 and the like.
+       * @description Secret shared with the issuer, for HS256 and similar algorithms.
        * @default
        */
       readonly secret: string;
       /**
-       * @description How far the issuer's clock may differ from ours.
+       * @description Clock skew that is tolerated between the issuer and Rillbase.
        * @default 30
        */
       readonly leeway_s: number;
@@ -671,13 +671,13 @@ export interface components {
       readonly email: string;
       readonly email_verified: boolean;
       readonly name: string;
-      /** @description Whether the staff admin is open to the user. */
+      /** @description Whether the user may open the staff admin. */
       readonly is_staff: boolean;
       /** Format: date-time */
       readonly created_at: string;
       /**
        * Format: email
-       * @description The new address, until the link mailed to it is opened.
+       * @description The new address, until its owner opens the link mailed to it.
        */
       readonly pending_email: string | null;
     };
@@ -739,9 +739,9 @@ export interface components {
       readonly id: string;
       readonly kind: components["schemas"]["KeyKind"];
       readonly name: string;
-      /** @description The public part of the key, as seen in logs. */
+      /** @description The public part of the key, as shown in logs. */
       readonly key_id: string;
-      /** @description A publishable key; null for secrets. */
+      /** @description A publishable key in full; null for secret keys. */
       readonly key: string | null;
       readonly scopes: readonly components["schemas"]["Scopes"][];
       readonly collections: readonly string[];
@@ -772,11 +772,11 @@ export interface components {
       /** Format: uuid */
       readonly id: string;
       readonly name: string;
-      /** @description The public part of the token, as seen in logs. */
+      /** @description The public part of the token, as shown in logs. */
       readonly key_id: string;
       /**
        * Format: uuid
-       * @description The one tenant it works in.
+       * @description The only tenant in which it is valid; null: all of the user's tenants.
        */
       readonly tenant_id: string | null;
       /** @description That tenant's slug. */
@@ -806,12 +806,12 @@ export interface components {
       readonly state_reason: string | null;
       /**
        * Format: date-time
-       * @description Since when every attempt has failed.
+       * @description Time since which every attempt has failed.
        */
       readonly failing_since: string | null;
       /**
        * Format: date-time
-       * @description Until when messages carry a signature by the old secret too.
+       * @description Time until which messages are also signed with the old secret.
        */
       readonly previous_secret_until: string | null;
       /** Format: date-time */
@@ -883,7 +883,7 @@ export interface components {
       readonly current_password: string;
       readonly new_password: string;
       /**
-       * @description Revoke all of your personal tokens too.
+       * @description Also revoke all of your personal tokens.
        * @default false
        */
       readonly revoke_tokens: boolean;
@@ -908,13 +908,13 @@ export interface components {
     };
     /** @description What may be changed of a key. */
     readonly PatchedApiKeyChangeRequest: {
-      /** @description A name for people. */
+      /** @description A display name. */
       readonly name?: string;
-      /** @description What the key may do. `realtime` is deprecated and permits nothing. */
+      /** @description Permissions of the key. `realtime` is deprecated and has no effect. */
       readonly scopes?: readonly components["schemas"]["Scopes"][];
-      /** @description Empty: all collections. */
+      /** @description Collections that the key may be used for. Empty: all. */
       readonly collections?: readonly string[];
-      /** @description Networks (CIDR) that the key may be used from. Empty: all. */
+      /** @description The time is in the past. */
       readonly allowed_networks?: readonly string[];
       /** Format: date-time */
       readonly expires_at?: string | null;
@@ -994,7 +994,7 @@ export interface components {
        * @description Takes effect when the link mailed to it is opened.
        */
       readonly email?: string;
-      /** @description Needed to change the address. */
+      /** @description Required to change the address. */
       readonly current_password?: string;
     };
     /** @description What may be changed of a member. */
@@ -1032,14 +1032,14 @@ export interface components {
     };
     /** @description What may be changed of a webhook. */
     readonly PatchedWebhookChangeRequest: {
-      /** @description A name for people. */
+      /** @description A display name. */
       readonly name?: string;
-      /** @description Where events are sent: https, a host on the public internet. */
+      /** @description URL that receives the events: https, on a host on the public internet. */
       readonly url?: string;
-      /** @description Event types: exact, by family (`api_key.*`) or all (`*`). */
+      /** @description Event types: exact, by family (`api_key.*`), or all (`*`). */
       readonly events?: readonly string[];
       /**
-       * @description `disabled` stops deliveries; `active` begins the handshake again.
+       * @description `disabled` stops deliveries; `active` starts the handshake again.
        *
        *     * `active` - active
        *     * `disabled` - disabled
@@ -1127,7 +1127,7 @@ export interface components {
     readonly Session: {
       /** Format: uuid */
       readonly id: string;
-      /** @description Whether it is the session that asks. */
+      /** @description Whether this is the session that made the request. */
       readonly current: boolean;
       readonly address: string | null;
       readonly user_agent: string;
@@ -1153,7 +1153,7 @@ export interface components {
       readonly password: string;
       /** @default  */
       readonly name: string;
-      /** @description The token of an invitation's link. */
+      /** @description The token from the link of an invitation. */
       readonly invitation?: string;
     };
     /** @description Who is signed in, and what changing calls must send along. */
@@ -1438,10 +1438,10 @@ export interface components {
     };
     /** @description What a new tenant needs. */
     readonly TenantCreationRequest: {
-      /** @description The name in URLs; it can never be changed. */
+      /** @description The name in URLs. It cannot be changed. */
       readonly slug: string;
       /**
-       * @description A name for people.
+       * @description A display name.
        * @default
        */
       readonly name: string;
@@ -1463,11 +1463,11 @@ export interface components {
       /** Format: uuid */
       readonly id: string;
       readonly name: string;
-      /** @description The public part of the token, as seen in logs. */
+      /** @description The public part of the token, as shown in logs. */
       readonly key_id: string;
       /**
        * Format: uuid
-       * @description The one tenant it works in.
+       * @description The only tenant in which it is valid; null: all of the user's tenants.
        */
       readonly tenant_id: string | null;
       /** @description That tenant's slug. */
@@ -1518,11 +1518,11 @@ export interface components {
       /** Format: uuid */
       readonly id: string;
       readonly name: string;
-      /** @description The public part of the token, as seen in logs. */
+      /** @description The public part of the token, as shown in logs. */
       readonly key_id: string;
       /**
        * Format: uuid
-       * @description The one tenant it works in.
+       * @description The only tenant in which it is valid; null: all of the user's tenants.
        */
       readonly tenant_id: string | null;
       /** @description That tenant's slug. */
@@ -1541,12 +1541,12 @@ export interface components {
     };
     /** @description What a new token needs. */
     readonly TokenCreationRequest: {
-      /** @description What it is for. */
+      /** @description What the token is used for. */
       readonly name: string;
       readonly expires_in_days?: number;
       /**
        * Format: date-time
-       * @description Null: never. Without it and `expires_in_days`: in 90 days.
+       * @description Null: never. If both this and `expires_in_days` are omitted: in 90 days.
        */
       readonly expires_at?: string | null;
     };
@@ -1647,7 +1647,7 @@ export interface components {
       readonly email: string;
       readonly email_verified: boolean;
       readonly name: string;
-      /** @description Whether the staff admin is open to the user. */
+      /** @description Whether the user may open the staff admin. */
       readonly is_staff: boolean;
       /** Format: date-time */
       readonly created_at: string;
@@ -1680,12 +1680,12 @@ export interface components {
       readonly state_reason: string | null;
       /**
        * Format: date-time
-       * @description Since when every attempt has failed.
+       * @description Time since which every attempt has failed.
        */
       readonly failing_since: string | null;
       /**
        * Format: date-time
-       * @description Until when messages carry a signature by the old secret too.
+       * @description Time until which messages are also signed with the old secret.
        */
       readonly previous_secret_until: string | null;
       /** Format: date-time */
@@ -1701,11 +1701,11 @@ export interface components {
     readonly WebhookChangeState: "active" | "disabled";
     /** @description What a new webhook needs. */
     readonly WebhookCreationRequest: {
-      /** @description A name for people. */
+      /** @description A display name. */
       readonly name: string;
-      /** @description Where events are sent: https, a host on the public internet. */
+      /** @description URL that receives the events: https, on a host on the public internet. */
       readonly url: string;
-      /** @description Event types: exact, by family (`api_key.*`) or all (`*`). */
+      /** @description Event types: exact, by family (`api_key.*`), or all (`*`). */
       readonly events: readonly string[];
     };
     readonly WebhookPage: {
@@ -1728,7 +1728,7 @@ export interface components {
       readonly scopes: readonly string[];
       readonly collections: readonly string[] | null;
       readonly obeys_access_rules: boolean;
-      /** @description The end user's claims: `$auth`. */
+      /** @description The end user's claims, as `$auth` in access rules. */
       readonly auth: {
         readonly [key: string]: unknown;
       } | null;
@@ -1749,7 +1749,7 @@ export interface components {
       readonly steps: readonly components["schemas"]["Step"][];
       readonly subscription: string;
     };
-    /** @description An error, as RFC 9457 defines it. `code` is stable. */
+    /** @description An error as defined by RFC 9457. `code` is stable. */
     readonly Problem: {
       /** Format: uri */
       readonly type: string;
@@ -1759,7 +1759,7 @@ export interface components {
       readonly code: string;
       readonly request_id?: string;
       readonly errors?: readonly {
-        /** @description A JSON pointer, or a name. */
+        /** @description A JSON pointer or a parameter name. */
         readonly pointer: string;
         readonly code: string;
         readonly detail: string;

@@ -58,14 +58,14 @@ class Request:
             raise InvalidBody("An operation is an object; several at once are not taken.")
         for member in body:
             if member not in _MEMBERS:
-                raise _wrong(member, "This field is not known.", "unknown_field")
+                raise _wrong(member, "Unknown field.", "unknown_field")
         text, variables, name = (body.get(member) for member in _MEMBERS[:3])
         if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT_CHARS):
             raise _wrong("query", f"A string of at most {MAX_TEXT_CHARS} characters.")
         if not (variables is None or isinstance(variables, dict)):
             raise _wrong("variables", "An object is expected.")
         if not (name is None or isinstance(name, str)):
-            raise _wrong("operationName", "A string is expected.")
+            raise _wrong("operationName", "Expected a string.")
         return cls(text, variables or {}, name, _hash(body.get("extensions")))
 
 

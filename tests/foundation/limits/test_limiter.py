@@ -183,8 +183,8 @@ def test_without_valkey_requests_go_on_under_limits_of_the_process(
         until(lambda: limiter.check([fresh()]).allowed and limiter.shared, "Valkey counts again")
     assert metrics.LIMITS_STORE_UP._value.get() == 1
     assert [r.message for r in caplog.records] == [
-        "Valkey does not answer: limits are counted per process until it does",
-        "limits are counted in Valkey again",
+        "Valkey does not respond: limits are counted per process until it does",
+        "Valkey responds again: limits are shared between processes",
     ]
     assert [limiter.check([limit]).remaining for _ in range(2)] == [2, 1]
     limiter.close()

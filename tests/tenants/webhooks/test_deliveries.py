@@ -176,7 +176,7 @@ def test_410_gone_disables_a_webhook_at_once(receiver: WebhookReceiver) -> None:
     hook.work()
     assert (hook.now().state, hook.now().state_reason) == (
         "disabled",
-        "The receiver answered 410 Gone.",
+        "The receiver responded with 410 Gone.",
     )
     assert [d.state for d in hook.deliveries()] == ["failed"] * 3
     assert len(receiver.messages) == 1

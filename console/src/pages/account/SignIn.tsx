@@ -17,7 +17,7 @@ export function SignIn() {
         <PasswordInput value={password} onChange={setPassword} />
       </DoorForm>
       <div className="more">
-        <Link href="/sign-up">Make an account</Link>
+        <Link href="/sign-up">Create an account</Link>
         <Link href="/forgot-password">Forgot the password?</Link>
       </div>
     </Door>

@@ -24,7 +24,7 @@ export default function SignUp() {
     );
   }
   return (
-    <Door title="Make an account">
+    <Door title="Create an account">
       <DoorForm action="Sign up" onSubmit={signUp}>
         <NameInput value={values.name} onChange={(name) => setValues({ ...values, name })} />
         <EmailInput value={values.email} onChange={(email) => setValues({ ...values, email })} />

@@ -45,7 +45,7 @@ def _shown_whole(value: object) -> int:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise GraphQLError("A string is expected.")
+        raise GraphQLError("Expected a string.")
     return value
 
 
