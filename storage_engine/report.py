@@ -46,7 +46,7 @@ def stats(engine: Engine) -> Iterable[str]:
         )
         for keyspace in counted["keyspaces"]
     ]
-    yield from table(("amplification", "places a lookup asks", "size ÷ oldest run's"), amplified)
+    yield from table(("amplification", "lookup depth", "size ÷ oldest run's"), amplified)
     in_memory = sum(keyspace["memtable_bytes"] for keyspace in counted["keyspaces"])
     yield ""
     yield f"keyspaces  {len(counted['keyspaces']):,}"

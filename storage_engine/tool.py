@@ -46,12 +46,12 @@ class NoDatabaseError(Exception):
     """The directory holds no database."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(f"there is no database in {directory}")
+        super().__init__(f"{directory} contains no database")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m storage_engine.tool", description="Look after a database."
+        prog="python -m storage_engine.tool", description="Inspect, verify and copy a database."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -63,20 +63,20 @@ def _parser() -> argparse.ArgumentParser:
     def directory(parser: argparse.ArgumentParser, name: str, summary: str) -> None:
         parser.add_argument(name, type=Path, metavar=name.upper(), help=summary)
 
-    directory(add("stats", "Say what a database holds", _stats), "dir", "the database")
-    directory(add("verify", "Read and check all of it", _verify), "dir", "the database")
-    dump = add("dump", "Show one of its files as text, or list them", _dump)
+    directory(add("stats", "Describe the contents of a database", _stats), "dir", "the database")
+    directory(add("verify", "Read and verify everything", _verify), "dir", "the database")
+    dump = add("dump", "Print one of its files as text, or list them", _dump)
     directory(dump, "dir", "the database")
-    dump.add_argument("file", nargs="?", metavar="FILE", help="a file's name, as listed")
+    dump.add_argument("file", nargs="?", metavar="FILE", help="name of a file, as listed")
     compact = add("compact", "Merge the tables of each keyspace into one run", _compact)
     directory(compact, "dir", "the database")
-    compact.add_argument("--keyspace", metavar="NAME", help="only of this keyspace")
-    backup = add("backup", "Copy it, and check the copy", _backup)
+    compact.add_argument("--keyspace", metavar="NAME", help="only this keyspace")
+    backup = add("backup", "Copy the database and verify the copy", _backup)
     directory(backup, "dir", "the database")
-    directory(backup, "target", "a directory that is empty or missing")
-    restore = add("restore", "Make a database from a backup", _restore)
+    directory(backup, "target", "an empty or missing directory")
+    restore = add("restore", "Create a database from a backup", _restore)
     directory(restore, "backup", "the backup")
-    directory(restore, "dir", "a directory that is empty or missing")
+    directory(restore, "dir", "an empty or missing directory")
     return parser
 
 
@@ -98,8 +98,8 @@ def _verify(options: argparse.Namespace) -> None:
     if found["log_cut"]:
         file, offset, records = found["log_cut"]
         _say(
-            f"the log ends in what was never synced: opening cuts {file} at offset {offset},"
-            f" with {records:,} records behind"
+            f"the end of the log was never synced: opening the database truncates {file} at "
+            f"offset {offset}, with {records:,} records after it"
         )
 
 
@@ -125,19 +125,19 @@ def _compact(options: argparse.Namespace) -> None:
 
 
 def _backup(options: argparse.Namespace) -> None:
-    progress = Progress("copied and checked")
+    progress = Progress("copied and verified")
     with _opened(options.dir) as engine:
         found = engine.backup(options.target, progress.of)
     progress.end()
     size = report.size(found["table_bytes"])
-    _say(f"copied and checked: {found['tables']:,} tables, {found['entries']:,} entries, {size}")
+    _say(f"copied and verified: {found['tables']:,} tables, {found['entries']:,} entries, {size}")
 
 
 def _restore(options: argparse.Namespace) -> None:
     progress = Progress("copied")
     found = restore_database(_existing(options.backup), options.dir, progress.bytes)
     progress.end()
-    _say(f"restored and checked: {found['tables']:,} tables, {found['entries']:,} entries")
+    _say(f"restored and verified: {found['tables']:,} tables, {found['entries']:,} entries")
 
 
 def _existing(directory: Path) -> Path:

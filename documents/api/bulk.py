@@ -58,7 +58,7 @@ async def _write(
     call: Call, text: bytes, operations: Operations, name: str, *, atomic: bool
 ) -> Answer:
     if not len(operations):
-        raise InvalidBody("There are no operations.")
+        raise InvalidBody("At least one operation is required.")
     form = canonical(call)
     written = await write(
         Write(

@@ -48,7 +48,7 @@ async def insert(call: Call) -> Answer:
     with refusing():
         document = Value.parse_document(text)
         if document.kind != "object":
-            raise InvalidBody("A document is an object.")
+            raise InvalidBody("A document must be an object.")
         operation = Operation.insert(document)
     return await _write(call, name, operation, text)
 
@@ -61,7 +61,7 @@ async def get(call: Call) -> Answer:
     found = await reads.get(call.tenant.id, name, [key], call.principal, _now_ms())
     document = found.get(key)
     if document is None:
-        raise NotFound("There is no such document.")
+        raise NotFound("The document does not exist.")
     held = call.head.headers.get("If-None-Match")
     headers = {"ETag": etag(document.version)}
     if held is not None and (
@@ -76,7 +76,7 @@ async def get_many(call: Call) -> Answer:
     name = collection_name(call, READ)
     wanted = required(as_object(await read_body(call, max_bytes=MAX_IDS_BYTES), ("ids",)), "ids")
     if wanted.kind != "array" or len(wanted.items()) > MAX_IDS:
-        raise InvalidBody(f"`ids` is a list of at most {MAX_IDS} ids.")
+        raise InvalidBody(f"`ids` must be a list of at most {MAX_IDS} ids.")
     with refusing("/ids"):
         keys = [id_key(identity) for identity in wanted.items()]
     found = await reads.get(call.tenant.id, name, keys, call.principal, _now_ms())
@@ -94,7 +94,7 @@ async def replace(call: Call) -> Answer:
     with refusing():
         document = Value.parse_document(text)
         if document.kind != "object":
-            raise InvalidBody("A document is an object.")
+            raise InvalidBody("A document must be an object.")
         operation = Operation.replace(identity, document)
     return await _write(call, name, operation, text)
 
@@ -108,7 +108,7 @@ async def update(call: Call) -> Answer:
     with refusing():
         body = Value.parse_document(text)
         if body.kind != "object":
-            raise InvalidBody("An update is an object.")
+            raise InvalidBody("An update must be an object.")
         if call.body.media_type == MERGE_PATCH:
             operation = Operation.merge(identity, body, upsert=upsert)
         else:

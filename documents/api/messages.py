@@ -95,7 +95,7 @@ def _member(message: Message, name: str) -> bytes:
     if found is None:
         raise wrong(name, "This field is required.", code="required")
     if found.kind != "object":
-        raise wrong(name, "An object is expected.")
+        raise wrong(name, "Expected an object.")
     return found.ejson(canonical=True)
 
 
@@ -103,7 +103,7 @@ def _integer(value: Value) -> int:
     try:
         return value.integer()
     except TypeError:
-        raise wrong("if_version", "A whole number is expected.") from None
+        raise wrong("if_version", "Expected an integer.") from None
 
 
 def _document_key(message: Message) -> bytes | None:

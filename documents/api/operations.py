@@ -39,7 +39,7 @@ FILTER: JsonObject = {
     "example": {"done": False, "rank": {"$lt": 10}},
 }
 SORT: JsonObject = {
-    "description": '`[["field", 1], …]` or `{"field": 1}`; then always by `_id`.',
+    "description": '`[["field", 1], …]` or `{"field": 1}`. Ties are broken by `_id`.',
     "oneOf": [
         {"type": "array", "items": {"type": "array"}},
         {"type": "object", "additionalProperties": {"type": "integer"}},
@@ -54,7 +54,7 @@ _UPDATE: JsonObject = {
 _IDS: JsonObject = {"type": "array", "maxItems": 1000, "items": {}, "example": ["a", "b"]}
 GROUP: JsonObject = {
     "type": "object",
-    "description": "One row for all documents with the same values. Null: none.",
+    "description": "One row for all documents with the same values. Null: no grouping.",
     "additionalProperties": False,
     "properties": {
         "by": {"type": "array", "maxItems": 8, "items": {"type": "string"}},
@@ -102,8 +102,8 @@ _QUERY: JsonObject = {
 }
 _NOTICES: JsonObject = {
     "type": "array",
-    "description": "Left out where there is nothing to say. Documents that could not be evaluated "
-    "are not in the result.",
+    "description": "Omitted if empty. Documents that could not be evaluated are missing from the "
+    "result.",
     "items": {
         "type": "object",
         "required": ["code", "count", "detail"],
@@ -133,7 +133,7 @@ _GROUPS: JsonObject = {
                 "type": "object",
                 "required": ["id", "version", "document"],
                 "properties": {
-                    "id": {"type": "object", "description": "The values grouped by."},
+                    "id": {"type": "object", "description": "The values of the `by` fields."},
                     "version": {"type": "null"},
                     "document": {"type": "object"},
                 },
@@ -178,7 +178,7 @@ _JOB: JsonObject = {
         "id": {"type": "string", "format": "uuid"},
         "mode": {"type": "string"},
         "state": {"type": "string", "enum": ["running", "interrupted", "done"]},
-        "lines": {"type": "integer", "description": "How many lines are done."},
+        "lines": {"type": "integer", "description": "Number of lines processed."},
         "written": {"type": "integer"},
         "skipped": {"type": "integer"},
         "failed": {"type": "integer"},
@@ -191,7 +191,11 @@ _COUNTS: JsonObject = {
     "properties": {
         "matched": {"type": "integer"},
         "changed": {"type": "integer"},
-        "complete": {"type": "boolean", "description": "False: time ran out; call again."},
+        "complete": {
+            "type": "boolean",
+            "description": "False if the time ran out before all "
+            "matching documents were changed; call again.",
+        },
         "notices": _NOTICES,
     },
 }
@@ -207,8 +211,8 @@ _ID = parameter(
     "path",
     {"type": "string", "minLength": 1},
     required=True,
-    description="24 hex digits are an ObjectId; `~` begins URL-encoded Extended JSON; all else is "
-    "the string itself.",
+    description="24 hexadecimal digits are an ObjectId; `~` starts URL-encoded Extended JSON; "
+    "anything else is the string itself.",
 )
 
 
@@ -289,7 +293,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         documents.replace,
         _describe(
             "documents_replace",
-            "Replace a document, or create it",
+            "Create or replace a document",
             {**answers("200", _ENVELOPE), **answers("201", _ENVELOPE)},
             body=_json(_DOCUMENT),
             parameters=(COLLECTION_PARAMETER, _ID),
@@ -301,7 +305,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         documents.update,
         _describe(
             "documents_update",
-            "Update a document by operators or by a merge patch",
+            "Update a document with operators or a merge patch",
             {**answers("200", _ENVELOPE), **answers("201", _ENVELOPE)},
             body={**_json(_UPDATE), documents.MERGE_PATCH: _DOCUMENT},
             parameters=(COLLECTION_PARAMETER, _ID, _UPSERT),
@@ -324,7 +328,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         documents.get_many,
         _describe(
             "documents_get_many",
-            "Read documents by their ids",
+            "Read documents by id",
             answers("200", _closed({"items": {"type": "array", "items": _ENVELOPE}})),
             body=_json(_closed({"ids": _IDS}, "ids")),
         ),
@@ -346,7 +350,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         by_filter.update,
         _describe(
             "documents_update_by_filter",
-            "Update whatever matches",
+            "Update matching documents",
             answers("200", _COUNTS),
             body=_json(
                 _closed(
@@ -368,7 +372,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         by_filter.delete,
         _describe(
             "documents_delete_by_filter",
-            "Delete whatever matches",
+            "Delete matching documents",
             answers("200", _COUNTS),
             body=_json(
                 _closed({"filter": FILTER, "limit": {"type": "integer", "minimum": 1}}, "filter")
@@ -387,7 +391,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         queries.count,
         _describe(
             "count",
-            "Count what matches",
+            "Count matching documents",
             answers("200", _closed({"count": {"type": "integer"}, "notices": _NOTICES}, "count")),
             body=_json(_closed({"filter": FILTER})),
         ),
@@ -398,7 +402,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         queries.explain,
         _describe(
             "explain",
-            "Explain how a query is answered",
+            "Explain how a query is executed",
             answers("200", {"type": "object"}),
             body=_json(_closed(_QUERY)),
         ),
@@ -409,7 +413,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         transfer.import_lines,
         _describe(
             "import",
-            "Import documents, a line for each",
+            "Import documents, one per line",
             answers("200", _JOB),
             body={bulk.NDJSON: {"type": "string"}},
             parameters=(
@@ -425,7 +429,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         transfer.imports,
         _describe(
             "imports_list",
-            "List imports, the newest first",
+            "List imports, newest first",
             answers(
                 "200",
                 _closed(
@@ -445,7 +449,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         transfer.one_import,
         _describe(
             "imports_get",
-            "Tell how far an import is",
+            "Read the progress of an import",
             answers("200", _JOB),
             parameters=(
                 COLLECTION_PARAMETER,
@@ -459,10 +463,10 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         transfer.export,
         _describe(
             "export",
-            "Export documents, a line for each",
+            "Export documents, one per line",
             {
                 "200": {
-                    "description": "Lines of Extended JSON",
+                    "description": "Extended JSON, one document per line",
                     "content": {bulk.NDJSON: {"schema": {"type": "string"}}},
                 }
             },
@@ -475,7 +479,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         bulk.transact,
         _describe(
             "transact",
-            "Change documents of several collections, all or none",
+            "Change documents of several collections atomically",
             answers("200", _RESULTS),
             body=_json(
                 _closed(

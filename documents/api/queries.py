@@ -72,7 +72,7 @@ async def explain(call: Call) -> Answer:
     name = collection_name(call, READ)
     parameters(call)
     if call.principal.obeys_access_rules:
-        raise Forbidden("End users cannot see how queries are answered.")
+        raise Forbidden("End users cannot see query plans.")
     body = as_object(await read_body(call), MEMBERS)
     if (grouped := read_group(body)) is None:
         wanted = _query(body)
@@ -105,7 +105,7 @@ def _query(body: Value) -> Query:
             shown = Projection.parse(projection)
     cursor = body.get("cursor")
     if cursor is not None and not cursor.is_null and cursor.kind != "string":
-        raise InvalidBody(errors=[FieldProblem("/cursor", "invalid", "A cursor is a string.")])
+        raise InvalidBody(errors=[FieldProblem("/cursor", "invalid", "A cursor must be a string.")])
     return Query(
         filter=wanted,
         sort=sort,
@@ -134,7 +134,7 @@ def read_group(body: Value) -> Group | None:
     for name, refusal in _NOT_WITH_GROUPS.items():
         other = body.get(name)
         if other is not None and not other.is_null:
-            problem = FieldProblem(f"/{name}", refusal.code, "Groups have none.")
+            problem = FieldProblem(f"/{name}", refusal.code, "Not allowed together with `group`.")
             raise refusal(errors=[problem])
     with refusing():
         return Group.parse(given)
@@ -179,7 +179,7 @@ def from_url(given: dict[str, str]) -> Value:
             parts.append(b'"cursor":' + to_json(text))
             continue
         if name in ("offset", "limit") and not _DIGITS.match(text):
-            problem = FieldProblem(name, "invalid", "A whole number is expected.")
+            problem = FieldProblem(name, "invalid", "Expected an integer.")
             raise InvalidParameter(errors=[problem])
         with refusing(f"/{name}"):
             Value.parse(text.encode())

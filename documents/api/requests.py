@@ -26,7 +26,7 @@ def collection_name(call: Call, scope: str) -> str:
 def usable(call: Call, name: str, scope: str) -> str:
     """Return the name of a collection, if it is one and the caller may use it so."""
     if not _NAME.match(name):
-        raise NotFound(f"There is no collection {name[:100]!r}.")
+        raise NotFound(f"The collection {name[:100]!r} does not exist.")
     call.require_collection_scope(scope, name)
     return name
 
@@ -43,7 +43,7 @@ def expected(call: Call) -> Expected | None:
     match, none_match = (call.head.headers.get(h) for h in ("If-Match", "If-None-Match"))
     if none_match is not None:
         if none_match.strip() != "*":
-            raise InvalidParameter("If-None-Match takes * on calls that change something.")
+            raise InvalidParameter("Calls that change documents accept only `*` in If-None-Match.")
         return Expected(absent=True)
     if match is None:
         return None

@@ -69,7 +69,7 @@ async def one_import(call: Call) -> Answer:
     try:
         job_id = UUID(call.parameters["id"])
     except ValueError:
-        raise NotFound("There is no such import.") from None
+        raise NotFound("The import does not exist.") from None
     progress = await jobs.find(call.tenant.id, collection.id, job_id)
     return json_answer(progress.describe())
 
@@ -81,7 +81,7 @@ async def imports(call: Call) -> Answer:
     collection = await facts.find(call.tenant.id, name)
     limit = given.get("limit", str(DEFAULT_JOBS))
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MAX_JOBS):
-        raise _wrong("limit", f"A whole number from 1 to {MAX_JOBS}.")
+        raise _wrong("limit", f"Expected an integer from 1 to {MAX_JOBS}.")
     before = _uuid("cursor", given["cursor"]) if "cursor" in given else None
     found = await jobs.latest(call.tenant.id, collection.id, before, int(limit) + 1)
     page = found[: int(limit)]
@@ -110,7 +110,7 @@ def _uuid(name: str, text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise _wrong(name, "An id is expected.") from None
+        raise _wrong(name, "Expected an id.") from None
 
 
 def _wrong(name: str, detail: str) -> InvalidParameter:

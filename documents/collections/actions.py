@@ -61,7 +61,7 @@ def find_by_name(name: str) -> Collection:
     """Return the tenant's collection, or raise `NotFound`."""
     found = active().filter(name=name).first()
     if found is None:
-        raise NotFound("There is no such collection.")
+        raise NotFound("The collection does not exist.")
     return found
 
 
@@ -71,7 +71,7 @@ def lock_by_name(name: str) -> Collection:
     lock_alone(identity)
     found = active().select_for_update(of=("self",)).filter(pk=identity).first()
     if found is None:
-        raise NotFound("There is no such collection.")
+        raise NotFound("The collection does not exist.")
     return found
 
 
@@ -108,7 +108,7 @@ def _check_field(name: str, declarations: Declarations) -> None:
     field = of_collection(name)
     for other in others:
         if of_collection(other) == field:
-            raise NameTaken(f"The collection {other!r} has the field {field!r} in GraphQL already.")
+            raise NameTaken(f"The collection {other!r} already has the field {field!r} in GraphQL.")
 
 
 def do_change(
@@ -159,7 +159,9 @@ def do_delete(principal: Principal | None, collection: Collection) -> None:
 def check_ttl(ttl: JsonObject | None, source_id: UUID | None) -> None:
     """Reject a TTL for a collection whose documents follow the rows of a source."""
     if ttl is not None and source_id is not None:
-        detail = "Documents that come from a source go when their rows go."
+        detail = (
+            "Not allowed for a collection with a source: its documents are deleted with their rows."
+        )
         raise InvalidBody(detail, errors=[FieldProblem("/ttl", "has_source", detail)])
 
 

@@ -222,7 +222,7 @@ def _name_the_taken(index: Index, batch: _Batch) -> None:
 
 
 def _same_values(first: bytes, second: bytes) -> _BrokenIndex:
-    return _BrokenIndex(f"Documents {_name(first)} and {_name(second)} have the same values.")
+    return _BrokenIndex(f"Documents {_name(first)} and {_name(second)} have the same key.")
 
 
 def _name(body: bytes) -> str:

@@ -50,7 +50,7 @@ def _schema(schema: Value | None) -> str | None:
         raise as_api_error(refused, "/schema") from None
     text = schema.ejson(canonical=True).decode()
     problems = [
-        FieldProblem(place, "invalid_schema", f"{which} would have one name in GraphQL.")
+        FieldProblem(place, "invalid_schema", f"{which} would have the same name in GraphQL.")
         for place, which in clashes(json.loads(text), "/schema")
     ]
     if problems:
@@ -75,7 +75,7 @@ def _check_rule(rule: Value, pointer: str) -> None:
         raise as_api_error(refused) from None
     ranking = _find_ranking(rule, pointer)
     if ranking is not None:
-        detail = "A rule says yes or no; this operator ranks documents."
+        detail = "This operator is not allowed in an access rule, because it ranks documents."
         raise InvalidFilter(detail, errors=[FieldProblem(ranking, "invalid_filter", detail)])
 
 

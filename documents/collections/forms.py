@@ -29,7 +29,8 @@ class PathField(PatternField):
         rf"(?=.{{1,{_MAX_PATH_CHARS}}}\Z)[^$.\x00][^.\x00]*(\.[^$.\x00][^.\x00]*)*"
     )
     complaint = (
-        f"1 to {_MAX_PATH_CHARS} characters: names joined by dots, none empty or beginning with $."
+        f"1 to {_MAX_PATH_CHARS} characters: names joined by dots, none of them empty or "
+        "starting with $."
     )
 
 
@@ -51,7 +52,7 @@ class IndexPartField(serializers.Field[tuple[str, int], object, list[object], ob
             )
         path, direction = data
         if type(direction) is not int or direction not in (1, -1):
-            raise serializers.ValidationError("The direction is 1 or -1.", "invalid")
+            raise serializers.ValidationError("The direction must be 1 or -1.", "invalid")
         return str(PathField().run_validation(path)), direction
 
     def to_representation(self, value: object) -> list[object]:
@@ -65,7 +66,7 @@ class RuleField(serializers.JSONField):
     def run_validation(self, data: object = serializers.empty) -> object:
         rule = super().run_validation(data)
         if not isinstance(rule, (bool, dict)):
-            raise serializers.ValidationError("A rule is a filter, true or false.", "invalid")
+            raise serializers.ValidationError("A rule must be a filter, true or false.", "invalid")
         return rule
 
 
@@ -76,7 +77,7 @@ class SchemaField(serializers.JSONField):
     def run_validation(self, data: object = serializers.empty) -> object:
         schema = super().run_validation(data)
         if schema is not None and not isinstance(schema, dict):
-            raise serializers.ValidationError("A JSON Schema is an object.", "invalid")
+            raise serializers.ValidationError("A JSON Schema must be an object.", "invalid")
         return schema
 
 
@@ -130,16 +131,16 @@ class CollectionChange(Body):
     """What may be changed of a collection. Each member replaces the one before as a whole."""
 
     schema = SchemaField(
-        allow_null=True, default=None, help_text="JSON Schema of every document; null: none."
+        allow_null=True, default=None, help_text="JSON Schema for every document; null: no schema."
     )
     access_rules = AccessRules(default=dict)
     indexes = serializers.ListField(
         child=DeclaredIndex(),
         max_length=MAX_INDEXES,
         default=list,
-        help_text="All of them, by name.",
+        help_text="All indexes, by name.",
     )
-    ttl = Ttl(allow_null=True, default=None, help_text="Null: documents stay.")
+    ttl = Ttl(allow_null=True, default=None, help_text="Null: documents do not expire.")
 
 
 class CollectionCreation(CollectionChange):
@@ -147,7 +148,7 @@ class CollectionCreation(CollectionChange):
 
     name = NameField()
     backend = serializers.CharField(
-        default="postgres", help_text="Where documents are kept: `postgres`."
+        default="postgres", help_text="Where documents are stored: `postgres`."
     )
 
     def validate_backend(self, backend: str) -> str:
@@ -156,5 +157,5 @@ class CollectionCreation(CollectionChange):
                 'The backend "native" is not available yet; use "postgres".', "not_available"
             )
         if backend != "postgres":
-            raise serializers.ValidationError('The backend is "postgres".', "invalid")
+            raise serializers.ValidationError('The backend must be "postgres".', "invalid")
         return backend

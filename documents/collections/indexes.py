@@ -53,11 +53,11 @@ def wanted_of(declared: Iterable[Mapping[str, object]]) -> list[WantedIndex]:
         index = WantedIndex(str(form["name"]), pairs, bool(form.get("unique", False)))
         if any(index.name == other.name for other in wanted):
             problems.append(
-                FieldProblem(f"/indexes/{number}/name", "duplicate", "The name comes twice.")
+                FieldProblem(f"/indexes/{number}/name", "duplicate", "The name is used twice.")
             )
         if len({path for path, _ in pairs}) < len(pairs):
             problems.append(
-                FieldProblem(f"/indexes/{number}/fields", "duplicate", "A path comes twice.")
+                FieldProblem(f"/indexes/{number}/fields", "duplicate", "The path is used twice.")
             )
         wanted.append(index)
     if problems:

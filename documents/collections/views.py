@@ -34,8 +34,8 @@ EJSON_HEADER = "Rillbase-EJSON"
 class IndexProgress(serializers.Serializer[object]):
     """How far the back-fill of an index has come."""
 
-    done = serializers.IntegerField(help_text="Documents that have been put in.")
-    total = serializers.IntegerField(help_text="Documents there were when it began.")
+    done = serializers.IntegerField(help_text="Number of documents indexed so far.")
+    total = serializers.IntegerField(help_text="Number of documents when the build started.")
 
 
 class IndexAnswer(serializers.Serializer[object]):
@@ -46,7 +46,7 @@ class IndexAnswer(serializers.Serializer[object]):
     unique = serializers.BooleanField()
     state = serializers.ChoiceField(["building", "ready", "failed"])
     progress = IndexProgress()
-    error = serializers.CharField(allow_null=True, help_text="Why the index failed.")
+    error = serializers.CharField(allow_null=True, help_text="Why building the index failed.")
 
 
 class TtlAnswer(serializers.Serializer[object]):
@@ -67,7 +67,7 @@ class CollectionAnswer(serializers.Serializer[object]):
     ttl = TtlAnswer(allow_null=True)
     backend = serializers.ChoiceField(["postgres"])
     read_only = serializers.BooleanField(  # type: ignore[assignment]
-        help_text="Whether its documents come from a source, so that calls that write are refused."
+        help_text="Whether the documents come from a source, so that writes are rejected."
     )
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
@@ -95,7 +95,7 @@ _NEW_COLLECTION = OpenApiExample(
     request_only=True,
 )
 _NEW_INDEX = OpenApiExample(
-    "One more index",
+    "Add an index",
     {
         "indexes": [
             {"name": "by-rank", "fields": [["owner", 1], ["rank", 1]]},
@@ -109,7 +109,7 @@ _EJSON = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     enum=["relaxed", "canonical"],
-    description="Which form of Extended JSON schema and rules are shown in.",
+    description="The form of Extended JSON in which schema and rules are returned.",
 )
 
 
@@ -120,7 +120,7 @@ class _CollectionsView(DeclaredView):
         """Return a collection in the form of Extended JSON that the caller asks for."""
         wanted = self.request.headers.get(EJSON_HEADER, "relaxed")
         if wanted not in ("relaxed", "canonical"):
-            raise InvalidParameter(f"{EJSON_HEADER} is relaxed or canonical.")
+            raise InvalidParameter(f"{EJSON_HEADER} must be relaxed or canonical.")
         return describe(collection, indexes, canonical=wanted == "canonical")
 
 
@@ -179,8 +179,8 @@ class CollectionView(_CollectionsView):
         operation_id="collections_change",
         tags=[TAG],
         summary="Change a collection",
-        description="Each member replaces the one before as a whole. Indexes are known by name: "
-        "new ones are built while reads and writes go on, those that are left out are dropped.",
+        description="Each field replaces the previous value as a whole. Indexes are identified by "
+        "name: new ones are built while reads and writes continue, and omitted ones are dropped.",
         parameters=[_EJSON],
         request=CollectionChange,
         responses=CollectionAnswer,
@@ -198,8 +198,8 @@ class CollectionView(_CollectionsView):
     @extend_schema(
         operation_id="collections_delete",
         tags=[TAG],
-        summary="Drop a collection with its documents",
-        description="The name is free at once; documents are removed in the background.",
+        summary="Delete a collection with its documents",
+        description="The name can be reused immediately; documents are removed in the background.",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, collection: str) -> Response:

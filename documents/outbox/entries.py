@@ -131,12 +131,12 @@ def decode(raw: bytes) -> Image | Tick:
 def _decode_image(raw: bytes) -> Image:
     start = _HEAD.size + _IMAGE.size
     if len(raw) < start:
-        raise MalformedEntry("an after-image is cut off")
+        raise MalformedEntry("an after-image is truncated")
     xid, tenant, collection, version, rules, created_ms, written_us, key_length, body_length = (
         _IMAGE.unpack_from(raw, _HEAD.size)
     )
     if len(raw) != start + key_length + body_length:
-        raise MalformedEntry("an after-image has another length than it says")
+        raise MalformedEntry("the length of an after-image does not match its header")
     return Image(
         kind=Kind(raw[1]),
         xid=xid,
@@ -154,12 +154,12 @@ def _decode_image(raw: bytes) -> Image:
 def _decode_tick(raw: bytes) -> Tick:
     start = _HEAD.size + _STAMPS.size
     if len(raw) < start + _TICK.size:
-        raise MalformedEntry("a tick is cut off")
+        raise MalformedEntry("a tick is truncated")
     time_us, count = _STAMPS.unpack_from(raw, _HEAD.size)
     token, incarnation, xmin, xmax, running = _TICK.unpack_from(raw, start)
     xids = raw[start + _TICK.size :]
     if len(xids) != 8 * running:
-        raise MalformedEntry("a tick has another length than it says")
+        raise MalformedEntry("the length of a tick does not match its header")
     return Tick(
         token=token,
         incarnation=incarnation,

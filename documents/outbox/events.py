@@ -156,7 +156,7 @@ class EventLayer:
         while True:
             reply = await self._wire.call("SCAN", cursor, "MATCH", f"{_ROOT}*", "COUNT", 1000)
             if not isinstance(reply, list) or not isinstance(reply[1], list):
-                raise ResponseError("SCAN answered in another form")
+                raise ResponseError("SCAN returned an unexpected type")
             found = {key: _installation(key) for item in reply[1] if (key := text(item))}
             newer = newer or any(number > self._installation for number in found.values())
             old = [key for key, number in found.items() if 0 < number < self._installation]

@@ -122,7 +122,7 @@ class RelayLoop:
             logger.exception("a request of the relay failed: %s", type(request).__name__)
             return RequestFailed()
         if self._away == server and time.monotonic() - self._failed_s > STEADY_S:
-            logger.info("the %s answers again", server)
+            logger.info("the %s responds again", server)
             self._away = ""
         return reply
 
@@ -132,7 +132,7 @@ class RelayLoop:
         reply = await self._ask_events(request)
         if isinstance(reply, Answer) and reply.verdict is not Verdict.OK:
             metrics.RELAY_REFUSED.labels(reply.verdict.value).inc()
-            logger.info("the event layer refused the relay: %s", reply.verdict.value)
+            logger.info("the event layer rejected the relay: %s", reply.verdict.value)
         return reply
 
     async def _ask_database(self, request: AtDatabase) -> Reply:
@@ -142,7 +142,7 @@ class RelayLoop:
                 claimed = await rows.claim(request)
                 self._asked = True
                 if claimed.token is not None:
-                    logger.info("this relay leads, with token %d", claimed.token)
+                    logger.info("this relay holds the lease, with token %d", claimed.token)
                 return claimed
             case ListRows():
                 listed = await rows.list_rows(request)
@@ -164,7 +164,7 @@ class RelayLoop:
             case ProbeEventLayer():
                 return ProbeResult(await events.look())
             case Install(token=token, epochs=epochs):
-                logger.info("setting the event layer up for grid epochs %s", epochs)
+                logger.info("initialising the event layer for grid epochs %s", epochs)
                 return await events.install(token, epochs)
             case Append(groups=groups):
                 answer = await events.append(request.stamp_us, request.token, groups)

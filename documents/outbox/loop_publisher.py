@@ -173,13 +173,13 @@ class LoopPublisher:
             return False
         self._clock.hear(answer.time_us)
         if answer.verdict is Verdict.ABSENT:
-            self._lose(events, "its streams have to be set up")
+            self._lose(events, "its streams are not initialised")
         return answer.verdict is Verdict.OK
 
     def _lose(self, events: EventLayer, why: str) -> None:
         """Publish nothing until a server answers again."""
         if self._events is events:
-            logger.warning("the relay publishes until the event layer is back: %s", why)
+            logger.warning("the relay publishes until the event layer is available again: %s", why)
             self._events = None
             self._clock.forget()
             self._lost.set()
@@ -206,7 +206,7 @@ class LoopPublisher:
             events = EventLayer(self._wire, found.integer(0, 0))
             look = await events.look()
         except (RedisError, psycopg.Error, OSError) as away:
-            logger.debug("no event layer: %s", away)
+            logger.debug("the event layer is unavailable: %s", away)
             self._clock.forget()
             return None
         if not look.random:

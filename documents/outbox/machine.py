@@ -198,7 +198,7 @@ class Relay:
             case (Trim(), Answer()) | (EmptySlot(), RequestDone()):
                 return self._rest()
             case _:
-                raise AssertionError(f"{reply} is no reply to {asked}")
+                raise AssertionError(f"{reply} is not a reply to {asked}")
 
     # A round's beginning.
 

@@ -72,4 +72,4 @@ class Marker:
                 await session.run([mark(xids)])
         except psycopg.Error as failed:
             MARKS_LOST.inc(len(xids))
-            logger.warning("%d marks of published transactions are lost: %s", len(xids), failed)
+            logger.warning("%d marks of published transactions were lost: %s", len(xids), failed)

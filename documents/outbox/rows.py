@@ -208,7 +208,7 @@ class OutboxRows:
                 return await self._session.run(steps)
         except TimeoutError:
             self._session = None
-            raise psycopg.OperationalError("the database did not answer in time") from None
+            raise psycopg.OperationalError("the database did not respond in time") from None
 
 
 class _SlotCleanup:

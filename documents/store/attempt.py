@@ -116,7 +116,7 @@ class Attempt:
             return None
         if not _may_write(write, known):
             self._ended[position] = CollectionReadOnly(
-                "Its documents come from a table elsewhere. Change them there."
+                "The collection's documents come from a source. Change the rows of its table."
             )
             return None
         return _PlannedWrite(position, write, known)

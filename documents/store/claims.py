@@ -88,7 +88,9 @@ def in_progress() -> ApiError:
 
 def _replay(claim: Claim, found: Result, row: int) -> Answer | ApiError:
     if found.bytes(row, 1) != claim.request_hash:
-        return IdempotencyMismatch("The key was used before with another body or other parameters.")
+        return IdempotencyMismatch(
+            "The idempotency key was already used with a different body or different parameters."
+        )
     headers = {str(k): str(v) for k, v in json.loads(found.text(row, 3)).items()}
     return Answer(found.integer(row, 2), found.bytes(row, 4), {**headers, REPLAYED_HEADER: "true"})
 

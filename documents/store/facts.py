@@ -78,7 +78,7 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
             [scope(tenant_id), (_FIND, parameters), (_INDEXES, parameters)]
         )
     if not row.rows:
-        raise NotFound(f"There is no collection {name!r}.")
+        raise NotFound(f"The collection {name!r} does not exist.")
     identity, write_version = row.uuid(0, 0), row.integer(0, 1)
     if known is not None and (known.id, known.write_version) == (identity, write_version):
         return known

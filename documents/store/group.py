@@ -47,7 +47,7 @@ async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
             if failed.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
                 raise
         await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311 -- jitter
-    raise psycopg.OperationalError("the collection kept changing")
+    raise psycopg.OperationalError("the collection was changed repeatedly")
 
 
 async def _attempt(

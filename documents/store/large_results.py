@@ -47,6 +47,7 @@ async def in_turn(tenant_id: UUID, read: Callable[[int], Awaitable[T]]) -> T:
                 return await read(LARGE_BYTES)
             except LargeResult:
                 detail = (
-                    f"Documents of more than {LARGE_BYTES} bytes would have to be read at once."
+                    f"The query would have to read more than {LARGE_BYTES} bytes of "
+                    "documents at once."
                 )
                 raise ResultDoesNotFit(detail) from None

@@ -122,7 +122,7 @@ async def read_sides(
 
 def _check_size(held_bytes: int, max_held_bytes: int) -> None:
     if held_bytes > MAX_BYTES:
-        raise QueryTooExpensive("What the query looks up is too large.")
+        raise QueryTooExpensive("The documents that the query looks up are too large.")
     if held_bytes > max_held_bytes:
         raise LargeResult
 

@@ -309,9 +309,11 @@ class Budget:
     def spend(self, rows: int) -> None:
         self._left -= rows
         if self._left < 0:
-            raise QueryTooExpensive(f"The query examined {MAX_EXAMINED} documents.")
+            raise QueryTooExpensive(
+                f"The query examined {MAX_EXAMINED} documents without completing."
+            )
         if time.monotonic() > self._deadline:
-            raise QueryTooExpensive(f"The query took {MAX_SECONDS:g} s.")
+            raise QueryTooExpensive(f"The query took {MAX_SECONDS:g} s without completing.")
 
 
 async def count(

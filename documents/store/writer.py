@@ -52,7 +52,7 @@ class Lane:
 
     async def submit(self, write: Write) -> Ended:
         if len(self._waiting) >= MAX_WAITING:
-            raise Unavailable("Too many writes wait already.", headers={"Retry-After": "1"})
+            raise Unavailable("Too many writes are waiting.", headers={"Retry-After": "1"})
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
         if len(self._running) < GROUPS_AT_ONCE:

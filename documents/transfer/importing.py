@@ -156,7 +156,7 @@ def _after(progress: Progress, batch: Batch, outcomes: Outcomes) -> Progress:
 def _operation(line: bytes, mode: str) -> Operation:
     document = Value.parse_document(line)
     if document.kind != "object":
-        raise InvalidDocument("A line is a document: an object.")
+        raise InvalidDocument("Each line must be a document, an object.")
     identity = document.get("_id")
     if mode == "upsert" and identity is not None:
         return Operation.replace(identity, document)

@@ -106,13 +106,15 @@ async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) 
     """Resume a job that was interrupted."""
     progress = await find(tenant_id, collection_id, job_id)
     if progress.mode != mode:
-        raise Conflict(f"The job's mode is {progress.mode}.")
+        raise Conflict(f"The import's mode is {progress.mode}.")
     async with pool().session() as session:
         _, taken = await session.run(
             [scope(tenant_id), (_RESUME, (job_id.bytes, collection_id.bytes))]
         )
     if not taken.affected:
-        raise Conflict(f"The job is {progress.state}; only one that was cut off goes on.")
+        raise Conflict(
+            f"The import is {progress.state}; only an interrupted import can be resumed."
+        )
     progress.state = "running"
     return progress
 
@@ -123,7 +125,7 @@ async def find(tenant_id: UUID, collection_id: UUID, job_id: UUID) -> Progress:
             [scope(tenant_id), (_FIND, (collection_id.bytes, job_id.bytes))]
         )
     if not rows.rows:
-        raise NotFound("There is no such import.")
+        raise NotFound("The import does not exist.")
     return _progress(rows, 0)
 
 

@@ -213,6 +213,7 @@ SPECTACULAR_SETTINGS = {
         "WebhookStateEnum": "tenants.models.Webhook.State",
         "DeliveryStateEnum": "tenants.models.WebhookDelivery.State",
         "PrincipalKindEnum": "tenants.principals.KINDS",
+        "TopicKindEnum": "storage_engine.models.Topic.Kind",
     },
     "TAGS": [
         {"name": name}

@@ -106,7 +106,9 @@ class TicketedStreams:
         handshake = Handshake.of(scope)
         head = handshake.head
         if set(head.query) != {"ticket"}:
-            raise InvalidBody("A ticket stands for its whole query: it is the only parameter.")
+            raise InvalidBody(
+                "A ticket already contains its whole query, so it must be the only parameter."
+            )
         party, ticket = await by_ticket(handshake, head.query["ticket"])
         query = {name: str(value) for name, value in (ticket.query or {}).items()}
         headers.update(cors.answer_headers(head, party.tenant))

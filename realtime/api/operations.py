@@ -19,7 +19,7 @@ _TICKET: JsonObject = {
     "properties": {
         "ticket": {"type": "string"},
         "expires_in_s": {"type": "integer"},
-        "url": {"type": "string", "description": "For an EventSource; with `live` only."},
+        "url": {"type": "string", "description": "For an EventSource; only with `live`."},
     },
 }
 _WANTED: JsonObject = {
@@ -53,7 +53,7 @@ _FOLLOWED: JsonObject = {
 _ISSUE: JsonObject = {
     "operationId": "realtime_tickets_create",
     "tags": [_TAG],
-    "summary": "Make a ticket for a browser's connection",
+    "summary": "Create a ticket for a browser's connection",
     "requestBody": {
         "required": False,
         "content": {
@@ -81,15 +81,15 @@ def _parameter(name: str, description: str) -> JsonObject:
 
 _LIVE_PARAMETERS: list[JsonValue] = [
     COLLECTION_PARAMETER,
-    _parameter("filter", "As in `POST query`, as JSON."),
-    _parameter("sort", "As in `POST query`, as JSON."),
-    _parameter("projection", "As in `POST query`, as JSON."),
-    _parameter("group", "As in `POST query`, as JSON."),
-    _parameter("lookup", "As in `POST query`, as JSON."),
+    _parameter("filter", "As in `POST query`, encoded as JSON."),
+    _parameter("sort", "As in `POST query`, encoded as JSON."),
+    _parameter("projection", "As in `POST query`, encoded as JSON."),
+    _parameter("group", "As in `POST query`, encoded as JSON."),
+    _parameter("lookup", "As in `POST query`, encoded as JSON."),
     {"name": "offset", "in": "query", "schema": {"type": "integer", "minimum": 0}},
     {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}},
     _parameter("options", "`deliver`, `throttle_ms` and `events`, as a JSON object."),
-    _parameter("resume", "A resume token; `Last-Event-ID` wins over it."),
+    _parameter("resume", "A resume token. `Last-Event-ID` takes precedence."),
     {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
     EJSON_IN_ADDRESS,
     EJSON_PARAMETER,
@@ -97,7 +97,7 @@ _LIVE_PARAMETERS: list[JsonValue] = [
 _EVENT: JsonObject = {
     "type": "object",
     "properties": {
-        "event": {"type": "string", "description": "The frame's type."},
+        "event": {"type": "string", "description": "The type of the frame."},
         "id": {"type": "string", "description": "The resume token."},
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
@@ -105,11 +105,11 @@ _EVENT: JsonObject = {
 _LIVE: JsonObject = {
     "operationId": "documents_live",
     "tags": [_TAG],
-    "summary": "Watch a query by Server-Sent Events",
+    "summary": "Subscribe to a query by Server-Sent Events",
     "parameters": _LIVE_PARAMETERS,
     "responses": {
         "200": {
-            "description": "Frames of the WebSocket protocol as events, without end",
+            "description": "Frames of the WebSocket protocol as events; the stream does not end.",
             "content": {"text/event-stream": {"schema": _EVENT}},
         }
     },

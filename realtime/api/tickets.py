@@ -59,7 +59,7 @@ def _origin(call: Call, value: Value | None) -> str:
     if value is None or value.is_null:
         return own or ""
     if own is not None or value.kind != "string" or len(value.text()) > MAX_ORIGIN_CHARS:
-        raise InvalidBody("`origin` is for servers: they name the origin of the page.")
+        raise InvalidBody("`origin` is only for servers, which name the origin of the page.")
     return value.text()
 
 

@@ -41,7 +41,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     found = Cluster.objects.first()
     if found is not None:
-        raise ClusterExists("It is still being removed." if found.deleting else "")
+        raise ClusterExists("The previous grid is still being removed." if found.deleting else "")
     _ensure_room(tenant, GridSize(values["write_partitions"], values["query_partitions"]))
     cluster = Cluster(tenant=tenant, due_at=timezone.now(), **_columns(values))
     cluster.save()
@@ -56,7 +56,7 @@ def do_change(
     """Change a locked cluster."""
     before = describe(cluster)
     if cluster.deleting:
-        raise ClusterExists("It is being removed.")
+        raise ClusterExists("The grid is being removed.")
     _ensure_room(
         tenant,
         GridSize(
@@ -97,9 +97,9 @@ def _ensure_room(tenant: Tenant, size: GridSize) -> None:
     allowed = effective_limits(tenant)[LIMIT]
     if size.filter_nodes > allowed:
         raise QuotaExceeded(
-            f"The tenant's quota allows a cluster of {allowed} write partitions."
+            f"The tenant's quota allows a grid of at most {allowed} write partitions."
             if allowed
-            else "The tenant's plan has no cluster of its own."
+            else "The tenant's plan does not include a dedicated grid."
         )
 
 

@@ -20,7 +20,9 @@ class ImageField(serializers.CharField):
         offered = environment().rillbase_clusters_images
         if text not in offered:
             names = ", ".join(sorted(offered))
-            raise serializers.ValidationError(f"The installation offers: {names}.", "not_offered")
+            raise serializers.ValidationError(
+                f"The installation offers these images: {names}.", "not_offered"
+            )
         return text
 
 
@@ -31,34 +33,37 @@ class ClusterCreation(Body):
         min_value=1,
         max_value=MOST_WRITE_PARTITIONS,
         default=2,
-        help_text="Size of the grid: into how many streams the tenant's writes are divided.",
+        help_text="Number of write partitions: into how many streams the tenant's writes are "
+        "divided.",
     )
     query_partitions = serializers.IntegerField(
         min_value=1,
         max_value=MOST_QUERY_PARTITIONS,
         default=1,
-        help_text="Its other dimension: among how many its live queries are divided. Each reads "
-        "all writes.",
+        help_text="Number of query partitions: among how many nodes the tenant's live queries are "
+        "divided. Each of them reads all writes.",
     )
     node_size = serializers.ChoiceField(
         Cluster.NodeSize.choices,
         default=Cluster.NodeSize.SMALL.value,
-        help_text="What each pod that runs nodes of the grid may use.",
+        help_text="Resources of each pod that runs grid nodes.",
     )
     tier = serializers.ChoiceField(
         Cluster.Tier.choices,
         default=Cluster.Tier.BURSTABLE.value,
-        help_text="`guaranteed`: pods have all that they may use for themselves.",
+        help_text="`guaranteed`: pods reserve all the resources that they may use.",
     )
     image = ImageField(
-        allow_null=True, default=None, help_text="One that the installation offers; null: its own."
+        allow_null=True,
+        default=None,
+        help_text="One of the images that the installation offers; null: its default.",
     )
     idle_after_s = serializers.IntegerField(
         min_value=LEAST_IDLE_S,
         max_value=MOST_IDLE_S,
         allow_null=True,
         default=USUAL_IDLE_S,
-        help_text="After so many seconds without a live query nothing runs until there is one; "
+        help_text="Seconds without a live query after which the grid stops until there is one; "
         "null: it always runs.",
     )
 

@@ -161,7 +161,8 @@ def _call(*command: Argument) -> Reply:
         return _sockets().call(*command)
     except RedisError:
         raise Unavailable(
-            "The grid cannot be looked at now.", headers={"Retry-After": "1"}
+            "The state of the grid cannot be read at the moment. Retry.",
+            headers={"Retry-After": "1"},
         ) from None
 
 

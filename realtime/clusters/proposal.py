@@ -95,8 +95,8 @@ def _for_memory(size: GridSize, filters: Sequence[NodeLoad], memory_bytes: int) 
     by_queries = largest.index_bytes >= largest.image_bytes
     held = "live queries" if by_queries else "after-images"
     message = (
-        f"{held.capitalize()} take most of {largest.bytes // MIB} MiB that a filter node holds, "
-        f"of {memory_bytes // MIB} MiB."
+        f"{held.capitalize()} take most of the {largest.bytes // MIB} MiB that a filter node "
+        f"uses; it may use {memory_bytes // MIB} MiB."
     )
     return Proposal(_more_queries(size) if by_queries else _more_writes(size), "memory", message)
 
@@ -113,7 +113,10 @@ def _for_less(
         less = GridSize(-(-size.write_partitions // 2), size.query_partitions)
     else:
         less = GridSize(size.write_partitions, -(-size.query_partitions // 2))
-    message = f"Half as many nodes would keep a core busy for {busiest:.0%} of the time at most."
+    message = (
+        f"With half as many nodes, each would keep a core busy for at most {busiest:.0%} of the "
+        "time."
+    )
     return Proposal(less, "calm", message)
 
 

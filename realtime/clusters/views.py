@@ -34,14 +34,18 @@ class NodeAnswer(serializers.Serializer[object]):
     name = serializers.CharField()
     kind = serializers.ChoiceField(["filter", "sort"])
     query_partition = serializers.IntegerField()
-    write_partition = serializers.IntegerField(allow_null=True, help_text="Null: the sort node.")
+    write_partition = serializers.IntegerField(allow_null=True, help_text="Null for the sort node.")
     state = serializers.CharField(help_text="`running`, `rebuilding`, …; `absent`: not present.")
     busy = serializers.FloatField(
-        allow_null=True, help_text="Share of a core over the last minute; null: not known yet."
+        allow_null=True, help_text="Share of a core over the last minute; null if not known yet."
     )
-    lag_ms = serializers.FloatField(allow_null=True, help_text="How far behind the writes it is.")
+    lag_ms = serializers.FloatField(
+        allow_null=True, help_text="How far the node lags behind the writes."
+    )
     queries = serializers.IntegerField(allow_null=True)
-    matched = serializers.IntegerField(allow_null=True, help_text="Documents since it began.")
+    matched = serializers.IntegerField(
+        allow_null=True, help_text="Number of documents since the node started."
+    )
     memory_bytes = serializers.IntegerField(allow_null=True)
     rebuilds = serializers.IntegerField(allow_null=True)
 
@@ -113,7 +117,7 @@ class ClusterView(TenantView):
     @extend_schema(
         operation_id="cluster_read",
         tags=[TAG],
-        summary="Look at the matching grid",
+        summary="Read the state of the matching grid",
         responses=ClusterAnswer,
     )
     def get(self, request: Request, tenant: str) -> Response:
@@ -124,8 +128,9 @@ class ClusterView(TenantView):
     @extend_schema(
         operation_id="cluster_create",
         tags=[TAG],
-        summary="Have a cluster of the tenant's own",
-        description="It takes a minute to come up; until then the shared grid goes on serving.",
+        summary="Create a dedicated grid",
+        description="The grid takes about a minute to start; until then, the shared grid serves "
+        "the tenant.",
         request=ClusterCreation,
         responses={202: ClusterAnswer},
         examples=[_NEW_CLUSTER],
@@ -137,9 +142,9 @@ class ClusterView(TenantView):
     @extend_schema(
         operation_id="cluster_change",
         tags=[TAG],
-        summary="Change the tenant's cluster",
-        description="Another number of partitions is a new grid beside the one that serves, "
-        "which takes over once all of its nodes watch.",
+        summary="Change the dedicated grid",
+        description="If the number of partitions changes, a second grid starts beside the current "
+        "one and takes over once all of its nodes are ready.",
         request=ClusterChange,
         responses={202: ClusterAnswer},
     )
@@ -153,8 +158,9 @@ class ClusterView(TenantView):
     @extend_schema(
         operation_id="cluster_delete",
         tags=[TAG],
-        summary="Give the tenant's cluster up",
-        description="The shared grid takes over; then everything of the cluster is removed.",
+        summary="Delete the dedicated grid",
+        description="The shared grid takes over; then all objects of the dedicated grid are "
+        "removed.",
         responses={202: ClusterAnswer},
     )
     def delete(self, request: Request, tenant: str) -> Response:
@@ -177,7 +183,7 @@ class ClusterView(TenantView):
         try:
             return find_for_change(request, Cluster.objects.all())
         except NotFound:
-            raise NotFound("The tenant has no cluster of its own.") from None
+            raise NotFound("The tenant has no dedicated grid.") from None
 
     def _accepted(self, cluster: Cluster) -> Response:
         return self.one(

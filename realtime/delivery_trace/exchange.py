@@ -25,7 +25,7 @@ ANSWER_TIMEOUT_S = 6
 LIFETIME_S = 10
 CONNECT_TIMEOUT_S = 0.5
 _ROOT = "{rillbase}:live:why:"
-NOT_ANSWERED = "The server that holds the subscription did not answer."
+NOT_ANSWERED = "The server that holds the subscription did not respond."
 
 
 def questions(process: str) -> str:
@@ -42,7 +42,7 @@ def described(tenant_id: UUID, public: str) -> JsonObject:
     """Return what the list of subscriptions says of one that can be asked about, or raise."""
     found = [row for row in subscription_list.listed(tenant_id) if row["id"] == public]
     if not found:
-        raise NotFound("There is no such subscription.")
+        raise NotFound("The subscription does not exist.")
     if "collection" not in found[0]:
         raise NotTraceable
     return found[0]
@@ -52,7 +52,7 @@ def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonOb
     """Have one of the tenant's subscriptions explained by the process that has it."""
     parts = names.split(public)
     if parts is None:
-        raise NotFound("There is no such subscription.")
+        raise NotFound("The subscription does not exist.")
     process, subscription = parts
     return _asked(process, TraceQuestion(tenant_id, subscription, key, version))
 

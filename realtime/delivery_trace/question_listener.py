@@ -68,7 +68,7 @@ class QuestionListener:
             try:
                 await self._listen(wire)
             except RedisError as away:
-                log.debug("nobody can ask why: %s", away)
+                log.debug("questions of *Why?* cannot be received: %s", away)
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self, wire: ValkeyWire) -> None:
@@ -99,7 +99,7 @@ class QuestionListener:
             await event_server.wire().call("RPUSH", answers(asked.nonce), to_json(told))
             await event_server.wire().call("EXPIRE", answers(asked.nonce), LIFETIME_S)
         except RedisError as away:
-            log.info("nobody could be told why: %s", away)
+            log.info("an answer to *Why?* could not be sent: %s", away)
 
     async def explain(self, asked: TraceQuestion) -> JsonObject:
         """Explain what became of a version, for a subscription or for one that might be."""
@@ -107,7 +107,7 @@ class QuestionListener:
             subject = await self._subject(asked)
             found = await evidence.gather(subject, asked.key, asked.version)
         except (psycopg.Error, OSError, RedisError) as away:
-            log.warning("a question could not be answered: %s", away)
+            log.warning("a question of *Why?* could not be answered: %s", away)
             raise Unavailable(headers={"Retry-After": "1"}) from None
         return story.told(found)
 
@@ -129,7 +129,7 @@ class QuestionListener:
                     if not isinstance(held.subscription, QuerySubscription):
                         raise NotTraceable
                     return held.subscription
-        raise NotFound("There is no such subscription.")
+        raise NotFound("The subscription does not exist.")
 
 
 def _read(text: object) -> TraceQuestion | None:
@@ -138,7 +138,7 @@ def _read(text: object) -> TraceQuestion | None:
     try:
         return TraceQuestion.from_json(text)
     except (ValueError, KeyError, TypeError):
-        log.warning("a question could not be read")
+        log.warning("a question of *Why?* could not be read")
         return None
 
 

@@ -60,7 +60,7 @@ async def of_query(
     rule, served = _read_rule(access), await read_served()
     grids = served.of(tenant_id) or served.shared
     if not grids:
-        raise Unavailable("There is no grid yet.", headers={"Retry-After": "1"})
+        raise Unavailable("The grid has not started yet.", headers={"Retry-After": "1"})
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
         grouped = wanted.group is not None

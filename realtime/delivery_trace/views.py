@@ -40,9 +40,9 @@ class StepAnswer(serializers.Serializer[object]):
     )
     state = serializers.ChoiceField(["passed", "stopped", "waiting", "unknown"])
     title = serializers.CharField()
-    detail = serializers.CharField(help_text="What happened there, in words.")
-    at = serializers.CharField(allow_null=True, help_text="When, if that is known.")
-    facts = serializers.DictField(help_text="The same for programs; members may be added.")
+    detail = serializers.CharField(help_text="What happened at this step, in words.")
+    at = serializers.CharField(allow_null=True, help_text="When it happened, if known.")
+    facts = serializers.DictField(help_text="The same as structured data; fields may be added.")
 
 
 class StoryAnswer(serializers.Serializer[object]):
@@ -52,9 +52,11 @@ class StoryAnswer(serializers.Serializer[object]):
     document = serializers.JSONField(help_text="The `_id`.")
     version = serializers.IntegerField(allow_null=True)
     newest_version = serializers.IntegerField(allow_null=True)
-    deleted = serializers.BooleanField(help_text="Whether the version is a deletion.")
-    verdict = serializers.CharField(help_text="`told`, `no_match`, …: see the guide for all.")
-    summary = serializers.CharField(help_text="The verdict in a sentence.")
+    deleted = serializers.BooleanField(help_text="Whether this version is a deletion.")
+    verdict = serializers.CharField(
+        help_text="`told`, `no_match` and others; the guide lists all of them."
+    )
+    summary = serializers.CharField(help_text="The verdict in one sentence.")
     steps = StepAnswer(many=True)
 
 
@@ -81,7 +83,7 @@ class Supposition(Body):
     claims = serializers.DictField(
         required=False,
         allow_null=True,
-        help_text="`$auth` of the user; null: an anonymous caller. Left out: a key.",
+        help_text="The user's claims, `$auth`; null: an anonymous caller. Omitted: a key.",
     )
 
 
@@ -93,7 +95,7 @@ class SupposeView(TenantView):
     @extend_schema(
         operation_id="why",
         tags=[TAG],
-        summary="Would a subscriber like this get this change, and why (not)?",
+        summary="Explain whether a subscriber would get a change, and why",
         request=Supposition,
         responses=SupposedAnswer,
     )
@@ -125,7 +127,7 @@ class WhyView(TenantView):
     @extend_schema(
         operation_id="subscriptions_why",
         tags=[TAG],
-        summary="Why did (not) this client get this change?",
+        summary="Explain why a client did or did not get a change",
         parameters=[
             OpenApiParameter(
                 "document",
@@ -133,7 +135,9 @@ class WhyView(TenantView):
                 required=True,
                 description="The `_id`, written as in the path of a document.",
             ),
-            OpenApiParameter("version", int, description="Which version; else the newest."),
+            OpenApiParameter(
+                "version", int, description="The version of the document; by default the newest."
+            ),
         ],
         responses=WhyAnswer,
     )
@@ -155,7 +159,7 @@ class WhyView(TenantView):
 
 def _document(text: str | None) -> Value:
     if not text:
-        raise InvalidParameter("`document` names the document by its `_id`.")
+        raise InvalidParameter("`document` must name the document by its `_id`.")
     with refusing():
         return parse_id(text)
 
@@ -164,7 +168,7 @@ def _version(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_VERSION:
-        raise InvalidParameter("`version` is a whole number from 1.")
+        raise InvalidParameter("`version` must be a positive integer.")
     return int(text)
 
 

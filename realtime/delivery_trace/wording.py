@@ -8,33 +8,37 @@ from foundation.json_types import JsonObject, JsonValue
 
 #: The whole, by verdict.
 SUMMARIES = {
-    "told": "The client has taken the event.",
-    "coalesced": "The client was told of what became of several changes together.",
-    "result": "The client was sent a whole result that has it.",
-    "in_result": "The client got it with the result that its subscription began with.",
+    "told": "The client has received the event.",
+    "coalesced": "The client received one event for several combined changes.",
+    "result": "The client received a complete result that contains the change.",
+    "in_result": "The change was part of the initial result of the subscription.",
     "no_match": "The document does not match the query's filter, so there is no event.",
-    "hidden": "The access rule does not let this user see the document, so there is no event.",
-    "rules_changed": "The access rules have changed; the subscription is being judged anew.",
-    "outside_window": "The document matches and lies outside the window that the client watches.",
-    "grouped": "The document counts in a row of groups; the client is told of rows that change.",
-    "renewing": "The window is being read again; the client hears of it after that.",
-    "not_published": "The write is committed and has not been published yet.",
-    "not_watched": "The node that would match the write does not watch the query at the moment.",
+    "hidden": "The access rule does not allow this user to read the document, so there is no "
+    "event.",
+    "rules_changed": "The access rules have changed; the subscription is being checked against "
+    "the new ones.",
+    "outside_window": "The document matches but is outside the window of the query.",
+    "grouped": "The document is part of a group; the client receives events for rows that change.",
+    "renewing": "The window is being read again; the client receives the change afterwards.",
+    "not_published": "The write is committed but has not been published yet.",
+    "not_watched": "The node that would match the write is not ready for the query at the moment.",
     "batch": "The write waits for the other parts of its atomic batch.",
-    "starting": "The subscription has not begun to be live yet.",
-    "outrun": "A later version of the document came first, and the client was told of that one.",
-    "muted": "The client asked not to hear of this kind of change.",
-    "held": "The client will be told together with later changes: it is throttled, or slow.",
-    "not_taken": "The event was sent and the client has not taken it yet.",
-    "dropped": "The client was too slow or lost its place: it was given a new result instead.",
-    "waiting": "The client has not been given its first result yet.",
-    "under_way": "Nothing stands in its way; the server has not heard of it yet.",
-    "forgotten": "It is too long ago: the server no longer remembers what it told the client then.",
-    "no_document": "There is no such document, and none is remembered.",
+    "starting": "The subscription is not live yet.",
+    "outrun": "A later version of the document arrived first, and the client received that one.",
+    "muted": "The client's options exclude this kind of change.",
+    "held": "The change will be sent together with later ones, because the client is throttled or "
+    "slow.",
+    "not_taken": "The event was sent, but the client has not received it yet.",
+    "dropped": "The client was too slow or lost its position, so it received a new result instead.",
+    "waiting": "The client has not received its first result yet.",
+    "under_way": "Nothing prevents delivery; the server has not received the change yet.",
+    "forgotten": "The change is too old: the server no longer knows what it sent to the client "
+    "then.",
+    "no_document": "The document does not exist, and no deletion of it is known.",
     "no_such_version": "The document has not reached this version.",
     "would_match": "A subscriber like this has the document in its result.",
-    "deleted": "The document is deleted: whoever had it in a result was told so.",
-    "unclear": "What is remembered does not tell what became of it.",
+    "deleted": "The document was deleted; every subscriber that had it in its result was notified.",
+    "unclear": "The server's records do not show what happened to the change.",
 }
 
 TITLES = {
@@ -48,91 +52,108 @@ TITLES = {
     "delivery": "Sent to the client",
 }
 
-NEVER_WRITTEN = "No document with this `_id` is in the collection, and none was lately."
-NOT_YET_WRITTEN = "The newest version is {newest}; there is no version {version}."
+NEVER_WRITTEN = "The collection has no document with this `_id` and had none recently."
+NOT_YET_WRITTEN = "The newest version is {newest}; version {version} does not exist yet."
 WRITTEN = "Version {version} was committed."
-DELETED = "The document was deleted; that is version {version}."
-LONG_AGO = "Later versions have replaced it, and when it was written is no longer known."
+DELETED = "The document was deleted in version {version}."
+LONG_AGO = "Later versions have replaced this one; the time of its commit is no longer known."
 
-PUBLISHED = "Its after-image stands in the write stream of its partition."
-PUBLISHED_BEFORE = "It was published; the write stream keeps entries for seconds and has let it go."
-PUBLISHED_SURELY = "It was published, since the grid told of it."
-PUBLISHED_LONG_AGO = "That is so long ago that the outbox has let go of it: it was published then."
+PUBLISHED = "Its after-image is in the write stream of its partition."
+PUBLISHED_BEFORE = (
+    "It was published. The write stream retains entries for seconds and has already dropped this "
+    "one."
+)
+PUBLISHED_SURELY = "It was published, because the grid reported it."
+PUBLISHED_LONG_AGO = "It was published, but so long ago that the outbox no longer contains it."
 NOT_PUBLISHED = "It waits in the outbox for the relay, which publishes what writers could not."
 
-WATCHED = "The filter node of the partition watches the query."
-NOT_WATCHED = "The filter node of the partition does not watch the query yet, or not now."
+WATCHED = "The filter node of the partition matches the query."
+NOT_WATCHED = "The filter node of the partition does not match the query at the moment."
 
-WOULD_BE_WATCHED = "Nobody need watch the query: it is looked at as if somebody did."
-WOULD_HOLD = "The result of the query has the document."
+WOULD_BE_WATCHED = "No subscription is needed: the query is evaluated as if there were one."
+WOULD_HOLD = "The document is in the query's result."
 
-GROUPED = "The query shows rows that stand for many documents each, and this one is part of a row."
+GROUPED = "The query returns groups, and this document is part of one."
 
-HOLDS = {"filter": "It matches.", "rule": "The rule lets the user see it."}
+HOLDS = {"filter": "It matches.", "rule": "The rule allows the user to read it."}
 HOLDS_NO_MORE = {
-    "filter": "It matches no longer, so it leaves the result.",
-    "rule": "The rule hides it from now on, so it leaves the result.",
+    "filter": "It no longer matches, so it leaves the result.",
+    "rule": "The rule no longer allows the user to read it, so it leaves the result.",
 }
-HOLDS_NOT = {"filter": "It does not match.", "rule": "The rule hides it from this user."}
-NOR_BEFORE = "The version before was not in the result either, so nothing changed for the client."
-DENIED = "Users like this may read nothing: there is no rule, or it names a claim that they lack."
-NOTHING_LEFT = "A deletion has no content to match: it concerns whoever had the document."
-MATCHED_SURELY = "It concerned the query, since the grid told of it; its content is gone by now."
-CONTENT_GONE = "Later versions have replaced its content, so this cannot be worked out any more."
+HOLDS_NOT = {
+    "filter": "It does not match.",
+    "rule": "The rule does not allow this user to read it.",
+}
+NOR_BEFORE = "The previous version was not in the result either, so nothing changed for the client."
+DENIED = (
+    "Users like this may read nothing: there is no rule, or it requires a claim that they lack."
+)
+NOTHING_LEFT = (
+    "A deletion has no content to match: it concerns every subscriber that had the document."
+)
+MATCHED_SURELY = (
+    "It matched the query, because the grid reported it; its content is no longer available."
+)
+CONTENT_GONE = (
+    "Later versions have replaced its content, so the result can no longer be determined."
+)
 RULES_CHANGED = "The write was made under newer access rules than those of the subscription."
 
 IN_WINDOW = "It changed the window."
-AT_PLACE = "It is at place {place} of the order, inside the window."
-RENEWING = "The sort node has lost sight of the window's end and has the query read again."
+AT_PLACE = "It is at position {place} of the sort order, inside the window."
+RENEWING = "The window lost its last document, and the sort node is reading the query again."
 OUTSIDE = {
-    "before": "In the order of the sort it comes before the window, which shows places "
-    "{first} to {last}: `offset` passes it over.",
-    "behind": "In the order of the sort it comes behind the window, which shows places "
-    "{first} to {last}: `limit` cuts it off.",
+    "before": "It sorts before the window, which contains positions {first} to {last}: `offset` "
+    "skips it.",
+    "behind": "It sorts after the window, which contains positions {first} to {last}: `limit` "
+    "excludes it.",
 }
 NEVER_IN_WINDOW = "The document was not in the window when it was deleted."
-WINDOW_UNKNOWN = "Where it stood beside the window then is not known."
+WINDOW_UNKNOWN = "Its position outside the window at that time is not known."
 
 SHOWN = {
-    "add": "The document came into the result.",
+    "add": "The document entered the result.",
     "change": "The document changed within the result.",
     "changeIndex": "The document moved within the result.",
     "remove": "The document left the result.",
 }
-WAITS_FOR_BATCH = "It is here and is held until all parts of its atomic batch are."
-IN_ROWS = "The rows that were read when the subscription began had this version already."
-OUTRUN = "Version {version} was here first, and older ones are passed over."
-STARTING = "The query's nodes have not all taken it in yet."
-FORGOTTEN = "The server's memory of recent changes has let go of that time."
+WAITS_FOR_BATCH = "It has arrived and is held until all parts of its atomic batch have arrived."
+IN_ROWS = "The initial result of the subscription already contained this version."
+OUTRUN = "Version {version} arrived first; older versions are ignored."
+STARTING = "Not all nodes have registered the query yet."
+FORGOTTEN = "The server no longer has records of that time."
 NOTHING_SHOWN = (
-    "The server showed nothing of this version. Its content is gone, so that nobody can say why; "
-    "most often it did not match."
+    "The server sent nothing for this version. Its content is gone, so the reason is not known; "
+    "most likely it did not match."
 )
 NEVER_HELD = "The document was not in the result when it was deleted."
-NOT_HEARD = "The server has not heard of the change, or it has just begun to remember."
+NOT_HEARD = "The server has not received the change, or its records start later."
 
 TOLD = {
-    "events": "The client was told by {events}.",
-    "together": "The client was told by {events}, together with other changes.",
-    "resumed": "The client had been away and was told by {events} when it came back.",
-    "result": "The client was sent the whole result.",
-    "muted": "The client's `options.events` leave this kind of change out.",
-    "anew": "What waited for the client was dropped, and it begins anew ({reason}).",
+    "events": "The client received {events}.",
+    "together": "The client received {events}, which combines this change with others.",
+    "resumed": "The client was disconnected and received {events} when it resumed.",
+    "result": "The client received the complete result.",
+    "muted": "The client's `options.events` exclude this kind of change.",
+    "anew": "The changes that waited for the client were dropped, and it starts with a new result "
+    "({reason}).",
 }
-UNDONE = "It was put together with later changes that undid it: nothing was left to tell."
+UNDONE = "It was combined with later changes that reverted it, so there was nothing to send."
 DELIVERY = {
-    "taken": "Its connection has taken it.",
-    "handed": "Its connection has not sent it yet, with {count} before it.",
-    "waiting": "It waits behind {count} others that the client has not taken.",
-    "dropped": "It was dropped before the client took it, in favour of a new result.",
+    "taken": "The connection has sent it.",
+    "handed": "The connection has not sent it yet; {count} frames are ahead of it.",
+    "waiting": "It waits for {count} earlier frames that the client has not read.",
+    "dropped": "It was dropped before the client received it, in favour of a new result.",
     "none": "",
 }
 UNTOLD = {
-    "held": "It is put together with later changes, until the throttle or the client allows more.",
-    "waiting": "The client waits for its result, which will have it.",
-    "cut_off": "The client does not read, and memory is short: it is cut off until it does.",
-    "forgotten": "What the client was told then has been forgotten.",
-    "before": "The client was not there yet.",
+    "held": "It is combined with later changes until the throttle or the client allows the next "
+    "event.",
+    "waiting": "The client is waiting for its result, which will contain it.",
+    "cut_off": "The client does not read and memory is short, so it receives nothing until it "
+    "reads again.",
+    "forgotten": "The server no longer knows what it sent to the client then.",
+    "before": "The subscription did not exist yet.",
 }
 #: State and verdict of the last step for each of these.
 UNTOLD_VERDICTS = {
@@ -144,16 +165,16 @@ UNTOLD_VERDICTS = {
 }
 
 _FOUND_BY = {
-    "everything": "The query takes every document.",
+    "everything": "The query matches every document.",
     "never": "No document can match the query.",
-    "residual": "Nothing in the query can be indexed, so its filter is asked about every write.",
-    "equality": "The query waits at {paths} for equal values",
-    "range": "The query waits at {paths} for values within bounds",
-    "literal": "The query waits at {paths} for text with a piece of its pattern",
-    "text": "The query waits for documents with a term of its search",
-    "geo": "The query waits at {paths} for places near its own",
-    "existence": "The query waits at {paths} for values that are there, or of a type",
-    "mixed": "The query waits at {paths} for several kinds of values",
+    "residual": "No part of the query can be indexed, so its filter is evaluated for every write.",
+    "equality": "The query is indexed by values of {paths}",
+    "range": "The query is indexed by ranges of {paths}",
+    "literal": "The query is indexed by fragments of text in {paths}",
+    "text": "The query is indexed by the terms of its text search",
+    "geo": "The query is indexed by areas in {paths}",
+    "existence": "The query is indexed by the existence or type of {paths}",
+    "mixed": "The query is indexed by several kinds of values of {paths}",
 }
 _WHOLE = ("everything", "never", "residual")
 
@@ -164,9 +185,9 @@ def reach(kind: str, paths: Sequence[str], *, reached: bool) -> str:
     if kind in _WHOLE:
         return text
     return text + (
-        ", and the document has one: its filter is asked."
+        ", and the document matches an entry, so the filter is evaluated."
         if reached
-        else ", and the document has none: the filter need not be asked."
+        else ", and the document matches no entry, so the filter is not evaluated."
     )
 
 

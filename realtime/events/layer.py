@@ -177,7 +177,7 @@ class GridLayer:
         """Return the queries that an app server holds."""
         found = await self._functions.call("held", self._epoch, query_partition, hub)
         if not isinstance(found, list):
-            raise ResponseError("the function answered in another form")
+            raise ResponseError("the function returned an unexpected type")
         return [query for query in found if isinstance(query, bytes)]
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
@@ -194,7 +194,7 @@ class GridLayer:
             await self._functions.call("ends", self._epoch, write_partitions, query_partition), 4
         )
         if not isinstance(writes, list):
-            raise ResponseError("the function answered in another form")
+            raise ResponseError("the function returned an unexpected type")
         places = tuple(text(end) for end in writes)
         return StreamEnds(text(log), places, integer(time_us), text(life))
 

@@ -106,7 +106,7 @@ class NodeKeeper:
         if wanted <= self._slots:
             return self.opened
         if self.opened:
-            raise LauncherLost("the grid has grown")
+            raise LauncherLost("the grid has been resized")
         if not self._opening.due(now_s):
             return False
         needed = 2 * wanted + 2 if self._spare else wanted
@@ -115,7 +115,7 @@ class NodeKeeper:
         except Exception as failed:  # noqa: BLE001 -- it is told, and tried again
             self._cause = cause_of(failed)
             delay_s = self._opening.failed(now_s)
-            logger.warning("no node can be started: %s; next try in %.1f s", self._cause, delay_s)
+            logger.warning("no node can be started: %s; retrying in %.1f s", self._cause, delay_s)
             return False
         self._opening.succeeded()
         self._cause = None
@@ -137,7 +137,7 @@ class NodeKeeper:
             reason = str(place.verdict)
             place.task.kill()
         if reason is not None:
-            logger.warning("node %s has ended: %s", label(node), reason)
+            logger.warning("node %s has exited: %s", label(node), reason)
             metrics.GRID_NODE_RESTARTS.labels(label(node)).inc()
             place.restarts.ended(now_s, placed=place.vitals.placed)
             place.task = None

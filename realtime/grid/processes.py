@@ -33,8 +33,8 @@ class ProcessTask:
         if status is None:
             return None
         if status < 0:
-            return f"its process was ended by {signal.Signals(-status).name}"
-        return f"its process ended with status {status}"
+            return f"its process was killed by {signal.Signals(-status).name}"
+        return f"its process exited with status {status}"
 
     def stop(self) -> None:
         self._process.terminate()

@@ -82,7 +82,7 @@ class SparkLauncher:
 
     def start(self, node: NodeSpec) -> SparkTask:
         if self._application is None:
-            raise RuntimeError("the application is not open")
+            raise RuntimeError("the application is not running")
         return SparkTask(self._application.context, node)
 
     def lost(self) -> str | None:
@@ -92,7 +92,7 @@ class SparkLauncher:
         try:
             stopped = self._application.stopped
         except Exception as failed:  # noqa: BLE001 -- see SparkTask
-            return f"Spark's driver is gone: {type(failed).__name__}"
+            return f"Spark's driver has exited: {type(failed).__name__}"
         return "Spark has ended the application" if stopped else None
 
     def close(self) -> None:

@@ -136,7 +136,7 @@ class GridSupervisor:
             except (psycopg.Error, RedisError, OSError) as failed:
                 self._fails(failed)
             except LauncherLost as lost:
-                logger.critical("the grid has to begin again: %s", lost)
+                logger.critical("the grid has to restart: %s", lost)
                 self._give_up()
                 return
             except Exception:
@@ -165,7 +165,7 @@ class GridSupervisor:
         try:
             await call_within(deadline_s, partial(self._keeper.keep, now_s, wanted))
         except TimeoutError:
-            raise LauncherLost(f"it did not answer within {deadline_s:g} s") from None
+            raise LauncherLost(f"it did not respond within {deadline_s:g} s") from None
 
     async def _look_after(self, grid: GridEpoch, *, cares: bool) -> None:
         layer = GridLayer(self._wire, grid.installation, grid.epoch)
@@ -215,5 +215,5 @@ class GridSupervisor:
 
     def _answers(self) -> None:
         if self._away:
-            logger.info("the %s answers again", self._away)
+            logger.info("the %s responds again", self._away)
         self._away = ""

@@ -44,9 +44,9 @@ class NodeHealth(StrEnum):
 
     STARTING = "starting"
     ALIVE = "alive"
-    UNPLACED = "it gave no sign of life after its start"
-    SILENT = "it gives no sign of life any more"
-    STUCK = "its loop makes no step"
+    UNPLACED = "it did not report after its start"
+    SILENT = "it no longer reports"
+    STUCK = "its loop does not advance"
 
 
 FAILURES = frozenset({NodeHealth.UNPLACED, NodeHealth.SILENT, NodeHealth.STUCK})

@@ -78,7 +78,7 @@ class QuerySubscriptionKind:
         """Open a subscription, or raise why it is rejected."""
         wanted = wanting.read(message)
         if not _NAME.match(wanted.collection):
-            raise NotFound(f"There is no collection {wanted.collection!r}.")
+            raise NotFound(f"The collection {wanted.collection!r} does not exist.")
         running = await self._process.running(subscriber.tenant.id)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})

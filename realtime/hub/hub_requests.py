@@ -96,7 +96,7 @@ class HubRequests:
         """Add to the error log that documents cannot be evaluated for a live query."""
         for watched in self._watched(running, query)[:1]:
             source = watched.source
-            notices = Notices(count, "A live query cannot evaluate them.")
+            notices = Notices(count, "Live queries cannot evaluate these expressions.")
             notices.log(source.tenant_id, source.collection, area=Area.LIVE)
 
     async def _register(self, running: RunningHub, query: bytes) -> None:
@@ -123,7 +123,7 @@ class HubRequests:
                     running.hub.refused(query, _problem(refused))
                     return
             except (RedisError, psycopg.Error, OSError) as away:
-                log.info("a query waits to be registered: %s", away)
+                log.info("a query waits for its registration: %s", away)
             else:
                 REGISTRATIONS.labels("registered").inc()
                 return
@@ -173,7 +173,10 @@ class HubRequests:
             epoch = running.grid.epoch
             await asyncio.to_thread(renewals.dispatch, running.name, epoch, wider, source)
         except Exception:
-            log.warning("no worker can be asked to renew a query: it is done here", exc_info=True)
+            log.warning(
+                "no worker is available to renew a query, so the server does it itself",
+                exc_info=True,
+            )
             await register(running.layer, running.grid, running.name, wider, source, renewal=True)
 
     async def _fetch(self, running: RunningHub, query: bytes, encoded: bytes) -> None:
@@ -189,7 +192,10 @@ class HubRequests:
         try:
             await asyncio.to_thread(fetches.dispatch, grid.epoch, found, source, encoded.hex())
         except Exception:
-            log.warning("no worker can be asked for documents: it is done here", exc_info=True)
+            log.warning(
+                "no worker is available to read documents, so the server does it itself",
+                exc_info=True,
+            )
             await fetches.fetch(running.layer, grid, found, source, question)
 
 

@@ -93,9 +93,9 @@ class HubProcess:
                 self._served = await _patiently(read_served)
             return await asyncio.shield(self._hub(self.place(tenant_id)))
         except (*AWAY, LookupError) as away:
-            log.warning("queries cannot be watched: %s", away)
+            log.warning("queries cannot be registered: %s", away)
             raise Unavailable(
-                "Queries cannot be watched now.", headers={"Retry-After": "1"}
+                "Live queries are not available at the moment. Retry.", headers={"Retry-After": "1"}
             ) from None
 
     def now(self, place: Place) -> RunningHub | None:
@@ -156,7 +156,7 @@ class HubProcess:
             try:
                 await self._follow(await read_served())
             except AWAY as away:
-                log.debug("nobody can say which grid there is: %s", away)
+                log.debug("the current grid cannot be determined: %s", away)
             except Exception:
                 log.exception("the hubs could not follow their grids")
             self._measure()
@@ -173,7 +173,7 @@ class HubProcess:
                 await running.move(found)
         await self.settle()
         for place in [each for each in self._hubs if each is not None and each not in served.own]:
-            log.info("the own grid of tenant %s has gone", place)
+            log.info("the dedicated grid of tenant %s is gone", place)
             await self._close(place)
 
     def _measure(self) -> None:
@@ -198,7 +198,7 @@ async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
         except AWAY as away:
             if time.monotonic() > deadline_s:
                 raise
-            log.info("the grid is looked for again: %s", away)
+            log.info("the grid is read again: %s", away)
         await asyncio.sleep(PAUSE_S)
 
 

@@ -209,7 +209,7 @@ class RunningHub:
         try:
             await self.let_go(queries)
         except RedisError as away:
-            log.info("queries are held on, until this server's lease is over: %s", away)
+            log.info("queries are kept until this server's lease ends: %s", away)
 
     async def _served(self, request: HubRequest) -> None:
         try:
@@ -257,11 +257,11 @@ class RunningHub:
                 ends = await self.layer.ends(self.grid.write_partitions, 0)
                 self.clock.hear(ends.time_us)
             except RedisError as away:
-                log.debug("the event layer is away: %s", away)
+                log.debug("the event layer is unavailable: %s", away)
             await asyncio.sleep(ALIVE_S)
 
     async def _register_what_is_forgotten(self) -> None:
-        log.warning("the event layer has forgotten this server's queries; they are registered anew")
+        log.warning("the event layer has lost this server's queries; they are registered again")
         layer = self.layer
         for partition in list(self._readers):
             self.hub.forgotten(partition, await layer.held(partition, self.name))

@@ -66,7 +66,7 @@ class CollectionWatcher:
             try:
                 await self.look()
             except (psycopg.Error, OSError) as away:
-                log.warning("access rules could not be looked at: %s", away)
+                log.warning("access rules could not be read: %s", away)
 
 
 async def _judge(reads: Reads, watched: list[QuerySubscription], result: Result) -> None:

@@ -75,7 +75,7 @@ def answer(epoch: int, definition: str, tenant_id: str, collection: str, questio
     try:
         asyncio.run(with_grids(epoch, tell))
     except (ApiError, OtherRules, RedisError) as gone:
-        log.info("what a query refers to was not read: %s", gone)
+        log.info("documents that a query looks up could not be read: %s", gone)
 
 
 async def fetch(

@@ -183,9 +183,9 @@ async def _read(reading: CollectionReader, condition: Filter, extent: InitialRea
     selection = await answer(own, asked, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
     if more and extent.group is not None:
-        raise ResultTooLarge(f"A live query groups at most {extent.most} documents.")
+        raise ResultTooLarge(f"A live query may group at most {extent.most} documents.")
     if more and len(rows) < extent.most:
-        raise ResultTooLarge(f"The rows have more than {LARGE_BYTES} bytes.")
+        raise ResultTooLarge(f"The rows are larger than {LARGE_BYTES} bytes.")
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
     foreign = await _read_foreign(reading, extent, rows)

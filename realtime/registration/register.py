@@ -91,7 +91,7 @@ async def register_all(
     try:
         return await in_turn(source.tenant_id, register_now)
     except ResultDoesNotFit:
-        raise ResultTooLarge(f"The rows have more than {LARGE_BYTES} bytes.") from None
+        raise ResultTooLarge(f"The rows are larger than {LARGE_BYTES} bytes.") from None
 
 
 async def _register_all(

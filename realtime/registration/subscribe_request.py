@@ -80,7 +80,7 @@ def read(message: Value) -> QuerySubscribeRequest:
     if limited is not None:
         limit = integer(limited, "limit", least=1, most=MAX_WINDOW, otherwise=1)
     if offset + (limit or 0) > MAX_WINDOW:
-        raise _wrong("/limit", f"`offset` and `limit` together are at most {MAX_WINDOW}.")
+        raise _wrong("/limit", f"`offset` and `limit` together may be at most {MAX_WINDOW}.")
     return QuerySubscribeRequest(
         collection=_text(message, "collection", 63) or "",
         filter=wanted,
@@ -105,11 +105,11 @@ def _options(value: Value | None) -> DeliveryOptions:
     if value is None:
         return DeliveryOptions()
     if value.kind != "object":
-        raise _wrong("/options", "An object is expected.")
+        raise _wrong("/options", "Expected an object.")
     refuse_unknown(value, OPTIONS, "/options")
     deliver = _text(value, "deliver", 16, "/options") or "events"
     if deliver not in ("events", "result"):
-        raise _wrong("/options/deliver", "`events` or `result`.")
+        raise _wrong("/options/deliver", "Expected `events` or `result`.")
     return DeliveryOptions(
         "result" if deliver == "result" else "events",
         integer(
@@ -130,7 +130,7 @@ def _events(value: Value | None) -> tuple[str, ...]:
     if value.kind == "array":
         names = [item.text() for item in value.items() if item.kind == "string"]
     if value.kind != "array" or len(names) != len(value.items()) or set(names) - set(MATCHES):
-        raise _wrong("/options/events", f"A list of {', '.join(MATCHES)}.")
+        raise _wrong("/options/events", f"Expected a list of {', '.join(MATCHES)}.")
     return tuple(name for name in MATCHES if name in names)
 
 
@@ -144,7 +144,7 @@ def _text(value: Value, name: str, most: int, prefix: str = "") -> str | None:
     if found is None:
         return None
     if found.kind != "string" or len(found.text()) > most:
-        raise _wrong(f"{prefix}/{name}", f"A string of at most {most} characters.")
+        raise _wrong(f"{prefix}/{name}", f"Expected a string of at most {most} characters.")
     return found.text()
 
 

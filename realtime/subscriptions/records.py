@@ -153,7 +153,7 @@ class SubscriptionRecords:
             try:
                 await self.tell()
             except RedisError as away:
-                log.debug("subscriptions not told: %s", away)
+                log.debug("subscriptions could not be reported: %s", away)
 
     async def _keep_listening(self) -> None:
         while True:
@@ -161,7 +161,7 @@ class SubscriptionRecords:
             try:
                 await self.listen()
             except RedisError as away:
-                log.debug("nobody could be asked whom to end: %s", away)
+                log.debug("the request to end subscriptions could not be read: %s", away)
 
 
 def _end(guests: Iterable[Guest], ids: Collection[str]) -> None:

@@ -43,7 +43,7 @@ def end(tenant_id: UUID, public: str) -> None:
     """Request the end of one of the tenant's subscriptions, or raise `NotFound`."""
     parts = names.split(public)
     if parts is None or all(row["id"] != public for row in listed(tenant_id)):
-        raise NotFound("There is no such subscription.")
+        raise NotFound("The subscription does not exist.")
     process, subscription = parts
     _call("SADD", names.kills(process), subscription)
     _call("EXPIRE", names.kills(process), KILL_LIFETIME_S)
@@ -57,7 +57,7 @@ def _call(*command: Argument) -> Reply:
         return _sockets().call(*command)
     except RedisError:
         raise Unavailable(
-            "Subscriptions cannot be listed now.", headers={"Retry-After": "1"}
+            "Subscriptions cannot be listed at the moment. Retry.", headers={"Retry-After": "1"}
         ) from None
 
 

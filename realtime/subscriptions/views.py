@@ -23,25 +23,31 @@ class SubscriptionAnswer(serializers.Serializer[object]):
 
     id = serializers.CharField()
     connection = serializers.CharField()
-    name = serializers.CharField(help_text="The id that the client chose.")
+    name = serializers.CharField(help_text="The id chosen by the client.")
     user = serializers.CharField(help_text="The end user's `sub`, a member, or the key's name.")
     principal = serializers.CharField()
-    collection = serializers.CharField(required=False, help_text="What is queried.")
-    topic = serializers.CharField(required=False, help_text="What is subscribed to.")
-    aggregate = serializers.CharField(required=False, help_text="Whose rows are watched.")
-    query = serializers.DictField(help_text="The query, the access rule included.")
-    query_hash = serializers.CharField(help_text="Subscriptions with the same one share a query.")
+    collection = serializers.CharField(required=False, help_text="The collection that is queried.")
+    topic = serializers.CharField(required=False, help_text="The topic that is subscribed to.")
+    aggregate = serializers.CharField(
+        required=False, help_text="The aggregate whose rows are subscribed to."
+    )
+    query = serializers.DictField(help_text="The query, including the access rule.")
+    query_hash = serializers.CharField(help_text="Subscriptions with the same hash share a query.")
     state = serializers.ChoiceField(["starting", "live", "stale"])
     age_s = serializers.FloatField()
-    events = serializers.IntegerField(help_text="Events sent since it began.")
+    events = serializers.IntegerField(
+        help_text="Number of events sent since the subscription started."
+    )
     events_per_s = serializers.FloatField()
     lag_ms = serializers.FloatField(
-        allow_null=True, help_text="How far behind the writes the client is."
+        allow_null=True, help_text="How far the client lags behind the writes."
     )
-    waiting = serializers.IntegerField(help_text="Events that the client has not taken yet.")
-    waiting_bytes = serializers.IntegerField(help_text="The memory that these take.")
+    waiting = serializers.IntegerField(
+        help_text="Number of events that the client has not received yet."
+    )
+    waiting_bytes = serializers.IntegerField(help_text="Memory that these events take.")
     result_bytes = serializers.IntegerField(
-        help_text="The memory of the result, which all who watch the query at the server share."
+        help_text="Memory of the result, shared by all subscribers of the query on this server."
     )
 
 

@@ -88,6 +88,6 @@ def _connected(user: str, token: str) -> Iterator[ValkeySockets]:
     try:
         yield node
     except NodeAway as away:
-        raise Unavailable(f"The storage node does not answer: {away}") from None
+        raise Unavailable(f"The storage node does not respond: {away}") from None
     finally:
         node.close()

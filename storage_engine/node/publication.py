@@ -85,7 +85,7 @@ def items(reply: Reply) -> list[Reply]:
     if reply is None:
         return []
     if not isinstance(reply, list):
-        raise UnexpectedReply("a list was expected")
+        raise UnexpectedReply("expected a list")
     return reply
 
 
@@ -105,14 +105,14 @@ def text(found: Mapping[bytes, Reply], name: bytes) -> str:
 
 def _map(reply: Reply) -> Mapping[bytes, Reply]:
     if not isinstance(reply, dict):
-        raise UnexpectedReply("a map was expected")
+        raise UnexpectedReply("expected a map")
     return reply
 
 
 def _integer(found: Mapping[bytes, Reply], name: bytes) -> int:
     value = found.get(name)
     if not isinstance(value, int):
-        raise UnexpectedReply(f"{name.decode()} is no whole number")
+        raise UnexpectedReply(f"{name.decode()} is not an integer")
     return value
 
 

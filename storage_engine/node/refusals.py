@@ -51,23 +51,23 @@ def as_api_error(refused: CommandRejected) -> ApiError:
         pointer = "/data" if code in _AT_FILTER else "/filter"
         return CATALOGUE[code.lower()](text, errors=[FieldProblem(pointer, code.lower(), text)])
     if code == "NO_TOPIC":
-        return errors.NotFound("There is no such topic.")
+        return errors.NotFound("The topic does not exist.")
     if code in ("ENDED", "MALFORMED"):
-        return errors.NotFound("There is no such subscription, or it has ended.")
+        return errors.NotFound("The subscription does not exist or has ended.")
     if code == "STORAGE_FULL":
         return errors.StorageFull(
-            "The storage node has no room on its disk, so nothing was written. "
-            "Try again once its operator has made room.",
+            "The storage node's disk is full, so nothing was written. Retry after the operator "
+            "has freed space.",
             headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},
         )
     if code == "TOO_MANY":
         return errors.TooManySubscriptions(text)
-    log.error("the storage node refused: %s", refused)
+    log.error("the storage node rejected a command: %s", refused)
     return away()
 
 
 def away() -> ApiError:
     """Return the error for a node that does not answer."""
     return errors.Unavailable(
-        "The storage node does not answer. Try again.", headers={"Retry-After": "1"}
+        "The storage node does not respond. Retry.", headers={"Retry-After": "1"}
     )

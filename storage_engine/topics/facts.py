@@ -64,7 +64,7 @@ class TopicFacts:
 def allow(principal: Principal, scope: str) -> None:
     """Raise unless the caller may use topics so. They have no access rules: no end users."""
     if principal.obeys_access_rules:
-        raise Forbidden("Topics are for keys and members, not for end users.")
+        raise Forbidden("Topics are available to keys and members, not to end users.")
     principal.require_scope(scope)
 
 
@@ -87,7 +87,7 @@ def _load(tenant_id: UUID, name: str) -> TopicFacts:
     finally:
         connections["default"].close()
     if topic is None:
-        raise NotFound(f"There is no topic {name[:100]!r}.")
+        raise NotFound(f"The topic {name[:100]!r} does not exist.")
     grid = topic.grid or {}
     return TopicFacts(
         id=topic.pk,

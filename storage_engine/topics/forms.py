@@ -25,16 +25,18 @@ class Grid(Body):
         help_text="West, south, east, north.",
     )
     sides = serializers.IntegerField(
-        min_value=2, max_value=MAX_SIDES, default=2, help_text="Cells of a side, at each level."
+        min_value=2, max_value=MAX_SIDES, default=2, help_text="Cells per side at each level."
     )
     depth = serializers.IntegerField(
-        min_value=1, max_value=MAX_DEPTH, default=8, help_text="How many levels there are."
+        min_value=1, max_value=MAX_DEPTH, default=8, help_text="Number of levels."
     )
 
     def validate_bounds(self, bounds: list[float]) -> list[float]:
         west, south, east, north = bounds
         if not (west < east and south < north):
-            raise serializers.ValidationError("West lies before east, south before north.")
+            raise serializers.ValidationError(
+                "West must be less than east, and south less than north."
+            )
         return bounds
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
@@ -51,13 +53,13 @@ class TopicChange(Body):
         min_value=1,
         max_value=MAX_RETENTION_S,
         default=DEFAULT_RETENTION_S,
-        help_text="The longest life of a publication. Those that are there keep their end.",
+        help_text="Maximum life of a publication. Existing publications keep theirs.",
     )
     max_data_bytes = serializers.IntegerField(
         min_value=0,
         max_value=MAX_DATA_BYTES,
         default=DEFAULT_DATA_BYTES,
-        help_text="The most that a publication may carry, as BSON.",
+        help_text="Maximum size of a publication's data, as BSON.",
     )
 
 
@@ -68,14 +70,15 @@ class TopicCreation(TopicChange):
     kind = serializers.ChoiceField(
         Topic.Kind.choices,
         default=Topic.Kind.HIERARCHY.value,
-        help_text="What meets: equal ids (`flat`), ids above and below one another (`hierarchy`), "
-        "areas on earth (`geo`), areas of a plane (`plane`).",
+        help_text="How publications match subscriptions: by equal ids (`flat`), by ids above and "
+        "below one another (`hierarchy`), by areas on earth (`geo`), or by areas of a plane "
+        "(`plane`).",
     )
-    grid = Grid(allow_null=True, default=None, help_text="For a `plane`.")
+    grid = Grid(allow_null=True, default=None, help_text="Required for a `plane`.")
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         if (attrs.get("kind") == Topic.Kind.PLANE) is (attrs.get("grid") is None):
             raise serializers.ValidationError(
-                {"grid": "A plane has a grid, and nothing else has one."}
+                {"grid": "A grid is required for a `plane` and not allowed for other kinds."}
             )
         return attrs

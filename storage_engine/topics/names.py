@@ -33,5 +33,5 @@ def read(public: str, topic: TopicFacts) -> SubscriptionName:
     try:
         name, position = positions.name_of(topic.node_name, public)
     except positions.UnknownToken:
-        raise NotFound("There is no such subscription, or it has ended.") from None
+        raise NotFound("The subscription does not exist or has ended.") from None
     return SubscriptionName(f"{topic.node_name}:{name}", position)

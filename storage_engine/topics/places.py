@@ -23,29 +23,29 @@ def read(value: Value, kind: str, *, id_member: str = "id") -> list[Argument]:
     identity, area = value.get(id_member), value.get("geo")
     if kind in _AREAS:
         if identity is not None or area is None:
-            raise _wrong("geo", "This topic is about areas: give `geo`.")
+            raise _wrong("geo", "This topic is about areas: set `geo`.")
         return _area(area, kind)
     if area is not None or identity is None:
-        raise _wrong(id_member, f"This topic is about ids: give `{id_member}`.")
+        raise _wrong(id_member, f"This topic is about ids: set `{id_member}`.")
     if identity.kind != "string" or len(identity.text()) > MAX_ID_CHARS:
-        raise _wrong(id_member, f"A string of at most {MAX_ID_CHARS} characters.")
+        raise _wrong(id_member, f"Expected a string of at most {MAX_ID_CHARS} characters.")
     return ["ID", identity.text()]
 
 
 def _area(area: Value, kind: str) -> list[Argument]:
     radius = "radius_m" if kind == Topic.Kind.GEO else "radius"
     if area.kind != "object":
-        raise _wrong("geo", "An object is expected.")
+        raise _wrong("geo", "Expected an object.")
     match sorted(area.names()):
         case ["box"]:
             return ["BOX", *map(repr, _numbers(area, "box", _BOX))]
         case ["center", name] if name == radius:
             (length,) = _numbers(area, radius, 1)
             if length < 0:
-                raise _wrong(f"geo/{radius}", "Not below 0.")
+                raise _wrong(f"geo/{radius}", "Must not be negative.")
             return ["CIRCLE", *map(repr, _numbers(area, "center", _PAIR)), repr(length)]
         case _:
-            raise _wrong("geo", f"Either `center` and `{radius}`, or `box`.")
+            raise _wrong("geo", f"Specify either `center` and `{radius}`, or `box`.")
 
 
 def _numbers(area: Value, name: str, count: int) -> list[float]:
@@ -57,7 +57,7 @@ def _numbers(area: Value, name: str, count: int) -> list[float]:
     found = plain if isinstance(plain, list) else [plain]
     good = all(type(n) in (int, float) and math.isfinite(n) and abs(n) < MAX_ABS for n in found)
     if not good or len(found) != count or isinstance(plain, list) is (count == 1):
-        what = "A number." if count == 1 else f"A list of {count} numbers."
+        what = "A number." if count == 1 else f"Expected a list of {count} numbers."
         raise _wrong(f"geo/{name}", what)
     return [float(number) for number in found]
 

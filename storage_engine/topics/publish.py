@@ -73,11 +73,11 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
     now = times.now_ms()
     data = body.get("data")
     if data is not None and not data.is_null and data.kind != "object":
-        raise _wrong("data", "An object is expected.")
+        raise _wrong("data", "Expected an object.")
     packed = None if data is None or data.is_null else data.bson()
     if packed is not None and len(packed) > topic.max_data_bytes:
         raise DocumentTooLarge(
-            f"A publication of this topic carries at most {topic.max_data_bytes} bytes."
+            f"A publication of this topic may carry at most {topic.max_data_bytes} bytes."
         )
     return PublishRequest(
         name=text(body, "publication_id", MAX_NAME_CHARS) or key or uuid7().hex,
@@ -111,7 +111,7 @@ async def _check_same(topic: TopicFacts, wanted: PublishRequest, position: int) 
     words: list[Argument] = [*wanted.place, "AFTER", position - 1, "COUNT", 1]
     before = replies.publications(await topic.call("RB.DATA", *words))
     if before and before[0].position == position and before[0].data != wanted.data:
-        raise IdempotencyMismatch("The publication's id was used before for other data.")
+        raise IdempotencyMismatch("The publication id was already used with different data.")
 
 
 def _until(body: Value, now: int) -> int | None:
@@ -119,13 +119,13 @@ def _until(body: Value, now: int) -> int | None:
     if lasts is None or lasts.is_null:
         return until
     if until is not None:
-        raise _wrong("expires_in_s", "Either `expires_in_s` or `expires_at`.")
+        raise _wrong("expires_in_s", "Specify either `expires_in_s` or `expires_at`.")
     try:
         seconds = float(lasts.ejson())
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < MAX_EXPIRES_S:
-        raise _wrong("expires_in_s", "A number of seconds above 0.")
+        raise _wrong("expires_in_s", "Expected a positive number of seconds.")
     return now + round(seconds * 1000)
 
 
@@ -135,7 +135,7 @@ def text(body: Value, name: str, most: int) -> str | None:
     if found is None or found.is_null:
         return None
     if found.kind != "string" or not 0 < len(found.text()) <= most or "\0" in found.text():
-        raise _wrong(name, f"A string of 1 to {most} characters.")
+        raise _wrong(name, f"Expected a string of 1 to {most} characters.")
     return found.text()
 
 
@@ -147,7 +147,7 @@ def flag(body: Value, name: str) -> bool:
     try:
         return found.boolean()
     except TypeError:
-        raise _wrong(name, "true or false.") from None
+        raise _wrong(name, "Expected `true` or `false`.") from None
 
 
 def _wrong(name: str, detail: str) -> InvalidBody:

@@ -71,14 +71,14 @@ def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeR
     until_ms = times.read(body.get("to"), "to", now)
     begins, ends = now if from_ms is None else from_ms, until_ms or now + USUAL_MS
     if ends < begins or ends < now:
-        detail = "It lies behind `from` and is not over."
+        detail = "`to` must be after `from` and in the future."
         raise InvalidBody(errors=[FieldProblem("/to", "invalid", detail)])
     subscriber, unseen_only = (
         text(body, "subscriber", MAX_SUBSCRIBER_CHARS),
         flag(body, "unseen_only"),
     )
     if unseen_only and subscriber is None:
-        detail = "`unseen_only` is about what a subscriber has seen: say who it is."
+        detail = "`unseen_only` requires `subscriber`."
         raise InvalidBody(errors=[FieldProblem("/subscriber", "required", detail)])
     return SubscribeRequest(
         place=places.read(body, topic.kind, id_member=id_member),

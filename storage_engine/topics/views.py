@@ -86,7 +86,7 @@ class TopicView(_TopicsView):
         operation_id="topics_change",
         tags=[TAG],
         summary="Change a topic",
-        description="What meets whom is decided when a topic is made and stays.",
+        description="The kind and the grid of a topic cannot be changed.",
         request=TopicChange,
         responses=TopicAnswer,
     )
@@ -99,7 +99,7 @@ class TopicView(_TopicsView):
     @extend_schema(
         operation_id="topics_delete",
         tags=[TAG],
-        summary="Drop a topic with its publications and subscriptions",
+        summary="Delete a topic with its publications and subscriptions",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, topic: str) -> Response:

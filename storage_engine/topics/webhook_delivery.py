@@ -31,7 +31,7 @@ def _webhook_of(tenant_id: UUID, text: str) -> UUID:
     finally:
         connections["default"].close()
     if found is None:
-        raise _wrong("There is no such webhook.")
+        raise _wrong("The webhook does not exist.")
     if found.state != Webhook.State.ACTIVE:
         raise _wrong("The webhook is not active.")
     return found.pk

@@ -78,13 +78,13 @@ class _KeyFields(Body):
         child=NetworkField(max_length=50),
         max_length=100,
         default=list,
-        help_text="The time is in the past.",
+        help_text="Networks (CIDR) from which the key may be used. Empty: all.",
     )
     expires_at = serializers.DateTimeField(allow_null=True, default=None)
 
     def validate_expires_at(self, moment: datetime.datetime | None) -> datetime.datetime | None:
         if moment is not None and moment <= timezone.now():
-            raise serializers.ValidationError("This moment has passed.", "in_the_past")
+            raise serializers.ValidationError("The time is in the past.", "in_the_past")
         return moment
 
 

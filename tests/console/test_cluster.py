@@ -24,7 +24,7 @@ CONDITIONS = [
         "type": "Applied",
         "status": "True",
         "reason": "AsDescribed",
-        "message": "All objects are what they shall be.",
+        "message": "All objects are as described.",
         "last_transition_at": SINCE,
     },
     {
@@ -38,7 +38,7 @@ CONDITIONS = [
         "type": "Watching",
         "status": "False",
         "reason": "Asleep",
-        "message": "The first live query has it start.",
+        "message": "The grid starts with the first live query.",
         "last_transition_at": SINCE,
     },
 ]

@@ -78,7 +78,7 @@ def _assert_full(answer: requests.Response) -> None:
     assert answer.status_code == 507, answer.text
     problem = answer.json()
     assert problem["code"] == "storage_full"
-    assert "disk space" in problem["detail"]
+    assert "disk is full" in problem["detail"]
     assert int(answer.headers["Retry-After"]) > 0
 
 

@@ -32,7 +32,7 @@ def _wrapped(cause: psycopg.Error) -> Exception:
 def test_a_full_disk_is_storage_full_and_says_when_to_try_again(raised: Exception) -> None:
     error = translate(raised)
     assert (error.status, error.code) == (507, "storage_full")
-    assert "disk space" in error.detail
+    assert "disk is full" in error.detail
     assert int(error.headers["Retry-After"]) > 0
     assert is_disk_full(raised)
 

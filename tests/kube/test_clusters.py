@@ -548,19 +548,19 @@ def test_the_command_line_tells_what_it_would_do_and_does(
     planned = told("plan")
     assert "+ namespace/" in planned
     assert "+ deployment/grid-" in planned
-    assert "Nothing has been done" in planned
+    assert "Nothing was changed" in planned
     assert tenants.space(made) not in tenants.plane.kubectl("get", "namespaces")
 
     done = told("apply")
     assert "Done: " in done
     assert "Applied" in done
-    assert "All is as it shall be." in told("plan")
+    assert "All objects are as described." in told("plan")
     (driver,) = tenants.names(made, "deployments")
     tenants.kubectl(made, "scale", driver, "--replicas=2")
     assert "spec.replicas: 2 → 1" in told("diff")
     status = told("status")
     assert f"{made.slug} is pending" in status
-    assert "does not watch" in status
+    assert "not ready" in status
 
     for slug, complaint in ((unique("nobody"), "no tenant"), (make_tenant().slug, "no cluster")):
         with pytest.raises(CommandError, match=complaint):

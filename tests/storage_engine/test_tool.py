@@ -96,7 +96,7 @@ def test_a_backup_is_restored(
     backup, restored = tmp_path / "backup", tmp_path / "restored"
     assert main(["backup", str(database), str(backup)]) == 0
     assert main(["restore", str(backup), str(restored)]) == 0
-    assert "restored and checked" in capsys.readouterr().out
+    assert "restored and verified" in capsys.readouterr().out
     assert entries(restored) == entries(database)
     assert main(["restore", str(backup), str(database)]) == 1
     assert "not empty" in capsys.readouterr().err
@@ -128,7 +128,7 @@ def test_a_directory_without_a_database_stays_without(
 ) -> None:
     for command in (["stats"], ["verify"], ["dump"], ["compact"]):
         assert main([*command, str(tmp_path)]) == 1
-        assert "there is no database" in capsys.readouterr().err
+        assert "contains no database" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -146,7 +146,7 @@ export interface components {
       readonly scopes: readonly components["schemas"]["Scopes"][];
       /** @description Collections that the key may be used for. Empty: all. */
       readonly collections?: readonly string[];
-      /** @description The time is in the past. */
+      /** @description Networks (CIDR) from which the key may be used. Empty: all. */
       readonly allowed_networks?: readonly string[];
       /** Format: date-time */
       readonly expires_at?: string | null;
@@ -246,17 +246,17 @@ export interface components {
     /** @description A cluster that is wanted. */
     readonly ClusterCreationRequest: {
       /**
-       * @description Size of the grid: into how many streams the tenant's writes are divided.
+       * @description Number of write partitions: into how many streams the tenant's writes are divided.
        * @default 2
        */
       readonly write_partitions: number;
       /**
-       * @description Its other dimension: among how many its live queries are divided. Each reads all writes.
+       * @description Number of query partitions: among how many nodes the tenant's live queries are divided. Each of them reads all writes.
        * @default 1
        */
       readonly query_partitions: number;
       /**
-       * @description What each pod that runs nodes of the grid may use.
+       * @description Resources of each pod that runs grid nodes.
        *
        *     * `small` - Small
        *     * `medium` - Medium
@@ -265,17 +265,17 @@ export interface components {
        */
       readonly node_size: components["schemas"]["NodeSize"];
       /**
-       * @description `guaranteed`: pods have all that they may use for themselves.
+       * @description `guaranteed`: pods reserve all the resources that they may use.
        *
        *     * `burstable` - Burstable
        *     * `guaranteed` - Guaranteed
        * @default burstable
        */
       readonly tier: components["schemas"]["Tier"];
-      /** @description One that the installation offers; null: its own. */
+      /** @description One of the images that the installation offers; null: its default. */
       readonly image?: string | null;
       /**
-       * @description After so many seconds without a live query nothing runs until there is one; null: it always runs.
+       * @description Seconds without a live query after which the grid stops until there is one; null: it always runs.
        * @default 1800
        */
       readonly idle_after_s: number | null;
@@ -292,7 +292,7 @@ export interface components {
       readonly indexes: readonly components["schemas"]["Index"][];
       readonly ttl: components["schemas"]["Ttl"] | null;
       readonly backend: components["schemas"]["Backend"];
-      /** @description Whether its documents come from a source, so that calls that write are refused. */
+      /** @description Whether the documents come from a source, so that writes are rejected. */
       readonly read_only: boolean;
       readonly version: number;
       /** Format: date-time */
@@ -302,16 +302,16 @@ export interface components {
     };
     /** @description What a new collection needs. */
     readonly CollectionCreationRequest: {
-      /** @description JSON Schema of every document; null: none. */
+      /** @description JSON Schema for every document; null: no schema. */
       readonly schema?: Record<string, unknown> | null;
       readonly access_rules?: components["schemas"]["AccessRulesRequest"];
-      /** @description All of them, by name. */
+      /** @description All indexes, by name. */
       readonly indexes?: readonly components["schemas"]["DeclaredIndexRequest"][];
-      /** @description Null: documents stay. */
+      /** @description Null: documents do not expire. */
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
       readonly name: string;
       /**
-       * @description Where documents are kept: `postgres`.
+       * @description Where documents are stored: `postgres`.
        * @default postgres
        */
       readonly backend: string;
@@ -469,12 +469,12 @@ export interface components {
       /** @description West, south, east, north. */
       readonly bounds: readonly number[];
       /**
-       * @description Cells of a side, at each level.
+       * @description Cells per side at each level.
        * @default 2
        */
       readonly sides: number;
       /**
-       * @description How many levels there are.
+       * @description Number of levels.
        * @default 8
        */
       readonly depth: number;
@@ -491,12 +491,12 @@ export interface components {
       /** @description West, south, east, north. */
       readonly bounds: readonly number[];
       /**
-       * @description Cells of a side, at each level.
+       * @description Cells per side at each level.
        * @default 2
        */
       readonly sides: number;
       /**
-       * @description How many levels there are.
+       * @description Number of levels.
        * @default 8
        */
       readonly depth: number;
@@ -508,7 +508,7 @@ export interface components {
       readonly unique: boolean;
       readonly state: components["schemas"]["IndexAnswerState"];
       readonly progress: components["schemas"]["IndexProgress"];
-      /** @description Why the index failed. */
+      /** @description Why building the index failed. */
       readonly error: string | null;
     };
     /**
@@ -520,9 +520,9 @@ export interface components {
     readonly IndexAnswerState: "building" | "ready" | "failed";
     /** @description How far the back-fill of an index has come. */
     readonly IndexProgress: {
-      /** @description Documents that have been put in. */
+      /** @description Number of documents indexed so far. */
       readonly done: number;
-      /** @description Documents there were when it began. */
+      /** @description Number of documents when the build started. */
       readonly total: number;
     };
     /** @description An invitation that has not been accepted. */
@@ -634,14 +634,6 @@ export interface components {
      * @enum {string}
      */
     readonly KeyState: "active" | "expired" | "revoked";
-    /**
-     * @description * `flat` - Flat
-     *     * `hierarchy` - Hierarchy
-     *     * `geo` - Geo
-     *     * `plane` - Plane
-     * @enum {string}
-     */
-    readonly KindE6c: "flat" | "hierarchy" | "geo" | "plane";
     /**
      * @description * `shared` - shared
      *     * `kubernetes` - kubernetes
@@ -826,22 +818,22 @@ export interface components {
       readonly name: string;
       readonly kind: components["schemas"]["NodeAnswerKind"];
       readonly query_partition: number;
-      /** @description Null: the sort node. */
+      /** @description Null for the sort node. */
       readonly write_partition: number | null;
       /** @description `running`, `rebuilding`, …; `absent`: not present. */
       readonly state: string;
       /**
        * Format: double
-       * @description Share of a core over the last minute; null: not known yet.
+       * @description Share of a core over the last minute; null if not known yet.
        */
       readonly busy: number | null;
       /**
        * Format: double
-       * @description How far behind the writes it is.
+       * @description How far the node lags behind the writes.
        */
       readonly lag_ms: number | null;
       readonly queries: number | null;
-      /** @description Documents since it began. */
+      /** @description Number of documents since the node started. */
       readonly matched: number | null;
       readonly memory_bytes: number | null;
       readonly rebuilds: number | null;
@@ -914,7 +906,7 @@ export interface components {
       readonly scopes?: readonly components["schemas"]["Scopes"][];
       /** @description Collections that the key may be used for. Empty: all. */
       readonly collections?: readonly string[];
-      /** @description The time is in the past. */
+      /** @description Networks (CIDR) from which the key may be used. Empty: all. */
       readonly allowed_networks?: readonly string[];
       /** Format: date-time */
       readonly expires_at?: string | null;
@@ -922,17 +914,17 @@ export interface components {
     /** @description What shall be otherwise. */
     readonly PatchedClusterChangeRequest: {
       /**
-       * @description Size of the grid: into how many streams the tenant's writes are divided.
+       * @description Number of write partitions: into how many streams the tenant's writes are divided.
        * @default 2
        */
       readonly write_partitions: number;
       /**
-       * @description Its other dimension: among how many its live queries are divided. Each reads all writes.
+       * @description Number of query partitions: among how many nodes the tenant's live queries are divided. Each of them reads all writes.
        * @default 1
        */
       readonly query_partitions: number;
       /**
-       * @description What each pod that runs nodes of the grid may use.
+       * @description Resources of each pod that runs grid nodes.
        *
        *     * `small` - Small
        *     * `medium` - Medium
@@ -941,29 +933,29 @@ export interface components {
        */
       readonly node_size: components["schemas"]["NodeSize"];
       /**
-       * @description `guaranteed`: pods have all that they may use for themselves.
+       * @description `guaranteed`: pods reserve all the resources that they may use.
        *
        *     * `burstable` - Burstable
        *     * `guaranteed` - Guaranteed
        * @default burstable
        */
       readonly tier: components["schemas"]["Tier"];
-      /** @description One that the installation offers; null: its own. */
+      /** @description One of the images that the installation offers; null: its default. */
       readonly image?: string | null;
       /**
-       * @description After so many seconds without a live query nothing runs until there is one; null: it always runs.
+       * @description Seconds without a live query after which the grid stops until there is one; null: it always runs.
        * @default 1800
        */
       readonly idle_after_s: number | null;
     };
     /** @description What may be changed of a collection. Each member replaces the one before as a whole. */
     readonly PatchedCollectionChangeRequest: {
-      /** @description JSON Schema of every document; null: none. */
+      /** @description JSON Schema for every document; null: no schema. */
       readonly schema?: Record<string, unknown> | null;
       readonly access_rules?: components["schemas"]["AccessRulesRequest"];
-      /** @description All of them, by name. */
+      /** @description All indexes, by name. */
       readonly indexes?: readonly components["schemas"]["DeclaredIndexRequest"][];
-      /** @description Null: documents stay. */
+      /** @description Null: documents do not expire. */
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
     };
     /** @description What may be changed: tables and columns are added, what is there stays. */
@@ -1020,12 +1012,12 @@ export interface components {
     /** @description What may be changed of a topic. */
     readonly PatchedTopicChangeRequest: {
       /**
-       * @description The longest life of a publication. Those that are there keep their end.
+       * @description Maximum life of a publication. Existing publications keep theirs.
        * @default 86400
        */
       readonly retention_s: number;
       /**
-       * @description The most that a publication may carry, as BSON.
+       * @description Maximum size of a publication's data, as BSON.
        * @default 65536
        */
       readonly max_data_bytes: number;
@@ -1161,7 +1153,7 @@ export interface components {
       readonly user: components["schemas"]["User"];
       /** Format: uuid */
       readonly session_id: string | null;
-      /** @description To be sent in the header X-CSRF-Token. */
+      /** @description Send it in the header X-CSRF-Token. */
       readonly csrf_token: string | null;
     };
     /** @description The collection that a view is over. */
@@ -1298,11 +1290,11 @@ export interface components {
       readonly stage: components["schemas"]["Stage"];
       readonly state: components["schemas"]["StepAnswerState"];
       readonly title: string;
-      /** @description What happened there, in words. */
+      /** @description What happened at this step, in words. */
       readonly detail: string;
-      /** @description When, if that is known. */
+      /** @description When it happened, if known. */
       readonly at: string | null;
-      /** @description The same for programs; members may be added. */
+      /** @description The same as structured data; fields may be added. */
       readonly facts: {
         readonly [key: string]: unknown;
       };
@@ -1319,40 +1311,40 @@ export interface components {
     readonly Subscription: {
       readonly id: string;
       readonly connection: string;
-      /** @description The id that the client chose. */
+      /** @description The id chosen by the client. */
       readonly name: string;
       /** @description The end user's `sub`, a member, or the key's name. */
       readonly user: string;
       readonly principal: string;
-      /** @description What is queried. */
+      /** @description The collection that is queried. */
       readonly collection?: string;
-      /** @description What is subscribed to. */
+      /** @description The topic that is subscribed to. */
       readonly topic?: string;
-      /** @description Whose rows are watched. */
+      /** @description The aggregate whose rows are subscribed to. */
       readonly aggregate?: string;
-      /** @description The query, the access rule included. */
+      /** @description The query, including the access rule. */
       readonly query: {
         readonly [key: string]: unknown;
       };
-      /** @description Subscriptions with the same one share a query. */
+      /** @description Subscriptions with the same hash share a query. */
       readonly query_hash: string;
       readonly state: components["schemas"]["SubscriptionAnswerState"];
       /** Format: double */
       readonly age_s: number;
-      /** @description Events sent since it began. */
+      /** @description Number of events sent since the subscription started. */
       readonly events: number;
       /** Format: double */
       readonly events_per_s: number;
       /**
        * Format: double
-       * @description How far behind the writes the client is.
+       * @description How far the client lags behind the writes.
        */
       readonly lag_ms: number | null;
-      /** @description Events that the client has not taken yet. */
+      /** @description Number of events that the client has not received yet. */
       readonly waiting: number;
-      /** @description The memory that these take. */
+      /** @description Memory that these events take. */
       readonly waiting_bytes: number;
-      /** @description The memory of the result, which all who watch the query at the server share. */
+      /** @description Memory of the result, shared by all subscribers of the query on this server. */
       readonly result_bytes: number;
     };
     /**
@@ -1373,11 +1365,11 @@ export interface components {
       readonly document: unknown;
       readonly version: number | null;
       readonly newest_version: number | null;
-      /** @description Whether the version is a deletion. */
+      /** @description Whether this version is a deletion. */
       readonly deleted: boolean;
-      /** @description `told`, `no_match`, …: see the guide for all. */
+      /** @description `told`, `no_match` and others; the guide lists all of them. */
       readonly verdict: string;
-      /** @description The verdict in a sentence. */
+      /** @description The verdict in one sentence. */
       readonly summary: string;
       readonly steps: readonly components["schemas"]["Step"][];
     };
@@ -1392,7 +1384,7 @@ export interface components {
       readonly document: unknown;
       /** Format: int64 */
       readonly version?: number;
-      /** @description `$auth` of the user; null: an anonymous caller. Left out: a key. */
+      /** @description The user's claims, `$auth`; null: an anonymous caller. Omitted: a key. */
       readonly claims?: {
         readonly [key: string]: unknown;
       } | null;
@@ -1564,7 +1556,7 @@ export interface components {
       /** Format: uuid */
       readonly id: string;
       readonly name: string;
-      readonly kind: components["schemas"]["KindE6c"];
+      readonly kind: components["schemas"]["TopicKind"];
       readonly grid: components["schemas"]["Grid"] | null;
       readonly retention_s: number;
       readonly max_data_bytes: number;
@@ -1577,18 +1569,18 @@ export interface components {
     /** @description What a new topic needs. */
     readonly TopicCreationRequest: {
       /**
-       * @description The longest life of a publication. Those that are there keep their end.
+       * @description Maximum life of a publication. Existing publications keep theirs.
        * @default 86400
        */
       readonly retention_s: number;
       /**
-       * @description The most that a publication may carry, as BSON.
+       * @description Maximum size of a publication's data, as BSON.
        * @default 65536
        */
       readonly max_data_bytes: number;
       readonly name: string;
       /**
-       * @description What meets: equal ids (`flat`), ids above and below one another (`hierarchy`), areas on earth (`geo`), areas of a plane (`plane`).
+       * @description How publications match subscriptions: by equal ids (`flat`), by ids above and below one another (`hierarchy`), by areas on earth (`geo`), or by areas of a plane (`plane`).
        *
        *     * `flat` - Flat
        *     * `hierarchy` - Hierarchy
@@ -1596,10 +1588,18 @@ export interface components {
        *     * `plane` - Plane
        * @default hierarchy
        */
-      readonly kind: components["schemas"]["KindE6c"];
-      /** @description For a `plane`. */
+      readonly kind: components["schemas"]["TopicKind"];
+      /** @description Required for a `plane`. */
       readonly grid?: components["schemas"]["GridRequest"] | null;
     };
+    /**
+     * @description * `flat` - Flat
+     *     * `hierarchy` - Hierarchy
+     *     * `geo` - Geo
+     *     * `plane` - Plane
+     * @enum {string}
+     */
+    readonly TopicKind: "flat" | "hierarchy" | "geo" | "plane";
     readonly TopicPage: {
       readonly items: readonly components["schemas"]["Topic"][];
       /** @description Pass it as `cursor` for the next page; null at the end. */
@@ -1740,11 +1740,11 @@ export interface components {
       readonly document: unknown;
       readonly version: number | null;
       readonly newest_version: number | null;
-      /** @description Whether the version is a deletion. */
+      /** @description Whether this version is a deletion. */
       readonly deleted: boolean;
-      /** @description `told`, `no_match`, …: see the guide for all. */
+      /** @description `told`, `no_match` and others; the guide lists all of them. */
       readonly verdict: string;
-      /** @description The verdict in a sentence. */
+      /** @description The verdict in one sentence. */
       readonly summary: string;
       readonly steps: readonly components["schemas"]["Step"][];
       readonly subscription: string;
@@ -1823,7 +1823,6 @@ export type IssuerCreationRequest = components["schemas"]["IssuerCreationRequest
 export type IssuerPage = components["schemas"]["IssuerPage"];
 export type KeyKind = components["schemas"]["KeyKind"];
 export type KeyState = components["schemas"]["KeyState"];
-export type KindE6c = components["schemas"]["KindE6c"];
 export type Launcher = components["schemas"]["Launcher"];
 export type LinkLoginRequest = components["schemas"]["LinkLoginRequest"];
 export type LoginRequest = components["schemas"]["LoginRequest"];
@@ -1900,6 +1899,7 @@ export type TokenOnlyRequest = components["schemas"]["TokenOnlyRequest"];
 export type TokenPage = components["schemas"]["TokenPage"];
 export type Topic = components["schemas"]["Topic"];
 export type TopicCreationRequest = components["schemas"]["TopicCreationRequest"];
+export type TopicKind = components["schemas"]["TopicKind"];
 export type TopicPage = components["schemas"]["TopicPage"];
 export type Ttl = components["schemas"]["Ttl"];
 export type TtlRequest = components["schemas"]["TtlRequest"];

@@ -157,7 +157,7 @@ class AnyDocumentConnection:
 
 
 async def count(context: Context, collection: str, filter: JsonValue) -> int:  # noqa: A002
-    """Count what matches."""
+    """Count matching documents."""
     body = to_json({"filter": filter})
     found = await context.ask_collection(queries.count, "count", collection, body)
     return int(str(found["count"]))
@@ -262,7 +262,7 @@ class DocumentQueries:
 class DocumentMutations:
     """What changes many documents. Fields that write one of them are in `writes`."""
 
-    @strawberry.mutation(description="Update whatever matches.")
+    @strawberry.mutation(description="Update matching documents.")
     async def update_documents(
         self,
         info: Info,
@@ -280,7 +280,7 @@ class DocumentMutations:
         }
         return await _by_filter(info.context, "update", collection, body)
 
-    @strawberry.mutation(description="Delete whatever matches.")
+    @strawberry.mutation(description="Delete matching documents.")
     async def delete_documents(
         self,
         info: Info,
@@ -304,7 +304,7 @@ class DocumentMutations:
         found = await info.context.ask_collection(bulk.bulk, "documents:bulk", collection, body)
         return cast("list[JSON]", found["results"])
 
-    @strawberry.mutation(description="Change documents of several collections, all or none.")
+    @strawberry.mutation(description="Change documents of several collections atomically.")
     async def transact(
         self, info: Info, operations: list[JSON], idempotency_key: str | None = None
     ) -> list[JSON]:

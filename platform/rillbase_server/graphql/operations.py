@@ -63,7 +63,7 @@ class Request:
         if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT_CHARS):
             raise _wrong("query", f"A string of at most {MAX_TEXT_CHARS} characters.")
         if not (variables is None or isinstance(variables, dict)):
-            raise _wrong("variables", "An object is expected.")
+            raise _wrong("variables", "Expected an object.")
         if not (name is None or isinstance(name, str)):
             raise _wrong("operationName", "Expected a string.")
         return cls(text, variables or {}, name, _hash(body.get("extensions")))
@@ -71,7 +71,7 @@ class Request:
 
 def _hash(extensions: object) -> str | None:
     if not (extensions is None or isinstance(extensions, dict)):
-        raise _wrong("extensions", "An object is expected.")
+        raise _wrong("extensions", "Expected an object.")
     persisted = (extensions or {}).get("persistedQuery")
     if persisted is None:
         return None

@@ -380,7 +380,7 @@ def _object(value: object) -> JsonObject:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InvalidBody("An object is expected.")
+        raise InvalidBody("Expected an object.")
     return value
 
 

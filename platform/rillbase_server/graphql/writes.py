@@ -41,7 +41,7 @@ class Write:
 _CHANGE = ("ifVersion", "idempotencyKey")
 WRITES = (
     Write("insert", "insert", ("document", "idempotencyKey"), "Insert a document."),
-    Write("replace", "replace", ("key", "document", *_CHANGE), "Replace a document, or create it."),
+    Write("replace", "replace", ("key", "document", *_CHANGE), "Create or replace a document."),
     Write(
         "update",
         "update",

@@ -44,10 +44,10 @@ def running(pods: Pods, *, awake: bool, grids: int) -> ClusterCondition:
     """Return whether the drivers run."""
     if not awake:
         return ClusterCondition(
-            "Running", False, "Asleep", "Nobody has watched anything for a while."
+            "Running", False, "Asleep", "Stopped, because there has been no live query for a while."
         )
     if pods.drivers_ready >= grids:
-        told = f"{pods.executors_running} executors run."
+        told = f"{pods.executors_running} executors are running."
         return ClusterCondition("Running", True, "DriverReady", told)
     if pods.trouble is not None:
         return ClusterCondition("Running", False, *pods.trouble)
@@ -57,24 +57,22 @@ def running(pods: Pods, *, awake: bool, grids: int) -> ClusterCondition:
 def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> ClusterCondition:
     """Return whether live queries are served; a cause is why no node can be started."""
     if not awake:
-        told = "The first live query has it start."
+        told = "The grid starts with the first live query."
         return ClusterCondition("Watching", False, "Asleep", told)
     if watches and all(watches):
-        return ClusterCondition("Watching", True, "AllNodesWatch", "All nodes watch.")
+        return ClusterCondition("Watching", True, "AllNodesWatch", "All nodes are ready.")
     if cause is not None:
         return ClusterCondition(
             "Watching", False, "CannotStart", f"No node can be started: {cause}"
         )
-    return ClusterCondition("Watching", False, "NodesMissing", "Some node does not watch.")
+    return ClusterCondition("Watching", False, "NodesMissing", "At least one node is not ready.")
 
 
 def applied(changed: int) -> ClusterCondition:
     """Tell that all objects are what they shall be."""
     if not changed:
-        return ClusterCondition(
-            "Applied", True, "AsDescribed", "All objects are what they shall be."
-        )
-    told = f"{changed} objects were made or changed."
+        return ClusterCondition("Applied", True, "AsDescribed", "All objects are as described.")
+    told = f"{changed} objects were created or changed."
     return ClusterCondition("Applied", True, "Applied", told)
 
 
@@ -131,7 +129,7 @@ def _trouble(pod: Object) -> tuple[str, str] | None:
         waiting = cast("Object", cast("Object", box.get("state") or {}).get("waiting") or {})
         reason = str(waiting.get("reason") or "")
         if reason not in ("", "ContainerCreating", "PodInitializing"):
-            return reason, str(waiting.get("message") or f"A container waits: {reason}.")
+            return reason, str(waiting.get("message") or f"A container is waiting: {reason}.")
     for each in cast("list[Object]", status.get("conditions") or []):
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return str(each.get("reason") or "Unscheduled"), str(each.get("message") or "")

@@ -49,7 +49,7 @@ def event(namespace: str, step: ApplyStep, now: datetime.datetime) -> Object:
 
 def _message(step: ApplyStep) -> str:
     if step.verb is not Verb.CHANGE:
-        return f"Rillbase has {_REASONS[step.verb].lower()} {step.object}."
+        return f"Rillbase {_REASONS[step.verb].lower()} {step.object}."
     places = [each.path for each in step.changes]
     more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
-    return "Made as it shall be: " + ", ".join(places[:MAX_PLACES]) + more
+    return "Restored as described:" + ", ".join(places[:MAX_PLACES]) + more

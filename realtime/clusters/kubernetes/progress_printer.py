@@ -19,7 +19,7 @@ from realtime.models import Cluster
 _SIGNS = {
     Verb.CREATE: ("green", "+", "create"),
     Verb.CHANGE: ("yellow", "~", "change"),
-    Verb.KEEP: ("dim", "=", "as it shall be"),
+    Verb.KEEP: ("dim", "=", "unchanged"),
     Verb.DELETE: ("red", "-", "remove"),
 }
 _STATUS = {"True": "green", "False": "red", "Unknown": "yellow"}
@@ -48,7 +48,9 @@ class ProgressPrinter:
     def foreseen(self) -> None:
         """End a plan."""
         changes = sum(count for verb, count in self._counts.items() if verb is not Verb.KEEP)
-        told = f"Nothing has been done: {self._sum()}." if changes else "All is as it shall be."
+        told = (
+            f"Nothing was changed: {self._sum()}." if changes else ("All objects are as described.")
+        )
         self._console.print(told)
 
     def end(self, cluster: Cluster) -> None:
@@ -63,11 +65,11 @@ class ProgressPrinter:
             f"[bold]{escape(self._tenant)}[/] is [bold]{cluster.state}[/] in "
             f"{namespace_of(installation().name, cluster.tenant_id)}\n"
             f"  {cluster.size} partitions · {cluster.node_size} · "
-            f"{cluster.tier} · image {escape(image)} · looked at again {cluster.due_at:%H:%M:%S}"
+            f"{cluster.tier} · image {escape(image)} · next check {cluster.due_at:%H:%M:%S}"
         )
         self._console.print(_conditions(cluster))
         for own in epochs.in_force(cluster.tenant_id):
-            word = "all nodes watch" if grids.watches(own.grid) else "does not watch"
+            word = "all nodes ready" if grids.watches(own.grid) else "not ready"
             self._console.print(
                 f"  grid {own.grid.epoch}: {own.grid.size} partitions, {word}, "
                 f"{grids.queries(own.grid)} live queries"

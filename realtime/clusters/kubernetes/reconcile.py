@@ -48,7 +48,7 @@ _FORBIDDEN = 403
 FRESH = 2
 
 Told = Callable[[ApplyStep], None]
-"""Hears of each step that was taken."""
+"""Is called for each step that was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,9 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
     else:
         reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason
         found = ClusterCondition("Applied", False, reason, failed.message)
-    log.warning("the cluster of tenant %s: %s: %s", cluster.tenant_id, found.reason, found.message)
+    log.warning(
+        "the dedicated grid of tenant %s: %s: %s", cluster.tenant_id, found.reason, found.message
+    )
     state = Cluster.State.DELETING if cluster.deleting else Cluster.State.FAILING
     if cluster.state == Cluster.State.PENDING and found.reason == "Forbidden" and failures <= FRESH:
         # In a new namespace it takes a moment until our own binding counts.

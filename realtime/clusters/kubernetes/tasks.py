@@ -68,7 +68,7 @@ def _wake() -> None:
         try:
             watched = any(grids.queries(own.grid) for own in epochs.in_force(tenant_id))
         except (RedisError, Unavailable) as away:
-            log.info("nobody can say whether anything is watched: %s", away)
+            log.info("the live queries of a grid cannot be counted: %s", away)
             return
         if watched:
             rows.filter(tenant_id=tenant_id).update(due_at=timezone.now())
@@ -79,5 +79,5 @@ def remove_orphans() -> None:
     """Remove what belongs to no cluster any more: of tenants that are gone, or of a lost row."""
     with api_server() as server:
         for namespace in reconcile.orphans(server):
-            log.warning("%s belongs to nobody and is removed", namespace)
+            log.warning("%s belongs to no tenant and is removed", namespace)
             server.delete(namespace)

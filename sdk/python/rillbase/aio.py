@@ -253,7 +253,7 @@ class AsyncCollection(AsyncQuery):
     async def replace(
         self, identity: object, document: Mapping[str, object], *, if_version: int | None = None
     ) -> Envelope:
-        """Replace a document, or create it."""
+        """Create or replace a document."""
         options = Options(if_version=if_version)
         return await self._change("replace", identity, document, options)
 

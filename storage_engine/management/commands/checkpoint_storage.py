@@ -14,7 +14,7 @@ from storage_engine.node import admin
 
 
 class Command(BaseCommand):
-    help = "Take a checkpoint of the storage node under a name that is not taken."
+    help = "Create a checkpoint of the storage node under a new name."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         if not admin.is_there():
-            raise CommandError("STORAGE_URL is not set: there is no storage node.")
+            raise CommandError("STORAGE_URL is not set, so there is no storage node.")
         try:
             self.stdout.write(admin.checkpoint(str(options["name"])))
         except (ResponseError, Unavailable) as refused:

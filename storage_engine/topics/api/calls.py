@@ -174,7 +174,7 @@ async def unsubscribe(call: Call) -> Answer:
     ended = await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
     await asyncio.to_thread(_forget, topic, name.node_name)
     if ended != 1:
-        raise NotFound("There is no such subscription, or it has ended.")
+        raise NotFound("The subscription does not exist or has ended.")
     return Answer(204)
 
 
@@ -196,7 +196,7 @@ def _place(given: dict[str, str], topic: TopicFacts) -> list[Argument]:
         value = Value.parse(b"{" + b",".join(parts) + b"}")
         return places.read(value, topic.kind)
     except (QueryError, JsonError, MalformedJson):
-        problem = FieldProblem("geo", "invalid", "JSON is expected.")
+        problem = FieldProblem("geo", "invalid", "Expected JSON.")
         raise InvalidParameter(errors=[problem]) from None
     except InvalidBody as wrong:
         raise _as_parameter(wrong) from None
@@ -224,7 +224,7 @@ def _limit(text: str | None) -> int:
     if text is None:
         return USUAL_LIMIT
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_LIMIT):  # noqa: PLR2004 -- digits that int() takes at once
-        detail = f"A whole number from 1 to {MAX_LIMIT}."
+        detail = f"Expected an integer from 1 to {MAX_LIMIT}."
         raise InvalidParameter(errors=[FieldProblem("limit", "invalid", detail)])
     return int(text)
 

@@ -19,21 +19,22 @@ SUBSCRIPTION_PARAMETER: JsonObject = {
     "schema": {"type": "string", "minLength": 1},
 }
 MOMENT: JsonObject = {
-    "description": "RFC 3339, milliseconds since 1970, or relative to now.",
+    "description": "RFC 3339, milliseconds since 1970, or relative to the current time.",
     "type": ["string", "integer"],
     "example": "-10s",
 }
 ID: JsonObject = {"type": "string", "maxLength": 1000, "example": "1.4.2"}
 GEO: JsonObject = {
     "type": "object",
-    "description": "A circle (`center` with `radius_m`, on a plane `radius`) or a `box` (west, "
+    "description": "A circle (`center` with `radius_m`, or `radius` on a plane) or a `box` (west, "
     "south, east, north).",
     "example": {"center": [16.37, 48.21], "radius_m": 500},
 }
 _ANSWERED: JsonObject = {"type": "string", "format": "date-time"}
 POSITION: JsonObject = {
     "type": "string",
-    "description": "Where it stands, as a token: equal for the same publication, of no order.",
+    "description": "Position of the publication, as an opaque token. Equal for the same "
+    "publication; tokens cannot be ordered.",
 }
 _PUBLICATION: JsonObject = {
     "type": "object",
@@ -72,7 +73,7 @@ _PUBLISH = members(
         "publication_id": {
             "type": "string",
             "maxLength": 200,
-            "description": "Published once under it, within a day.",
+            "description": "Retries with the same id within a day publish once.",
         },
         "at": MOMENT,
         "expires_in_s": {"type": "number", "exclusiveMinimum": 0},
@@ -80,7 +81,7 @@ _PUBLISH = members(
         "self_join": {
             "type": "boolean",
             "default": False,
-            "description": "Answer with what else is published at the place.",
+            "description": "Also return what else is published at this place.",
         },
     },
     closed=True,
@@ -103,21 +104,22 @@ _SUBSCRIBE = members(
         "from": {**MOMENT, "default": "+0s"},
         "to": {**MOMENT, "default": "+1h", "example": "+10s"},
         "subscriber": {"type": "string", "maxLength": 200},
-        "filter": {"type": "object", "description": "On a publication's data."},
+        "filter": {"type": "object", "description": "A filter on a publication's data."},
         "unseen_only": {
             "type": "boolean",
             "default": False,
-            "description": "Nothing that another subscription of this `subscriber` has met.",
+            "description": "Skip publications that another subscription of this `subscriber` has "
+            "received.",
         },
         "webhook": {
             "type": "string",
             "format": "uuid",
-            "description": "A webhook of the tenant, which is told what the subscription meets.",
+            "description": "A webhook of the tenant that receives the matching publications.",
         },
         "self_join": {
             "type": "boolean",
             "default": False,
-            "description": "Answer with who else is subscribed at the place.",
+            "description": "Also return who else is subscribed at this place.",
         },
     },
     closed=True,
@@ -161,7 +163,10 @@ def _describe(
 _LOOK = (
     parameter("id", "query", {"type": "string"}),
     parameter(
-        "geo", "query", {"type": "string"}, description="As in `POST publications`, as JSON."
+        "geo",
+        "query",
+        {"type": "string"},
+        description="As in `POST publications`, encoded as JSON.",
     ),
     parameter("from", "query", {"type": "string"}),
     parameter("to", "query", {"type": "string"}),
@@ -185,7 +190,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         "GET",
         f"{ROOT}/publications",
         calls.look,
-        _describe("topics_look", "Look at publications", answers("200", _PAGE), parameters=_LOOK),
+        _describe("topics_look", "List publications", answers("200", _PAGE), parameters=_LOOK),
     ),
     Operation(
         "POST",

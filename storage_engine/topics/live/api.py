@@ -70,7 +70,7 @@ def _message(call: Call, after: str | None) -> Value:
     position = call.head.headers.get(LAST_EVENT_ID, after)
     if position is not None:
         if not _POSITION.match(position):
-            problem = FieldProblem("after", "invalid", "A position, as events have it.")
+            problem = FieldProblem("after", "invalid", "A position, as in events.")
             raise InvalidParameter(errors=[problem])
         message["after"] = position
     return Value.parse(to_json(message))
@@ -82,8 +82,8 @@ _PARAMETERS: list[JsonValue] = [
     {
         "name": "after",
         "in": "query",
-        "description": "The position behind which to begin; without it, where the subscription "
-        "began. `Last-Event-ID` wins over it.",
+        "description": "The position after which to start. Without it: the beginning of the "
+        "subscription. `Last-Event-ID` takes precedence.",
         "schema": {"type": "string"},
     },
     {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
@@ -98,7 +98,7 @@ _LIVE: JsonObject = {
     "responses": {
         "200": {
             "description": "Frames of the WebSocket protocol as events, until the subscription "
-            "ends",
+            "ends.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     },

@@ -112,7 +112,7 @@ class TopicSubscription:
         try:
             return positions.position_of(self.topic.node_name, self.wanted.after)
         except positions.UnknownToken:
-            detail = "A position, as the publications of this topic have it."
+            detail = "A position, as in the publications of this topic."
             raise InvalidBody(errors=[FieldProblem("/after", "invalid", detail)]) from None
 
     async def _subscribe(self) -> None:
@@ -211,13 +211,13 @@ class TopicSubscription:
             self._send(frames.ready(self._id, token))
             self.told_ready = True
         elif self.state == "stale":
-            self._send(frames.status(self._id, "live", "the storage node is back"))
+            self._send(frames.status(self._id, "live", "the storage node is available again"))
         self.state = "live"
 
     def stale(self) -> None:
         """Tell the client that something may be late."""
         self.state = "stale"
-        self._send(frames.status(self._id, "stale", "the storage node is away"))
+        self._send(frames.status(self._id, "stale", "the storage node is unavailable"))
 
     def ended(self, reason: str) -> None:
         """End as the node's subscription has."""
@@ -231,7 +231,7 @@ class TopicSubscription:
             case _ if reason == GONE and self._may_begin_again:
                 self.again = asyncio.create_task(self._begin_again())
             case _:
-                self._end(NotFound("There is no such subscription, or it has ended."))
+                self._end(NotFound("The subscription does not exist or has ended."))
 
     @property
     def _may_begin_again(self) -> bool:

@@ -35,7 +35,7 @@ def read(message: Value) -> TopicSubscribeRequest:
     existing = text(message, "subscription_id", MAX_NAME_CHARS)
     allowed = (*_COMMON, *(MEMBERS if existing is None else EXISTING))
     problems = [
-        FieldProblem(f"/{name}", "unknown_field", "This field is not known here.")
+        FieldProblem(f"/{name}", "unknown_field", "Unknown field.")
         for name in message.names()
         if name not in allowed
     ]

@@ -49,7 +49,7 @@ class Tokens:
         """Return what a token says, or raise."""
         form = _FORM.match(token) if len(token) <= MAX_CHARS else None
         if form is None or not hmac.compare_digest(form[4], self._tag(token[: -_TAG_CHARS - 1])):
-            detail = "The token is not this subscription's."
+            detail = "The token belongs to a different subscription."
             raise InvalidBody(errors=[FieldProblem("/resume", "invalid", detail)])
         position = positions.position_of(self._topic.node_name, form[2])
         return TopicResumePoint(names.read(form[1], self._topic), position, int(form[3]))

@@ -102,7 +102,7 @@ def test_a_check_names_each_bucket_once() -> None:
     counters_limits = [limit("tenant"), limit("tenant")]
     from foundation.limits.gcra import require_distinct
 
-    with pytest.raises(ValueError, match="once only"):
+    with pytest.raises(ValueError, match="only once"):
         require_distinct(counters_limits)
     with pytest.raises(ValueError, match="at least one"):
         require_distinct([])

@@ -34,7 +34,7 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_away(
     hub = HubProcess()
     valkey.kill()
     found = asyncio.create_task(hub.running(uuid4()))
-    await until(lambda: "looked for again" in caplog.text, "a first attempt")
+    await until(lambda: "the grid is read again" in caplog.text, "a first attempt")
     valkey.start()
     assert await found is hub.now(None)
     await hub.stop()

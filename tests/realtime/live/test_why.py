@@ -62,7 +62,7 @@ def test_a_document_that_leaves_was_told_with_the_predicate_that_no_longer_holds
     answer.until_shows([])
     told = Member(todos).verdict("s", "a", "told")
     assert step(told, "hub")["facts"]["match"] == "remove"
-    assert "matches no longer" in step(told, "filter")["detail"]
+    assert "no longer matches" in step(told, "filter")["detail"]
     # The version before is remembered, too.
     assert Member(todos).why("s", "a", 1)["verdict"] == "told"
     todos.caller.delete(f"{todos.path}/documents/a")
@@ -92,12 +92,11 @@ def test_a_row_outside_the_window_is_said_to_be_before_or_behind_it(
     subscribe(client, "s", collection=todos.name, sort=[["n", 1]], offset=1, limit=2)
     member = Member(todos)
     assert (
-        "`limit` cuts it off"
+        "`limit` excludes it"
         in step(member.verdict("s", "d6", "outside_window"), "window")["detail"]
     )
     assert (
-        "`offset` passes it over"
-        in step(member.verdict("s", "d1", "outside_window"), "window")["detail"]
+        "`offset` skips it" in step(member.verdict("s", "d1", "outside_window"), "window")["detail"]
     )
     assert member.verdict("s", "d2", "in_result")
 

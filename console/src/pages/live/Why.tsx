@@ -1,4 +1,4 @@
-/** Why did (not) this client get this change? A question, and the way of the change as a timeline. */
+/** *Why?*: asks why a client did or did not get a change, and shows the path of the change as a timeline. */
 
 import { type FormEvent, useState } from "react";
 import { useTenant } from "../../api/tenant";

@@ -30,7 +30,7 @@ ToDocument: TypeAlias = Callable[[object], JsonValue]
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise GraphQLError("A whole number is expected.")
+        raise GraphQLError("Expected an integer.")
     if not _LEAST <= value <= _MOST:
         raise GraphQLError("A whole number of at most 64 bits is expected.")
     return value

@@ -59,7 +59,7 @@ class Command(BaseCommand):
 
     def _show(self) -> None:
         for grid in epochs.shared():
-            word = "all nodes watch" if grids.watches(grid) else "not all nodes watch"
+            word = "all nodes ready" if grids.watches(grid) else "not all nodes ready"
             self.stdout.write(
                 f"Grid {grid.epoch}: {grid.size} partitions, {word}, "
                 f"{grids.queries(grid)} live queries."

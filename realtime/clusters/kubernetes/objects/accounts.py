@@ -24,14 +24,14 @@ def bindings(wanted: ClusterSpec) -> list[Object]:
             "provisioner",
             ours.provisioner_role,
             (ours.provisioner, ours.namespace),
-            "Rillbase looks after the objects of this namespace",
+            "Rillbase manages the objects of this namespace",
         ),
         _binding(
             wanted,
             DRIVER_ACCOUNT,
             ours.driver_role,
             (DRIVER_ACCOUNT, wanted.namespace),
-            "The driver makes, sees and removes its executors' pods",
+            "The driver creates, watches and deletes its executors' pods",
         ),
     ]
 
@@ -40,7 +40,7 @@ def accounts(wanted: ClusterSpec) -> list[Object]:
     """Return the accounts of pods. Tokens are mounted only where a pod asks for one."""
     about = {
         DRIVER_ACCOUNT: "The driver of the grid",
-        EXECUTOR_ACCOUNT: "Nodes of the grid: they may do nothing here",
+        EXECUTOR_ACCOUNT: "Grid nodes, which have no permissions",
     }
     return [
         {

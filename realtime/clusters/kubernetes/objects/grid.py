@@ -117,7 +117,7 @@ def _probes() -> Object:
 
 
 def _service(wanted: ClusterSpec, grid: WantedGrid) -> Object:
-    about = "The name by which executors find their driver"
+    about = "Headless service by which executors reach their driver"
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -140,7 +140,7 @@ def _budget(wanted: ClusterSpec, grid: WantedGrid) -> Object:
 
     The pods belong to a pod and not to a controller, so a number has to say how many must stay.
     """
-    about = "Machines are emptied one executor at a time"
+    about = "Nodes are drained one executor at a time"
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -57,7 +57,7 @@ def _quota(wanted: ClusterSpec) -> Object:
         "services.loadbalancers": "0",
         "services.nodeports": "0",
     }
-    about = "Room for the grid, for another one beside it while it is resized, and no more"
+    about = "Room for the grid and for a second one during a resize, and no more"
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -74,7 +74,7 @@ def _limits(wanted: ClusterSpec) -> Object:
         "defaultRequest": {"cpu": "50m", "memory": "64Mi"},
         "max": {"memory": f"{most_mib}Mi"},
     }
-    about = "What a container gets that does not say what it needs, and the most it may say"
+    about = "Default and maximum resources of containers that specify none"
     return {
         "apiVersion": "v1",
         "kind": "LimitRange",

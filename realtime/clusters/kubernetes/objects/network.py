@@ -18,11 +18,11 @@ def policies(wanted: ClusterSpec) -> list[Object]:
     }
     api = [{"ipBlock": {"cidr": str(each)}} for each in wanted.installation.api_networks]
     return [
-        _policy(wanted, "closed", "Nothing but names may be looked up", {}, [], [{"ports": _DNS}]),
+        _policy(wanted, "closed", "Only DNS lookups are allowed", {}, [], [{"ports": _DNS}]),
         _policy(
             wanted,
             "driver",
-            "Executors register with the driver; whoever watches the installation reads metrics",
+            "Executors connect to the driver; monitoring reads metrics",
             driver,
             [
                 {"from": [{"podSelector": executor}], "ports": _tcp(DRIVER_PORT, BLOCKS_PORT)},
@@ -44,7 +44,7 @@ def policies(wanted: ClusterSpec) -> list[Object]:
         _policy(
             wanted,
             "servers",
-            "Nodes read documents in PostgreSQL, and after-images in the event layer",
+            "Nodes read documents from PostgreSQL and after-images from the event layer",
             {},
             None,
             [_way_to_servers(wanted, in_cluster=inside) for inside in _kinds(wanted)],

@@ -23,7 +23,9 @@ def secret(wanted: ClusterSpec) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(wanted, "settings", pods.SECRET, "How nodes log in to the servers"),
+        "metadata": metadata(
+            wanted, "settings", pods.SECRET, "Credentials of the nodes for the servers"
+        ),
         "type": "Opaque",
         "data": encoded,
     }
@@ -35,7 +37,9 @@ def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(wanted, "grid", grid.name, "How Spark makes executors", grid),
+        "metadata": metadata(
+            wanted, "grid", grid.name, "Configuration with which Spark creates executors", grid
+        ),
         "data": {
             "spark-defaults.conf": "\n".join(lines) + "\n",
             # JSON is YAML.

@@ -168,7 +168,7 @@ async function write(
 ) {
   const after = parse(text) as Plain;
   if (typeof after !== "object" || after === null || Array.isArray(after)) {
-    throw new SyntaxError("A document is an object.");
+    throw new SyntaxError("A document must be an object.");
   }
   const id = base.document._id;
   if (hasAwkwardNames(after) || hasAwkwardNames(base.document)) {

@@ -19,7 +19,7 @@ export function InsertDialog({ documents, schema, onInserted, onClose }: InsertP
   async function insert() {
     const document = parse(text);
     if (typeof document !== "object" || document === null || Array.isArray(document)) {
-      throw new SyntaxError("A document is an object.");
+      throw new SyntaxError("A document must be an object.");
     }
     onInserted((await documents.insert(document as Plain)).id);
   }
