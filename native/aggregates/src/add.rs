@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rillbase_engine::{Batch, Millis, Sequence, prefix_end};
+use rillbase_engine::{Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::catalog::{Aggregate, Shape};
 use crate::claims::Claim;
@@ -286,8 +286,8 @@ impl Group {
         Ok(fresh)
     }
 
-    pub(crate) fn batch(&mut self, store: &Aggregates) -> Batch {
-        let mut batch = Batch::new();
+    pub(crate) fn batch(&mut self, store: &Aggregates) -> WriteBatch {
+        let mut batch = WriteBatch::new();
         let spaces = &store.spaces;
         self.deltas.write(&mut batch, &spaces.rows, &spaces.items);
         for (number, facts) in &self.facts {

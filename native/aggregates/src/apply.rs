@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rillbase_engine::Batch;
+use rillbase_engine::WriteBatch;
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{self, Form};
 
@@ -180,7 +180,7 @@ impl Aggregates {
             .iter()
             .map(|apply| self.apply_one(&mut group, apply));
         let outcomes: Vec<Result<bool>> = outcomes.collect();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let spaces = &self.spaces;
         group.deltas.write(&mut batch, &spaces.rows, &spaces.items);
         for (key, kept) in &group.kept {

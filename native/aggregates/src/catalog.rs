@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use rillbase_engine::{Batch, Db, Durability, Keyspace, Millis, Sequence};
+use rillbase_engine::{Db, Durability, Keyspace, Millis, Sequence, WriteBatch};
 
 use crate::coding::{Reader, put_slice, put_varint};
 use crate::definition::{Definition, Source};
@@ -347,7 +347,7 @@ impl Catalog {
     }
 
     fn make(&self, (namespace, name): (u64, &str), number: u64, shape: Shape) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         self.put_next(&mut batch, number + 1);
         batch.put(
             &self.keyspace,
@@ -361,7 +361,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn put_next(&self, batch: &mut Batch, next: u64) {
+    fn put_next(&self, batch: &mut WriteBatch, next: u64) {
         let mut value = Vec::new();
         put_varint(&mut value, next);
         batch.put(&self.keyspace, NEXT, &value);
@@ -369,7 +369,7 @@ impl Catalog {
 
     /// Writes down what an aggregate is from now on.
     fn keep(&self, aggregate: &Aggregate, shape: &Shape, next: u64) -> Result<Sequence> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         self.put_next(&mut batch, next);
         batch.put(
             &self.keyspace,
@@ -418,7 +418,7 @@ impl Catalog {
     /// Takes an aggregate out; what was in it is for the caller to forget.
     pub(crate) fn remove(&self, aggregate: &Aggregate) -> Result<()> {
         let _changing = self.next.lock();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.delete(&self.keyspace, &aggregate.key());
         self.db.write(batch, Durability::Sync)?;
         let mut known = self.known.write();

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rillbase_engine::{Batch, Keyspace};
+use rillbase_engine::{Keyspace, WriteBatch};
 
 use crate::contribution::{Contribution, Input};
 use crate::definition::{Definition, Measure, Op};
@@ -113,7 +113,7 @@ impl Deltas {
     }
 
     /// Writes all changes as merge operands.
-    pub fn write(&mut self, batch: &mut Batch, rows: &Keyspace, items: &Keyspace) {
+    pub fn write(&mut self, batch: &mut WriteBatch, rows: &Keyspace, items: &Keyspace) {
         self.spread();
         for (key, row) in self.rows() {
             batch.merge(rows, key, &row.to_bytes());

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rillbase_engine::{Batch, Sequence};
+use rillbase_engine::{Sequence, WriteBatch};
 
 use crate::catalog::{Aggregate, Building};
 use crate::coding::{Reader, put_varint};
@@ -69,7 +69,7 @@ impl Aggregates {
             building.is_ready.store(true, Ordering::Release);
             return Ok(false);
         };
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         deltas.write(&mut batch, &self.spaces.rows, &self.spaces.items);
         let mut value = Vec::new();
         put_varint(&mut value, sequence);

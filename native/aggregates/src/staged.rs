@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rillbase_engine::{Error as EngineError, Sequence, Transaction};
+use rillbase_engine::{DbTransaction, Error as EngineError, Sequence};
 
 use crate::add::{Add, Group};
 use crate::catalog::{Aggregate, Shape};
@@ -46,14 +46,14 @@ impl Aggregates {
     }
 
     /// Commits a transaction with its events, unless somebody was faster.
-    pub fn commit(&self, staged: Staged, transaction: Transaction) -> Result<Sequence> {
+    pub fn commit(&self, staged: Staged, transaction: DbTransaction) -> Result<Sequence> {
         let mut done = self.commit_each(vec![(staged, transaction)]);
         done.pop()
             .unwrap_or_else(|| Err(conflict("nothing was asked")))
     }
 
     /// Commits transactions with their events, durably together. What came of each is in its place.
-    pub fn commit_each(&self, all: Vec<(Staged, Transaction)>) -> Vec<Result<Sequence>> {
+    pub fn commit_each(&self, all: Vec<(Staged, DbTransaction)>) -> Vec<Result<Sequence>> {
         let _writing = self.gate.read();
         let ids = all.iter().flat_map(|(staged, _)| staged.group.ids.keys());
         let _claim = self.claims.claim(ids.cloned().collect());
@@ -68,7 +68,7 @@ impl Aggregates {
             });
             places.push(place);
         }
-        let mut committed = Transaction::commit_each(&ready, self.durability).into_iter();
+        let mut committed = DbTransaction::commit_each(&ready, self.durability).into_iter();
         let outcome = |place: Result<Vec<Read>>| {
             let read = place?;
             let committed = committed.next();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::{Mutex, RwLock};
 use rillbase_engine::{
-    Batch, Db, Durability, Expiry, Keyspace, KeyspaceOptions, Lifetime, Millis, Snapshot,
+    Db, DbSnapshot, Durability, Expiry, Keyspace, KeyspaceOptions, Lifetime, Millis, WriteBatch,
     prefix_end,
 };
 
@@ -166,7 +166,7 @@ impl Aggregates {
             ids,
             kept,
         } = &self.spaces;
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for (keyspace, known) in [
             (rows, &generations),
             (items, &generations),
@@ -253,7 +253,7 @@ impl Aggregates {
         if let Some(building) = &shape.building {
             self.forget(&building.generation)?;
         }
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for keyspace in [&self.spaces.facts, &self.spaces.ids] {
             delete_all(&mut batch, keyspace, aggregate.number);
         }
@@ -263,7 +263,7 @@ impl Aggregates {
 
     fn forget(&self, generation: &Generation) -> Result<()> {
         self.lifetimes.forget(generation);
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for keyspace in [&self.spaces.rows, &self.spaces.items, &self.spaces.kept] {
             delete_all(&mut batch, keyspace, generation.number);
         }
@@ -297,7 +297,7 @@ impl Aggregates {
         &self,
         aggregate: &Aggregate,
         query: &Query,
-        snapshot: &Snapshot,
+        snapshot: &DbSnapshot,
         own: Option<&Deltas>,
     ) -> Result<Answer> {
         let generation = aggregate.seen_at(snapshot.sequence())?;
@@ -309,7 +309,7 @@ impl Aggregates {
     pub fn query_json(
         &self,
         (aggregate, query): (&Aggregate, &Query),
-        (snapshot, own): (&Snapshot, Option<&Deltas>),
+        (snapshot, own): (&DbSnapshot, Option<&Deltas>),
         out: &mut String,
     ) -> Result<()> {
         let generation = aggregate.seen_at(snapshot.sequence())?;
@@ -322,14 +322,14 @@ impl Aggregates {
         &self,
         aggregate: &Aggregate,
         query: &Query,
-        snapshot: &Snapshot,
+        snapshot: &DbSnapshot,
     ) -> Result<Period> {
         let generation = aggregate.seen_at(snapshot.sequence())?;
         let plan = Plan::new(&generation.definition, query)?;
         Ok((plan.from, plan.to))
     }
 
-    fn sight<'a>(&'a self, snapshot: &'a Snapshot, own: Option<&'a Deltas>) -> Sight<'a> {
+    fn sight<'a>(&'a self, snapshot: &'a DbSnapshot, own: Option<&'a Deltas>) -> Sight<'a> {
         Sight {
             db: &self.db,
             rows: &self.spaces.rows,
@@ -357,7 +357,7 @@ impl Aggregates {
 }
 
 /// Deletes all keys that begin with a number.
-fn delete_all(batch: &mut Batch, keyspace: &Keyspace, number: u64) {
+fn delete_all(batch: &mut WriteBatch, keyspace: &Keyspace, number: u64) {
     let start = number.to_be_bytes();
     if let Some(end) = prefix_end(&start) {
         batch.delete_range(keyspace, &start, &end);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use rillbase_engine::{Db, Keyspace, Scan, Snapshot, prefix_end};
+use rillbase_engine::{Db, DbSnapshot, Keyspace, Scan, prefix_end};
 use rillbase_query::bson::{DocumentBuf, DocumentWriter};
 use rillbase_query::filter::Filter;
 
@@ -32,7 +32,7 @@ pub struct Sight<'a> {
     /// Items.
     pub items: &'a Keyspace,
     /// The moment.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a DbSnapshot,
     /// What a transaction has changed itself.
     pub own: Option<&'a Deltas>,
 }
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The first bucket that has not expired.
-fn kept_from(definition: &Definition, snapshot: &Snapshot) -> Option<i64> {
+fn kept_from(definition: &Definition, snapshot: &DbSnapshot) -> Option<i64> {
     let (time, retention) = (definition.time.as_ref()?, definition.retention?);
     let now = i64::try_from(snapshot.time()).unwrap_or(i64::MAX);
     // The first whose end, and the retention behind it, is later than now.

@@ -15,8 +15,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use rillbase_engine::vfs::Random;
-use rillbase_engine::{Batch, Durability};
+use rillbase_engine::vfs::SeededRandom;
+use rillbase_engine::{Durability, WriteBatch};
 use support::{NOW, World};
 
 const CALLS: &str = r#"{"dimensions":["customer","app"],"time":{"field":"at","bucket":"5m"},
@@ -36,7 +36,7 @@ struct Call {
 }
 
 impl Call {
-    fn random(random: &mut Random) -> Self {
+    fn random(random: &mut SeededRandom) -> Self {
         Self {
             customer: random.below(3),
             app: random.below(2),
@@ -112,7 +112,7 @@ impl Model {
 /// Random transactions, with anything happening between them; snapshots see what they saw.
 fn agrees(seed: u64) {
     let mut world = World::new(seed);
-    let mut random = Random::new(seed);
+    let mut random = SeededRandom::new(seed);
     let mut model = Model::default();
     world.define("calls", CALLS);
     let asked = r#"{"group_by":["customer","at"]}"#;
@@ -249,7 +249,7 @@ fn rows_are_sorted_cut_and_set_beside_the_period_before() {
 #[test]
 fn rows_are_the_same_whether_their_order_is_asked_for_or_not() {
     let mut world = World::new(5);
-    let mut random = Random::new(5);
+    let mut random = SeededRandom::new(5);
     world.define("calls", CALLS);
     for _ in 0..6 {
         let calls = (0..20).map(|_| Call::random(&mut random).json());
@@ -414,7 +414,7 @@ fn what_was_left_of_a_dropped_aggregate_goes_when_the_next_process_begins() {
     world.add("kept", &call).unwrap();
     // As if the process had ended between the two writes of dropping.
     let catalog = world.db().keyspace("aggregates.catalog").unwrap();
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     let key = [b"a", &support::NAMESPACE.to_be_bytes()[..], b"calls"].concat();
     batch.delete(&catalog, &key);
     world.db().write(batch, Durability::Sync).unwrap();

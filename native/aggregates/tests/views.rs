@@ -15,7 +15,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use rillbase_engine::vfs::Random;
+use rillbase_engine::vfs::SeededRandom;
 use support::World;
 
 const STOCK: &str = r#"{"source":"view","dimensions":["shop"],"measures":{
@@ -101,7 +101,7 @@ fn grouped(documents: &BTreeMap<u64, Item>) -> String {
 /// Random changes, sent again and again, some late, with anything happening in between.
 fn agrees(seed: u64) {
     let mut world = World::new(seed);
-    let mut random = Random::new(seed);
+    let mut random = SeededRandom::new(seed);
     let generation = world.define("stock", STOCK);
     let mut documents: BTreeMap<u64, Item> = BTreeMap::new();
     let mut versions: BTreeMap<u64, u64> = BTreeMap::new();

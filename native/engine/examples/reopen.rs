@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use rillbase_engine::{Batch, Db, Durability, Error, KeyspaceOptions, Options, Result};
+use rillbase_engine::{Db, DbOptions, Durability, Error, KeyspaceOptions, Result, WriteBatch};
 
 const LOG_BYTES: u64 = 64 << 20;
 const VALUE: [u8; 100] = [b'x'; 100];
@@ -19,9 +19,9 @@ fn open(dir: &Path) -> Result<Db> {
         memtable_bytes: 1 << 30,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         memtables_bytes: 1 << 30,
-        ..Options::default()
+        ..DbOptions::default()
     };
     Db::open(dir, options.keyspace("space", keyspace))
 }
@@ -33,7 +33,7 @@ fn fill(dir: &Path) -> Result<()> {
     let mut number = 0_u64;
     while db.stats().log_bytes < LOG_BYTES {
         for _ in 0..1000 {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             batch.put(
                 &space,
                 &number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes(),

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rillbase_engine::vfs::RealVfs;
-use rillbase_engine::wal::{Durability, Options, Wal};
+use rillbase_engine::wal::{Durability, Wal, WalOptions};
 use rillbase_engine::{Error, Result};
 
 const THREADS: [u32; 4] = [1, 2, 8, 32];
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
 }
 
 fn measure(dir: &Path, run: Duration) -> Result<String> {
-    let wal = Wal::open(Arc::new(RealVfs), dir, &Options::default())?;
+    let wal = Wal::open(Arc::new(RealVfs), dir, &WalOptions::default())?;
     rate(&wal, 1, run, Durability::Buffered)?;
     let mut synced = vec![Vec::new(); THREADS.len()];
     let mut buffered = Vec::new();

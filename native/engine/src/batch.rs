@@ -9,11 +9,11 @@
 //!
 //! The entries have consecutive sequences from `sequence` on.
 
-use crate::coding::{Reader, put_slice, put_varint, u32_at, u64_at, varint_length};
+use crate::coding::{ByteReader, put_slice, put_varint, u32_at, u64_at, varint_length};
 use crate::db::Keyspace;
 use crate::error::{Error, Result};
-use crate::key::{Kind, Millis, Sequence};
-use crate::wal::Version;
+use crate::key::{EntryKind, Millis, Sequence};
+use crate::wal::WalVersion;
 
 /// Room for the largest header in front of the entries. What it leaves free is not logged.
 const HEADER_ROOM: usize = 30;
@@ -29,7 +29,7 @@ pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
 
 /// Writes that become visible and durable together, over any keyspaces of one database.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct WriteBatch {
     bytes: Vec<u8>,
     count: u32,
     /// Where sequences are filled in, and of which write.
@@ -39,13 +39,13 @@ pub struct Batch {
     error: Option<&'static str>,
 }
 
-impl Default for Batch {
+impl Default for WriteBatch {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Batch {
+impl WriteBatch {
     /// An empty batch.
     pub fn new() -> Self {
         let mut bytes = Vec::with_capacity(FIRST_BYTES);
@@ -104,14 +104,14 @@ impl Batch {
 
     /// The key gets a value.
     pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
-        self.begin(Kind::Put, keyspace, key);
+        self.begin(EntryKind::Put, keyspace, key);
         put_slice(&mut self.bytes, value);
     }
 
     /// The key gets a value until `expiry`.
     pub fn put_expiring(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8], expiry: Millis) {
         self.check_expiring(keyspace);
-        self.begin(Kind::PutExpiring, keyspace, key);
+        self.begin(EntryKind::PutExpiring, keyspace, key);
         self.value_expiring(value, expiry);
     }
 
@@ -135,12 +135,12 @@ impl Batch {
         if keyspace.options().layout().asks_for_attributes() {
             self.refuse("this keyspace asks what a delete is about: use delete_with");
         }
-        self.begin(Kind::Delete, keyspace, key);
+        self.begin(EntryKind::Delete, keyspace, key);
     }
 
     /// The key is gone; `about` is what its value was, as far as the extractor asks for it.
     pub fn delete_with(&mut self, keyspace: &Keyspace, key: &[u8], about: &[u8]) {
-        self.begin(Kind::DeleteWith, keyspace, key);
+        self.begin(EntryKind::DeleteWith, keyspace, key);
         put_slice(&mut self.bytes, about);
     }
 
@@ -158,13 +158,13 @@ impl Batch {
         let parts = [prefix, &[0; NAME_BYTES]];
         match expiry {
             None => {
-                self.begin_of(Kind::Put, keyspace, parts);
+                self.begin_of(EntryKind::Put, keyspace, parts);
                 self.name_by_sequence();
                 put_slice(&mut self.bytes, value);
             }
             Some(expiry) => {
                 self.check_expiring(keyspace);
-                self.begin_of(Kind::PutExpiring, keyspace, parts);
+                self.begin_of(EntryKind::PutExpiring, keyspace, parts);
                 self.name_by_sequence();
                 self.value_expiring(value, expiry);
             }
@@ -183,7 +183,7 @@ impl Batch {
         if end.len() > MOST_KEY_BYTES {
             self.refuse("a key is longer than 64 KiB");
         }
-        self.begin(Kind::RangeDelete, keyspace, start);
+        self.begin(EntryKind::RangeDelete, keyspace, start);
         put_slice(&mut self.bytes, end);
     }
 
@@ -192,16 +192,16 @@ impl Batch {
         if keyspace.options().merge.is_none() {
             self.refuse("this keyspace has no merge");
         }
-        self.begin(Kind::Merge, keyspace, key);
+        self.begin(EntryKind::Merge, keyspace, key);
         put_slice(&mut self.bytes, operand);
     }
 
-    fn begin(&mut self, kind: Kind, keyspace: &Keyspace, key: &[u8]) {
+    fn begin(&mut self, kind: EntryKind, keyspace: &Keyspace, key: &[u8]) {
         self.begin_of(kind, keyspace, [key, &[]]);
     }
 
     /// Adds all of a write but its value; the key is two parts.
-    fn begin_of(&mut self, kind: Kind, keyspace: &Keyspace, [head, tail]: [&[u8]; 2]) {
+    fn begin_of(&mut self, kind: EntryKind, keyspace: &Keyspace, [head, tail]: [&[u8]; 2]) {
         let length = head.len() + tail.len();
         if length > MOST_KEY_BYTES {
             self.refuse("a key is longer than 64 KiB");
@@ -293,8 +293,8 @@ impl Stamped {
 
 /// An entry of a logged batch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct BatchEntry<'a> {
+    pub(crate) kind: EntryKind,
     pub(crate) keyspace: u64,
     pub(crate) key: &'a [u8],
     /// Empty for deletes.
@@ -314,17 +314,17 @@ pub(crate) struct Logged<'a> {
 
 impl<'a> Logged<'a> {
     /// A batch from the log, or one that is stamped for it.
-    pub(crate) fn parse(bytes: &'a [u8], version: Version) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8], version: WalVersion) -> Option<Self> {
         let logged = match version {
-            Version::One => Self {
+            WalVersion::One => Self {
                 bytes,
                 start: HEADER_BYTES_1,
                 sequence: u64_at(bytes, 0)?,
                 time: u64_at(bytes, 8)?,
                 count: u32_at(bytes, 16)?,
             },
-            Version::Two => {
-                let mut reader = Reader::new(bytes);
+            WalVersion::Two => {
+                let mut reader = ByteReader::new(bytes);
                 let (sequence, time) = (reader.varint()?, reader.varint()?);
                 let count = u32::try_from(reader.varint()?).ok()?;
                 Self {
@@ -363,18 +363,18 @@ pub(crate) struct Entries<'a> {
 pub(crate) struct MalformedBatch;
 
 impl<'a> Entries<'a> {
-    fn read(&mut self) -> Option<Entry<'a>> {
-        let mut reader = Reader::new(self.bytes.get(self.at..)?);
-        let kind = Kind::from_byte(reader.byte()?)?;
+    fn read(&mut self) -> Option<BatchEntry<'a>> {
+        let mut reader = ByteReader::new(self.bytes.get(self.at..)?);
+        let kind = EntryKind::from_byte(reader.byte()?)?;
         let keyspace = reader.varint()?;
         let key = reader.slice()?;
-        let value = if kind == Kind::Delete {
+        let value = if kind == EntryKind::Delete {
             &[]
         } else {
             reader.slice()?
         };
         self.at += reader.at();
-        Some(Entry {
+        Some(BatchEntry {
             kind,
             keyspace,
             key,
@@ -384,7 +384,7 @@ impl<'a> Entries<'a> {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = std::result::Result<Entry<'a>, MalformedBatch>;
+    type Item = std::result::Result<BatchEntry<'a>, MalformedBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {

@@ -56,12 +56,12 @@ impl Clock for ManualClock {
 
 /// The greater of a clock and the newest time seen.
 #[derive(Debug)]
-pub(crate) struct Time {
+pub(crate) struct MonotonicTime {
     clock: Arc<dyn Clock>,
     newest: AtomicU64,
 }
 
-impl Time {
+impl MonotonicTime {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn time_does_not_go_back_with_the_clock() {
         let clock = Arc::new(ManualClock::new(50));
-        let time = Time::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let time = MonotonicTime::new(Arc::clone(&clock) as Arc<dyn Clock>);
         assert_eq!(time.now(), 50);
         clock.set(20);
         assert_eq!(time.now(), 50);

@@ -68,12 +68,12 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// Takes values from the front of bytes. `None` means that they are cut short or malformed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -157,7 +157,7 @@ mod tests {
     fn a_varint_cut_short_or_without_an_end_is_refused() {
         assert_eq!(varint_at(&[0x80], 0), None);
         assert_eq!(varint_at(&[0xff; 11], 0), None);
-        assert_eq!(Reader::new(&[5, 1, 2]).slice(), None);
+        assert_eq!(ByteReader::new(&[5, 1, 2]).slice(), None);
     }
 
     #[test]

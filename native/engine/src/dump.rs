@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::batch::Logged;
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
-use crate::key::{Kind, Tag, split_expiry};
+use crate::key::{EntryKind, Tag, split_expiry};
 use crate::table::cursor::TableCursor;
-use crate::table::reader::Table;
+use crate::table::reader::TableReader;
 use crate::version::edit::Edit;
 use crate::version::manifest;
 use crate::version::table_cache;
@@ -97,7 +97,7 @@ fn edit_text(edit: &Edit) -> String {
 
 fn dump_table(vfs: &dyn Vfs, path: &Path, number: u64, line: &mut dyn FnMut(String)) -> Result<()> {
     let blocks = Arc::new(BlockCache::new(0, 0));
-    let table = Table::open(vfs.open_read(path)?, number, &blocks)?;
+    let table = TableReader::open(vfs.open_read(path)?, number, &blocks)?;
     line(format!("{:?}", table.properties()));
     for range in table.plain_range_deletes() {
         let (start, end) = (shown(&range.start), shown(&range.end));
@@ -138,8 +138,8 @@ fn entry(key: &[u8], tag: Tag, value: &[u8]) -> String {
         return format!("{sequence} unknown {key}");
     };
     match (kind, split_expiry(kind, value)) {
-        (Kind::Delete, _) => format!("{sequence} Delete {key}"),
-        (Kind::RangeDelete, _) => format!("{sequence} RangeDelete {key} .. {}", shown(value)),
+        (EntryKind::Delete, _) => format!("{sequence} Delete {key}"),
+        (EntryKind::RangeDelete, _) => format!("{sequence} RangeDelete {key} .. {}", shown(value)),
         (_, Some((Some(expiry), value))) => {
             format!(
                 "{sequence} {kind:?} {key} until {expiry} = {}",

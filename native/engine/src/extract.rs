@@ -1,12 +1,12 @@
 //! What an entry is about, and what a block of entries is about at most.
 //!
 //! A keyspace may have an [`Extractor`], which reads attributes, a rectangle and a time from its
-//! entries. Tables keep their range per block as a [`Zone`], so that a scan for some of them passes
+//! entries. Tables keep their range per block as a [`ZoneMap`], so that a scan for some of them passes
 //! over blocks in which there are none.
 
 use std::fmt::Debug;
 
-use crate::coding::{Reader, put_slice};
+use crate::coding::{ByteReader, put_slice};
 use crate::key::Millis;
 
 /// West, south, east, north; in any plane, edges included.
@@ -22,12 +22,12 @@ pub trait Extractor: Debug + Send + Sync {
 
     /// Tells `about` what the value of `key` is about. An entry that tells nothing of an attribute
     /// is not found by it.
-    fn extract(&self, key: &[u8], value: &[u8], about: &mut Zone);
+    fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap);
 }
 
 /// The ranges of attributes, rectangle and time of some entries.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Zone {
+pub struct ZoneMap {
     attributes: Vec<AttributeRange>,
     rectangle: Option<Rectangle>,
     times: Option<(Millis, Millis)>,
@@ -43,7 +43,7 @@ struct AttributeRange {
     high: Option<Vec<u8>>,
 }
 
-impl Zone {
+impl ZoneMap {
     /// Adds a value of an attribute. Bytes compare as the attribute does.
     pub fn add_attribute(&mut self, id: u8, value: &[u8]) {
         let low = value.get(..ROUNDED_BYTES).unwrap_or(value).to_vec();
@@ -164,7 +164,7 @@ impl Zone {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let flags = reader.byte()?;
         let mut zone = Self {
             unknown: flags & 1 != 0,
@@ -194,8 +194,8 @@ impl Zone {
 mod tests {
     use super::*;
 
-    fn sample() -> Zone {
-        let mut zone = Zone::default();
+    fn sample() -> ZoneMap {
+        let mut zone = ZoneMap::default();
         zone.add_attribute(1, b"m");
         zone.add_attribute(1, b"p");
         zone.add_attribute(2, &[b'x'; 100]);
@@ -228,7 +228,7 @@ mod tests {
     fn zones_come_back_from_bytes() {
         let mut bytes = Vec::new();
         sample().encode(&mut bytes);
-        assert_eq!(Zone::decode(&bytes), Some(sample()));
-        assert_eq!(Zone::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(ZoneMap::decode(&bytes), Some(sample()));
+        assert_eq!(ZoneMap::decode(&bytes[..bytes.len() - 1]), None);
     }
 }

@@ -15,7 +15,7 @@ pub type Millis = u64;
 /// What an entry does to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum EntryKind {
     /// The key is gone.
     Delete = 0,
     /// The key has this value.
@@ -30,7 +30,7 @@ pub enum Kind {
     DeleteWith = 5,
 }
 
-impl Kind {
+impl EntryKind {
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         match byte {
             0 => Some(Self::Delete),
@@ -54,7 +54,7 @@ impl Tag {
     /// Before every entry of its key.
     pub(crate) const NEWEST: Self = Self(u64::MAX);
 
-    pub(crate) fn new(sequence: Sequence, kind: Kind) -> Self {
+    pub(crate) fn new(sequence: Sequence, kind: EntryKind) -> Self {
         Self(sequence << 8 | kind as u64)
     }
 
@@ -68,8 +68,8 @@ impl Tag {
     }
 
     /// `None` for tags that only mark a position, and for damaged ones.
-    pub(crate) fn kind(self) -> Option<Kind> {
-        Kind::from_byte((self.0 & 0xff) as u8)
+    pub(crate) fn kind(self) -> Option<EntryKind> {
+        EntryKind::from_byte((self.0 & 0xff) as u8)
     }
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn position_by_number(
 }
 
 /// The value of an entry of a kind that may expire, and when it does.
-pub(crate) fn split_expiry(kind: Kind, value: &[u8]) -> Option<(Option<Millis>, &[u8])> {
-    if kind != Kind::PutExpiring {
+pub(crate) fn split_expiry(kind: EntryKind, value: &[u8]) -> Option<(Option<Millis>, &[u8])> {
+    if kind != EntryKind::PutExpiring {
         return Some((None, value));
     }
     let (head, rest) = value.split_at_checked(EXPIRY_BYTES)?;
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn newer_entries_come_first() {
-        let old = Tag::new(4, Kind::Put);
-        let new = Tag::new(5, Kind::Delete);
+        let old = Tag::new(4, EntryKind::Put);
+        let new = Tag::new(5, EntryKind::Delete);
         assert_eq!(compare((b"a", new), (b"a", old)), Ordering::Less);
         assert_eq!(compare((b"a", old), (b"b", new)), Ordering::Less);
         assert_eq!(

@@ -42,21 +42,21 @@ mod version;
 pub mod vfs;
 pub mod wal;
 
-pub use batch::Batch;
+pub use batch::WriteBatch;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use compaction::layout::{Apart, Layout, RunShape, Shape, TableShape};
-pub use compaction::plan::Plan;
+pub use compaction::layout::{Apart, KeyspaceShape, RunShape, TableLayout, TableShape};
+pub use compaction::plan::CompactionPlan;
 pub use db::{
-    Db, Found, Keyspace, KeyspaceStats, LevelStats, Scan, Snapshot, Stats, Transaction, Verified,
-    Visited, restore, verify,
+    DatabaseReport, Db, DbSnapshot, DbTransaction, Keyspace, KeyspaceStats, LevelStats, Scan,
+    SearchResult, Stats, Visited, restore, verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};
-pub use extract::{Extractor, Rectangle, Zone};
-pub use key::{Kind, Millis, Sequence, prefix_end};
+pub use extract::{Extractor, Rectangle, ZoneMap};
+pub use key::{EntryKind, Millis, Sequence, prefix_end};
 pub use lifetime::Lifetime;
-pub use list::{Element, ElementTimes, ListCost, ListScan, Wanted};
+pub use list::{ElementTimes, ListCost, ListElement, ListFilter, ListScan};
 pub use merge::Merge;
-pub use options::{Compression, Expiry, KeyspaceOptions, Options, Strategy};
-pub use value::Value;
+pub use options::{Compression, DbOptions, Expiry, KeyspaceOptions, Strategy};
+pub use value::ValueBytes;
 pub use wal::Durability;

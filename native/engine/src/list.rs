@@ -20,11 +20,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::batch::Batch;
+use crate::batch::WriteBatch;
 use crate::coding::u64_at;
-use crate::db::{Db, Keyspace, Passing, Scan, Snapshot};
+use crate::db::{Db, DbSnapshot, Keyspace, Passing, Scan};
 use crate::error::{Error, Result};
-use crate::extract::{Extractor, Zone};
+use crate::extract::{Extractor, ZoneMap};
 use crate::iterate::zones::ZoneFilter;
 use crate::key::{Millis, Sequence, prefix_end};
 
@@ -46,7 +46,7 @@ impl Extractor for ElementTimes {
         "element-times"
     }
 
-    fn extract(&self, _key: &[u8], value: &[u8], about: &mut Zone) {
+    fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {
         match (u64_at(value, 0), u64_at(value, 8)) {
             (Some(time), Some(valid_until)) => {
                 about.add_time(time);
@@ -59,7 +59,7 @@ impl Extractor for ElementTimes {
 
 /// An element of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Element {
+pub struct ListElement {
     /// The sequence that it was appended with: its name within the list.
     pub sequence: Sequence,
     /// Its time, which the caller gave.
@@ -72,21 +72,21 @@ pub struct Element {
 
 /// Which elements a read asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ListFilter {
     /// Elements whose time is at or behind this.
     pub from_time: Millis,
     /// Elements that are valid at or behind this.
     pub valid_at: Millis,
 }
 
-impl Wanted {
+impl ListFilter {
     /// All elements.
     pub const ALL: Self = Self {
         from_time: 0,
         valid_at: 0,
     };
 
-    fn may_match(self, zone: &Zone) -> bool {
+    fn may_match(self, zone: &ZoneMap) -> bool {
         zone.may_be_within(self.from_time, Millis::MAX)
             && zone.may_have(VALID_UNTIL, &self.valid_at.to_be_bytes(), &[u8::MAX; 8])
     }
@@ -132,7 +132,7 @@ fn value_of(time: Millis, valid_until: Millis, payload: &[u8]) -> Vec<u8> {
     value
 }
 
-impl Batch {
+impl WriteBatch {
     /// Appends an element to a list. Its sequence is that of this write, so nothing is read. With
     /// an `expiry` it is gone from then on.
     pub fn append(
@@ -148,7 +148,7 @@ impl Batch {
     }
 
     /// Removes an element from a list.
-    pub fn remove(&mut self, keyspace: &Keyspace, list: &[u8], kind: u8, element: &Element) {
+    pub fn remove(&mut self, keyspace: &Keyspace, list: &[u8], kind: u8, element: &ListElement) {
         let key = element_key(list, kind, element.sequence);
         let value = value_of(element.time, element.valid_until, &[]);
         self.delete_with(keyspace, &key, &value);
@@ -160,14 +160,14 @@ impl Batch {
 pub struct ListScan {
     scan: Scan,
     filter: Arc<ZoneFilter>,
-    wanted: Wanted,
+    wanted: ListFilter,
     begun: bool,
     elements: u64,
 }
 
 impl ListScan {
     /// The next element, if there is one.
-    pub fn next_element(&mut self) -> Result<Option<Element>> {
+    pub fn next_element(&mut self) -> Result<Option<ListElement>> {
         loop {
             if self.begun {
                 self.scan.advance()?;
@@ -199,10 +199,10 @@ impl ListScan {
     }
 }
 
-fn element_of(key: &[u8], value: &[u8]) -> Result<Element> {
+fn element_of(key: &[u8], value: &[u8]) -> Result<ListElement> {
     let read = || {
         let named = key.last_chunk::<8>()?;
-        Some(Element {
+        Some(ListElement {
             sequence: !u64::from_be_bytes(*named),
             time: u64_at(value, 0)?,
             valid_until: u64_at(value, 8)?,
@@ -221,8 +221,8 @@ impl Db {
         keyspace: &Keyspace,
         list: &[u8],
         kind: u8,
-        wanted: Wanted,
-        snapshot: Option<&Snapshot>,
+        wanted: ListFilter,
+        snapshot: Option<&DbSnapshot>,
     ) -> Result<ListScan> {
         let extractor = keyspace
             .options()

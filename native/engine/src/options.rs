@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
-use crate::compaction::layout::Layout;
+use crate::compaction::layout::TableLayout;
 use crate::extract::Extractor;
 use crate::key::Millis;
 use crate::lifetime::Lifetime;
@@ -75,7 +75,7 @@ pub struct KeyspaceOptions {
     /// How runs are merged.
     pub strategy: Strategy,
     /// Arranges tables in place of the strategy.
-    pub layout: Option<Arc<dyn Layout>>,
+    pub layout: Option<Arc<dyn TableLayout>>,
     /// A memtable larger than this is flushed.
     pub memtable_bytes: usize,
     /// Aimed size of data blocks before compression.
@@ -129,7 +129,7 @@ impl Default for KeyspaceOptions {
 
 impl KeyspaceOptions {
     /// Who arranges tables.
-    pub(crate) fn layout(&self) -> &dyn Layout {
+    pub(crate) fn layout(&self) -> &dyn TableLayout {
         self.layout.as_deref().unwrap_or(&self.strategy)
     }
 
@@ -142,7 +142,7 @@ impl KeyspaceOptions {
 
 /// How a database behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DbOptions {
     /// The file system.
     pub vfs: Arc<dyn Vfs>,
     /// Tells the time.
@@ -167,7 +167,7 @@ pub struct Options {
     /// A log longer than this flushes what it is kept for.
     pub log_bytes: u64,
     /// Sizes of the log's files.
-    pub log: wal::Options,
+    pub log: wal::WalOptions,
     /// Room that is kept in a file of its own while there is any, and given up when the database could
     /// not be opened otherwise: opening writes a manifest, and copies the unsynced end of the log. 0
     /// for none.
@@ -181,7 +181,7 @@ pub struct Options {
     pub write_rate: u64,
 }
 
-impl Default for Options {
+impl Default for DbOptions {
     fn default() -> Self {
         Self {
             vfs: Arc::new(RealVfs),
@@ -194,7 +194,7 @@ impl Default for Options {
             memtables_bytes: 256 << 20,
             waiting_memtables: 2,
             log_bytes: 512 << 20,
-            log: wal::Options::default(),
+            log: wal::WalOptions::default(),
             reserve_bytes: 0,
             background_threads: 2,
             sub_compactions: 1,
@@ -203,7 +203,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl DbOptions {
     /// These options with one budget for all memory: half of it for memtables, those that wait for
     /// their flush included, three eighths for the block cache, an eighth for open tables.
     #[must_use]

@@ -9,23 +9,23 @@ use crate::table::block::Block;
 
 /// Bytes of a block in the cache, or of their own.
 #[derive(Clone)]
-pub struct Value {
-    held: Held,
+pub struct ValueBytes {
+    held: ValueStorage,
     at: u32,
     length: u32,
 }
 
 #[derive(Clone)]
-enum Held {
+enum ValueStorage {
     Copied(Arc<[u8]>),
     Block(Arc<Block>),
     Own(Arc<Vec<u8>>),
 }
 
-impl Value {
+impl ValueBytes {
     pub(crate) fn copied(bytes: &[u8]) -> Self {
         Self {
-            held: Held::Copied(bytes.into()),
+            held: ValueStorage::Copied(bytes.into()),
             at: 0,
             length: crate::coding::to_u32(bytes.len()),
         }
@@ -33,7 +33,7 @@ impl Value {
 
     pub(crate) fn in_block(block: Arc<Block>, at: usize, length: usize) -> Self {
         Self {
-            held: Held::Block(block),
+            held: ValueStorage::Block(block),
             at: crate::coding::to_u32(at),
             length: crate::coding::to_u32(length),
         }
@@ -48,46 +48,46 @@ impl Value {
     }
 }
 
-impl From<Vec<u8>> for Value {
+impl From<Vec<u8>> for ValueBytes {
     fn from(bytes: Vec<u8>) -> Self {
         let length = crate::coding::to_u32(bytes.len());
         Self {
-            held: Held::Own(Arc::new(bytes)),
+            held: ValueStorage::Own(Arc::new(bytes)),
             at: 0,
             length,
         }
     }
 }
 
-impl Deref for Value {
+impl Deref for ValueBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         let all = match &self.held {
-            Held::Copied(bytes) => bytes,
-            Held::Block(block) => block.bytes(),
-            Held::Own(bytes) => bytes.as_slice(),
+            ValueStorage::Copied(bytes) => bytes,
+            ValueStorage::Block(block) => block.bytes(),
+            ValueStorage::Own(bytes) => bytes.as_slice(),
         };
         let at = self.at as usize;
         all.get(at..at + self.length as usize).unwrap_or_default()
     }
 }
 
-impl AsRef<[u8]> for Value {
+impl AsRef<[u8]> for ValueBytes {
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
-impl PartialEq for Value {
+impl PartialEq for ValueBytes {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Value {}
+impl Eq for ValueBytes {}
 
-impl fmt::Debug for Value {
+impl fmt::Debug for ValueBytes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Value({} bytes)", self.length)
     }

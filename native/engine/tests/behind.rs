@@ -9,22 +9,23 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Batch, Clock, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Options, Snapshot,
+    Clock, Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, ManualClock,
+    WriteBatch,
 };
 
 fn database(clock: &Arc<ManualClock>) -> (Db, Keyspace) {
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(MemoryVfs::new()),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let db = Db::open("/db", options.keyspace("a", KeyspaceOptions::default())).unwrap();
     let space = db.keyspace("a").unwrap();
     (db, space)
 }
 
-fn keys(db: &Db, space: &Keyspace, snapshot: &Snapshot) -> Vec<Vec<u8>> {
+fn keys(db: &Db, space: &Keyspace, snapshot: &DbSnapshot) -> Vec<Vec<u8>> {
     let mut scan = db.scan_prefix(space, b"", Some(snapshot)).unwrap();
     let mut keys = Vec::new();
     scan.first().unwrap();
@@ -40,20 +41,20 @@ fn who_writes_and_looks_sees_what_was_before_and_nothing_that_came_later() {
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
     let put = |key: &[u8]| {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&space, key, b"");
         db.write(batch, Durability::Buffered).unwrap();
     };
     put(b"before");
     let since = db.snapshot();
     put(b"between");
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&space, b"own", b"");
     let behind = db
         .write_and_look(batch, Durability::Buffered, &since)
         .unwrap();
     put(b"later");
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.delete(&space, b"between");
     db.write(batch, Durability::Buffered).unwrap();
     drop(since);
@@ -68,12 +69,12 @@ fn who_writes_and_looks_sees_what_was_before_and_nothing_that_came_later() {
 fn what_expires_during_the_write_is_still_seen() {
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put_expiring(&space, b"short", b"", 1005);
     db.write(batch, Durability::Buffered).unwrap();
     let since = db.snapshot();
     clock.advance(10);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&space, b"own", b"");
     let behind = db
         .write_and_look(batch, Durability::Buffered, &since)
@@ -90,7 +91,7 @@ fn a_key_that_ends_in_its_sequence_is_new_each_time_and_the_newest_comes_first()
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
     for value in [b"first", b"other", b"third"] {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put_sequenced(&space, b"list", value, None);
         batch.put_sequenced(&space, b"mist", value, Some(2000));
         db.write(batch, Durability::Buffered).unwrap();
@@ -115,7 +116,7 @@ fn a_key_that_ends_in_its_sequence_is_new_each_time_and_the_newest_comes_first()
 fn a_scan_shows_what_has_expired_to_who_asks_until_it_is_compacted_away() {
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put_expiring(&space, b"short", b"value", 1005);
     db.write(batch, Durability::Buffered).unwrap();
     clock.advance(10);

@@ -4,17 +4,19 @@
 use std::sync::Arc;
 
 use rillbase_engine::vfs::MemoryVfs;
-use rillbase_engine::{Batch, Compression, Db, Durability, Keyspace, KeyspaceOptions, Options};
+use rillbase_engine::{
+    Compression, Db, DbOptions, Durability, Keyspace, KeyspaceOptions, WriteBatch,
+};
 
-fn options() -> Options {
-    Options {
+fn options() -> DbOptions {
+    DbOptions {
         vfs: Arc::new(MemoryVfs::new()),
-        ..Options::default()
+        ..DbOptions::default()
     }
 }
 
 fn put(db: &Db, space: &Keyspace, number: u32, bytes: usize) {
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(space, &number.to_be_bytes(), &vec![7; bytes]);
     db.write(batch, Durability::Buffered).unwrap();
 }
@@ -65,7 +67,7 @@ fn writers_are_stopped_until_a_compaction_has_caught_up() {
 
 #[test]
 fn all_memtables_together_stay_within_their_budget() {
-    let mut options = Options {
+    let mut options = DbOptions {
         memtables_bytes: 4 << 20,
         ..options()
     };
@@ -120,7 +122,7 @@ fn one_budget_bounds_memtables_cache_and_open_tables_together() {
 
 #[test]
 fn a_keyspace_that_is_seldom_written_does_not_hold_the_log() {
-    let options = Options {
+    let options = DbOptions {
         log_bytes: 40 << 20,
         ..options()
     };

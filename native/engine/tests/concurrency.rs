@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Batch, Db, Durability, Keyspace, KeyspaceOptions, Options, Snapshot, Strategy,
+    Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, Strategy, WriteBatch,
 };
 
 const KEYS: u32 = 40;
 const ROUNDS: u32 = 1500;
 
-fn contents(db: &Db, space: &Keyspace, snapshot: &Snapshot) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn contents(db: &Db, space: &Keyspace, snapshot: &DbSnapshot) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut scan = db
         .scan(space, Unbounded, Unbounded, Some(snapshot))
         .unwrap();
@@ -30,7 +30,7 @@ fn contents(db: &Db, space: &Keyspace, snapshot: &Snapshot) -> Vec<(Vec<u8>, Vec
 fn write(db: &Db, spaces: &[Keyspace], writer: u32) {
     for round in 0..ROUNDS {
         let key = ((round * 7 + writer * 13) % KEYS).to_be_bytes();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for space in spaces {
             match round % 11 {
                 3 => batch.delete(space, &key),
@@ -87,12 +87,12 @@ fn batches_are_seen_whole_by_every_snapshot_while_tables_come_and_go() {
             block_bytes: 256,
             ..KeyspaceOptions::default()
         };
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::new(MemoryVfs::new()),
             cache_bytes: 100_000,
             table_cache_bytes: 5_000,
             background_threads: 3,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let options = options
             .keyspace("left", small.clone())

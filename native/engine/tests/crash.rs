@@ -14,14 +14,14 @@ mod crash_support;
 use std::sync::Arc;
 
 use crash_support::{History, World, work};
-use rillbase_engine::vfs::{Fault, FaultVfs, Random};
-use rillbase_engine::{Batch, Clock, Db, Durability, Error, ManualClock, Options};
+use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
+use rillbase_engine::{Clock, Db, DbOptions, Durability, Error, ManualClock, WriteBatch};
 
 /// Three lives of a database, each ended by a loss of power or of the process at a random place.
 fn survives(seed: u64) {
     let vfs = FaultVfs::new(seed);
     let clock = Arc::new(ManualClock::new(1000));
-    let mut random = Random::new(seed ^ 0x5EED);
+    let mut random = SeededRandom::new(seed ^ 0x5EED);
     let mut history = History::new();
     for life in 0..3 {
         let most = if random.one_in(2) { 100 } else { 1500 };
@@ -62,7 +62,7 @@ fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let clock = Arc::new(ManualClock::new(1000));
     let mut history = History::new();
     vfs.fail_at(site, fault);
-    let worked = work(&vfs, &clock, &mut history, &mut Random::new(seed), 30);
+    let worked = work(&vfs, &clock, &mut history, &mut SeededRandom::new(seed), 30);
     let reached = vfs.sites() > site;
     if let Err(error) = worked {
         let expected = ["io_error", "poisoned", "storage_full"];
@@ -79,8 +79,14 @@ fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let oldest = if power { history.durable } else { history.done };
     history.resume(&found, oldest, clock.now(), &context);
     drop(world);
-    work(&vfs, &clock, &mut history, &mut Random::new(seed + 1), 5)
-        .unwrap_or_else(|error| panic!("{context}: {error}"));
+    work(
+        &vfs,
+        &clock,
+        &mut history,
+        &mut SeededRandom::new(seed + 1),
+        5,
+    )
+    .unwrap_or_else(|error| panic!("{context}: {error}"));
     reached
 }
 
@@ -109,7 +115,7 @@ fn a_fault_at_each_io_operation_leaves_a_sound_database() {
 
 fn put(db: &Db, value: &[u8], durability: Durability) -> Result<(), Error> {
     let keyspace = db.keyspace("space").unwrap();
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&keyspace, b"key", value);
     db.write(batch, durability).map(drop)
 }
@@ -118,9 +124,9 @@ fn put(db: &Db, value: &[u8], durability: Durability) -> Result<(), Error> {
 fn a_failed_sync_poisons_the_database_until_it_is_opened_again() {
     let vfs = FaultVfs::new(1);
     let open = || {
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::new(vfs.clone()),
-            ..Options::default()
+            ..DbOptions::default()
         };
         Db::open(
             "/db",

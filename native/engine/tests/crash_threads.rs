@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use rillbase_engine::vfs::{Fault, FaultVfs, Random};
-use rillbase_engine::{Batch, Db, Durability, Error, KeyspaceOptions, Options, wal};
+use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
+use rillbase_engine::{Db, DbOptions, Durability, Error, KeyspaceOptions, WriteBatch, wal};
 
 const THREADS: usize = 4;
 
@@ -24,14 +24,14 @@ fn open(vfs: &FaultVfs) -> Result<Db, Error> {
         compact_at_runs: 2,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()),
-        log: wal::Options {
+        log: wal::WalOptions {
             segment_bytes: 5000,
             preallocate_bytes: 1000,
-            ..wal::Options::default()
+            ..wal::WalOptions::default()
         },
-        ..Options::default()
+        ..DbOptions::default()
     };
     Db::open(
         "/data/db",
@@ -51,7 +51,7 @@ fn write(db: &Db, thread: usize, next: &AtomicU64) -> Error {
     loop {
         let number = next.load(Ordering::Relaxed);
         let key = key(thread, number);
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&left, &key, &number.to_le_bytes().repeat(6));
         batch.put(&right, &key, &number.to_le_bytes());
         if let Err(error) = db.write(batch, Durability::Sync) {
@@ -85,7 +85,7 @@ fn check(db: &Db, next: &[AtomicU64], context: &str) {
 
 fn survives(seed: u64) {
     let vfs = FaultVfs::new(seed);
-    let mut random = Random::new(seed);
+    let mut random = SeededRandom::new(seed);
     let next: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
     for life in 0..3 {
         let context = format!("seed {seed}, life {life}");

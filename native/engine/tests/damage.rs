@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crash_support::{DIR, History, World, work};
-use rillbase_engine::vfs::{FaultVfs, Random, Vfs};
+use rillbase_engine::vfs::{FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{Clock, Error, ManualClock};
 
 /// A database that was closed, or not: its files and what they hold.
@@ -27,7 +27,7 @@ impl Sample {
         let vfs = FaultVfs::new(seed);
         let clock = Arc::new(ManualClock::new(1000));
         let mut history = History::new();
-        work(&vfs, &clock, &mut history, &mut Random::new(seed), 60).unwrap();
+        work(&vfs, &clock, &mut history, &mut SeededRandom::new(seed), 60).unwrap();
         let read = |(path, size): (PathBuf, u64)| {
             let mut bytes = vec![0; usize::try_from(size).unwrap()];
             let file = vfs.open_read(&path).unwrap();

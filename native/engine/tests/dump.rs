@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
-use rillbase_engine::{Batch, Db, Durability, KeyspaceOptions, Options, dump};
+use rillbase_engine::{Db, DbOptions, Durability, KeyspaceOptions, WriteBatch, dump};
 
 fn dumped(vfs: &MemoryVfs, dir: &str, kind: &str) -> String {
     let mut text = String::new();
@@ -21,14 +21,14 @@ fn dumped(vfs: &MemoryVfs, dir: &str, kind: &str) -> String {
 #[test]
 fn tables_manifests_and_logs_are_shown_entry_by_entry() {
     let vfs = MemoryVfs::new();
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()),
-        ..Options::default()
+        ..DbOptions::default()
     };
     let options = options.keyspace("notes", KeyspaceOptions::default());
     let db = Db::open("/db", options).unwrap();
     let notes = db.keyspace("notes").unwrap();
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&notes, b"tab\tkey", b"value");
     batch.put_expiring(&notes, b"old", &[b'x'; 200], u64::MAX / 2);
     batch.delete(&notes, b"gone");

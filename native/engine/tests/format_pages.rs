@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Batch, Compression, Db, Durability, KeyspaceOptions, ManualClock, Options, Result,
+    Compression, Db, DbOptions, Durability, KeyspaceOptions, ManualClock, Result, WriteBatch,
 };
 
 const TABLE: &str = include_str!("../../../docs/formats/table.md");
@@ -16,11 +16,11 @@ const MANIFEST: &str = include_str!("../../../docs/formats/manifest.md");
 /// The database of both examples: four entries of one keyspace, flushed at the time 1000.
 fn example() -> Result<MemoryVfs> {
     let vfs = MemoryVfs::new();
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()),
         clock: Arc::new(ManualClock::new(1000)),
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let plain = KeyspaceOptions {
         compression: vec![Compression::None],
@@ -33,11 +33,11 @@ fn example() -> Result<MemoryVfs> {
         ("apricot", "orange"),
         ("avocado", "yellow"),
     ] {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&space, key.as_bytes(), value.as_bytes());
         db.write(batch, Durability::Buffered)?;
     }
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.delete(&space, b"banana");
     db.write(batch, Durability::Buffered)?;
     db.flush()?;

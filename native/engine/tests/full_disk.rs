@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crash_support::{History, World, work_in_little_room};
-use rillbase_engine::vfs::{Fault, FaultVfs, Random};
+use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
 use rillbase_engine::{
-    Batch, Clock, Db, Durability, Error, Keyspace, KeyspaceOptions, ManualClock, Options, wal,
+    Clock, Db, DbOptions, Durability, Error, Keyspace, KeyspaceOptions, ManualClock, WriteBatch,
+    wal,
 };
 
 /// Two lives of a database whose disk is full from time to time, each ended by a loss of power or of
@@ -23,7 +24,7 @@ use rillbase_engine::{
 fn survives(seed: u64) -> usize {
     let vfs = FaultVfs::new(seed);
     let clock = Arc::new(ManualClock::new(1000));
-    let mut random = Random::new(seed ^ 0xF0_11);
+    let mut random = SeededRandom::new(seed ^ 0xF0_11);
     let mut history = History::new();
     let mut refused = 0;
     for life in 0..2 {
@@ -69,14 +70,14 @@ fn open(vfs: &FaultVfs) -> Result<Db, Error> {
         compact_at_runs: 2,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()),
-        log: wal::Options {
+        log: wal::WalOptions {
             segment_bytes: 5000,
             preallocate_bytes: 1000,
-            ..wal::Options::default()
+            ..wal::WalOptions::default()
         },
-        ..Options::default()
+        ..DbOptions::default()
     };
     let options = options.keyspace("left", small.clone());
     Db::open("/data/db", options.keyspace("right", small))
@@ -95,7 +96,7 @@ fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
         let key = format!("{thread}/{number:06}").into_bytes();
         let mut tries = 0_u64;
         loop {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             for space in &spaces {
                 batch.put(space, &key, &tries.to_le_bytes().repeat(4));
             }
@@ -127,7 +128,7 @@ fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
 fn threads_survive(seed: u64) -> u64 {
     const KEYS: u64 = 150;
     let vfs = FaultVfs::new(seed);
-    let mut random = Random::new(seed);
+    let mut random = SeededRandom::new(seed);
     let db = open(&vfs).unwrap();
     let done = AtomicU64::new(0);
     let refused: u64 = thread::scope(|scope| {
@@ -186,7 +187,7 @@ fn transactions_begin_read_and_commit_again_around_a_full_disk() {
     let db = open(&vfs).unwrap();
     let [left, _] = spaces(&db);
     let put = |value: &[u8]| {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&left, b"key", value);
         db.write(batch, Durability::Sync)
     };
@@ -219,7 +220,7 @@ fn what_is_found_after_a_failed_sync_is_durable_and_not_only_read() {
         let vfs = FaultVfs::new(seed);
         let db = open(&vfs).unwrap();
         let [left, _] = spaces(&db);
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&left, b"key", b"value");
         db.write(batch, Durability::Buffered).unwrap();
         vfs.fail_at(vfs.sites(), Fault::Error);
@@ -236,11 +237,11 @@ fn what_is_found_after_a_failed_sync_is_durable_and_not_only_read() {
 
 /// A database whose reserve is a mebibyte, without background threads.
 fn with_reserve(vfs: &FaultVfs) -> Db {
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()),
         reserve_bytes: 1 << 20,
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     Db::open(
         "/data/db",
@@ -251,7 +252,7 @@ fn with_reserve(vfs: &FaultVfs) -> Db {
 
 /// Without background threads a flush does what they would do.
 fn write_and_flush(db: &Db) {
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&db.keyspace("only").unwrap(), b"key", b"value");
     db.write(batch, Durability::Buffered).unwrap();
     db.flush().unwrap();

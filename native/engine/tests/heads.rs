@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Batch, Db, Durability, ElementTimes, Keyspace, KeyspaceOptions, Options, Scan, Wanted,
+    Db, DbOptions, Durability, ElementTimes, Keyspace, KeyspaceOptions, ListFilter, Scan,
+    WriteBatch,
 };
 
 fn open(vfs: &Arc<MemoryVfs>, tail_bytes: usize) -> (Db, Keyspace) {
@@ -24,10 +25,10 @@ fn open(vfs: &Arc<MemoryVfs>, tail_bytes: usize) -> (Db, Keyspace) {
         stop_at_runs: 300,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::clone(vfs) as Arc<dyn Vfs>,
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let db = Db::open("/db", options.keyspace("heads", space)).unwrap();
     let space = db.keyspace("heads").unwrap();
@@ -40,7 +41,7 @@ fn name(number: u32) -> Vec<u8> {
 }
 
 fn put(db: &Db, space: &Keyspace, head: &[u8], value: &[u8]) {
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put_sequenced(space, head, value, None);
     db.write(batch, Durability::Buffered).unwrap();
 }
@@ -168,7 +169,7 @@ fn a_list_is_read_from_the_runs_that_have_it() {
         let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
         for run in 0..20_u64 {
             for list in [run, 100 + run, 200] {
-                let mut batch = Batch::new();
+                let mut batch = WriteBatch::new();
                 let element = (run, run, &b"payload"[..]);
                 batch.append(&space, &list.to_be_bytes(), 1, element, None);
                 db.write(batch, Durability::Buffered).unwrap();
@@ -177,7 +178,7 @@ fn a_list_is_read_from_the_runs_that_have_it() {
         }
         let elements = |list: u64| {
             let mut scan = db
-                .list(&space, &list.to_be_bytes(), 1, Wanted::ALL, None)
+                .list(&space, &list.to_be_bytes(), 1, ListFilter::ALL, None)
                 .unwrap();
             let mut count = 0;
             while scan.next_element().unwrap().is_some() {

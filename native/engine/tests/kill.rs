@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use rillbase_engine::vfs::Random;
-use rillbase_engine::{Batch, Db, Durability, KeyspaceOptions, Options};
+use rillbase_engine::vfs::SeededRandom;
+use rillbase_engine::{Db, DbOptions, Durability, KeyspaceOptions, WriteBatch};
 
 const DIR: &str = "RILLBASE_VICTIM_DIR";
 const ROUND: &str = "RILLBASE_VICTIM_ROUND";
@@ -29,7 +29,7 @@ fn open(dir: &Path) -> Db {
         base_bytes: 256 << 10,
         ..KeyspaceOptions::default()
     };
-    let options = Options::default()
+    let options = DbOptions::default()
         .keyspace("left", keyspace.clone())
         .keyspace("right", keyspace);
     Db::open(dir, options).unwrap()
@@ -59,7 +59,7 @@ fn victim() {
             scope.spawn(move || {
                 for number in 0.. {
                     let key = key(round, thread, number);
-                    let mut batch = Batch::new();
+                    let mut batch = WriteBatch::new();
                     batch.put(left, &key, &value(number));
                     batch.put(right, &key, &value(number));
                     db.write(batch, Durability::Sync).unwrap();
@@ -132,7 +132,7 @@ impl Drop for Folder {
 fn survives(name: &str, rounds: u64) {
     let name = format!("rillbase-kill-{name}-{}", std::process::id());
     let folder = Folder(env::temp_dir().join(name));
-    let mut random = Random::new(rounds);
+    let mut random = SeededRandom::new(rounds);
     let mut history = Vec::new();
     for round in 0..rounds {
         let durable = run_and_kill(&folder.0, round, 1 + random.below(2000));

@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use rillbase_engine::vfs::{MemoryVfs, Random, Vfs};
+use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
-    Apart, Batch, Db, Durability, Extractor, Keyspace, KeyspaceOptions, Layout, Merge, Options,
-    Plan, Rectangle, Shape, Snapshot, TableShape, Zone,
+    Apart, CompactionPlan, Db, DbOptions, DbSnapshot, Durability, Extractor, Keyspace,
+    KeyspaceOptions, KeyspaceShape, Merge, Rectangle, TableLayout, TableShape, WriteBatch, ZoneMap,
 };
 
 /// Cells of a side.
@@ -38,7 +38,7 @@ impl Extractor for Points {
         "points"
     }
 
-    fn extract(&self, _key: &[u8], value: &[u8], about: &mut Zone) {
+    fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {
         let [x, y] = point(value);
         about.add_rectangle([x, y, x, y]);
     }
@@ -56,7 +56,7 @@ struct Cells {
     shown: Mutex<Vec<Vec<u8>>>,
 }
 
-impl Layout for Cells {
+impl TableLayout for Cells {
     fn name(&self) -> &'static str {
         "cells"
     }
@@ -69,11 +69,11 @@ impl Layout for Cells {
         true
     }
 
-    fn choose(&self, shape: &Shape<'_>) -> Option<Plan> {
+    fn choose(&self, shape: &KeyspaceShape<'_>) -> Option<CompactionPlan> {
         self.shown.lock().unwrap().push(shape.cursor().to_vec());
         if shape.runs(0).count() >= 3 {
             let tables = shape.runs(0).flat_map(|run| run.tables());
-            return Some(Plan::merge(tables, 1));
+            return Some(CompactionPlan::merge(tables, 1));
         }
         let last = shape.cursor().first().copied().unwrap_or(0);
         let cells = (1..=SIDE * SIDE).map(|step| (last + step) % (SIDE * SIDE));
@@ -88,20 +88,20 @@ impl Layout for Cells {
             let runs = shape.runs(1).filter(|run| run.part() == Some(cell));
             if runs.count() >= 3 {
                 let tables = of(1).into_iter().chain(of(2));
-                return Some(Plan::merge(tables, 2).leaving([cell]));
+                return Some(CompactionPlan::merge(tables, 2).leaving([cell]));
             }
         }
         None
     }
 
-    fn part_of(&self, zone: &Zone, _level: usize) -> u8 {
+    fn part_of(&self, zone: &ZoneMap, _level: usize) -> u8 {
         let cells = 0..SIDE * SIDE;
         let mut cells = cells.filter(|cell| zone.may_intersect(cell_bounds(*cell)));
         cells.next().unwrap_or(0)
     }
 }
 
-fn space_options(layout: Arc<dyn Layout>) -> KeyspaceOptions {
+fn space_options(layout: Arc<dyn TableLayout>) -> KeyspaceOptions {
     KeyspaceOptions {
         layout: Some(layout),
         extractor: Some(Arc::new(Points)),
@@ -112,11 +112,11 @@ fn space_options(layout: Arc<dyn Layout>) -> KeyspaceOptions {
     }
 }
 
-fn open(vfs: &Arc<MemoryVfs>, layout: Arc<dyn Layout>) -> (Db, Keyspace) {
-    let options = Options {
+fn open(vfs: &Arc<MemoryVfs>, layout: Arc<dyn TableLayout>) -> (Db, Keyspace) {
+    let options = DbOptions {
         vfs: Arc::clone(vfs) as Arc<dyn Vfs>,
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let db = Db::open("/db", options.keyspace("objects", space_options(layout))).unwrap();
     let space = db.keyspace("objects").unwrap();
@@ -125,17 +125,17 @@ fn open(vfs: &Arc<MemoryVfs>, layout: Arc<dyn Layout>) -> (Db, Keyspace) {
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn key(random: &mut Random) -> Vec<u8> {
+fn key(random: &mut SeededRandom) -> Vec<u8> {
     format!("object {:03}", random.below(300)).into_bytes()
 }
 
-fn coordinate(random: &mut Random) -> f64 {
+fn coordinate(random: &mut SeededRandom) -> f64 {
     f64::from(u32::try_from(random.below(10_000)).unwrap()) / 100.0
 }
 
 /// Objects come, move and go; some at once, by a range.
-fn change(db: &Db, space: &Keyspace, model: &mut Model, random: &mut Random) {
-    let mut batch = Batch::new();
+fn change(db: &Db, space: &Keyspace, model: &mut Model, random: &mut SeededRandom) {
+    let mut batch = WriteBatch::new();
     let key = key(random);
     match random.below(20) {
         0 => {
@@ -159,7 +159,7 @@ fn change(db: &Db, space: &Keyspace, model: &mut Model, random: &mut Random) {
     db.write(batch, Durability::Buffered).unwrap();
 }
 
-fn check(db: &Db, space: &Keyspace, model: &Model, snapshot: Option<&Snapshot>) {
+fn check(db: &Db, space: &Keyspace, model: &Model, snapshot: Option<&DbSnapshot>) {
     for number in 0..300 {
         let key = format!("object {number:03}").into_bytes();
         let found = match snapshot {
@@ -188,7 +188,7 @@ fn check(db: &Db, space: &Keyspace, model: &Model, snapshot: Option<&Snapshot>) 
         };
         let all = std::ops::Bound::Unbounded;
         let bounds = cell_bounds(cell);
-        let may_match = |zone: &Zone| zone.may_intersect(bounds);
+        let may_match = |zone: &ZoneMap| zone.may_intersect(bounds);
         let found = db.search(space, all, all, snapshot, &may_match).unwrap();
         let hits: Model = found
             .hits
@@ -206,7 +206,7 @@ fn objects_are_found_wherever_they_moved_when_tables_lie_apart_by_place() {
     let vfs = Arc::new(MemoryVfs::new());
     let layout = || Arc::new(Cells::default());
     let (mut db, mut space) = open(&vfs, layout());
-    let (mut model, mut random) = (Model::new(), Random::new(7));
+    let (mut model, mut random) = (Model::new(), SeededRandom::new(7));
     for round in 0..12 {
         let held = (db.snapshot(), model.clone());
         for step in 0..400 {
@@ -235,14 +235,14 @@ fn objects_are_found_wherever_they_moved_when_tables_lie_apart_by_place() {
 fn a_search_in_one_cell_passes_over_the_tables_of_others() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, Arc::new(Cells::default()));
-    let (mut model, mut random) = (Model::new(), Random::new(3));
+    let (mut model, mut random) = (Model::new(), SeededRandom::new(3));
     for _ in 0..3000 {
         change(&db, &space, &mut model, &mut random);
     }
     db.compact(&space).unwrap();
     let inner = [1.0, 1.0, CELL - 1.0, CELL - 1.0];
     let all = std::ops::Bound::Unbounded;
-    let may_match = |zone: &Zone| zone.may_intersect(inner);
+    let may_match = |zone: &ZoneMap| zone.may_intersect(inner);
     let found = db.search(&space, all, all, None, &may_match).unwrap();
     assert_eq!(found.visited.tables, 1, "{:?}", found.visited);
     assert_eq!(found.visited.tables_skipped, u64::from(SIDE * SIDE) - 1);
@@ -252,7 +252,7 @@ fn a_search_in_one_cell_passes_over_the_tables_of_others() {
 fn a_layout_goes_on_where_it_was_after_opening_and_from_a_copy() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, Arc::new(Cells::default()));
-    let (mut model, mut random) = (Model::new(), Random::new(9));
+    let (mut model, mut random) = (Model::new(), SeededRandom::new(9));
     for _ in 0..60 {
         for _ in 0..40 {
             change(&db, &space, &mut model, &mut random);
@@ -264,12 +264,12 @@ fn a_layout_goes_on_where_it_was_after_opening_and_from_a_copy() {
     db.checkpoint("/copy").unwrap();
     db.close().unwrap();
     let last_cursor = |path: &str| {
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::clone(&vfs) as Arc<dyn Vfs>,
             background_threads: 0,
-            ..Options::default()
+            ..DbOptions::default()
         };
-        let layout = Arc::clone(&seen) as Arc<dyn Layout>;
+        let layout = Arc::clone(&seen) as Arc<dyn TableLayout>;
         let db = Db::open(path, options.keyspace("objects", space_options(layout))).unwrap();
         let space = db.keyspace("objects").unwrap();
         db.compact_due(&space).unwrap();
@@ -290,7 +290,7 @@ fn a_layout_goes_on_where_it_was_after_opening_and_from_a_copy() {
 fn deletes_must_say_what_they_delete_where_the_layout_asks() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, Arc::new(Cells::default()));
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.delete(&space, b"object 001");
     let refused = db.write(batch, Durability::Buffered).unwrap_err();
     assert_eq!(refused.code(), "invalid_argument");
@@ -340,17 +340,17 @@ fn tables_that_lie_apart_by_place_hold_no_operands_and_need_an_extractor() {
 #[derive(Debug)]
 struct Upside;
 
-impl Layout for Upside {
+impl TableLayout for Upside {
     fn name(&self) -> &'static str {
         "upside"
     }
 
-    fn choose(&self, shape: &Shape<'_>) -> Option<Plan> {
+    fn choose(&self, shape: &KeyspaceShape<'_>) -> Option<CompactionPlan> {
         if shape.runs(0).count() < 2 {
             return None;
         }
         let newest = shape.runs(0).next()?;
-        Some(Plan::merge(newest.tables(), 1))
+        Some(CompactionPlan::merge(newest.tables(), 1))
     }
 }
 
@@ -359,7 +359,7 @@ fn a_plan_that_would_put_older_entries_over_newer_ones_is_refused() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, Arc::new(Upside));
     for note in [1, 2] {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&space, b"object", &value_of(0.0, 0.0, note));
         db.write(batch, Durability::Buffered).unwrap();
         // The writer that flushes also compacts: the second time, it meets the wrong plan.

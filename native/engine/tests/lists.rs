@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Batch, Clock, Db, Durability, ElementTimes, Extractor, Keyspace, KeyspaceOptions, ListCost,
-    ManualClock, Options, Snapshot, Wanted, Zone,
+    Clock, Db, DbOptions, DbSnapshot, Durability, ElementTimes, Extractor, Keyspace,
+    KeyspaceOptions, ListCost, ListFilter, ManualClock, WriteBatch, ZoneMap,
 };
 
 struct Lists {
@@ -29,11 +29,11 @@ impl Lists {
             memtable_bytes: 1 << 20,
             ..KeyspaceOptions::default()
         };
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::new(MemoryVfs::new()),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             background_threads: 0,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let db = Db::open("/lists", options.keyspace("lists", space)).unwrap();
         let space = db.keyspace("lists").unwrap();
@@ -41,7 +41,7 @@ impl Lists {
     }
 
     fn append(&self, list: &[u8], kind: u8, time: u64, expiry: Option<u64>) {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let payload = time.to_string();
         batch.append(
             &self.space,
@@ -56,8 +56,8 @@ impl Lists {
     fn times(
         &self,
         list: &[u8],
-        wanted: Wanted,
-        snapshot: Option<&Snapshot>,
+        wanted: ListFilter,
+        snapshot: Option<&DbSnapshot>,
     ) -> (Vec<u64>, ListCost) {
         let mut scan = self
             .db
@@ -72,10 +72,10 @@ impl Lists {
     }
 }
 
-fn from(from_time: u64) -> Wanted {
-    Wanted {
+fn from(from_time: u64) -> ListFilter {
+    ListFilter {
         from_time,
-        ..Wanted::ALL
+        ..ListFilter::ALL
     }
 }
 
@@ -92,9 +92,9 @@ fn a_list_is_read_newest_first_and_apart_from_its_neighbours() {
         }
     }
     let expected: Vec<u64> = (0..50).rev().collect();
-    assert_eq!(lists.times(b"a", Wanted::ALL, None).0, expected);
-    assert_eq!(lists.times(b"a\0", Wanted::ALL, None).0[0], 2049);
-    assert!(lists.times(b"b", Wanted::ALL, None).0.is_empty());
+    assert_eq!(lists.times(b"a", ListFilter::ALL, None).0, expected);
+    assert_eq!(lists.times(b"a\0", ListFilter::ALL, None).0[0], 2049);
+    assert!(lists.times(b"b", ListFilter::ALL, None).0.is_empty());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn old_blocks_and_tables_are_passed_over_unread() {
         }
         lists.db.flush().unwrap();
     }
-    let (all, whole) = lists.times(b"list", Wanted::ALL, None);
+    let (all, whole) = lists.times(b"list", ListFilter::ALL, None);
     assert_eq!(all.len(), 2000);
     let (newest, few) = lists.times(b"list", from(1990), None);
     assert_eq!(newest, (1990..2000).rev().collect::<Vec<u64>>());
@@ -127,7 +127,7 @@ fn elements_that_are_no_longer_valid_are_passed_over_wherever_they_lie() {
         lists.append(b"list", 1, time, None);
     }
     lists.db.flush().unwrap();
-    let valid = Wanted {
+    let valid = ListFilter {
         from_time: 0,
         valid_at: 300,
     };
@@ -146,15 +146,15 @@ fn a_removed_element_stays_away_for_all_but_older_snapshots() {
     let before = lists.db.snapshot();
     let mut scan = lists
         .db
-        .list(&lists.space, b"list", 1, Wanted::ALL, None)
+        .list(&lists.space, b"list", 1, ListFilter::ALL, None)
         .unwrap();
     let newest = scan.next_element().unwrap().unwrap();
     drop(scan);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.remove(&lists.space, b"list", 1, &newest);
     lists.db.write(batch, Durability::Sync).unwrap();
     for _ in 0..3 {
-        for wanted in [Wanted::ALL, from(95), from(99)] {
+        for wanted in [ListFilter::ALL, from(95), from(99)] {
             assert!(!lists.times(b"list", wanted, None).0.contains(&99));
             assert!(lists.times(b"list", wanted, Some(&before)).0.contains(&99));
         }
@@ -184,7 +184,7 @@ fn expired_elements_are_not_shown_and_are_compacted_away() {
     }
     lists.db.flush().unwrap();
     lists.clock.set(3000);
-    assert_eq!(lists.times(b"list", Wanted::ALL, None).0.len(), 50);
+    assert_eq!(lists.times(b"list", ListFilter::ALL, None).0.len(), 50);
     lists.db.compact(&lists.space).unwrap();
     let stats = lists.db.stats();
     let entries: u64 = stats.keyspaces[0]
@@ -204,7 +204,7 @@ impl Extractor for FirstByte {
         "first-byte"
     }
 
-    fn extract(&self, _key: &[u8], value: &[u8], about: &mut Zone) {
+    fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {
         if let Some(first) = value.get(..1) {
             about.add_attribute(1, first);
         }
@@ -218,21 +218,21 @@ fn a_search_reads_few_blocks_and_never_shows_what_was_overwritten() {
         block_bytes: 256,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(MemoryVfs::new()),
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let db = Db::open("/search", options.keyspace("s", space)).unwrap();
     let space = db.keyspace("s").unwrap();
     let put = |number: u32, first: u8| {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&space, format!("{number:05}").as_bytes(), &[first; 20]);
         db.write(batch, Durability::Buffered).unwrap();
     };
     (0..1000).for_each(|number| put(number, if number / 10 == 50 { b'z' } else { b'a' }));
     db.flush().unwrap();
-    let is_z = |zone: &Zone| zone.may_have(1, b"z", b"z");
+    let is_z = |zone: &ZoneMap| zone.may_have(1, b"z", b"z");
     let before = db.snapshot();
     let found = db
         .search(&space, Unbounded, Unbounded, None, &is_z)

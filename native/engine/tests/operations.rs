@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Batch, Db, Durability, Error, Keyspace, KeyspaceOptions, Options, restore, verify,
+    Db, DbOptions, Durability, Error, Keyspace, KeyspaceOptions, WriteBatch, restore, verify,
 };
 
-fn options(vfs: &Arc<dyn Vfs>) -> Options {
+fn options(vfs: &Arc<dyn Vfs>) -> DbOptions {
     let space = KeyspaceOptions {
         memtable_bytes: 20_000,
         table_bytes: 10_000,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::clone(vfs),
-        ..Options::default()
+        ..DbOptions::default()
     };
     options.keyspace("k", space)
 }
@@ -37,7 +37,7 @@ fn key(number: u32) -> Vec<u8> {
 
 fn fill(db: &Db, space: &Keyspace, numbers: std::ops::Range<u32>) {
     for number in numbers {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(space, &key(number), &number.to_le_bytes());
         db.write(batch, Durability::Buffered).unwrap();
     }
@@ -182,7 +182,7 @@ fn a_dropped_keyspace_is_gone_and_its_name_free() {
     fill(&db, &space, 0..100);
     db.flush().unwrap();
     db.drop_keyspace(&space).unwrap();
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&space, b"a", b"");
     assert!(db.write(batch, Durability::Buffered).is_err());
     let fresh = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rillbase_engine::vfs::Random;
-use rillbase_engine::{Batch, Db, Durability, Keyspace, KeyspaceOptions, Merge, Options, Wanted};
-use rillbase_engine::{ElementTimes, Snapshot};
+use rillbase_engine::vfs::SeededRandom;
+use rillbase_engine::{
+    Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ListFilter, Merge, WriteBatch,
+};
+use rillbase_engine::{DbSnapshot, ElementTimes};
 
 const MIB: usize = 1 << 20;
 const MEMTABLES: usize = 16 * MIB;
@@ -73,13 +75,13 @@ fn open(dir: &std::path::Path) -> Load {
         tail_bytes: 8,
         ..plain.clone()
     };
-    let options = Options {
+    let options = DbOptions {
         cache_bytes: CACHE,
         table_cache_bytes: TABLES,
         memtables_bytes: MEMTABLES,
         log_bytes: 64 * MIB as u64,
         sub_compactions: 2,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let named = [("plain", plain), ("sums", sums), ("lists", lists)];
     let options = named
@@ -105,9 +107,9 @@ fn resident() -> Option<usize> {
 }
 
 impl Load {
-    fn write(&self, random: &mut Random) {
+    fn write(&self, random: &mut SeededRandom) {
         let key = random.below(KEYS).to_be_bytes();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         match random.below(10) {
             0..=4 => batch.put(&self.plain, &key, &[7; 200]),
             5 => {
@@ -130,7 +132,7 @@ impl Load {
         self.db.write(batch, Durability::Buffered).unwrap();
     }
 
-    fn read(&self, random: &mut Random, held: &mut Vec<Snapshot>) {
+    fn read(&self, random: &mut SeededRandom, held: &mut Vec<DbSnapshot>) {
         let key = random.below(KEYS).to_be_bytes();
         match random.below(12) {
             0..=6 => drop(self.db.get(&self.plain, &key).unwrap()),
@@ -147,7 +149,7 @@ impl Load {
             }
             10 => {
                 let list = random.below(500).to_be_bytes();
-                let scan = self.db.list(&self.lists, &list, 1, Wanted::ALL, None);
+                let scan = self.db.list(&self.lists, &list, 1, ListFilter::ALL, None);
                 let mut scan = scan.unwrap();
                 for _ in 0..20 {
                     scan.next_element().unwrap();
@@ -173,7 +175,7 @@ impl Load {
     }
 
     fn run(&self, seed: u64) {
-        let mut random = Random::new(seed);
+        let mut random = SeededRandom::new(seed);
         let mut held = Vec::new();
         for step in 0..STEPS {
             self.write(&mut random);

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Batch, Clock, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Options, Transaction,
+    Clock, Db, DbOptions, DbTransaction, Durability, Keyspace, KeyspaceOptions, ManualClock,
+    WriteBatch,
 };
 
 const BUFFERED: Durability = Durability::Buffered;
 
 fn open() -> (Db, Keyspace, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(1000));
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(MemoryVfs::new()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        ..Options::default()
+        ..DbOptions::default()
     };
     let db = Db::open("/db", options.keyspace("k", KeyspaceOptions::default())).unwrap();
     let space = db.keyspace("k").unwrap();
@@ -23,7 +24,7 @@ fn open() -> (Db, Keyspace, Arc<ManualClock>) {
 }
 
 fn put(db: &Db, space: &Keyspace, key: &[u8], value: &[u8]) {
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(space, key, value);
     db.write(batch, BUFFERED).unwrap();
 }
@@ -50,7 +51,7 @@ fn a_key_read_for_update_conflicts_with_a_plain_write_and_a_range_delete() {
     assert!(written.get_for_update(&space, b"a").unwrap().is_some());
     assert!(deleted.get_for_update(&space, b"x").unwrap().is_none());
     put(&db, &space, b"a", b"2");
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.delete_range(&space, b"w", b"z");
     db.write(batch, BUFFERED).unwrap();
     assert_eq!(&*written.get(&space, b"a").unwrap().unwrap(), b"1");
@@ -86,7 +87,7 @@ fn transactions_that_commit_together_each_find_those_before_as_committed() {
         empty,
         writing(b"c", b"4"),
     ];
-    let done = Transaction::commit_each(&all, Durability::Sync);
+    let done = DbTransaction::commit_each(&all, Durability::Sync);
     let codes: Vec<_> = done
         .iter()
         .map(|one| {

@@ -6,9 +6,9 @@ use std::ops::Bound::Unbounded;
 use std::path::Path;
 use std::sync::Arc;
 
-use rillbase_engine::vfs::{MemoryVfs, Random, Vfs};
+use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
-    Batch, Db, Durability, Expiry, KeyspaceOptions, ManualClock, Merge, Options, restore,
+    Db, DbOptions, Durability, Expiry, KeyspaceOptions, ManualClock, Merge, WriteBatch, restore,
 };
 
 /// Appends operands to the value.
@@ -43,12 +43,12 @@ impl World {
         }
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> DbOptions {
+        DbOptions {
             vfs: Arc::clone(&self.vfs),
             clock: Arc::clone(&self.clock) as Arc<_>,
             background_threads: 0,
-            ..Options::default()
+            ..DbOptions::default()
         }
     }
 
@@ -67,7 +67,7 @@ impl World {
     }
 
     fn look_after(&self, dir: &str) -> Db {
-        let options = Options {
+        let options = DbOptions {
             unknown_merges: true,
             ..self.options()
         };
@@ -88,12 +88,12 @@ fn entries(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 /// Writes of all kinds to a few keys, some of them flushed or compacted.
-fn work(db: &Db, random: &mut Random) {
+fn work(db: &Db, random: &mut SeededRandom) {
     let space = db.keyspace("space").unwrap();
     for number in 0..150_u64 {
         let key = [b'k', u8::try_from(random.below(12)).unwrap()];
         let text = format!("{number},");
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         match random.below(12) {
             0 => batch.put(&space, &key, text.as_bytes()),
             1 => batch.delete(&space, &key),
@@ -113,7 +113,7 @@ fn work(db: &Db, random: &mut Random) {
 #[test]
 fn compacting_without_the_merge_changes_no_answer() {
     for seed in 0..12 {
-        let (world, mut random) = (World::new(), Random::new(seed));
+        let (world, mut random) = (World::new(), SeededRandom::new(seed));
         for round in 0..3 {
             let db = world.open("/db");
             work(&db, &mut random);
@@ -133,7 +133,7 @@ fn compacting_without_the_merge_changes_no_answer() {
 fn operands_cannot_be_read_without_their_merge_and_are_not_opened_unasked() {
     let world = World::new();
     let db = world.open("/db");
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.merge(&db.keyspace("space").unwrap(), b"k", b"operand");
     batch.put(&db.keyspace("space").unwrap(), b"plain", b"value");
     db.write(batch, Durability::Sync).unwrap();
@@ -150,7 +150,7 @@ fn operands_cannot_be_read_without_their_merge_and_are_not_opened_unasked() {
 fn a_backup_made_without_the_merge_keeps_its_name() {
     let world = World::new();
     let db = world.open("/db");
-    work(&db, &mut Random::new(7));
+    work(&db, &mut SeededRandom::new(7));
     let expected = entries(&db);
     drop(db);
     world

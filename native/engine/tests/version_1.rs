@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Batch, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Merge, Options, dump, verify,
+    Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ManualClock, Merge, WriteBatch, dump,
+    verify,
 };
 
 const DIR: &str = "/db";
@@ -61,11 +62,11 @@ fn open(vfs: &MemoryVfs, now: u64) -> Db {
         merge: Some(Arc::new(Append)),
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()),
         clock: Arc::new(ManualClock::new(now)),
         background_threads: 0,
-        ..Options::default()
+        ..DbOptions::default()
     };
     Db::open(DIR, options.keyspace("merged", merged)).unwrap()
 }
@@ -137,7 +138,7 @@ fn all_that_an_old_log_holds_is_there_and_it_goes_on_in_the_new_version() {
         assert_eq!(&*list, b"one two three");
     }
     let db = open(&vfs, 2500);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     batch.put(&space(&db, "plain"), b"k\x00", b"newer");
     db.write(batch, Durability::Sync).unwrap();
     drop(db);

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{
-    AppendFile, DirectVfs, Fault, FaultVfs, MemoryVfs, Random, RealVfs, Vfs,
+    AppendFile, DirectVfs, Fault, FaultVfs, MemoryVfs, RealVfs, SeededRandom, Vfs,
 };
-use rillbase_engine::{Batch, Db, Durability, Error, KeyspaceOptions, Options};
+use rillbase_engine::{Db, DbOptions, Durability, Error, KeyspaceOptions, WriteBatch};
 
 /// A directory for one test, removed when it ends.
 struct Folder(PathBuf);
@@ -293,7 +293,7 @@ fn tables_written_and_read_past_the_systems_cache_have_the_same_bytes() {
     let folder = Folder::new("direct");
     let vfs = DirectVfs::new();
     let path = folder.0.join("000001.table");
-    let mut random = Random::new(5);
+    let mut random = SeededRandom::new(5);
     let mut expected: Vec<u8> = Vec::new();
     let mut file = vfs.create(&path).unwrap();
     for step in 0..60_u8 {
@@ -325,9 +325,9 @@ fn a_database_past_the_systems_cache_is_one_that_others_read() {
     let folder = Folder::new("direct-db");
     let dir = folder.0.join("db");
     let open = |vfs: Arc<dyn Vfs>| {
-        let options = Options {
+        let options = DbOptions {
             vfs,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let db = Db::open(&dir, options).unwrap();
         let space = db.create_keyspace("k", KeyspaceOptions::default()).unwrap();
@@ -336,7 +336,7 @@ fn a_database_past_the_systems_cache_is_one_that_others_read() {
     let (db, space) = open(Arc::new(DirectVfs::new()));
     let key = |number: u32| number.to_be_bytes();
     for number in 0..20_000 {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&space, &key(number), &[7; 100]);
         db.write(batch, Durability::Buffered).unwrap();
     }

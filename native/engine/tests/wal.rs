@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use rillbase_engine::vfs::{Fault, FaultVfs, MemoryVfs, Vfs};
-use rillbase_engine::wal::{Durability, Options, Wal, verify};
+use rillbase_engine::wal::{Durability, Wal, WalOptions, verify};
 
 const DIR: &str = "/log";
 
-fn small() -> Options {
-    Options {
+fn small() -> WalOptions {
+    WalOptions {
         segment_bytes: 1024,
         preallocate_bytes: 512,
         spare_segments: 2,

@@ -11,14 +11,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rillbase_engine::vfs::{Fault, FaultVfs, Random, Vfs};
-use rillbase_engine::wal::{Durability, Options, Wal, verify};
+use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom, Vfs};
+use rillbase_engine::wal::{Durability, Wal, WalOptions, verify};
 use rillbase_engine::{Error, Result};
 
 const DIR: &str = "/db/log";
 
-fn options() -> Options {
-    Options {
+fn options() -> WalOptions {
+    WalOptions {
         segment_bytes: 1024,
         preallocate_bytes: 512,
         spare_segments: 2,
@@ -113,12 +113,12 @@ impl History {
     }
 }
 
-fn bytes(random: &mut Random, most: usize) -> Vec<u8> {
+fn bytes(random: &mut SeededRandom, most: usize) -> Vec<u8> {
     let fill = u8::try_from(random.below(256)).unwrap();
     vec![fill; random.up_to(most)]
 }
 
-fn durability(random: &mut Random) -> Durability {
+fn durability(random: &mut SeededRandom) -> Durability {
     if random.one_in(2) {
         return Durability::Sync;
     }
@@ -126,7 +126,7 @@ fn durability(random: &mut Random) -> Durability {
 }
 
 /// Does something to the log; what it may change is in the history before it begins.
-fn step(wal: &Wal, history: &mut History, random: &mut Random) -> Result<()> {
+fn step(wal: &Wal, history: &mut History, random: &mut SeededRandom) -> Result<()> {
     match random.below(10) {
         0..4 => {
             let body = bytes(random, 200);
@@ -184,7 +184,12 @@ fn step(wal: &Wal, history: &mut History, random: &mut Random) -> Result<()> {
 }
 
 /// Works on the log until something fails or `steps` are done; now and then it opens it again.
-fn work(vfs: &FaultVfs, history: &mut History, random: &mut Random, steps: u64) -> Result<()> {
+fn work(
+    vfs: &FaultVfs,
+    history: &mut History,
+    random: &mut SeededRandom,
+    steps: u64,
+) -> Result<()> {
     let mut wal = open(vfs)?;
     for _ in 0..steps {
         if random.one_in(12) {
@@ -208,7 +213,7 @@ fn work(vfs: &FaultVfs, history: &mut History, random: &mut Random, steps: u64) 
 /// Three lives of a log, each ended by a loss of power or of the process at a random place. Some
 /// logs begin with segments of version 1.
 fn survives(seed: u64) {
-    let mut random = Random::new(seed ^ 0x5EED);
+    let mut random = SeededRandom::new(seed ^ 0x5EED);
     let old = (seed % 4 == 3).then(|| image_of_version_1(random.one_in(2)));
     let vfs = made_of(&old.unwrap_or_default(), seed);
     let begun = open(&vfs).and_then(|wal| State::of(&wal)).unwrap();
@@ -252,7 +257,7 @@ fn what_was_acknowledged_survives_many_more_ends() {
 fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let context = format!("seed {seed}, {fault:?} at {site}, power {power}");
     let vfs = FaultVfs::new(seed);
-    let mut random = Random::new(seed);
+    let mut random = SeededRandom::new(seed);
     let mut history = History::from(State::empty());
     vfs.fail_at(site, fault);
     let worked = work(&vfs, &mut history, &mut random, 40);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
-use rillbase_engine::wal::{Durability, Options, Wal};
+use rillbase_engine::wal::{Durability, Wal, WalOptions};
 
 const PAGE: &str = include_str!("../../../docs/formats/wal.md");
 
@@ -32,7 +32,7 @@ fn the_worked_example_is_what_the_log_writes() {
     let wal = Wal::open(
         Arc::new(vfs.clone()),
         Path::new("/log"),
-        &Options::default(),
+        &WalOptions::default(),
     )
     .unwrap();
     wal.append(b"hello", Durability::Sync).unwrap();

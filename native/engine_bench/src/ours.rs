@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::{DirectVfs, RealVfs, Vfs};
 use rillbase_engine::{
-    Batch, Compression, Db, Durability, Keyspace, KeyspaceOptions, Merge, Options,
+    Compression, Db, DbOptions, Durability, Keyspace, KeyspaceOptions, Merge, WriteBatch,
 };
 
 use crate::slow::SlowVfs;
@@ -62,10 +62,10 @@ impl Ours {
         } else {
             Arc::new(RealVfs)
         };
-        let options = Options {
+        let options = DbOptions {
             vfs,
             cache_bytes: setup.cache_bytes,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let db = Db::open(dir, options.keyspace("bench", space.clone()))?;
         let space = match db.keyspace("bench") {
@@ -78,7 +78,7 @@ impl Ours {
 
 impl Store for Ours {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&self.space, key, value);
         let durability = if durable {
             Durability::Sync
@@ -111,7 +111,7 @@ impl Store for Ours {
     }
 
     fn add(&self, key: &[u8]) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.merge(&self.space, key, &1_u64.to_le_bytes());
         self.db.write(batch, Durability::Buffered)?;
         Ok(())

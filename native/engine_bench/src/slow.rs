@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rillbase_engine::Result;
-use rillbase_engine::vfs::{AppendFile, LockGuard, LogFile, RandomRead, RealVfs, Vfs};
+use rillbase_engine::vfs::{AppendFile, LockGuard, RandomRead, RealVfs, SegmentFile, Vfs};
 
 /// The operating system's file system, but for syncs.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl AppendFile for Slow<dyn AppendFile> {
     }
 }
 
-impl RandomRead for Slow<dyn LogFile> {
+impl RandomRead for Slow<dyn SegmentFile> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.file.read_at(offset, buffer)
     }
@@ -59,7 +59,7 @@ impl RandomRead for Slow<dyn LogFile> {
     }
 }
 
-impl LogFile for Slow<dyn LogFile> {
+impl SegmentFile for Slow<dyn SegmentFile> {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write_at(offset, bytes)
     }
@@ -87,7 +87,7 @@ impl Vfs for SlowVfs {
         Ok(Box::new(self.slow(RealVfs.open_append(path)?)))
     }
 
-    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>> {
+    fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>> {
         Ok(Box::new(self.slow(RealVfs.open_log(path)?)))
     }
 

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rillbase_engine::{Batch, Db, Millis, Sequence, Snapshot};
+use rillbase_engine::{Db, DbSnapshot, Millis, Sequence, WriteBatch};
 
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ pub(crate) struct Instant {
 /// The moment that an operation, or a look-up, sees.
 struct Moment<'a> {
     topic: &'a Topic,
-    snapshot: &'a Snapshot,
+    snapshot: &'a DbSnapshot,
     /// What has a sequence from here on is not seen.
     before: Sequence,
 }
@@ -96,7 +96,7 @@ impl Instant {
     }
 
     pub(crate) fn forget(&self, topic: &Topic) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for keyspace in [&self.spaces.subscriptions, &self.spaces.publications] {
             keys::forget(&mut batch, keyspace, topic.number);
         }
@@ -115,7 +115,7 @@ impl Instant {
             .turns
             .as_ref()
             .map(|turns| turns.begin(since.sequence()));
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let mut marks = Vec::with_capacity(operations.len());
         let mut seen = Repeats::default();
         for (topic, operation) in operations {
@@ -152,7 +152,7 @@ impl Instant {
     }
 
     /// Writes a batch; returns the moment behind it, and its first sequence.
-    fn write(&self, batch: Batch, since: Snapshot) -> Result<(Snapshot, Sequence)> {
+    fn write(&self, batch: WriteBatch, since: DbSnapshot) -> Result<(DbSnapshot, Sequence)> {
         let writes = batch.len() as u64;
         if writes == 0 {
             let first = since.sequence() + 1;
@@ -166,7 +166,7 @@ impl Instant {
     }
 
     /// Adds what an operation writes to a batch.
-    fn put(&self, batch: &mut Batch, topic: &Topic, operation: &Operation, now: Millis) {
+    fn put(&self, batch: &mut WriteBatch, topic: &Topic, operation: &Operation, now: Millis) {
         match operation {
             Operation::Publish {
                 place,
@@ -196,7 +196,7 @@ impl Instant {
 
     fn put_record<T: Record>(
         &self,
-        batch: &mut Batch,
+        batch: &mut WriteBatch,
         topic: &Topic,
         (place, record, kind): (&Place, &T, u8),
         now: Millis,
@@ -403,7 +403,7 @@ impl Instant {
         if self.db.get(keyspace, first)?.is_none() {
             return Ok(false);
         }
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for key in &entries {
             batch.delete(keyspace, key);
         }
@@ -457,7 +457,7 @@ impl Instant {
         &self,
         topic: &Topic,
         name: &Name,
-        snapshot: &Snapshot,
+        snapshot: &DbSnapshot,
     ) -> Result<Option<Stored<Subscription>>> {
         let Some(id) = name.ids.first() else {
             return Ok(None);
@@ -466,7 +466,7 @@ impl Instant {
         let key = keys::entry(&bytes, id, SUBSCRIPTIONS, name.until, name.sequence);
         let value = self.db.get_at(&self.spaces.subscriptions, &key, snapshot)?;
         let place = (id.as_bytes(), name.until, name.sequence);
-        let read = |value: rillbase_engine::Value| record::decode(&value, place);
+        let read = |value: rillbase_engine::ValueBytes| record::decode(&value, place);
         value.map(read).transpose()
     }
 }

@@ -14,7 +14,7 @@
 //! so that one block, and one scan, often has both. Each is in the order of the time that look-ups
 //! bound, which lets them begin where they want and stop at the first entry that is too old.
 
-use rillbase_engine::{Batch, Keyspace, Millis, Sequence, prefix_end};
+use rillbase_engine::{Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::coding::put_slice;
 use crate::id::{Id, put_component};
@@ -92,7 +92,7 @@ pub(crate) fn once(number: u64, name: &[u8]) -> Vec<u8> {
 }
 
 /// Deletes all that a keyspace has of a topic.
-pub(crate) fn forget(batch: &mut Batch, keyspace: &Keyspace, number: u64) {
+pub(crate) fn forget(batch: &mut WriteBatch, keyspace: &Keyspace, number: u64) {
     for kind in [LISTS, USERS, NAMES] {
         let start = of_topic(kind, number);
         if let Some(end) = prefix_end(&start) {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use rillbase_engine::{Db, Keyspace, Millis, Scan, Sequence, Snapshot, prefix_end};
+use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Scan, Sequence, prefix_end};
 
 use crate::error::{Error, Result};
 use crate::id::Id;
@@ -131,7 +131,7 @@ pub(crate) struct Look<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) topic: &'a [u8],
     pub(crate) wanted: Wanted,
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a DbSnapshot,
 }
 
 impl Look<'_> {

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
-use rillbase_engine::{Batch, Db, Keyspace, Millis, Sequence, Snapshot, prefix_end};
+use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::coding::{Reader, put_varint};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ fn forgotten(topic: &Topic, until: Millis) -> Millis {
 
 /// Remembers a subscription; follows its entries in the batch.
 pub(crate) fn begin(
-    batch: &mut Batch,
+    batch: &mut WriteBatch,
     (keyspace, topic): (&Keyspace, &Topic),
     (place, subscription): (&Place, &Subscription),
     received: Millis,
@@ -40,7 +40,7 @@ pub(crate) fn begin(
 }
 
 /// Remembers that a subscription was ended: what it met before counts, what comes later does not.
-pub(crate) fn end(batch: &mut Batch, (keyspace, topic): (&Keyspace, &Topic), name: &Name) {
+pub(crate) fn end(batch: &mut WriteBatch, (keyspace, topic): (&Keyspace, &Topic), name: &Name) {
     let Some(user) = &name.user else { return };
     let mut value = Vec::new();
     put_varint(&mut value, name.sequence);
@@ -58,7 +58,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// Reads those made before an operation that had not ended at `from`.
     pub(crate) fn read(
-        (db, keyspace, snapshot): (&Db, &Keyspace, &Snapshot),
+        (db, keyspace, snapshot): (&Db, &Keyspace, &DbSnapshot),
         (topic, user): (&Topic, &[u8]),
         (from, before): (Millis, Sequence),
     ) -> Result<Self> {

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::{Condvar, Mutex};
-use rillbase_engine::{Batch, Db, Keyspace, Millis, Sequence};
+use rillbase_engine::{Db, Keyspace, Millis, Sequence, WriteBatch};
 
 use crate::coding::{Reader, put_varint};
 use crate::error::{Error, Result};
@@ -134,7 +134,7 @@ impl Repeats {
 
 /// Remembers a publication; follows its entries in the batch.
 pub(crate) fn remember(
-    batch: &mut Batch,
+    batch: &mut WriteBatch,
     (keyspace, topic): (&Keyspace, u64),
     (place, publication): (&Place, &Publication),
     now: Millis,

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rillbase_engine::{Batch, Db, KeyspaceOptions, Millis, Sequence, Snapshot};
+use rillbase_engine::{Db, DbSnapshot, KeyspaceOptions, Millis, Sequence, WriteBatch};
 
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ struct About {
 }
 
 impl Polls {
-    fn add(&mut self, about: About, at: &Snapshot) -> Sequence {
+    fn add(&mut self, about: About, at: &DbSnapshot) -> Sequence {
         self.next += 1;
         let polling = Polling {
             about: Arc::new(about),
@@ -161,7 +161,7 @@ impl RepQueries {
     }
 
     /// What came since the last poll. Its last millisecond may have had more than it saw.
-    fn read(&self, polling: &Polling, snapshot: &Snapshot) -> Result<Vec<Stored<Publication>>> {
+    fn read(&self, polling: &Polling, snapshot: &DbSnapshot) -> Result<Vec<Stored<Publication>>> {
         let (sequence, time) = polling.seen;
         let About { topic, place, wish } = &*polling.about;
         let wish = wish.side();
@@ -177,7 +177,7 @@ impl RepQueries {
 
     fn find(
         &self,
-        (topic, snapshot): (&Topic, &Snapshot),
+        (topic, snapshot): (&Topic, &DbSnapshot),
         place: &Place,
         window: Window,
         (wish, keep): (Side<'_, Subscription>, &Keep<'_>),
@@ -227,7 +227,7 @@ impl RepQueries {
         topic: &Topic,
         (place, publication): (&Place, &Publication),
     ) -> Result<Answer> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let (bytes, now) = (keys::topic(topic.number), self.db.now());
         let several = place.ids().len() > 1;
         for (part, id) in record::parts(place) {
@@ -326,7 +326,7 @@ impl Store for RepQueries {
     }
 
     fn forget(&self, topic: &Topic) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         keys::forget(&mut batch, &self.keyspace, topic.number);
         self.db.write(batch, self.options.durability)?;
         self.polls

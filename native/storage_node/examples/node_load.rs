@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use rillbase_engine::{Db, Durability, Options};
+use rillbase_engine::{Db, DbOptions, Durability};
 use rillbase_pubsub::{
     DualDb, Id, Ids, Operation, Place, Publication, Store, StoreOptions, Subscription, Topic,
     keyspace_options,
@@ -326,7 +326,7 @@ fn operation(command: Command, (number, now): (u64, u64), data: &[u8]) -> Operat
 
 /// The same through the store; returns operations and time.
 fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
-    let db = Arc::new(Db::open(dir, Options::default())?);
+    let db = Arc::new(Db::open(dir, DbOptions::default())?);
     let durability = match asked.text("durability") {
         Some("buffered") => Durability::Buffered,
         _ => Durability::Sync,

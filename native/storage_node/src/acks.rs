@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rillbase_engine::{
-    Batch, Db, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, prefix_end,
+    Db, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, WriteBatch, prefix_end,
 };
 use rillbase_pubsub::Name;
 
@@ -54,7 +54,7 @@ impl Acks {
     pub(crate) fn note(&self, acks: &[Ack], durability: Durability) -> Result<Vec<bool>> {
         let _writing = self.writing.lock();
         let mut known: BTreeMap<&[u8], Sequence> = BTreeMap::new();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let mut news = Vec::with_capacity(acks.len());
         for ack in acks {
             let before = match known.get(ack.key.as_slice()) {
@@ -88,7 +88,7 @@ impl Acks {
 
     /// Forgets what was acknowledged in a topic.
     pub(crate) fn forget(&self, topic: u64) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let start = topic.to_be_bytes();
         if let Some(end) = prefix_end(&start) {
             batch.delete_range(&self.keyspace, &start, &end);

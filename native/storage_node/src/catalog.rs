@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use rillbase_engine::{Batch, Db, Durability, Keyspace, KeyspaceOptions, Millis};
+use rillbase_engine::{Db, Durability, Keyspace, KeyspaceOptions, Millis, WriteBatch};
 use sha2::{Digest, Sha256};
 
 use crate::name;
@@ -132,7 +132,7 @@ impl Catalog {
             generation: AtomicU64::new(0),
             topics: RwLock::default(),
         };
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&self.keyspace, NEXT, (*next + 1).to_string().as_bytes());
         self.put_namespace(&mut batch, &namespace);
         self.db.write(batch, Durability::Sync)?;
@@ -148,7 +148,7 @@ impl Catalog {
         let _changing = self.next.lock();
         let namespace = self.namespace(name)?;
         let before = std::mem::replace(&mut *namespace.hash.write(), hash(token));
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         self.put_namespace(&mut batch, &namespace);
         if let Err(error) = self.db.write(batch, Durability::Sync) {
             *namespace.hash.write() = before;
@@ -158,7 +158,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn put_namespace(&self, batch: &mut Batch, namespace: &Namespace) {
+    fn put_namespace(&self, batch: &mut WriteBatch, namespace: &Namespace) {
         let mut value = format!("{} ", namespace.number);
         for byte in *namespace.hash.read() {
             // Writing to a string does not fail.
@@ -175,7 +175,7 @@ impl Catalog {
     pub(crate) fn drop_namespace(&self, name: &str) -> Result<Arc<Namespace>> {
         let _changing = self.next.lock();
         let namespace = self.namespace(name)?;
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.delete(&self.keyspace, &namespace_key(name));
         for topic in namespace.topics() {
             batch.delete(&self.keyspace, &topic_key(namespace.number, &topic.name));
@@ -214,7 +214,7 @@ impl Catalog {
             kind,
             retention,
         };
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.put(&self.keyspace, NEXT, (*next + 1).to_string().as_bytes());
         self.write_topic(batch, namespace, topic)?;
         *next += 1;
@@ -233,12 +233,12 @@ impl Catalog {
             retention,
             ..TopicEntry::clone(&found)
         };
-        self.write_topic(Batch::new(), namespace, topic)
+        self.write_topic(WriteBatch::new(), namespace, topic)
     }
 
     fn write_topic(
         &self,
-        mut batch: Batch,
+        mut batch: WriteBatch,
         namespace: &Namespace,
         topic: TopicEntry,
     ) -> Result<()> {
@@ -255,7 +255,7 @@ impl Catalog {
     pub(crate) fn drop_topic(&self, namespace: &Namespace, name: &str) -> Result<Arc<TopicEntry>> {
         let _changing = self.next.lock();
         let topic = namespace.topic(name)?;
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         batch.delete(&self.keyspace, &topic_key(namespace.number, name));
         self.db.write(batch, Durability::Sync)?;
         namespace.topics.write().remove(name);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rillbase_aggregates::{Add, Apply};
-use rillbase_engine::{Batch, Error, Millis};
+use rillbase_engine::{Error, Millis, WriteBatch};
 use rillbase_pubsub::{Answer, Operation, Store, Topic};
 
 use crate::acks::Ack;
@@ -208,7 +208,7 @@ impl Node {
     }
 
     fn run_sets(&self, writes: &[&Pending]) -> Result<()> {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for write in writes {
             match write {
                 Pending::Set {

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rillbase_engine::{Db, Millis, Snapshot};
+use rillbase_engine::{Db, DbSnapshot, Millis};
 
 use crate::refusal::{Refusal, Result};
 
@@ -32,7 +32,7 @@ pub(crate) struct Moment {
     pub(crate) number: u64,
     /// What it is asked for by.
     pub(crate) name: String,
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) snapshot: Arc<DbSnapshot>,
     kind: Kind,
     until: Millis,
 }
@@ -109,7 +109,7 @@ impl Moments {
         }
     }
 
-    fn hold(&self, state: &mut State, snapshot: Snapshot, kind: Kind) -> Moment {
+    fn hold(&self, state: &mut State, snapshot: DbSnapshot, kind: Kind) -> Moment {
         state.next += 1;
         let moment = Moment {
             number: state.next,
@@ -248,7 +248,7 @@ fn expired() -> Refusal {
 mod tests {
     use super::*;
     use rillbase_engine::vfs::FaultVfs;
-    use rillbase_engine::{Batch, Clock, Durability, KeyspaceOptions, ManualClock, Options};
+    use rillbase_engine::{Clock, DbOptions, Durability, KeyspaceOptions, ManualClock, WriteBatch};
 
     struct World {
         db: Db,
@@ -259,11 +259,11 @@ mod tests {
     impl World {
         fn new() -> Self {
             let clock = Arc::new(ManualClock::new(HELD));
-            let options = Options {
+            let options = DbOptions {
                 vfs: Arc::new(FaultVfs::new(1)),
                 clock: Arc::clone(&clock) as Arc<dyn Clock>,
                 background_threads: 0,
-                ..Options::default()
+                ..DbOptions::default()
             };
             let db = Db::open("/db", options).unwrap();
             db.create_keyspace("some", KeyspaceOptions::default())
@@ -276,7 +276,7 @@ mod tests {
         }
 
         fn write(&self) {
-            let mut batch = Batch::new();
+            let mut batch = WriteBatch::new();
             batch.put(&self.db.keyspace("some").unwrap(), b"key", b"value");
             self.db.write(batch, Durability::Buffered).unwrap();
         }

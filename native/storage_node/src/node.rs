@@ -118,12 +118,12 @@ impl Node {
     /// Opens a node, or makes one. Its data is recovered when this returns.
     pub fn open(options: Options) -> std::result::Result<Self, Failure> {
         let lifetimes = Arc::default();
-        let engine = rillbase_engine::Options {
+        let engine = rillbase_engine::DbOptions {
             cache_bytes: options.cache_bytes,
             memtables_bytes: options.memtables_bytes,
             reserve_bytes: options.reserve_bytes,
             keyspaces: rillbase_aggregates::keyspaces(&lifetimes).into(),
-            ..rillbase_engine::Options::default()
+            ..rillbase_engine::DbOptions::default()
         };
         prepare(&options.directory)?;
         let db = Arc::new(Db::open(options.directory.join("db"), engine)?);

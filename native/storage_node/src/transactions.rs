@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use rillbase_aggregates::Staged;
-use rillbase_engine::{Db, Millis, Snapshot, Transaction};
+use rillbase_engine::{Db, DbSnapshot, DbTransaction, Millis};
 
 use crate::refusal::{Refusal, Result};
 
@@ -22,16 +22,16 @@ const MOST: (usize, usize) = (1000, 10_000);
 #[derive(Debug)]
 pub(crate) enum Under {
     /// It may write.
-    Writing(Box<Transaction>, Box<Staged>),
+    Writing(Box<DbTransaction>, Box<Staged>),
     /// It only reads.
-    Reading(Snapshot),
+    Reading(DbSnapshot),
     /// It has ended.
     Ended,
 }
 
 impl Under {
     /// The moment that it sees.
-    pub(crate) fn snapshot(&self) -> Result<&Snapshot> {
+    pub(crate) fn snapshot(&self) -> Result<&DbSnapshot> {
         match self {
             Self::Writing(transaction, _) => Ok(transaction.snapshot()),
             Self::Reading(snapshot) => Ok(snapshot),
@@ -40,7 +40,7 @@ impl Under {
     }
 
     /// What it writes.
-    pub(crate) fn writing(&mut self) -> Result<(&mut Transaction, &mut Staged)> {
+    pub(crate) fn writing(&mut self) -> Result<(&mut DbTransaction, &mut Staged)> {
         match self {
             Self::Writing(transaction, staged) => Ok((transaction, staged)),
             Self::Reading(_) => Err(Refusal::new("READONLY", "the transaction only reads")),

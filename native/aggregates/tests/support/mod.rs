@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rillbase_aggregates::{Add, Aggregate, Aggregates, Apply, Lifetimes, Query, Result, keyspaces};
-use rillbase_engine::vfs::{FaultVfs, Random};
-use rillbase_engine::{Clock, Db, Durability, ManualClock, Options, Snapshot};
+use rillbase_engine::vfs::{FaultVfs, SeededRandom};
+use rillbase_engine::{Clock, Db, DbOptions, DbSnapshot, Durability, ManualClock};
 
 pub(crate) const NAMESPACE: u64 = 1;
 /// 2026-01-01, at the begin of a bucket of any length.
@@ -30,12 +30,12 @@ impl World {
 
     pub(crate) fn open(&mut self) -> Result<()> {
         let lifetimes = Arc::<Lifetimes>::default();
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::new(self.vfs.clone()),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             keyspaces: keyspaces(&lifetimes).into(),
             background_threads: 0,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let db = Arc::new(Db::open("/db", options)?);
         let aggregates = Aggregates::open(&db, Durability::Sync, &lifetimes)?;
@@ -102,7 +102,7 @@ impl World {
         self.rows_at(name, query, &self.db().snapshot())
     }
 
-    pub(crate) fn rows_at(&self, name: &str, query: &str, snapshot: &Snapshot) -> String {
+    pub(crate) fn rows_at(&self, name: &str, query: &str, snapshot: &DbSnapshot) -> String {
         let query = self.query(query);
         let answer = self
             .aggregates()
@@ -148,7 +148,7 @@ impl World {
     }
 
     /// Does what may happen at any time, and must change no answer.
-    pub(crate) fn disturb(&mut self, random: &mut Random) {
+    pub(crate) fn disturb(&mut self, random: &mut SeededRandom) {
         match random.below(6) {
             0 => self.db().flush().unwrap(),
             1 => {

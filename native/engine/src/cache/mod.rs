@@ -24,12 +24,12 @@ const MOST_HITS: u8 = 3;
 
 /// Names a block: the table's number in this process, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Name {
+pub(crate) struct BlockId {
     pub(crate) table: u64,
     pub(crate) offset: u64,
 }
 
-impl Name {
+impl BlockId {
     fn mixed(self) -> u64 {
         let mixed = (self.table.rotate_left(40) ^ self.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ (mixed >> 32)
@@ -59,8 +59,8 @@ impl Hasher for Mixed {
 type Build = BuildHasherDefault<Mixed>;
 
 #[derive(Debug)]
-struct Held {
-    name: Name,
+struct CachedBlock {
+    name: BlockId,
     block: Arc<Block>,
     charge: usize,
     hits: AtomicU8,
@@ -68,14 +68,14 @@ struct Held {
 
 #[derive(Debug, Default)]
 struct Shard {
-    held: HashMap<Name, Arc<Held>, Build>,
-    small: VecDeque<Arc<Held>>,
-    main: VecDeque<Arc<Held>>,
+    held: HashMap<BlockId, Arc<CachedBlock>, Build>,
+    small: VecDeque<Arc<CachedBlock>>,
+    main: VecDeque<Arc<CachedBlock>>,
     small_bytes: usize,
     main_bytes: usize,
     /// Names that left the small queue without a hit, the oldest first.
-    left: VecDeque<Name>,
-    left_names: HashSet<Name, Build>,
+    left: VecDeque<BlockId>,
+    left_names: HashSet<BlockId, Build>,
     /// How often a block was there, and was not. Counted here, since the lock is taken anyway, and
     /// readers on other cores mostly use another shard.
     found: u64,
@@ -83,7 +83,7 @@ struct Shard {
 }
 
 impl Shard {
-    fn insert(&mut self, held: Arc<Held>, lasting: bool) {
+    fn insert(&mut self, held: Arc<CachedBlock>, lasting: bool) {
         if self.held.insert(held.name, Arc::clone(&held)).is_some() {
             // Two readers loaded it at once. The older copy leaves by its queue.
             return self.enqueue_replacement(held);
@@ -97,7 +97,7 @@ impl Shard {
         }
     }
 
-    fn enqueue_replacement(&mut self, held: Arc<Held>) {
+    fn enqueue_replacement(&mut self, held: Arc<CachedBlock>) {
         self.small_bytes += held.charge;
         self.small.push_back(held);
     }
@@ -153,7 +153,7 @@ impl Shard {
     }
 
     /// Removes a block's name, unless it names a newer copy.
-    fn forget(&mut self, held: &Arc<Held>) {
+    fn forget(&mut self, held: &Arc<CachedBlock>) {
         if self
             .held
             .get(&held.name)
@@ -183,12 +183,12 @@ impl BlockCache {
         }
     }
 
-    fn shard(&self, name: Name) -> Option<&Mutex<Shard>> {
+    fn shard(&self, name: BlockId) -> Option<&Mutex<Shard>> {
         self.shards
             .get(crate::coding::to_usize(name.mixed() >> 8) % SHARDS)
     }
 
-    pub(crate) fn get(&self, name: Name) -> Option<Arc<Block>> {
+    pub(crate) fn get(&self, name: BlockId) -> Option<Arc<Block>> {
         let mut shard = self.shard(name)?.lock();
         let Some(held) = shard.held.get(&name) else {
             shard.missed += 1;
@@ -204,7 +204,7 @@ impl BlockCache {
     }
 
     /// Keeps a block. One that is `lasting`, such as an index, does not pass the small queue.
-    pub(crate) fn insert(&self, name: Name, block: &Arc<Block>, lasting: bool) {
+    pub(crate) fn insert(&self, name: BlockId, block: &Arc<Block>, lasting: bool) {
         let charge = block.bytes().len() + ENTRY_OVERHEAD;
         let Some(shard) = self.shard(name) else {
             return;
@@ -212,7 +212,7 @@ impl BlockCache {
         if charge > self.shard_budget {
             return;
         }
-        let held = Arc::new(Held {
+        let held = Arc::new(CachedBlock {
             name,
             block: Arc::clone(block),
             charge,
@@ -249,8 +249,8 @@ mod tests {
         Arc::new(Block::raw(vec![0; 1000]))
     }
 
-    fn name(offset: u64) -> Name {
-        Name { table: 1, offset }
+    fn name(offset: u64) -> BlockId {
+        BlockId { table: 1, offset }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Layouts: how the tables of a keyspace are arranged, and what is compacted next to keep them so.
 //!
-//! A [`Layout`] is shown the [`Shape`] of a keyspace and answers with a [`Plan`]. It sees tables by
+//! A [`TableLayout`] is shown the [`KeyspaceShape`] of a keyspace and answers with a [`CompactionPlan`]. It sees tables by
 //! number, size, keys and zone, and never reads or writes; [`Strategy`] has the engine's own. What
 //! it needs to remember from one plan to the next, such as where it goes on, is its *cursor*: the
 //! manifest switches it together with the tables of the plan.
@@ -8,13 +8,13 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::plan::Plan;
+use super::plan::CompactionPlan;
 use crate::error::{Error, Result};
-use crate::extract::Zone;
+use crate::extract::ZoneMap;
 use crate::key::Millis;
 use crate::options::{KeyspaceOptions, Strategy};
-use crate::version::file::File;
-use crate::version::{LEVELS, Run, Version};
+use crate::version::file::TableFile;
+use crate::version::{KeyspaceVersion, LEVELS, SortedRun};
 
 /// By what the tables of a level lie apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Apart {
     /// By key. All entries of a key are newer in a lower level, and in a newer run of a level: a
     /// lookup stops at the first that it finds. A plan that would turn this order around is refused.
     Keys,
-    /// By zone: compactions divide entries by [`Layout::part_of`], and each part is a run of its
+    /// By zone: compactions divide entries by [`TableLayout::part_of`], and each part is a run of its
     /// own. A key may have newer entries below older ones, if its zone changed. So a lookup asks all
     /// tables that may have the key, any table may hold what a delete hides, and merge operands,
     /// which need to meet their neighbours, are refused.
@@ -30,7 +30,7 @@ pub enum Apart {
 }
 
 /// Arranges tables. Must be pure: the same answer for the same shape.
-pub trait Layout: Debug + Send + Sync {
+pub trait TableLayout: Debug + Send + Sync {
     /// A stable name. The cursor of a layout of another name is not shown.
     fn name(&self) -> &'static str;
 
@@ -40,36 +40,40 @@ pub trait Layout: Debug + Send + Sync {
     }
 
     /// Whether deletes must carry what they delete, so that they come to the part of their target.
-    /// Then [`crate::Batch::delete`] is refused in favour of [`crate::Batch::delete_with`].
+    /// Then [`crate::WriteBatch::delete`] is refused in favour of [`crate::WriteBatch::delete_with`].
     fn asks_for_attributes(&self) -> bool {
         false
     }
 
     /// The compaction that is needed most, if one is.
-    fn choose(&self, shape: &Shape<'_>) -> Option<Plan>;
+    fn choose(&self, shape: &KeyspaceShape<'_>) -> Option<CompactionPlan>;
 
     /// The level to which everything is merged when that is asked for.
-    fn bottom(&self, shape: &Shape<'_>) -> usize {
+    fn bottom(&self, shape: &KeyspaceShape<'_>) -> usize {
         shape.version.deepest().max(1)
     }
 
     /// The part of a level to which an entry with this zone belongs, where parts lie apart by zone.
     /// All parts are written at once: a few dozen are well, and each costs up to 1 MiB meanwhile.
-    fn part_of(&self, _zone: &Zone, _level: usize) -> u8 {
+    fn part_of(&self, _zone: &ZoneMap, _level: usize) -> u8 {
         0
     }
 }
 
 /// The tables of a keyspace, as a layout sees them.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape<'a> {
-    pub(crate) version: &'a Version,
+pub struct KeyspaceShape<'a> {
+    pub(crate) version: &'a KeyspaceVersion,
     pub(crate) options: &'a KeyspaceOptions,
     now: Millis,
 }
 
-impl<'a> Shape<'a> {
-    pub(crate) fn new(version: &'a Version, options: &'a KeyspaceOptions, now: Millis) -> Self {
+impl<'a> KeyspaceShape<'a> {
+    pub(crate) fn new(
+        version: &'a KeyspaceVersion,
+        options: &'a KeyspaceOptions,
+        now: Millis,
+    ) -> Self {
         Self {
             version,
             options,
@@ -113,7 +117,7 @@ impl<'a> Shape<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct RunShape<'a> {
     level: usize,
-    run: &'a Arc<Run>,
+    run: &'a Arc<SortedRun>,
 }
 
 impl<'a> RunShape<'a> {
@@ -144,8 +148,8 @@ impl<'a> RunShape<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct TableShape<'a> {
     pub(crate) level: usize,
-    pub(crate) run: &'a Arc<Run>,
-    pub(crate) file: &'a Arc<File>,
+    pub(crate) run: &'a Arc<SortedRun>,
+    pub(crate) file: &'a Arc<TableFile>,
 }
 
 impl<'a> TableShape<'a> {
@@ -185,12 +189,12 @@ impl<'a> TableShape<'a> {
     }
 
     /// What its entries are about, if parts lie apart by zone and a compaction wrote it.
-    pub fn zone(&self) -> Option<&'a Zone> {
+    pub fn zone(&self) -> Option<&'a ZoneMap> {
         Some(&self.file.meta.about.as_ref()?.1)
     }
 }
 
-impl Layout for Strategy {
+impl TableLayout for Strategy {
     fn name(&self) -> &'static str {
         match self {
             Self::Leveled { .. } => "leveled",
@@ -200,7 +204,7 @@ impl Layout for Strategy {
         }
     }
 
-    fn choose(&self, shape: &Shape<'_>) -> Option<Plan> {
+    fn choose(&self, shape: &KeyspaceShape<'_>) -> Option<CompactionPlan> {
         let (version, options) = (shape.version, shape.options);
         match *self {
             Self::Leveled { fanout } => super::leveled::choose(version, options, fanout),
@@ -210,7 +214,7 @@ impl Layout for Strategy {
         }
     }
 
-    fn bottom(&self, shape: &Shape<'_>) -> usize {
+    fn bottom(&self, shape: &KeyspaceShape<'_>) -> usize {
         let (version, options) = (shape.version, shape.options);
         match *self {
             Self::TimeWindow { .. } => 0,

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::plan::{Action, Input, Plan, span, whole};
+use super::plan::{CompactionAction, CompactionInput, CompactionPlan, span, whole};
 use crate::options::KeyspaceOptions;
-use crate::version::file::File;
-use crate::version::{LEVELS, Run, Version};
+use crate::version::file::TableFile;
+use crate::version::{KeyspaceVersion, LEVELS, SortedRun};
 
 /// The size that a level should have at most.
 fn target(level: usize, options: &KeyspaceOptions, fanout: u64) -> u64 {
@@ -25,7 +25,11 @@ pub(crate) fn level_for(size: u64, options: &KeyspaceOptions, fanout: u64) -> us
         .unwrap_or(LEVELS - 1)
 }
 
-pub(crate) fn choose(version: &Version, options: &KeyspaceOptions, fanout: u64) -> Option<Plan> {
+pub(crate) fn choose(
+    version: &KeyspaceVersion,
+    options: &KeyspaceOptions,
+    fanout: u64,
+) -> Option<CompactionPlan> {
     let flushed = version.level(0).len() as f64 / options.compact_at_runs.max(1) as f64;
     let mut best = (flushed, 0);
     for level in 1..LEVELS - 1 {
@@ -47,12 +51,16 @@ pub(crate) fn choose(version: &Version, options: &KeyspaceOptions, fanout: u64) 
 }
 
 /// All flushed runs go to level 1.
-fn from_flushed(version: &Version, options: &KeyspaceOptions) -> Plan {
-    let inputs: Vec<Input> = version.level(0).iter().map(|run| whole(0, run)).collect();
+fn from_flushed(version: &KeyspaceVersion, options: &KeyspaceOptions) -> CompactionPlan {
+    let inputs: Vec<CompactionInput> = version.level(0).iter().map(|run| whole(0, run)).collect();
     into_level(version, options, inputs, 1)
 }
 
-fn from_level(version: &Version, options: &KeyspaceOptions, level: usize) -> Option<Plan> {
+fn from_level(
+    version: &KeyspaceVersion,
+    options: &KeyspaceOptions,
+    level: usize,
+) -> Option<CompactionPlan> {
     let runs = version.level(level);
     if runs.len() > 1 {
         let inputs = runs.iter().map(|run| whole(level, run)).collect();
@@ -60,7 +68,7 @@ fn from_level(version: &Version, options: &KeyspaceOptions, level: usize) -> Opt
     }
     let run = runs.first()?;
     let below = version.level(level + 1);
-    let cost = |file: &Arc<File>| {
+    let cost = |file: &Arc<TableFile>| {
         let meta = &file.meta;
         let overlapped = below
             .iter()
@@ -70,7 +78,7 @@ fn from_level(version: &Version, options: &KeyspaceOptions, level: usize) -> Opt
         bytes.saturating_mul(1024) / meta.size.max(1) / (1 + 4 * meta.deletes / meta.entries.max(1))
     };
     let chosen = run.files.iter().min_by_key(|file| cost(file))?;
-    let inputs = vec![Input {
+    let inputs = vec![CompactionInput {
         level,
         run: Arc::clone(run),
         files: vec![Arc::clone(chosen)],
@@ -80,24 +88,24 @@ fn from_level(version: &Version, options: &KeyspaceOptions, level: usize) -> Opt
 
 /// Adds what the inputs overlap below, or lets them move if that is nothing.
 fn into_level(
-    version: &Version,
+    version: &KeyspaceVersion,
     options: &KeyspaceOptions,
-    mut inputs: Vec<Input>,
+    mut inputs: Vec<CompactionInput>,
     level: usize,
-) -> Plan {
+) -> CompactionPlan {
     let from = inputs.first().map_or(0, |input| input.level);
     let below = version.level(level);
     let mut overlapped = Vec::new();
     if let Some((smallest, largest)) = span(inputs.iter().flat_map(|input| &input.files)) {
         for run in below {
             // Several runs below come from another strategy; then all of them are merged.
-            let files: Vec<Arc<File>> = if below.len() > 1 {
+            let files: Vec<Arc<TableFile>> = if below.len() > 1 {
                 run.files.clone()
             } else {
                 run.overlapping(&smallest, &largest).cloned().collect()
             };
             if !files.is_empty() {
-                overlapped.push(Input {
+                overlapped.push(CompactionInput {
                     level,
                     run: Arc::clone(run),
                     files,
@@ -108,8 +116,12 @@ fn into_level(
     let same_codec = options.compression_of(from) == options.compression_of(level);
     let moves = overlapped.is_empty() && same_codec && disjoint(&inputs);
     inputs.extend(overlapped);
-    Plan {
-        action: if moves { Action::Move } else { Action::Merge },
+    CompactionPlan {
+        action: if moves {
+            CompactionAction::Move
+        } else {
+            CompactionAction::Merge
+        },
         inputs,
         level,
         run: match below {
@@ -121,9 +133,9 @@ fn into_level(
 }
 
 /// Whether no two of the inputs' files overlap.
-fn disjoint(inputs: &[Input]) -> bool {
-    let runs: Vec<&Run> = inputs.iter().map(|input| input.run.as_ref()).collect();
-    let overlap = |(at, input): (usize, &Input)| {
+fn disjoint(inputs: &[CompactionInput]) -> bool {
+    let runs: Vec<&SortedRun> = inputs.iter().map(|input| input.run.as_ref()).collect();
+    let overlap = |(at, input): (usize, &CompactionInput)| {
         input.files.iter().any(|file| {
             runs.iter().skip(at + 1).any(|run| {
                 run.overlapping(&file.meta.smallest, &file.meta.largest)

@@ -17,7 +17,7 @@ use crate::version::table_cache::TableCache;
 use crate::vfs::Vfs;
 
 /// Where tables are made, and how.
-pub(crate) struct Place<'a> {
+pub(crate) struct TableFactory<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) tables: &'a TableCache,
     pub(crate) settings: TableSettings,
@@ -34,18 +34,18 @@ pub(crate) struct Place<'a> {
 }
 
 /// A table that is written.
-struct Open {
+struct PendingTable {
     number: u64,
     builder: TableBuilder,
     reported: u64,
 }
 
 /// Writes tables one after the other.
-pub(crate) struct Output<'a> {
-    place: Place<'a>,
+pub(crate) struct CompactionOutput<'a> {
+    place: TableFactory<'a>,
     /// Those not written yet, by start.
     ranges: Vec<RangeDelete>,
-    open: Option<Open>,
+    open: Option<PendingTable>,
     /// Keys below this are in tables that are finished.
     from: Vec<u8>,
     last_key: Vec<u8>,
@@ -53,8 +53,8 @@ pub(crate) struct Output<'a> {
     finished: Vec<FileMeta>,
 }
 
-impl<'a> Output<'a> {
-    pub(crate) fn new(place: Place<'a>, ranges: Vec<RangeDelete>) -> Self {
+impl<'a> CompactionOutput<'a> {
+    pub(crate) fn new(place: TableFactory<'a>, ranges: Vec<RangeDelete>) -> Self {
         Self {
             place,
             ranges,
@@ -74,13 +74,13 @@ impl<'a> Output<'a> {
         Ok(self.finished)
     }
 
-    fn open(&mut self) -> Result<&mut Open> {
+    fn open(&mut self) -> Result<&mut PendingTable> {
         let open = if let Some(open) = self.open.take() {
             open
         } else {
             let number = (self.place.number)();
             let file = self.place.vfs.create(&self.place.tables.path_of(number))?;
-            Open {
+            PendingTable {
                 number,
                 builder: TableBuilder::new(file, self.place.settings.clone()),
                 reported: 0,
@@ -156,7 +156,7 @@ impl<'a> Output<'a> {
     }
 }
 
-impl Keep for Output<'_> {
+impl Keep for CompactionOutput<'_> {
     fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         if self.open.is_some() && self.last_key != key && self.is_full(key) {
             self.end_table(Some(key))?;

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 
 use super::layout::Apart;
-use super::output::{Output, Place};
+use super::output::{CompactionOutput, TableFactory};
 use super::rules::Keep;
 use crate::error::Result;
-use crate::extract::Zone;
-use crate::key::{Kind, Tag, split_expiry};
+use crate::extract::ZoneMap;
+use crate::key::{EntryKind, Tag, split_expiry};
 use crate::options::KeyspaceOptions;
 use crate::range_delete::RangeDelete;
 use crate::version::file::FileMeta;
 
 /// Writes the tables of each part side by side.
-pub(crate) struct Parts<'a, M: Fn(Option<u8>) -> Place<'a>> {
+pub(crate) struct ZonedOutputs<'a, M: Fn(Option<u8>) -> TableFactory<'a>> {
     options: &'a KeyspaceOptions,
     level: usize,
     divides: bool,
     /// Says where the tables of a part are made.
     make: M,
-    outputs: BTreeMap<u8, Output<'a>>,
-    zone: Zone,
+    outputs: BTreeMap<u8, CompactionOutput<'a>>,
+    zone: ZoneMap,
 }
 
-impl<'a, M: Fn(Option<u8>) -> Place<'a>> Parts<'a, M> {
+impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> ZonedOutputs<'a, M> {
     /// For a level. Range deletes go to one part: readers look at those of all tables.
     pub(crate) fn new(
         options: &'a KeyspaceOptions,
@@ -32,14 +32,14 @@ impl<'a, M: Fn(Option<u8>) -> Place<'a>> Parts<'a, M> {
         make: M,
     ) -> Self {
         let divides = options.layout().apart() == Apart::Zones && level > 0;
-        let first = Output::new(make(divides.then_some(0)), ranges);
+        let first = CompactionOutput::new(make(divides.then_some(0)), ranges);
         Self {
             options,
             level,
             divides,
             make,
             outputs: BTreeMap::from([(0, first)]),
-            zone: Zone::default(),
+            zone: ZoneMap::default(),
         }
     }
 
@@ -49,7 +49,10 @@ impl<'a, M: Fn(Option<u8>) -> Place<'a>> Parts<'a, M> {
         }
         self.zone.clear();
         match (tag.kind(), self.options.extractor.as_deref()) {
-            (Some(kind @ (Kind::Put | Kind::PutExpiring | Kind::DeleteWith)), Some(extractor)) => {
+            (
+                Some(kind @ (EntryKind::Put | EntryKind::PutExpiring | EntryKind::DeleteWith)),
+                Some(extractor),
+            ) => {
                 let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
                 extractor.extract(key, value, &mut self.zone);
             }
@@ -68,14 +71,14 @@ impl<'a, M: Fn(Option<u8>) -> Place<'a>> Parts<'a, M> {
     }
 }
 
-impl<'a, M: Fn(Option<u8>) -> Place<'a>> Keep for Parts<'a, M> {
+impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> Keep for ZonedOutputs<'a, M> {
     fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let part = self.part_of(key, tag, value);
         let make = &self.make;
         let output = self
             .outputs
             .entry(part)
-            .or_insert_with(|| Output::new(make(Some(part)), Vec::new()));
+            .or_insert_with(|| CompactionOutput::new(make(Some(part)), Vec::new()));
         output.keep(key, tag, value)
     }
 }

@@ -4,23 +4,23 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::layout::{Apart, Shape, TableShape};
+use super::layout::{Apart, KeyspaceShape, TableShape};
 use crate::key::Millis;
 use crate::options::{Expiry, KeyspaceOptions};
-use crate::version::file::{File, Largest};
-use crate::version::{LEVELS, Run, Version};
+use crate::version::file::{Largest, TableFile};
+use crate::version::{KeyspaceVersion, LEVELS, SortedRun};
 
 /// Files of one run that are read.
 #[derive(Debug, Clone)]
-pub(crate) struct Input {
+pub(crate) struct CompactionInput {
     pub(crate) level: usize,
-    pub(crate) run: Arc<Run>,
-    pub(crate) files: Vec<Arc<File>>,
+    pub(crate) run: Arc<SortedRun>,
+    pub(crate) files: Vec<Arc<TableFile>>,
 }
 
 /// What is done with the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum CompactionAction {
     /// They are merged into new files.
     Merge,
     /// They come to the output level as they are.
@@ -31,10 +31,10 @@ pub(crate) enum Action {
 
 /// A compaction to do.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    pub(crate) action: Action,
+pub struct CompactionPlan {
+    pub(crate) action: CompactionAction,
     /// The newest first.
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<CompactionInput>,
     pub(crate) level: usize,
     /// The run that the outputs belong to; `None`: a new one, newer than those of its level.
     pub(crate) run: Option<u64>,
@@ -42,10 +42,10 @@ pub struct Plan {
     pub(crate) cursor: Option<Vec<u8>>,
 }
 
-impl Plan {
+impl CompactionPlan {
     /// Merges tables into a new run of a level, or into one run for each part.
     pub fn merge<'a>(tables: impl IntoIterator<Item = TableShape<'a>>, level: usize) -> Self {
-        let mut inputs: Vec<Input> = Vec::new();
+        let mut inputs: Vec<CompactionInput> = Vec::new();
         for table in tables {
             let own = inputs
                 .iter_mut()
@@ -53,7 +53,7 @@ impl Plan {
             if let Some(input) = own {
                 input.files.push(Arc::clone(table.file));
             } else {
-                inputs.push(Input {
+                inputs.push(CompactionInput {
                     level: table.level,
                     run: Arc::clone(table.run),
                     files: vec![Arc::clone(table.file)],
@@ -67,7 +67,7 @@ impl Plan {
                 .sort_by(|left, right| left.meta.smallest.cmp(&right.meta.smallest));
         }
         Self {
-            action: Action::Merge,
+            action: CompactionAction::Merge,
             inputs,
             level,
             run: None,
@@ -82,7 +82,7 @@ impl Plan {
         self
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<File>> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<TableFile>> {
         self.inputs.iter().flat_map(|input| input.files.iter())
     }
 
@@ -92,7 +92,7 @@ impl Plan {
 
     /// Whether every entry stays above those of its key that are older. `apart` says whether that
     /// is asked for.
-    pub(crate) fn keeps_order(&self, version: &Version, apart: Apart) -> bool {
+    pub(crate) fn keeps_order(&self, version: &KeyspaceVersion, apart: Apart) -> bool {
         if self.level >= LEVELS || self.inputs.is_empty() {
             return false;
         }
@@ -123,7 +123,7 @@ impl Plan {
 }
 
 /// Whether a run has a file that is not chosen and overlaps an input.
-fn stays_in_the_way(run: &Run, input: &Input, chosen: &HashSet<u64>) -> bool {
+fn stays_in_the_way(run: &SortedRun, input: &CompactionInput, chosen: &HashSet<u64>) -> bool {
     input.files.iter().any(|file| {
         run.overlapping(&file.meta.smallest, &file.meta.largest)
             .any(|other| !chosen.contains(&other.meta.number))
@@ -131,20 +131,24 @@ fn stays_in_the_way(run: &Run, input: &Input, chosen: &HashSet<u64>) -> bool {
 }
 
 /// The compaction that a keyspace needs most, if it needs one. `now` is the oldest snapshot's time.
-pub(crate) fn choose(version: &Version, options: &KeyspaceOptions, now: Millis) -> Option<Plan> {
+pub(crate) fn choose(
+    version: &KeyspaceVersion,
+    options: &KeyspaceOptions,
+    now: Millis,
+) -> Option<CompactionPlan> {
     if let Some(plan) = expired(version, options, now) {
         return Some(plan);
     }
-    let shape = Shape::new(version, options, now);
+    let shape = KeyspaceShape::new(version, options, now);
     options.layout().choose(&shape)
 }
 
 /// Merges everything into one run, for which there is no other use than to be asked for.
 pub(crate) fn everything(
-    version: &Version,
+    version: &KeyspaceVersion,
     options: &KeyspaceOptions,
     now: Millis,
-) -> Option<Plan> {
+) -> Option<CompactionPlan> {
     let mut inputs = Vec::new();
     for (level, runs) in version.levels.iter().enumerate() {
         inputs.extend(runs.iter().map(|run| whole(level, run)));
@@ -152,11 +156,11 @@ pub(crate) fn everything(
     if inputs.is_empty() {
         return None;
     }
-    let shape = Shape::new(version, options, now);
+    let shape = KeyspaceShape::new(version, options, now);
     let level = options.layout().bottom(&shape).min(LEVELS - 1);
     let newest = inputs.first().map(|input| input.run.id);
-    Some(Plan {
-        action: Action::Merge,
+    Some(CompactionPlan {
+        action: CompactionAction::Merge,
         run: if level == 0 { newest } else { None },
         inputs,
         level,
@@ -165,8 +169,8 @@ pub(crate) fn everything(
 }
 
 /// All files of a run.
-pub(crate) fn whole(level: usize, run: &Arc<Run>) -> Input {
-    Input {
+pub(crate) fn whole(level: usize, run: &Arc<SortedRun>) -> CompactionInput {
+    CompactionInput {
         level,
         run: Arc::clone(run),
         files: run.files.clone(),
@@ -175,16 +179,20 @@ pub(crate) fn whole(level: usize, run: &Arc<Run>) -> Input {
 
 /// A file in which everything has expired. It is dropped unread, unless it hides something: puts
 /// that expire by entry hide older ones of their key, as deletes do.
-fn expired(version: &Version, options: &KeyspaceOptions, now: Millis) -> Option<Plan> {
+fn expired(
+    version: &KeyspaceVersion,
+    options: &KeyspaceOptions,
+    now: Millis,
+) -> Option<CompactionPlan> {
     let zoned = options.layout().apart() == Apart::Zones;
-    let mut passed: Vec<&Arc<Run>> = Vec::new();
+    let mut passed: Vec<&Arc<SortedRun>> = Vec::new();
     if zoned {
         // What is older may lie anywhere.
         passed.extend(version.runs());
     }
     for (level, runs) in version.levels.iter().enumerate().rev() {
         for run in runs.iter().rev() {
-            let gone = |file: &&Arc<File>| {
+            let gone = |file: &&Arc<TableFile>| {
                 file.meta.entries > 0
                     && file.meta.all_expired_at.is_some_and(|at| at <= now)
                     && (options.expiry == Expiry::ByKey
@@ -192,11 +200,11 @@ fn expired(version: &Version, options: &KeyspaceOptions, now: Millis) -> Option<
                             .iter()
                             .any(|older| older.id != run.id && overlaps(older, file)))
             };
-            let files: Vec<Arc<File>> = run.files.iter().filter(gone).cloned().collect();
+            let files: Vec<Arc<TableFile>> = run.files.iter().filter(gone).cloned().collect();
             if !files.is_empty() {
-                return Some(Plan {
-                    action: Action::Drop,
-                    inputs: vec![Input {
+                return Some(CompactionPlan {
+                    action: CompactionAction::Drop,
+                    inputs: vec![CompactionInput {
                         level,
                         run: Arc::clone(run),
                         files,
@@ -212,14 +220,16 @@ fn expired(version: &Version, options: &KeyspaceOptions, now: Millis) -> Option<
     None
 }
 
-fn overlaps(run: &Run, file: &File) -> bool {
+fn overlaps(run: &SortedRun, file: &TableFile) -> bool {
     run.overlapping(&file.meta.smallest, &file.meta.largest)
         .next()
         .is_some()
 }
 
 /// From the first to the last key of some files.
-pub(crate) fn span<'a>(files: impl Iterator<Item = &'a Arc<File>>) -> Option<(Vec<u8>, Largest)> {
+pub(crate) fn span<'a>(
+    files: impl Iterator<Item = &'a Arc<TableFile>>,
+) -> Option<(Vec<u8>, Largest)> {
     let mut span: Option<(Vec<u8>, Largest)> = None;
     for file in files {
         let meta = &file.meta;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::db::snapshots::Horizon;
 use crate::error::{Error, Result};
-use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::lifetime::Lifetime;
 use crate::merge::Merge;
 use crate::options::{Expiry, KeyspaceOptions};
@@ -35,7 +35,7 @@ pub(crate) trait Keep {
 }
 
 /// Applies the rules to entries that come in order.
-pub(crate) struct Rules<'a> {
+pub(crate) struct CompactionRules<'a> {
     pub(crate) merge: Option<Arc<dyn Merge>>,
     pub(crate) expiry: Expiry,
     pub(crate) horizon: &'a Horizon,
@@ -55,7 +55,7 @@ pub(crate) struct Rules<'a> {
     operands_stripe: usize,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> CompactionRules<'a> {
     pub(crate) fn new(
         options: &KeyspaceOptions,
         horizon: &'a Horizon,
@@ -111,9 +111,11 @@ impl<'a> Rules<'a> {
             return self.end_stripe(stripe, tag, None, keep);
         }
         match tag.kind() {
-            Some(Kind::Merge) => self.take_operand(tag, value, stripe, keep),
-            Some(Kind::Put) => self.end_stripe(stripe, tag, Some((Kind::Put, value)), keep),
-            Some(kind @ Kind::PutExpiring) => {
+            Some(EntryKind::Merge) => self.take_operand(tag, value, stripe, keep),
+            Some(EntryKind::Put) => {
+                self.end_stripe(stripe, tag, Some((EntryKind::Put, value)), keep)
+            }
+            Some(kind @ EntryKind::PutExpiring) => {
                 let split = split_expiry(kind, value).ok_or_else(malformed)?;
                 if split.0.is_some_and(|at| at <= self.horizon.time) {
                     self.take_expired(tag, stripe, split.1, keep)
@@ -121,9 +123,13 @@ impl<'a> Rules<'a> {
                     self.end_stripe(stripe, tag, Some((kind, value)), keep)
                 }
             }
-            Some(Kind::Delete) => self.take_delete(tag, stripe, (Kind::Delete, &[]), keep),
-            Some(kind @ Kind::DeleteWith) => self.take_delete(tag, stripe, (kind, value), keep),
-            Some(Kind::RangeDelete) | None => Err(malformed()),
+            Some(EntryKind::Delete) => {
+                self.take_delete(tag, stripe, (EntryKind::Delete, &[]), keep)
+            }
+            Some(kind @ EntryKind::DeleteWith) => {
+                self.take_delete(tag, stripe, (kind, value), keep)
+            }
+            Some(EntryKind::RangeDelete) | None => Err(malformed()),
         }
     }
 
@@ -193,7 +199,7 @@ impl<'a> Rules<'a> {
         &mut self,
         stripe: usize,
         tag: Tag,
-        value: Option<(Kind, &[u8])>,
+        value: Option<(EntryKind, &[u8])>,
         keep: &mut dyn Keep,
     ) -> Result<()> {
         self.hidden = Some(stripe);
@@ -203,7 +209,9 @@ impl<'a> Rules<'a> {
         }
         let merge = self.merge.as_deref();
         match value {
-            Some((Kind::Put, value)) if is_last && merge.is_some_and(|m| m.is_nothing(value)) => {
+            Some((EntryKind::Put, value))
+                if is_last && merge.is_some_and(|m| m.is_nothing(value)) =>
+            {
                 Ok(())
             }
             Some((_, value)) => keep.keep(&self.key, tag, value),
@@ -216,7 +224,7 @@ impl<'a> Rules<'a> {
     /// stays, so that one which says nothing need not be kept.
     fn keep_folded(
         &mut self,
-        below: Option<(Kind, &[u8])>,
+        below: Option<(EntryKind, &[u8])>,
         is_last: bool,
         keep: &mut dyn Keep,
     ) -> Result<bool> {
@@ -230,7 +238,7 @@ impl<'a> Rules<'a> {
         let operands = oldest_first(&self.operands);
         let sequence = newest.sequence();
         match below {
-            Some((kind @ Kind::PutExpiring, value)) => {
+            Some((kind @ EntryKind::PutExpiring, value)) => {
                 let (_, bare) = split_expiry(kind, value).ok_or_else(malformed)?;
                 let mut folded = value
                     .get(..crate::key::EXPIRY_BYTES)
@@ -242,7 +250,7 @@ impl<'a> Rules<'a> {
             below => {
                 let folded = merge.full(&self.key, below.map(|(_, value)| value), &operands);
                 if !(is_last && merge.is_nothing(&folded)) {
-                    keep.keep(&self.key, Tag::new(sequence, Kind::Put), &folded)?;
+                    keep.keep(&self.key, Tag::new(sequence, EntryKind::Put), &folded)?;
                 }
             }
         }
@@ -254,7 +262,7 @@ impl<'a> Rules<'a> {
         &mut self,
         tag: Tag,
         stripe: usize,
-        (kind, about): (Kind, &[u8]),
+        (kind, about): (EntryKind, &[u8]),
         keep: &mut dyn Keep,
     ) -> Result<()> {
         self.hidden = Some(stripe);
@@ -276,9 +284,9 @@ impl<'a> Rules<'a> {
         match self.expiry {
             Expiry::ByKey => self.end_stripe(stripe, tag, None, keep),
             Expiry::ByEntry if self.has_zones => {
-                self.take_delete(tag, stripe, (Kind::DeleteWith, value), keep)
+                self.take_delete(tag, stripe, (EntryKind::DeleteWith, value), keep)
             }
-            Expiry::ByEntry => self.take_delete(tag, stripe, (Kind::Delete, &[]), keep),
+            Expiry::ByEntry => self.take_delete(tag, stripe, (EntryKind::Delete, &[]), keep),
         }
     }
 

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::plan::{Action, Plan, choose};
+use super::plan::{CompactionAction, CompactionPlan, choose};
 use crate::options::{Compression, Expiry, KeyspaceOptions, Strategy};
-use crate::version::Version;
-use crate::version::file::{File, FileMeta, Graveyard, Largest};
+use crate::version::KeyspaceVersion;
+use crate::version::file::{FileMeta, Graveyard, Largest, TableFile};
 
 /// A file from one key to another, of this size, in a run of a level.
 fn file(number: u64, keys: (&str, &str), size: u64) -> FileMeta {
@@ -30,13 +30,19 @@ fn file(number: u64, keys: (&str, &str), size: u64) -> FileMeta {
     }
 }
 
-fn version(files: Vec<(usize, u64, FileMeta)>) -> Version {
+fn version(files: Vec<(usize, u64, FileMeta)>) -> KeyspaceVersion {
     let graveyard = Graveyard::default();
-    let files: Vec<(usize, u64, Arc<File>)> = files
+    let files: Vec<(usize, u64, Arc<TableFile>)> = files
         .into_iter()
-        .map(|(level, run, meta)| (level, run, File::new(meta, "unused".into(), &graveyard)))
+        .map(|(level, run, meta)| {
+            (
+                level,
+                run,
+                TableFile::new(meta, "unused".into(), &graveyard),
+            )
+        })
         .collect();
-    Version::empty().changed(&HashSet::new(), &files, None)
+    KeyspaceVersion::empty().changed(&HashSet::new(), &files, None)
 }
 
 fn options(strategy: Strategy) -> KeyspaceOptions {
@@ -50,7 +56,7 @@ fn options(strategy: Strategy) -> KeyspaceOptions {
     }
 }
 
-fn numbers(plan: &Plan) -> Vec<u64> {
+fn numbers(plan: &CompactionPlan) -> Vec<u64> {
     plan.files().map(|file| file.meta.number).collect()
 }
 
@@ -69,7 +75,7 @@ fn leveled_merges_flushed_runs_with_what_they_overlap_below() {
     let plan = choose(&version(files), &options(LEVELED), 0).unwrap();
     assert_eq!(
         (plan.action, plan.level, plan.run),
-        (Action::Merge, 1, Some(1))
+        (CompactionAction::Merge, 1, Some(1))
     );
     assert_eq!(
         numbers(&plan),
@@ -85,7 +91,7 @@ fn leveled_moves_what_overlaps_nothing() {
         (0, at as u64 + 1, file(at as u64 + 1, (key, key), 10))
     });
     let plan = choose(&version(files.collect()), &options(LEVELED), 0).unwrap();
-    assert_eq!((plan.action, plan.level), (Action::Move, 1));
+    assert_eq!((plan.action, plan.level), (CompactionAction::Move, 1));
 }
 
 #[test]
@@ -156,8 +162,8 @@ fn an_expired_file_is_dropped_unread_unless_it_hides_something() {
         expiry: Expiry::ByKey,
         ..by_entry.clone()
     };
-    let drops = |version: &Version, options: &KeyspaceOptions, now| {
-        choose(version, options, now).is_some_and(|plan| plan.action == Action::Drop)
+    let drops = |version: &KeyspaceVersion, options: &KeyspaceOptions, now| {
+        choose(version, options, now).is_some_and(|plan| plan.action == CompactionAction::Drop)
     };
     assert!(drops(&over(("x", "z")), &by_entry, 50));
     assert!(

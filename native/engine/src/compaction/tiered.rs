@@ -3,16 +3,16 @@
 //! Lazy-leveled is the same, but the deepest level is kept as one run: what comes to it is merged
 //! into it, so that most data lies in one run, while most rewriting is still that of tiers.
 
-use super::plan::{Action, Input, Plan, whole};
+use super::plan::{CompactionAction, CompactionInput, CompactionPlan, whole};
 use crate::options::KeyspaceOptions;
-use crate::version::{LEVELS, Version};
+use crate::version::{KeyspaceVersion, LEVELS};
 
 pub(crate) fn choose(
-    version: &Version,
+    version: &KeyspaceVersion,
     options: &KeyspaceOptions,
     runs: usize,
     lazy: bool,
-) -> Option<Plan> {
+) -> Option<CompactionPlan> {
     let most = runs.max(2);
     let full = |level: usize| {
         let limit = if level == 0 {
@@ -29,7 +29,7 @@ pub(crate) fn choose(
             let last = LEVELS - 1;
             (version.level(last).len() >= most).then_some(last)
         })?;
-    let mut inputs: Vec<Input> = version
+    let mut inputs: Vec<CompactionInput> = version
         .level(level)
         .iter()
         .map(|run| whole(level, run))
@@ -61,9 +61,9 @@ pub(crate) fn choose(
     Some(merged(inputs, level))
 }
 
-fn merged(inputs: Vec<Input>, level: usize) -> Plan {
-    Plan {
-        action: Action::Merge,
+fn merged(inputs: Vec<CompactionInput>, level: usize) -> CompactionPlan {
+    CompactionPlan {
+        action: CompactionAction::Merge,
         inputs,
         level,
         run: None,

@@ -6,12 +6,16 @@
 
 use std::sync::Arc;
 
-use super::plan::{Action, Input, Plan, whole};
+use super::plan::{CompactionAction, CompactionInput, CompactionPlan, whole};
 use crate::key::Millis;
-use crate::version::{Run, Version};
+use crate::version::{KeyspaceVersion, SortedRun};
 
-pub(crate) fn choose(version: &Version, window: Millis, runs: usize) -> Option<Plan> {
-    let window_of = |run: &Arc<Run>| {
+pub(crate) fn choose(
+    version: &KeyspaceVersion,
+    window: Millis,
+    runs: usize,
+) -> Option<CompactionPlan> {
+    let window_of = |run: &Arc<SortedRun>| {
         let newest = run.files.iter().map(|file| file.meta.written_until).max();
         newest.unwrap_or(0) / window.max(1)
     };
@@ -32,8 +36,8 @@ pub(crate) fn choose(version: &Version, window: Millis, runs: usize) -> Option<P
 
 /// Runs of deeper levels come from another strategy: they become the oldest one here, if there is
 /// no run here yet that could be newer than they are.
-fn gather(version: &Version) -> Option<Plan> {
-    let mut inputs: Vec<Input> = Vec::new();
+fn gather(version: &KeyspaceVersion) -> Option<CompactionPlan> {
+    let mut inputs: Vec<CompactionInput> = Vec::new();
     for level in 1..version.levels.len() {
         inputs.extend(version.level(level).iter().map(|run| whole(level, run)));
     }
@@ -46,12 +50,12 @@ fn gather(version: &Version) -> Option<Plan> {
 }
 
 /// Merges neighbours into one run that takes the place of the newest.
-fn merged(inputs: Vec<Input>) -> Plan {
+fn merged(inputs: Vec<CompactionInput>) -> CompactionPlan {
     let place = inputs.first().filter(|input| input.level == 0);
     // Without one, it comes before all that are flushed meanwhile: their numbers are higher.
     let highest = || inputs.iter().map(|input| input.run.id).max();
-    Plan {
-        action: Action::Merge,
+    CompactionPlan {
+        action: CompactionAction::Merge,
         run: place.map(|input| input.run.id).or_else(highest),
         inputs,
         level: 0,

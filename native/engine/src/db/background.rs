@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::stats::add;
-use super::{Core, Keyspace};
+use super::{DbCore, Keyspace};
 use crate::error::{Error, Result};
 
 /// Idle threads look this often whether something has expired.
@@ -84,17 +84,17 @@ impl Work {
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Duty {
+struct BackgroundDuties {
     flushes: bool,
     compacts: bool,
 }
 
 /// Starts the background's threads.
-pub(crate) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
+pub(crate) fn start(core: &Arc<DbCore>) -> Result<Vec<JoinHandle<()>>> {
     let count = core.options.background_threads;
     let mut threads = Vec::new();
     for number in 0..count {
-        let duty = Duty {
+        let duty = BackgroundDuties {
             flushes: number == 0,
             compacts: number > 0 || count == 1,
         };
@@ -109,8 +109,8 @@ pub(crate) fn start(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     Ok(threads)
 }
 
-impl Core {
-    fn serve(&self, duty: Duty) {
+impl DbCore {
+    fn serve(&self, duty: BackgroundDuties) {
         let mut failures = 0;
         while !self.work.is_stopping() {
             let turn = self.work.turn();
@@ -145,7 +145,7 @@ impl Core {
     }
 
     /// One piece of work, if there is any.
-    fn do_something(&self, duty: Duty) -> Result<bool> {
+    fn do_something(&self, duty: BackgroundDuties) -> Result<bool> {
         self.check()?;
         self.bury();
         match self.resume() {
@@ -176,7 +176,7 @@ impl Core {
 
     /// Does all there is to do, here.
     pub(crate) fn work_off(&self) -> Result<()> {
-        let duty = Duty {
+        let duty = BackgroundDuties {
             flushes: true,
             compacts: true,
         };

@@ -5,8 +5,8 @@
 //! The moment to see is therefore held under the commit lock, when the sequence is given and
 //! nothing behind it can be visible: whatever is removed later stays to be seen.
 
-use super::{Db, Snapshot};
-use crate::batch::Batch;
+use super::{Db, DbSnapshot};
+use crate::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::wal::Durability;
 
@@ -15,10 +15,10 @@ impl Db {
     /// durable as asked. What had not expired when `since` was taken is seen.
     pub fn write_and_look(
         &self,
-        batch: Batch,
+        batch: WriteBatch,
         durability: Durability,
-        since: &Snapshot,
-    ) -> Result<Snapshot> {
+        since: &DbSnapshot,
+    ) -> Result<DbSnapshot> {
         let nothing = || Error::InvalidArgument {
             what: "there is nothing behind a batch without writes".into(),
         };
@@ -29,7 +29,7 @@ impl Db {
         let mut behind = None;
         self.core.write(batch, durability, |commit| {
             let last = commit.next_sequence + writes - 1;
-            behind = Some(Snapshot::ahead(&self.core, last, since));
+            behind = Some(DbSnapshot::ahead(&self.core, last, since));
             Ok(())
         })?;
         behind.ok_or_else(nothing)

@@ -8,20 +8,20 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::drafts::Drafts;
-use super::{Core, Db, Keyspace};
+use super::{Db, DbCore, Keyspace};
 use crate::error::{Error, Result};
-use crate::key::{Kind, Sequence, Tag};
+use crate::key::{EntryKind, Sequence, Tag};
 use crate::table::builder::{TableBuilder, TableSettings};
 use crate::version::edit::Edit;
-use crate::version::file::{File, FileMeta, Largest};
+use crate::version::file::{FileMeta, Largest, TableFile};
 
 /// A table without its end.
-struct Unfinished {
+struct PartialTable {
     number: u64,
     builder: TableBuilder,
 }
 
-impl Core {
+impl DbCore {
     /// Puts entries whose keys ascend. Returns their sequence, or `None` if there are none.
     pub(crate) fn bulk_load(
         &self,
@@ -95,10 +95,10 @@ impl Core {
         keyspace: &Keyspace,
         entries: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>,
         drafts: &Drafts<'_>,
-    ) -> Result<Vec<Unfinished>> {
+    ) -> Result<Vec<PartialTable>> {
         let options = keyspace.options();
         let settings = TableSettings::new(options, 0, 0, self.time.now());
-        let mut tables: Vec<Unfinished> = Vec::new();
+        let mut tables: Vec<PartialTable> = Vec::new();
         let mut last: Option<Vec<u8>> = None;
         for (key, value) in entries {
             if last.as_ref().is_some_and(|last| *last >= key) {
@@ -106,15 +106,17 @@ impl Core {
                     what: "the keys of a bulk load do not ascend".into(),
                 });
             }
-            let full = |table: &Unfinished| table.builder.size() >= options.table_bytes;
+            let full = |table: &PartialTable| table.builder.size() >= options.table_bytes;
             if tables.last().is_none_or(full) {
                 let number = drafts.number();
                 let file = self.vfs.create(&self.tables.path_of(number))?;
                 let builder = TableBuilder::new(file, settings.clone());
-                tables.push(Unfinished { number, builder });
+                tables.push(PartialTable { number, builder });
             }
             if let Some(table) = tables.last_mut() {
-                table.builder.add(&key, Tag::new(0, Kind::Put), &value)?;
+                table
+                    .builder
+                    .add(&key, Tag::new(0, EntryKind::Put), &value)?;
             }
             last = Some(key);
         }
@@ -124,7 +126,7 @@ impl Core {
     fn finish_tables(
         &self,
         keyspace: &Keyspace,
-        tables: Vec<Unfinished>,
+        tables: Vec<PartialTable>,
         sequence: Sequence,
     ) -> Result<()> {
         let run = self.next_file();
@@ -148,7 +150,7 @@ impl Core {
                 meta: meta.clone(),
             });
             let path = self.tables.path_of(meta.number);
-            added.push((0, run, File::new(meta, path, &self.graveyard)));
+            added.push((0, run, TableFile::new(meta, path, &self.graveyard)));
         }
         self.vfs.sync_dir(&self.dir)?;
         // What has a lower sequence must not be lost while this survives.

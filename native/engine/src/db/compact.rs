@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::drafts::Drafts;
 use super::stats::add;
-use super::{Core, Keyspace};
-use crate::compaction::plan::{Action, Plan, choose, everything};
+use super::{DbCore, Keyspace};
+use crate::compaction::plan::{CompactionAction, CompactionPlan, choose, everything};
 use crate::error::{Error, Result};
-use crate::version::Version;
+use crate::version::KeyspaceVersion;
 use crate::version::edit::Edit;
-use crate::version::file::{File, FileMeta};
+use crate::version::file::{FileMeta, TableFile};
 
-impl Core {
+impl DbCore {
     /// Does the compaction that a keyspace needs most. Returns whether it needed one.
     pub(crate) fn compact_once(&self, keyspace: &Keyspace) -> Result<bool> {
         let Some(_guard) = keyspace.0.compacting.try_lock() else {
@@ -38,7 +38,12 @@ impl Core {
         }
     }
 
-    fn run_plan(&self, keyspace: &Keyspace, version: &Version, plan: &Plan) -> Result<()> {
+    fn run_plan(
+        &self,
+        keyspace: &Keyspace,
+        version: &KeyspaceVersion,
+        plan: &CompactionPlan,
+    ) -> Result<()> {
         let layout = keyspace.options().layout();
         if !plan.keeps_order(version, layout.apart()) {
             let name = layout.name();
@@ -47,20 +52,20 @@ impl Core {
         }
         let drafts = Drafts::new(self);
         let metas = match plan.action {
-            Action::Merge => self.rewrite(keyspace, version, plan, &drafts)?,
-            Action::Move | Action::Drop => Vec::new(),
+            CompactionAction::Merge => self.rewrite(keyspace, version, plan, &drafts)?,
+            CompactionAction::Move | CompactionAction::Drop => Vec::new(),
         };
         let written: u64 = metas.iter().map(|meta| meta.size).sum();
         self.install_plan(keyspace, plan, metas)?;
         drafts.keep();
         match plan.action {
-            Action::Merge => {
+            CompactionAction::Merge => {
                 add(&self.stats.compactions, 1);
                 add(&self.stats.compaction_read_bytes, plan.size());
                 add(&self.stats.compaction_written_bytes, written);
             }
-            Action::Move => add(&self.stats.moves, 1),
-            Action::Drop => {
+            CompactionAction::Move => add(&self.stats.moves, 1),
+            CompactionAction::Drop => {
                 add(&self.stats.dropped_files, plan.files().count() as u64);
             }
         }
@@ -68,8 +73,13 @@ impl Core {
         Ok(())
     }
 
-    fn install_plan(&self, keyspace: &Keyspace, plan: &Plan, metas: Vec<FileMeta>) -> Result<()> {
-        if plan.action == Action::Merge {
+    fn install_plan(
+        &self,
+        keyspace: &Keyspace,
+        plan: &CompactionPlan,
+        metas: Vec<FileMeta>,
+    ) -> Result<()> {
+        if plan.action == CompactionAction::Merge {
             self.vfs.sync_dir(&self.dir)?;
         }
         let mut state = self.state.lock();
@@ -79,15 +89,15 @@ impl Core {
             let fresh = || plan.run.unwrap_or_else(|| self.next_file());
             *runs.entry(part).or_insert_with(fresh)
         };
-        let mut added: Vec<(usize, u64, Arc<File>)> = Vec::new();
-        if plan.action == Action::Move {
+        let mut added: Vec<(usize, u64, Arc<TableFile>)> = Vec::new();
+        if plan.action == CompactionAction::Move {
             let run = run_of(0);
             added.extend(plan.files().map(|file| (plan.level, run, Arc::clone(file))));
         }
         for meta in metas {
             let path = self.tables.path_of(meta.number);
             let run = run_of(meta.about.as_ref().map_or(0, |about| about.0));
-            added.push((plan.level, run, File::new(meta, path, &self.graveyard)));
+            added.push((plan.level, run, TableFile::new(meta, path, &self.graveyard)));
         }
         let removed: HashSet<u64> = plan.files().map(|file| file.meta.number).collect();
         let mut version = keyspace.view().version.changed(&removed, &added, None);
@@ -98,7 +108,7 @@ impl Core {
         }
         self.append_edits(&mut state, edits)?;
         keyspace.install(version, &[]);
-        if plan.action != Action::Move {
+        if plan.action != CompactionAction::Move {
             plan.files().for_each(|file| file.set_obsolete());
         }
         Ok(())
@@ -117,7 +127,7 @@ impl Core {
 fn edits_of(
     keyspace: &Keyspace,
     removed: &HashSet<u64>,
-    added: &[(usize, u64, Arc<File>)],
+    added: &[(usize, u64, Arc<TableFile>)],
 ) -> Vec<Edit> {
     let keyspace = keyspace.id();
     let removals = removed

@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::verify::{Verified, verify};
-use super::{Core, Db, Keyspace, recovery};
+use super::verify::{DatabaseReport, verify};
+use super::{Db, DbCore, Keyspace, recovery};
 use crate::error::{Error, Result};
 use crate::version::edit::Edit;
-use crate::version::file::File;
+use crate::version::file::TableFile;
 use crate::version::manifest::{self, Manifest};
 use crate::version::table_cache;
 use crate::vfs::{Vfs, make_dir};
@@ -28,13 +28,13 @@ pub(crate) enum Transfer {
     Copy,
 }
 
-impl Core {
+impl DbCore {
     /// Copies all files and verifies the copy, which is as much again.
     pub(crate) fn back_up(
         &self,
         to: &Path,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Verified> {
+    ) -> Result<DatabaseReport> {
         let keyspaces = self.all_keyspaces();
         let expected: u64 = keyspaces
             .iter()
@@ -103,7 +103,7 @@ impl Core {
     /// Brings a file into the copy, unless it is there; returns the bytes that were copied.
     fn transfer(
         &self,
-        file: &File,
+        file: &TableFile,
         to: &Path,
         transfer: Transfer,
         there: &mut HashSet<u64>,
@@ -155,7 +155,7 @@ pub fn restore(
     from: &Path,
     to: &Path,
     progress: &mut dyn FnMut(u64),
-) -> Result<Verified> {
+) -> Result<DatabaseReport> {
     let sound = verify(vfs, from, &mut |_, _| ())?;
     make_empty(&**vfs, to)?;
     let current = manifest::current(&**vfs, from)?.ok_or_else(|| Error::InvalidArgument {
@@ -237,7 +237,7 @@ impl Db {
         &self,
         to: impl AsRef<Path>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Verified> {
+    ) -> Result<DatabaseReport> {
         self.flush()?;
         self.core.back_up(to.as_ref(), progress)
     }

@@ -3,18 +3,18 @@
 
 use parking_lot::Mutex;
 
-use super::Core;
+use super::DbCore;
 
 /// The numbers of tables that a flush or compaction writes. Dropped without being kept, their files
 /// are removed, unless what the disk holds is not known any more.
 #[derive(Debug)]
 pub(super) struct Drafts<'a> {
-    core: &'a Core,
+    core: &'a DbCore,
     numbers: Mutex<Vec<u64>>,
 }
 
 impl<'a> Drafts<'a> {
-    pub(super) fn new(core: &'a Core) -> Self {
+    pub(super) fn new(core: &'a DbCore) -> Self {
         Self {
             core,
             numbers: Mutex::default(),

@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 
 use super::drafts::Drafts;
 use super::stats::add;
-use super::{Core, Keyspace};
-use crate::compaction::output::{Output, Place};
-use crate::compaction::rules::{Rules, kept_ranges};
+use super::{DbCore, Keyspace};
+use crate::compaction::output::{CompactionOutput, TableFactory};
+use crate::compaction::rules::{CompactionRules, kept_ranges};
 use crate::error::Result;
 use crate::iterate::merging::MergingCursor;
-use crate::iterate::source::Source;
+use crate::iterate::source::EntrySource;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::table::builder::TableSettings;
 use crate::version::edit::Edit;
-use crate::version::file::{File, FileMeta};
+use crate::version::file::{FileMeta, TableFile};
 
-impl Core {
+impl DbCore {
     /// Flushes the full memtables of a keyspace. Returns whether there were any.
     pub(crate) fn flush(&self, keyspace: &Keyspace) -> Result<bool> {
         let flushed = self.flush_waiting(keyspace)?;
@@ -69,13 +69,13 @@ impl Core {
         let cursors = memtables
             .iter()
             .map(|memtable| MemtableCursor::new(Arc::clone(memtable)));
-        let mut cursor = MergingCursor::new(cursors.map(Source::Memory).collect());
+        let mut cursor = MergingCursor::new(cursors.map(EntrySource::Memory).collect());
         let ranges = ranges_of(memtables);
         let oldest = memtables
             .iter()
             .map(|memtable| memtable.oldest_sequence())
             .min();
-        let place = Place {
+        let place = TableFactory {
             vfs: &self.vfs,
             tables: &self.tables,
             settings: TableSettings::new(options, 0, oldest.unwrap_or(0), self.time.now()),
@@ -89,9 +89,9 @@ impl Core {
             part: None,
         };
         let kept = kept_ranges(&ranges, &horizon, &|_, _| false);
-        let mut output = Output::new(place, kept);
+        let mut output = CompactionOutput::new(place, kept);
         let is_bottom = |_: &[u8]| false;
-        let mut rules = Rules::new(options, &horizon, &ranges, &is_bottom);
+        let mut rules = CompactionRules::new(options, &horizon, &ranges, &is_bottom);
         cursor.first()?;
         while cursor.is_valid() {
             rules.take(cursor.key(), cursor.tag(), cursor.value(), &mut output)?;
@@ -124,7 +124,7 @@ impl Core {
                 run,
                 meta: meta.clone(),
             });
-            added.push((0, run, File::new(meta, path, &self.graveyard)));
+            added.push((0, run, TableFile::new(meta, path, &self.graveyard)));
         }
         self.append_edits(&mut state, edits)?;
         let version = keyspace

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::memtable::Memtable;
 use crate::options::{Expiry, KeyspaceOptions};
-use crate::version::Version;
+use crate::version::KeyspaceVersion;
 
 /// A handle on a keyspace. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct KeyspaceState {
     pub(crate) merge: String,
     pub(crate) options: KeyspaceOptions,
     /// Readers take it without a lock; `changing` is held by whoever replaces it.
-    view: ArcSwap<View>,
+    view: ArcSwap<SuperVersion>,
     changing: Mutex<()>,
     /// Held by whoever flushes; one at a time, so that runs come in order.
     pub(crate) flushing: Mutex<()>,
@@ -35,14 +35,14 @@ pub(crate) struct KeyspaceState {
 
 /// All that a reader needs, as it was at one moment.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct SuperVersion {
     pub(crate) active: Arc<Memtable>,
     /// Full memtables that wait for their flush, the newest first.
     pub(crate) waiting: Vec<Arc<Memtable>>,
-    pub(crate) version: Arc<Version>,
+    pub(crate) version: Arc<KeyspaceVersion>,
 }
 
-impl View {
+impl SuperVersion {
     /// All memtables, the newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.waiting)
@@ -56,7 +56,7 @@ impl Keyspace {
         (name, merge): (String, String),
         options: KeyspaceOptions,
         active: Arc<Memtable>,
-        version: Version,
+        version: KeyspaceVersion,
     ) -> Self {
         let flushed_runs = AtomicUsize::new(version.level(0).len());
         Self(Arc::new(KeyspaceState {
@@ -64,7 +64,7 @@ impl Keyspace {
             name,
             merge,
             options,
-            view: ArcSwap::from_pointee(View {
+            view: ArcSwap::from_pointee(SuperVersion {
                 active,
                 waiting: Vec::new(),
                 version: Arc::new(version),
@@ -96,14 +96,14 @@ impl Keyspace {
     }
 
     #[inline]
-    pub(crate) fn view(&self) -> Arc<View> {
+    pub(crate) fn view(&self) -> Arc<SuperVersion> {
         self.0.view.load_full()
     }
 
     /// The view, for a short look: unlike [`Keyspace::view`] it writes nothing that other readers
     /// need, so that they do not wait for one another's caches.
     #[inline]
-    pub(crate) fn glance(&self) -> Guard<Arc<View>> {
+    pub(crate) fn glance(&self) -> Guard<Arc<SuperVersion>> {
         self.0.view.load()
     }
 
@@ -117,7 +117,7 @@ impl Keyspace {
         let view = self.view();
         let mut waiting = vec![Arc::clone(&view.active)];
         waiting.extend(view.waiting.iter().cloned());
-        self.0.view.store(Arc::new(View {
+        self.0.view.store(Arc::new(SuperVersion {
             active: fresh,
             waiting,
             version: Arc::clone(&view.version),
@@ -125,7 +125,7 @@ impl Keyspace {
     }
 
     /// Readers see another version, without the memtables that were flushed into it.
-    pub(crate) fn install(&self, version: Version, flushed: &[Arc<Memtable>]) {
+    pub(crate) fn install(&self, version: KeyspaceVersion, flushed: &[Arc<Memtable>]) {
         self.0
             .flushed_runs
             .store(version.level(0).len(), Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl Keyspace {
             .waiting
             .iter()
             .filter(|memtable| !flushed.iter().any(|done| Arc::ptr_eq(done, memtable)));
-        self.0.view.store(Arc::new(View {
+        self.0.view.store(Arc::new(SuperVersion {
             active: Arc::clone(&view.active),
             waiting: kept.cloned().collect(),
             version: Arc::new(version),

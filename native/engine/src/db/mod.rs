@@ -22,8 +22,8 @@ mod copies;
 mod drafts;
 mod flush;
 mod keyspace;
+mod point_lookup;
 mod publish;
-mod read;
 mod recent;
 mod recovery;
 mod replay;
@@ -48,15 +48,15 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use crate::batch::Batch;
+use crate::batch::WriteBatch;
 use crate::cache::BlockCache;
-use crate::clock::Time;
+use crate::clock::MonotonicTime;
 use crate::error::{Error, Result};
 use crate::key::{Millis, Sequence};
 use crate::memtable::Memtable;
-use crate::options::{KeyspaceOptions, Options};
-use crate::value::Value;
-use crate::version::Version;
+use crate::options::{DbOptions, KeyspaceOptions};
+use crate::value::ValueBytes;
+use crate::version::KeyspaceVersion;
 use crate::version::edit::Edit;
 use crate::version::file::Graveyard;
 use crate::version::manifest::Manifest;
@@ -68,15 +68,15 @@ pub use copies::restore;
 pub use keyspace::Keyspace;
 pub(crate) use scan::Passing;
 pub use scan::Scan;
-pub use search::{Found, Visited};
-pub use snapshots::Snapshot;
+pub use search::{SearchResult, Visited};
+pub use snapshots::DbSnapshot;
 pub use stats::{KeyspaceStats, LevelStats, Stats};
-pub use transaction::Transaction;
-pub use verify::{Verified, verify};
+pub use transaction::DbTransaction;
+pub use verify::{DatabaseReport, verify};
 
 /// What the commit lock guards.
 #[derive(Debug)]
-pub(crate) struct Commit {
+pub(crate) struct CommitState {
     next_sequence: Sequence,
     /// The memtables that take writes.
     active: Vec<(Keyspace, Arc<Memtable>)>,
@@ -85,7 +85,7 @@ pub(crate) struct Commit {
     stalled_behind: Option<Sequence>,
 }
 
-impl Commit {
+impl CommitState {
     fn memtables(&self, keyspaces: &[u64]) -> Result<Vec<(Keyspace, Arc<Memtable>)>> {
         let find = |id: &u64| {
             let found = self
@@ -110,26 +110,26 @@ impl Commit {
 
 /// What the state lock guards: whoever holds it may change versions.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ManifestState {
     manifest: Manifest,
     next_keyspace: u64,
 }
 
 /// Everything of an open database.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct DbCore {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
-    options: Options,
-    time: Time,
+    options: DbOptions,
+    time: MonotonicTime,
     wal: Wal,
     cache: Arc<BlockCache>,
     tables: Arc<TableCache>,
     keyspaces: RwLock<BTreeMap<u64, Keyspace>>,
-    commit: Mutex<Commit>,
+    commit: Mutex<CommitState>,
     publisher: publish::Publisher,
     snapshots: snapshots::Snapshots,
-    state: Mutex<State>,
+    state: Mutex<ManifestState>,
     next_file: AtomicU64,
     work: background::Work,
     stalls: space::Stalls,
@@ -145,7 +145,7 @@ pub(crate) struct Core {
     _lock: Box<dyn LockGuard>,
 }
 
-impl Core {
+impl DbCore {
     /// Fails once the database is poisoned.
     #[inline]
     fn check(&self) -> Result<()> {
@@ -185,7 +185,11 @@ impl Core {
 
     /// Adds edits to the manifest, durably. If there is no room for them they are not in it; another
     /// failure poisons, since whether they are in it is not known.
-    fn append_edits(&self, state: &mut MutexGuard<'_, State>, mut edits: Vec<Edit>) -> Result<()> {
+    fn append_edits(
+        &self,
+        state: &mut MutexGuard<'_, ManifestState>,
+        mut edits: Vec<Edit>,
+    ) -> Result<()> {
         self.check()?;
         edits.push(Edit::Used {
             file: self.next_file.load(Ordering::Relaxed),
@@ -226,7 +230,7 @@ impl Core {
         let memtable = Arc::new(Memtable::of(&options));
         let active = Arc::clone(&memtable);
         let named = (name.to_owned(), merge.to_owned());
-        let keyspace = Keyspace::new(id, named, options, memtable, Version::empty());
+        let keyspace = Keyspace::new(id, named, options, memtable, KeyspaceVersion::empty());
         self.commit.lock().active.push((keyspace.clone(), active));
         self.keyspaces.write().insert(id, keyspace.clone());
         Ok(keyspace)
@@ -269,13 +273,13 @@ impl Core {
 /// An open database. All methods may be called by many threads at once.
 #[derive(Debug)]
 pub struct Db {
-    core: Arc<Core>,
+    core: Arc<DbCore>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Db {
     /// Opens the database in a directory, or makes one there.
-    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+    pub fn open(dir: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
         let named = options.keyspaces.clone();
         let core = recovery::open(dir.as_ref(), options)?;
         for (name, options) in named {
@@ -307,7 +311,7 @@ impl Db {
 
     /// Writes a batch; returns the sequence of its last write once it is visible, and as durable as
     /// asked.
-    pub fn write(&self, batch: Batch, durability: Durability) -> Result<Sequence> {
+    pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<Sequence> {
         if batch.is_empty() {
             batch.check()?;
             return Ok(self.core.publisher.visible());
@@ -316,13 +320,13 @@ impl Db {
     }
 
     /// The value of a key.
-    pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
+    pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<ValueBytes>> {
         let held = self.hold(keyspace, None);
         self.core.get(keyspace, key, held.as_ref())
     }
 
     /// What a read without a snapshot holds where rows are folded once nobody sees them apart.
-    fn hold(&self, keyspace: &Keyspace, snapshot: Option<&Snapshot>) -> Option<Snapshot> {
+    fn hold(&self, keyspace: &Keyspace, snapshot: Option<&DbSnapshot>) -> Option<DbSnapshot> {
         let folds = keyspace.options().accumulates && snapshot.is_none();
         folds.then(|| self.snapshot())
     }
@@ -332,8 +336,8 @@ impl Db {
         &self,
         keyspace: &Keyspace,
         key: &[u8],
-        snapshot: &Snapshot,
-    ) -> Result<Option<Value>> {
+        snapshot: &DbSnapshot,
+    ) -> Result<Option<ValueBytes>> {
         self.core.get(keyspace, key, Some(snapshot))
     }
 
@@ -342,11 +346,11 @@ impl Db {
         &self,
         keyspace: &Keyspace,
         keys: impl IntoIterator<Item = &'a [u8]>,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Vec<Option<Value>>> {
+        snapshot: Option<&DbSnapshot>,
+    ) -> Result<Vec<Option<ValueBytes>>> {
         let view = keyspace.view();
         let held = self.hold(keyspace, snapshot);
-        let sight = read::Sight::new(&self.core, snapshot.or(held.as_ref()));
+        let sight = point_lookup::Visibility::new(&self.core, snapshot.or(held.as_ref()));
         let get = |key| self.core.get_in(&view, keyspace.options(), key, sight);
         keys.into_iter().map(get).collect()
     }
@@ -363,7 +367,7 @@ impl Db {
         keyspace: &Keyspace,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
     ) -> Result<Scan> {
         held_or_still(keyspace, snapshot)?;
         Scan::new(&self.core, keyspace, lower, upper, snapshot)
@@ -373,7 +377,7 @@ impl Db {
         &self,
         keyspace: &Keyspace,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
         passing: Passing<'_>,
     ) -> Result<Scan> {
         held_or_still(keyspace, snapshot)?;
@@ -389,7 +393,7 @@ impl Db {
         head: &[u8],
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
     ) -> Result<Scan> {
         let passing = Passing {
             head: (keyspace.options().tail_bytes > 0).then_some(head),
@@ -403,7 +407,7 @@ impl Db {
         &self,
         keyspace: &Keyspace,
         prefix: &[u8],
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
     ) -> Result<Scan> {
         let end = crate::key::prefix_end(prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -411,13 +415,13 @@ impl Db {
     }
 
     /// The database as it is now.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(&self.core)
+    pub fn snapshot(&self) -> DbSnapshot {
+        DbSnapshot::new(&self.core)
     }
 
     /// A transaction that begins now.
-    pub fn begin(&self) -> Result<Transaction> {
-        Transaction::begin(&self.core)
+    pub fn begin(&self) -> Result<DbTransaction> {
+        DbTransaction::begin(&self.core)
     }
 
     /// The engine's time, in milliseconds since 1970.
@@ -494,7 +498,7 @@ impl Db {
 }
 
 /// Fails where what a scan sees would change under it.
-fn held_or_still(keyspace: &Keyspace, snapshot: Option<&Snapshot>) -> Result<()> {
+fn held_or_still(keyspace: &Keyspace, snapshot: Option<&DbSnapshot>) -> Result<()> {
     if snapshot.is_some() || !keyspace.options().accumulates {
         return Ok(());
     }

@@ -15,7 +15,7 @@ const LOOKS: u32 = 64;
 
 /// How far a write is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum WriteStage {
     Begun,
     /// All that is left is that the log is synced up to here.
     Filled(u64),
@@ -25,53 +25,53 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingWrite {
     last: Sequence,
     /// The position of the log behind it; 0 if it is not in the log.
     end: u64,
-    stage: Stage,
+    stage: WriteStage,
 }
 
-impl Pending {
+impl PendingWrite {
     fn is_finished(&self, synced: u64) -> bool {
         match self.stage {
-            Stage::Begun => false,
-            Stage::Filled(end) => end <= synced,
-            Stage::Finished | Stage::Dropped => true,
+            WriteStage::Begun => false,
+            WriteStage::Filled(end) => end <= synced,
+            WriteStage::Finished | WriteStage::Dropped => true,
         }
     }
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct PublishQueue {
     /// The number of the front.
     base: u64,
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingWrite>,
     /// The log is synced at least up to here.
     synced: u64,
     sleepers: usize,
 }
 
-impl Queue {
+impl PublishQueue {
     /// Takes the next place.
     fn register(&mut self, last: Sequence, end: u64) -> u64 {
-        let stage = Stage::Begun;
-        self.pending.push_back(Pending { last, end, stage });
+        let stage = WriteStage::Begun;
+        self.pending.push_back(PendingWrite { last, end, stage });
         self.base + self.pending.len() as u64 - 1
     }
 
-    fn set(&mut self, place: u64, stage: Stage) {
+    fn set(&mut self, place: u64, stage: WriteStage) {
         // A write that was dropped may be gone already.
         let at = place.checked_sub(self.base).map(crate::coding::to_usize);
         let own = at.and_then(|at| self.pending.get_mut(at));
-        if let Some(own) = own.filter(|own| own.stage != Stage::Dropped) {
+        if let Some(own) = own.filter(|own| own.stage != WriteStage::Dropped) {
             own.stage = stage;
         }
     }
 
     /// Notes that the write at `place` has finished; returns up to where all have, if that changed.
     fn finish(&mut self, place: u64) -> Option<Sequence> {
-        self.set(place, Stage::Finished);
+        self.set(place, WriteStage::Finished);
         self.advance()
     }
 
@@ -90,7 +90,7 @@ impl Queue {
             .is_some_and(|front| front.is_finished(synced))
         {
             let front = self.pending.pop_front();
-            let shown = front.filter(|front| front.stage != Stage::Dropped);
+            let shown = front.filter(|front| front.stage != WriteStage::Dropped);
             advanced = shown.map(|front| front.last).or(advanced);
             self.base += 1;
         }
@@ -104,11 +104,11 @@ impl Queue {
             kept: before,
         };
         for pending in &mut self.pending {
-            if pending.stage != Stage::Dropped && pending.end > end {
-                pending.stage = Stage::Dropped;
+            if pending.stage != WriteStage::Dropped && pending.end > end {
+                pending.stage = WriteStage::Dropped;
                 dropped.cut.get_or_insert(before);
             }
-            if pending.stage != Stage::Dropped {
+            if pending.stage != WriteStage::Dropped {
                 dropped.kept = pending.last;
             }
             before = pending.last;
@@ -132,7 +132,7 @@ pub(crate) struct Publisher {
     visible: AtomicU64,
     /// Nothing behind this becomes visible until there is room for the log.
     stalled_behind: AtomicU64,
-    queue: Mutex<Queue>,
+    queue: Mutex<PublishQueue>,
     moved: Condvar,
     /// A write failed after it got its sequence: nothing behind it ever becomes visible.
     broken: AtomicBool,
@@ -204,7 +204,7 @@ impl Publisher {
     pub(crate) fn filled(&self, writes: impl Iterator<Item = (u64, u64)>) {
         let mut queue = self.queue.lock();
         for (place, end) in writes {
-            queue.set(place, Stage::Filled(end));
+            queue.set(place, WriteStage::Filled(end));
         }
     }
 
@@ -216,7 +216,7 @@ impl Publisher {
         self.wait_for(last)
     }
 
-    fn show(&self, advance: impl FnOnce(&mut Queue) -> Option<Sequence>) {
+    fn show(&self, advance: impl FnOnce(&mut PublishQueue) -> Option<Sequence>) {
         let mut queue = self.queue.lock();
         let advanced = advance(&mut queue);
         if let Some(last) = advanced {
@@ -291,7 +291,7 @@ mod tests {
         for order in orders(&(0..WRITES).collect::<Vec<_>>()) {
             // Any number of writes may have come by the time that one finishes.
             for early in 1..=WRITES {
-                let mut queue = Queue::default();
+                let mut queue = PublishQueue::default();
                 let mut places = Vec::new();
                 let (mut finished, mut visible) = ([false; WRITES], 0);
                 for (turn, &write) in order.iter().enumerate() {
@@ -312,10 +312,10 @@ mod tests {
 
     #[test]
     fn a_sync_shows_all_that_only_waited_for_it_up_to_what_did_not() {
-        let mut queue = Queue::default();
+        let mut queue = PublishQueue::default();
         let places: Vec<u64> = [2, 3, 7, 8].map(|last| queue.register(last, 0)).into();
         for (at, end) in [(0, 100), (1, 250), (3, 280)] {
-            queue.set(places[at], Stage::Filled(end));
+            queue.set(places[at], WriteStage::Filled(end));
         }
         assert_eq!(queue.sync(200), Some(2));
         assert_eq!(queue.sync(150), None);

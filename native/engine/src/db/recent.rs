@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::batch::Logged;
-use crate::key::{Kind, Sequence};
+use crate::key::{EntryKind, Sequence};
 use crate::table::hash;
-use crate::wal::Version;
+use crate::wal::WalVersion;
 
 /// Beyond this many keys, those are forgotten that no open transaction can ask for.
 const PRUNE_AT: usize = 1 << 16;
@@ -57,11 +57,11 @@ impl Recent {
     }
 
     fn note_keys(&mut self, record: &[u8], last: Sequence) {
-        let Some(logged) = Logged::parse(record, Version::NEWEST) else {
+        let Some(logged) = Logged::parse(record, WalVersion::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {
-            if entry.kind == Kind::RangeDelete {
+            if entry.kind == EntryKind::RangeDelete {
                 self.ranges.push(WrittenRange {
                     keyspace: entry.keyspace,
                     start: entry.key.to_vec(),

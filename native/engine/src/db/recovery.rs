@@ -10,18 +10,18 @@ use parking_lot::{Mutex, RwLock};
 use super::publish::Publisher;
 use super::recent::Recent;
 use super::reserve;
-use super::{Commit, Core, Keyspace, State};
+use super::{CommitState, DbCore, Keyspace, ManifestState};
 use crate::cache::BlockCache;
-use crate::clock::Time;
+use crate::clock::MonotonicTime;
 use crate::error::{Error, Result};
 use crate::key::Sequence;
 use crate::memtable::Memtable;
-use crate::options::Options;
+use crate::options::DbOptions;
 use crate::version::edit::Edit;
-use crate::version::file::{File, FileMeta, Graveyard};
+use crate::version::file::{FileMeta, Graveyard, TableFile};
 use crate::version::manifest::{self, Manifest};
 use crate::version::table_cache::{self, TableCache};
-use crate::version::{LEVELS, Version};
+use crate::version::{KeyspaceVersion, LEVELS};
 use crate::vfs::{Vfs, make_dir};
 use crate::wal::Wal;
 
@@ -199,7 +199,7 @@ pub(crate) fn lock(vfs: &dyn Vfs, dir: &Path) -> Result<Box<dyn crate::vfs::Lock
 }
 
 /// Opens a database, or makes one. If there is no room for that, the reserve makes some.
-pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Core>> {
+pub(crate) fn open(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
     match open_within(dir, options.clone()) {
         Err(error) if error.is_full() && reserve::give_up(&*options.vfs, dir)? => {
             open_within(dir, options)
@@ -208,7 +208,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Arc<Core>> {
     }
 }
 
-fn open_within(dir: &Path, options: Options) -> Result<Arc<Core>> {
+fn open_within(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
     let vfs = Arc::clone(&options.vfs);
     make_dir(&*vfs, dir)?;
     let lock = lock(&*vfs, dir)?;
@@ -276,13 +276,13 @@ fn remove_leftovers(
 
 fn build(
     dir: &Path,
-    options: Options,
+    options: DbOptions,
     lock: Box<dyn crate::vfs::LockGuard>,
     found: &Description,
     manifest: Manifest,
     next_file: u64,
     log: Wal,
-) -> Result<Arc<Core>> {
+) -> Result<Arc<DbCore>> {
     let vfs = Arc::clone(&options.vfs);
     let cache = Arc::new(BlockCache::new(
         options.cache_bytes,
@@ -304,10 +304,10 @@ fn build(
         let memtable = Arc::clone(&keyspace.view().active);
         (keyspace.clone(), memtable)
     });
-    let time = Time::new(Arc::clone(&options.clock));
+    let time = MonotonicTime::new(Arc::clone(&options.clock));
     time.seen(found.time);
-    Ok(Arc::new(Core {
-        commit: Mutex::new(Commit {
+    Ok(Arc::new(DbCore {
+        commit: Mutex::new(CommitState {
             next_sequence: found.sequence + 1,
             active: active.collect(),
             recent: Recent::default(),
@@ -323,7 +323,7 @@ fn build(
         keyspaces: RwLock::new(keyspaces),
         publisher: Publisher::default(),
         snapshots: super::snapshots::Snapshots::default(),
-        state: Mutex::new(State {
+        state: Mutex::new(ManifestState {
             manifest,
             next_keyspace: found.next_keyspace,
         }),
@@ -343,7 +343,7 @@ fn build(
 fn keyspace_of(
     id: u64,
     described: &Described,
-    options: &Options,
+    options: &DbOptions,
     tables: &TableCache,
     graveyard: &Graveyard,
 ) -> Result<Keyspace> {
@@ -360,11 +360,12 @@ fn keyspace_of(
     }
     let files = described.files.values().map(|(level, run, meta)| {
         let path = tables.path_of(meta.number);
-        (*level, *run, File::new(meta.clone(), path, graveyard))
+        (*level, *run, TableFile::new(meta.clone(), path, graveyard))
     });
-    let files: Vec<(usize, u64, Arc<File>)> = files.collect();
+    let files: Vec<(usize, u64, Arc<TableFile>)> = files.collect();
     crate::compaction::layout::check(&own)?;
-    let mut version = Version::empty().changed(&HashSet::new(), &files, Some(described.flushed));
+    let mut version =
+        KeyspaceVersion::empty().changed(&HashSet::new(), &files, Some(described.flushed));
     if let Some((layout, cursor)) = &described.cursor {
         version = version.with_cursor(layout, cursor);
     }

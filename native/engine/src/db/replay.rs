@@ -9,27 +9,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::recovery::{Description, log_dir};
-use super::{Core, Keyspace};
-use crate::batch::{Entry, Logged};
+use super::{DbCore, Keyspace};
+use crate::batch::{BatchEntry, Logged};
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
-use crate::wal::Record;
+use crate::wal::WalRecord;
 
 /// A portion is inserted when it has this many bytes, or as many as the smallest memtable may have.
 const PORTION_BYTES: usize = 16 << 20;
 
 /// An entry that is not in its memtable yet.
-struct Waiting<'a> {
-    entry: Entry<'a>,
+struct ReplayedEntry<'a> {
+    entry: BatchEntry<'a>,
     tag: Tag,
 }
 
 struct Replay<'a> {
-    core: &'a Arc<Core>,
+    core: &'a Arc<DbCore>,
     keyspaces: HashMap<u64, Keyspace>,
     /// Up to where each keyspace is in tables.
     flushed: HashMap<u64, Sequence>,
-    portion: Vec<Record>,
+    portion: Vec<WalRecord>,
     portion_bytes: usize,
     portion_limit: usize,
     /// The last sequence and the record behind the last one that were taken.
@@ -38,7 +38,7 @@ struct Replay<'a> {
 }
 
 /// Fills memtables from the log. What is larger than a memtable may be is flushed on the way.
-pub(super) fn replay(core: &Arc<Core>, found: &Description) -> Result<()> {
+pub(super) fn replay(core: &Arc<DbCore>, found: &Description) -> Result<()> {
     let keyspaces = core.keyspaces.read().clone();
     let smallest = keyspaces
         .values()
@@ -65,7 +65,7 @@ pub(super) fn replay(core: &Arc<Core>, found: &Description) -> Result<()> {
 }
 
 impl Replay<'_> {
-    fn take(&mut self, record: Record) -> Result<()> {
+    fn take(&mut self, record: WalRecord) -> Result<()> {
         self.portion_bytes += record.body.len();
         self.portion.push(record);
         if self.portion_bytes >= self.portion_limit {
@@ -75,7 +75,11 @@ impl Replay<'_> {
     }
 
     /// Adds the entries of a record that are not in tables yet.
-    fn unpack<'a>(&mut self, record: &'a Record, waiting: &mut Vec<Waiting<'a>>) -> Result<()> {
+    fn unpack<'a>(
+        &mut self,
+        record: &'a WalRecord,
+        waiting: &mut Vec<ReplayedEntry<'a>>,
+    ) -> Result<()> {
         let detail = "a record of the log is no batch";
         let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
         let logged = Logged::parse(&record.body, record.version).ok_or_else(malformed)?;
@@ -92,7 +96,7 @@ impl Replay<'_> {
             };
             keyspace.view().active.keep_log_from(record.index);
             let tag = Tag::new(sequence, entry.kind);
-            waiting.push(Waiting { entry, tag });
+            waiting.push(ReplayedEntry { entry, tag });
         }
         let behind = logged.sequence.saturating_add(u64::from(logged.count));
         self.sequence = behind.saturating_sub(1);
@@ -114,7 +118,7 @@ impl Replay<'_> {
         self.flush_while_large()
     }
 
-    fn fill(&self, mut portion: Vec<Waiting<'_>>) -> Result<()> {
+    fn fill(&self, mut portion: Vec<ReplayedEntry<'_>>) -> Result<()> {
         portion.sort_unstable_by(|left, right| {
             let keys = || compare((left.entry.key, left.tag), (right.entry.key, right.tag));
             left.entry
@@ -128,7 +132,7 @@ impl Replay<'_> {
                 continue;
             };
             let memtable = Arc::clone(&keyspace.view().active);
-            for Waiting { entry, tag } in alike {
+            for ReplayedEntry { entry, tag } in alike {
                 if !memtable.insert(entry.key, entry.value, *tag) {
                     let what = "a memtable holds no more entries".to_owned();
                     return Err(Error::InvalidArgument { what });

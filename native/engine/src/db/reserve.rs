@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Core;
+use super::DbCore;
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
 
@@ -21,7 +21,7 @@ pub(super) fn give_up(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
     Ok(true)
 }
 
-impl Core {
+impl DbCore {
     /// Creates the reserve if it is missing and the disk has twice its size free.
     ///
     /// Filling the last free bytes and failing would take them from the log and the tables, if only

@@ -6,35 +6,35 @@
 use std::sync::Arc;
 
 use super::drafts::Drafts;
-use super::{Core, Keyspace};
+use super::{DbCore, Keyspace};
 use crate::compaction::layout::Apart;
-use crate::compaction::output::Place;
-use crate::compaction::parts::Parts;
-use crate::compaction::plan::{Input, Plan};
-use crate::compaction::rules::{Rules, kept_ranges};
+use crate::compaction::output::TableFactory;
+use crate::compaction::parts::ZonedOutputs;
+use crate::compaction::plan::{CompactionInput, CompactionPlan};
+use crate::compaction::rules::{CompactionRules, kept_ranges};
 use crate::db::snapshots::Horizon;
 use crate::error::{Error, Result};
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::run::RunCursor;
-use crate::iterate::source::Source;
+use crate::iterate::source::EntrySource;
 use crate::key::{Millis, Sequence, Tag};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::table::builder::TableSettings;
 use crate::version::file::{FileMeta, Largest};
-use crate::version::{Run, Version};
+use crate::version::{KeyspaceVersion, SortedRun};
 
 /// Keys from the first, included, to the second, excluded; `None` is without end.
 type Span = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// What all spans of a compaction share.
 struct Rewrite<'a> {
-    core: &'a Core,
+    core: &'a DbCore,
     keyspace: &'a Keyspace,
-    plan: &'a Plan,
+    plan: &'a CompactionPlan,
     drafts: &'a Drafts<'a>,
     horizon: Horizon,
     /// Runs that may have older entries than the inputs.
-    older: Vec<Arc<Run>>,
+    older: Vec<Arc<SortedRun>>,
     ranges: RangeDeletes,
     kept: Vec<RangeDelete>,
     base: Sequence,
@@ -43,13 +43,13 @@ struct Rewrite<'a> {
     cuts: Vec<Vec<u8>>,
 }
 
-impl Core {
+impl DbCore {
     /// Writes the tables that take the place of a plan's inputs.
     pub(super) fn rewrite(
         &self,
         keyspace: &Keyspace,
-        version: &Version,
-        plan: &Plan,
+        version: &KeyspaceVersion,
+        plan: &CompactionPlan,
         drafts: &Drafts<'_>,
     ) -> Result<Vec<FileMeta>> {
         let rewrite = Rewrite::new(self, keyspace, version, plan, drafts)?;
@@ -81,7 +81,7 @@ impl Core {
     }
 
     /// Divides the keys of a plan's inputs into spans of about equal size.
-    fn spans_of(&self, keyspace: &Keyspace, plan: &Plan) -> Result<Vec<Span>> {
+    fn spans_of(&self, keyspace: &Keyspace, plan: &CompactionPlan) -> Result<Vec<Span>> {
         let worthwhile = plan.size() / keyspace.options().table_bytes.max(1);
         let most = (self.options.sub_compactions as u64).min(worthwhile).max(1);
         if most == 1 {
@@ -109,7 +109,7 @@ impl Core {
         Ok(spans)
     }
 
-    fn ranges_of(&self, plan: &Plan) -> Result<RangeDeletes> {
+    fn ranges_of(&self, plan: &CompactionPlan) -> Result<RangeDeletes> {
         let mut deletes: Vec<RangeDelete> = Vec::new();
         for file in plan.files().filter(|file| file.meta.range_deletes > 0) {
             deletes.extend_from_slice(self.tables.table(file)?.plain_range_deletes());
@@ -129,10 +129,10 @@ impl Core {
 
 impl<'a> Rewrite<'a> {
     fn new(
-        core: &'a Core,
+        core: &'a DbCore,
         keyspace: &'a Keyspace,
-        version: &Version,
-        plan: &'a Plan,
+        version: &KeyspaceVersion,
+        plan: &'a CompactionPlan,
         drafts: &'a Drafts<'a>,
     ) -> Result<Self> {
         let horizon = core.snapshots.horizon(core);
@@ -170,7 +170,7 @@ impl<'a> Rewrite<'a> {
         let options = self.keyspace.options();
         let number = || self.drafts.number();
         let progress = |bytes| self.core.go_on(self.keyspace, bytes);
-        let place = |part| Place {
+        let place = |part| TableFactory {
             vfs: &self.core.vfs,
             tables: &self.core.tables,
             settings: TableSettings::new(options, self.plan.level, self.base, self.written_until),
@@ -181,10 +181,10 @@ impl<'a> Rewrite<'a> {
             part,
         };
         let kept = within(&self.kept, from.as_deref(), to.as_deref());
-        let mut parts = Parts::new(options, self.plan.level, kept, place);
+        let mut parts = ZonedOutputs::new(options, self.plan.level, kept, place);
         let older = &self.older;
         let is_bottom = |key: &[u8]| older.iter().all(|run| run.files_of(key).next().is_none());
-        let mut rules = Rules::new(options, &self.horizon, &self.ranges, &is_bottom);
+        let mut rules = CompactionRules::new(options, &self.horizon, &self.ranges, &is_bottom);
         let mut cursor = MergingCursor::new(self.sources());
         match from {
             Some(from) => cursor.seek(from, Tag::NEWEST)?,
@@ -199,11 +199,11 @@ impl<'a> Rewrite<'a> {
         parts.finish()
     }
 
-    fn sources(&self) -> Vec<Source> {
+    fn sources(&self) -> Vec<EntrySource> {
         let sources = self.plan.inputs.iter().map(|input| {
-            let run = Arc::new(Run::new(input.run.id, input.files.clone()));
+            let run = Arc::new(SortedRun::new(input.run.id, input.files.clone()));
             let tables = Arc::clone(&self.core.tables);
-            Source::Run(Box::new(RunCursor::new(run, tables, true)))
+            EntrySource::Run(Box::new(RunCursor::new(run, tables, true)))
         });
         sources.collect()
     }
@@ -227,13 +227,17 @@ fn within(ranges: &[RangeDelete], from: Option<&[u8]>, to: Option<&[u8]>) -> Vec
 /// The runs that may have older entries than the inputs: those behind the oldest input, or all
 /// others where age says nothing of the place. What is left of the inputs' own runs does not
 /// overlap them.
-fn older_runs(version: &Version, plan: &Plan, apart: Apart) -> Vec<Arc<Run>> {
-    let is_input = |run: &Arc<Run>| {
+fn older_runs(
+    version: &KeyspaceVersion,
+    plan: &CompactionPlan,
+    apart: Apart,
+) -> Vec<Arc<SortedRun>> {
+    let is_input = |run: &Arc<SortedRun>| {
         plan.inputs
             .iter()
-            .any(|input: &Input| input.run.id == run.id)
+            .any(|input: &CompactionInput| input.run.id == run.id)
     };
-    let runs: Vec<&Arc<Run>> = version.runs().collect();
+    let runs: Vec<&Arc<SortedRun>> = version.runs().collect();
     if apart == Apart::Zones {
         let others = runs.into_iter().filter(|run| !is_input(run));
         return others.cloned().collect();

@@ -3,15 +3,15 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::keyspace::View;
-use super::read::{Sight, merge_of};
-use super::{Core, Keyspace, Snapshot};
+use super::keyspace::SuperVersion;
+use super::point_lookup::{Visibility, merge_of};
+use super::{DbCore, DbSnapshot, Keyspace};
 use crate::error::{Error, Result};
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::run::{RunCursor, may_have_head};
-use crate::iterate::source::Source;
+use crate::iterate::source::EntrySource;
 use crate::iterate::zones::ZoneFilter;
-use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::range_delete::RangeDeletes;
 
@@ -19,7 +19,7 @@ use crate::range_delete::RangeDeletes;
 const STEPS: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ScanPosition {
     Nowhere,
     /// The cursor is at the entry shown, and its value is shown without this many bytes.
     At(usize),
@@ -43,39 +43,39 @@ pub(crate) struct Passing<'a> {
 /// A scan begins nowhere: [`Scan::first`], [`Scan::last`] or a seek takes it to an entry.
 #[derive(Debug)]
 pub struct Scan {
-    core: Arc<Core>,
+    core: Arc<DbCore>,
     keyspace: Keyspace,
     cursor: MergingCursor,
     ranges: Vec<Arc<RangeDeletes>>,
-    sight: Sight,
+    sight: Visibility,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    place: Place,
+    place: ScanPosition,
     key: Vec<u8>,
     folded: Vec<u8>,
 }
 
 impl Scan {
     pub(crate) fn new(
-        core: &Arc<Core>,
+        core: &Arc<DbCore>,
         keyspace: &Keyspace,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
     ) -> Result<Self> {
         Self::passing(core, keyspace, (lower, upper), snapshot, Passing::default())
     }
 
     /// A scan that passes over some of what cannot be wanted.
     pub(crate) fn passing(
-        core: &Arc<Core>,
+        core: &Arc<DbCore>,
         keyspace: &Keyspace,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
         passing: Passing<'_>,
     ) -> Result<Self> {
         let view = keyspace.view();
-        let sight = Sight::new(core, snapshot);
+        let sight = Visibility::new(core, snapshot);
         Ok(Self {
             ranges: ranges_of(core, &view)?,
             cursor: MergingCursor::new(sources_of(core, keyspace, &view, passing)?),
@@ -84,7 +84,7 @@ impl Scan {
             sight,
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
-            place: Place::Nowhere,
+            place: ScanPosition::Nowhere,
             key: Vec::new(),
             folded: Vec::new(),
         })
@@ -101,7 +101,7 @@ impl Scan {
     /// Whether the scan is at an entry.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        self.place != Place::Nowhere
+        self.place != ScanPosition::Nowhere
     }
 
     /// The key of the entry.
@@ -114,9 +114,9 @@ impl Scan {
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
-            Place::Nowhere => &[],
-            Place::At(skipped) => self.cursor.value().get(skipped..).unwrap_or_default(),
-            Place::Behind | Place::Before => &self.folded,
+            ScanPosition::Nowhere => &[],
+            ScanPosition::At(skipped) => self.cursor.value().get(skipped..).unwrap_or_default(),
+            ScanPosition::Behind | ScanPosition::Before => &self.folded,
         }
     }
 
@@ -157,7 +157,7 @@ impl Scan {
         if tail_bytes == 0 || self.is_below(key) {
             return self.seek(key);
         }
-        let may = |source: &Source| source.may_have(heads, tail_bytes);
+        let may = |source: &EntrySource| source.may_have(heads, tail_bytes);
         self.cursor.seek_where(key, Tag::NEWEST, may)?;
         self.settle_forward()
     }
@@ -174,13 +174,13 @@ impl Scan {
     /// To the entry behind.
     pub fn advance(&mut self) -> Result<()> {
         match self.place {
-            Place::Nowhere => return Ok(()),
-            Place::At(_) => {
+            ScanPosition::Nowhere => return Ok(()),
+            ScanPosition::At(_) => {
                 self.cursor.next()?;
                 self.skip_key()?;
             }
-            Place::Behind => {}
-            Place::Before => self.cursor.seek(&self.key, Tag::OLDEST)?,
+            ScanPosition::Behind => {}
+            ScanPosition::Before => self.cursor.seek(&self.key, Tag::OLDEST)?,
         }
         self.settle_forward()
     }
@@ -188,9 +188,11 @@ impl Scan {
     /// To the entry before.
     pub fn retreat(&mut self) -> Result<()> {
         match self.place {
-            Place::Nowhere => return Ok(()),
-            Place::Before => {}
-            Place::At(_) | Place::Behind => self.cursor.seek_before(&self.key, Tag::NEWEST)?,
+            ScanPosition::Nowhere => return Ok(()),
+            ScanPosition::Before => {}
+            ScanPosition::At(_) | ScanPosition::Behind => {
+                self.cursor.seek_before(&self.key, Tag::NEWEST)?
+            }
         }
         self.settle_backward()
     }
@@ -236,7 +238,7 @@ impl Scan {
 
     /// From where the cursor is to the first key that has a value.
     fn settle_forward(&mut self) -> Result<()> {
-        self.place = Place::Nowhere;
+        self.place = ScanPosition::Nowhere;
         while self.cursor.is_valid() {
             if self.is_above(self.cursor.key()) {
                 return Ok(());
@@ -272,17 +274,17 @@ impl Scan {
             return Ok(false);
         }
         match tag.kind() {
-            Some(Kind::Put) => self.place = Place::At(0),
-            Some(kind @ Kind::PutExpiring) => {
+            Some(EntryKind::Put) => self.place = ScanPosition::At(0),
+            Some(kind @ EntryKind::PutExpiring) => {
                 let (expiry, _) = split_expiry(kind, self.cursor.value()).ok_or_else(malformed)?;
                 if expiry.is_some_and(|expiry| self.sight.is_expired(&self.core, expiry)) {
                     return Ok(false);
                 }
-                self.place = Place::At(crate::key::EXPIRY_BYTES);
+                self.place = ScanPosition::At(crate::key::EXPIRY_BYTES);
             }
-            Some(Kind::Delete | Kind::DeleteWith) => return Ok(false),
-            Some(Kind::Merge) => self.fold_forward()?,
-            Some(Kind::RangeDelete) | None => return Err(malformed()),
+            Some(EntryKind::Delete | EntryKind::DeleteWith) => return Ok(false),
+            Some(EntryKind::Merge) => self.fold_forward()?,
+            Some(EntryKind::RangeDelete) | None => return Err(malformed()),
         }
         Ok(true)
     }
@@ -302,7 +304,7 @@ impl Scan {
             if tag.sequence() <= covering {
                 break;
             }
-            if tag.kind() != Some(Kind::Merge) {
+            if tag.kind() != Some(EntryKind::Merge) {
                 below = self.value_below()?;
                 break;
             }
@@ -311,7 +313,7 @@ impl Scan {
             self.cursor.next()?;
         }
         self.skip_key()?;
-        self.place = Place::Behind;
+        self.place = ScanPosition::Behind;
         let merge = merge_of(self.keyspace.options())?;
         if starts.is_empty() && below.is_none() && merge.is_value_alone() {
             return Ok(());
@@ -326,9 +328,9 @@ impl Scan {
     fn value_below(&self) -> Result<Option<Vec<u8>>> {
         let value = self.cursor.value();
         match self.cursor.tag().kind() {
-            Some(Kind::Put) => Ok(Some(value.to_vec())),
-            Some(Kind::Delete | Kind::DeleteWith) => Ok(None),
-            Some(kind @ Kind::PutExpiring) => {
+            Some(EntryKind::Put) => Ok(Some(value.to_vec())),
+            Some(EntryKind::Delete | EntryKind::DeleteWith) => Ok(None),
+            Some(kind @ EntryKind::PutExpiring) => {
                 let (expiry, value) = split_expiry(kind, value).ok_or_else(malformed)?;
                 let gone = expiry.is_some_and(|at| self.sight.is_expired(&self.core, at));
                 Ok((!gone).then(|| value.to_vec()))
@@ -345,7 +347,7 @@ impl Scan {
 
     /// From where the cursor is backwards to the first key that has a value.
     fn settle_backward(&mut self) -> Result<()> {
-        self.place = Place::Nowhere;
+        self.place = ScanPosition::Nowhere;
         while self.cursor.is_valid() {
             if self.is_below(self.cursor.key()) {
                 return Ok(());
@@ -353,7 +355,7 @@ impl Scan {
             self.key.clear();
             self.key.extend_from_slice(self.cursor.key());
             if self.collect_backward()? {
-                self.place = Place::Before;
+                self.place = ScanPosition::Before;
                 return Ok(());
             }
         }
@@ -369,7 +371,7 @@ impl Scan {
         while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
             let tag = self.cursor.tag();
             if tag.sequence() <= self.sight.sequence && tag.sequence() > covering {
-                if tag.kind() == Some(Kind::Merge) {
+                if tag.kind() == Some(EntryKind::Merge) {
                     operands.push(self.cursor.value().to_vec());
                 } else {
                     operands.clear();
@@ -407,14 +409,15 @@ fn malformed() -> Error {
 }
 
 fn sources_of(
-    core: &Core,
+    core: &DbCore,
     keyspace: &Keyspace,
-    view: &View,
+    view: &SuperVersion,
     passing: Passing<'_>,
-) -> Result<Vec<Source>> {
+) -> Result<Vec<EntrySource>> {
     let memory = view.memtables().filter(|memtable| memtable.entries() > 0);
-    let memory = memory.map(|memtable| Source::Memory(MemtableCursor::new(Arc::clone(memtable))));
-    let mut sources: Vec<Source> = memory.collect();
+    let memory =
+        memory.map(|memtable| EntrySource::Memory(MemtableCursor::new(Arc::clone(memtable))));
+    let mut sources: Vec<EntrySource> = memory.collect();
     for run in view.version.runs() {
         if let Some(head) = passing.head
             && !may_have_head(run, &core.tables, head, keyspace.options().tail_bytes)?
@@ -422,7 +425,7 @@ fn sources_of(
             continue;
         }
         let run = RunCursor::new(Arc::clone(run), Arc::clone(&core.tables), false);
-        sources.push(Source::Run(Box::new(match passing.zones {
+        sources.push(EntrySource::Run(Box::new(match passing.zones {
             Some(zones) => run.filtered(Arc::clone(zones)),
             None => run,
         })));
@@ -430,7 +433,7 @@ fn sources_of(
     Ok(sources)
 }
 
-fn ranges_of(core: &Core, view: &View) -> Result<Vec<Arc<RangeDeletes>>> {
+fn ranges_of(core: &DbCore, view: &SuperVersion) -> Result<Vec<Arc<RangeDeletes>>> {
     let mut ranges: Vec<Arc<RangeDeletes>> = view
         .memtables()
         .filter_map(|memtable| memtable.range_deletes())

@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::read::Sight;
-use super::{Core, Db, Keyspace, Snapshot};
+use super::point_lookup::Visibility;
+use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::{Error, Result};
-use crate::extract::{Extractor, Zone};
-use crate::key::{Kind, Sequence, Tag, split_expiry};
+use crate::extract::{Extractor, ZoneMap};
+use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::table::cursor::TableCursor;
-use crate::table::reader::Table;
-use crate::value::Value;
-use crate::version::file::File;
+use crate::table::reader::TableReader;
+use crate::value::ValueBytes;
+use crate::version::file::TableFile;
 
 /// What a search cost, to prove that it passed over what it could.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,9 +36,9 @@ pub struct Visited {
 
 /// What a search found.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct SearchResult {
     /// Keys and values that match, in order of keys.
-    pub hits: Vec<(Vec<u8>, Value)>,
+    pub hits: Vec<(Vec<u8>, ValueBytes)>,
     /// What it cost.
     pub visited: Visited,
 }
@@ -49,10 +49,10 @@ struct Search<'a> {
     lower: Bound<&'a [u8]>,
     upper: Bound<&'a [u8]>,
     sequence: Sequence,
-    may_match: &'a dyn Fn(&Zone) -> bool,
+    may_match: &'a dyn Fn(&ZoneMap) -> bool,
     candidates: BTreeSet<Vec<u8>>,
     visited: Visited,
-    zone: Zone,
+    zone: ZoneMap,
 }
 
 impl Search<'_> {
@@ -81,11 +81,11 @@ impl Search<'_> {
         }
         self.zone.clear();
         match tag.kind() {
-            Some(kind @ (Kind::Put | Kind::PutExpiring)) => {
+            Some(kind @ (EntryKind::Put | EntryKind::PutExpiring)) => {
                 let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
                 self.extractor.extract(key, value, &mut self.zone);
             }
-            Some(Kind::Merge) => self.zone.add_unknown(),
+            Some(EntryKind::Merge) => self.zone.add_unknown(),
             _ => return,
         }
         if (self.may_match)(&self.zone) {
@@ -103,11 +103,11 @@ impl Search<'_> {
     }
 
     /// Whether the zone of a table or block, if it has one, rules out a match.
-    fn rules_out(&self, zone: Option<&Zone>) -> bool {
+    fn rules_out(&self, zone: Option<&ZoneMap>) -> bool {
         zone.is_some_and(|zone| !(self.may_match)(zone))
     }
 
-    fn in_table(&mut self, table: &Arc<Table>) -> Result<()> {
+    fn in_table(&mut self, table: &Arc<TableReader>) -> Result<()> {
         let noted = table.zone(self.extractor.name());
         if self.rules_out(noted) {
             self.visited.tables_skipped += 1;
@@ -119,7 +119,7 @@ impl Search<'_> {
         let (key, tag) = (key.to_vec(), tag);
         cursor.seek_index(&key, tag)?;
         while let Some(bytes) = cursor.zone_bytes() {
-            let zone = noted.and_then(|_| Zone::decode(bytes));
+            let zone = noted.and_then(|_| ZoneMap::decode(bytes));
             if self.rules_out(zone.as_ref()) {
                 self.visited.blocks_skipped += 1;
             } else {
@@ -147,16 +147,16 @@ impl Search<'_> {
     }
 }
 
-impl Core {
+impl DbCore {
     /// Finds the entries whose zone `may_match`, within bounds.
     pub(crate) fn search(
         &self,
         keyspace: &Keyspace,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        snapshot: Option<&Snapshot>,
-        may_match: &dyn Fn(&Zone) -> bool,
-    ) -> Result<Found> {
+        snapshot: Option<&DbSnapshot>,
+        may_match: &dyn Fn(&ZoneMap) -> bool,
+    ) -> Result<SearchResult> {
         let options = keyspace.options();
         let extractor = options
             .extractor
@@ -165,7 +165,7 @@ impl Core {
                 what: "this keyspace has no extractor".into(),
             })?;
         let view = keyspace.view();
-        let sight = Sight::new(self, snapshot);
+        let sight = Visibility::new(self, snapshot);
         let mut search = Search {
             extractor,
             lower,
@@ -174,22 +174,22 @@ impl Core {
             may_match,
             candidates: BTreeSet::new(),
             visited: Visited::default(),
-            zone: Zone::default(),
+            zone: ZoneMap::default(),
         };
         for memtable in view.memtables() {
             search.in_memtable(MemtableCursor::new(Arc::clone(memtable)));
         }
-        let within = |file: &&Arc<File>| {
+        let within = |file: &&Arc<TableFile>| {
             !search_ends_before(upper, &file.meta.smallest) && !starts_behind(lower, file)
         };
         for file in view.version.files().filter(within) {
             search.in_table(&self.tables.table(file)?)?;
         }
-        let mut found = Found {
+        let mut found = SearchResult {
             hits: Vec::new(),
             visited: search.visited,
         };
-        let mut zone = Zone::default();
+        let mut zone = ZoneMap::default();
         for key in search.candidates {
             let Some(value) = self.get_in(&view, options, &key, sight)? else {
                 continue;
@@ -212,7 +212,7 @@ fn search_ends_before(upper: Bound<&[u8]>, smallest: &[u8]) -> bool {
     }
 }
 
-fn starts_behind(lower: Bound<&[u8]>, file: &File) -> bool {
+fn starts_behind(lower: Bound<&[u8]>, file: &TableFile) -> bool {
     match lower {
         Bound::Unbounded => false,
         Bound::Included(bound) | Bound::Excluded(bound) => file.meta.largest.is_before(bound),
@@ -227,9 +227,9 @@ impl Db {
         keyspace: &Keyspace,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        snapshot: Option<&Snapshot>,
-        may_match: &dyn Fn(&Zone) -> bool,
-    ) -> Result<Found> {
+        snapshot: Option<&DbSnapshot>,
+        may_match: &dyn Fn(&ZoneMap) -> bool,
+    ) -> Result<SearchResult> {
         self.core
             .search(keyspace, lower, upper, snapshot, may_match)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Core;
+use super::DbCore;
 use crate::key::{Millis, Sequence};
 
 /// Which snapshots are held, and how often, in order. They are few, and mostly the newest come and
@@ -45,7 +45,7 @@ impl Horizon {
 }
 
 impl Snapshots {
-    fn take(&self, core: &Core) -> Place {
+    fn take(&self, core: &DbCore) -> Place {
         let mut held = self.held.lock();
         let place = (core.publisher.visible(), core.time.now());
         hold(&mut held, place);
@@ -76,7 +76,7 @@ impl Snapshots {
     }
 
     /// Snapshots taken after this returned are at or above the last sequence.
-    pub(crate) fn horizon(&self, core: &Core) -> Horizon {
+    pub(crate) fn horizon(&self, core: &DbCore) -> Horizon {
         let held = self.held.lock();
         let mut sequences: Vec<Sequence> =
             held.iter().map(|((sequence, _), _)| *sequence).collect();
@@ -94,13 +94,13 @@ impl Snapshots {
 
 /// The database as it was at one moment. Holding one keeps what it sees from being compacted away.
 #[derive(Debug)]
-pub struct Snapshot {
-    core: Arc<Core>,
+pub struct DbSnapshot {
+    core: Arc<DbCore>,
     place: Place,
 }
 
-impl Snapshot {
-    pub(crate) fn new(core: &Arc<Core>) -> Self {
+impl DbSnapshot {
+    pub(crate) fn new(core: &Arc<DbCore>) -> Self {
         Self {
             place: core.snapshots.take(core),
             core: Arc::clone(core),
@@ -109,7 +109,7 @@ impl Snapshot {
 
     /// The database as it will be once all up to `sequence` is visible, without what had expired
     /// when `since` was taken. Nothing behind `sequence` may be visible yet.
-    pub(crate) fn ahead(core: &Arc<Core>, sequence: Sequence, since: &Self) -> Self {
+    pub(crate) fn ahead(core: &Arc<DbCore>, sequence: Sequence, since: &Self) -> Self {
         Self {
             place: core.snapshots.hold(sequence, since.time()),
             core: Arc::clone(core),
@@ -127,7 +127,7 @@ impl Snapshot {
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for DbSnapshot {
     fn drop(&mut self) {
         self.core.snapshots.give_back(self.place);
     }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::background::{LOOK_AGAIN, RETRY_FULL};
-use super::{Commit, Core, Db};
-use crate::batch::Batch;
+use super::{CommitState, Db, DbCore};
+use crate::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::Sequence;
 use crate::memtable::Memtable;
@@ -45,7 +45,7 @@ impl Stalls {
     }
 }
 
-impl Core {
+impl DbCore {
     /// Fails while flushes or compactions find no room, or nothing may be written any more.
     pub(super) fn check_room(&self) -> Result<()> {
         self.check()?;
@@ -96,7 +96,7 @@ impl Core {
         self.work.wake();
     }
 
-    fn hide_dropped(&self, commit: &mut Commit) {
+    fn hide_dropped(&self, commit: &mut CommitState) {
         let Some(end) = self.wal.stalled_at() else {
             return;
         };
@@ -108,7 +108,7 @@ impl Core {
     }
 
     /// Hides all entries behind a sequence; what comes next goes to fresh memtables.
-    fn cut_memtables(commit: &mut Commit, cut: Sequence) {
+    fn cut_memtables(commit: &mut CommitState, cut: Sequence) {
         let active = std::mem::take(&mut commit.active);
         commit.active = active
             .into_iter()
@@ -142,7 +142,7 @@ impl Core {
             let mut commit = self.commit.lock();
             self.hide_dropped(&mut commit);
             let used = commit.next_sequence - 1;
-            let record = Batch::skip_to(commit.next_sequence, self.time.now());
+            let record = WriteBatch::skip_to(commit.next_sequence, self.time.now());
             self.wal.resume(record.record()).inspect_err(|error| {
                 if !error.is_full() {
                     self.poison(error);

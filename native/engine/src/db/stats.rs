@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Core;
+use super::DbCore;
 
 /// Counters since the database was opened.
 #[derive(Debug, Default)]
@@ -144,7 +144,7 @@ pub struct Stats {
     pub snapshots: usize,
 }
 
-impl Core {
+impl DbCore {
     pub(crate) fn collect_stats(&self) -> Stats {
         let keyspaces = self.keyspaces.read();
         let mut keyspaces: Vec<KeyspaceStats> = keyspaces.values().map(KeyspaceStats::of).collect();

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::snapshots::Snapshot;
-use super::{Commit, Core, Keyspace};
-use crate::batch::Batch;
+use super::snapshots::DbSnapshot;
+use super::{CommitState, DbCore, Keyspace};
+use crate::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::{Millis, Sequence};
-use crate::value::Value;
+use crate::value::ValueBytes;
 use crate::wal::Durability;
 
 /// How long a transaction may take, in milliseconds.
@@ -20,7 +20,7 @@ const LONGEST_TRANSACTION: Millis = 10_000;
 
 /// What a transaction did to a key, in order; only merges add to what was before.
 #[derive(Debug)]
-struct Change {
+struct KeyChange {
     base: Base,
     operands: Vec<Vec<u8>>,
 }
@@ -36,21 +36,21 @@ enum Base {
 
 /// Reads and writes that happen together, or not at all.
 #[derive(Debug)]
-pub struct Transaction {
-    core: Arc<Core>,
-    snapshot: Snapshot,
+pub struct DbTransaction {
+    core: Arc<DbCore>,
+    snapshot: DbSnapshot,
     /// Where conflicts are noted from.
     begun_at: Sequence,
     until: Millis,
-    changes: BTreeMap<(u64, Vec<u8>), (Keyspace, Change)>,
+    changes: BTreeMap<(u64, Vec<u8>), (Keyspace, KeyChange)>,
     /// Keys that nobody else may have written.
     guarded: BTreeSet<(u64, Vec<u8>)>,
     /// Written with the rest, unseen until then.
-    blind: Batch,
+    blind: WriteBatch,
 }
 
-impl Transaction {
-    pub(crate) fn begin(core: &Arc<Core>) -> Result<Self> {
+impl DbTransaction {
+    pub(crate) fn begin(core: &Arc<DbCore>) -> Result<Self> {
         let begun_at = {
             let mut commit = core.commit.lock();
             let at = commit.stalled_behind.unwrap_or(commit.next_sequence - 1);
@@ -62,7 +62,7 @@ impl Transaction {
             core.commit.lock().recent.end(begun_at);
             return Err(core.poisoned());
         }
-        let snapshot = Snapshot::new(core);
+        let snapshot = DbSnapshot::new(core);
         Ok(Self {
             until: snapshot.time().saturating_add(LONGEST_TRANSACTION),
             core: Arc::clone(core),
@@ -70,17 +70,17 @@ impl Transaction {
             begun_at,
             changes: BTreeMap::new(),
             guarded: BTreeSet::new(),
-            blind: Batch::new(),
+            blind: WriteBatch::new(),
         })
     }
 
     /// The snapshot that it reads at.
-    pub fn snapshot(&self) -> &Snapshot {
+    pub fn snapshot(&self) -> &DbSnapshot {
         &self.snapshot
     }
 
     /// The value of a key, with what this transaction did to it.
-    pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
+    pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<ValueBytes>> {
         let change = self
             .changes
             .get(&(keyspace.id(), key.to_vec()))
@@ -89,20 +89,24 @@ impl Transaction {
             return self.core.get(keyspace, key, Some(&self.snapshot));
         };
         let below = match &change.base {
-            Base::Put(value) => Some(Value::from(value.clone())),
+            Base::Put(value) => Some(ValueBytes::from(value.clone())),
             Base::Deleted => None,
             Base::Unchanged => self.core.get(keyspace, key, Some(&self.snapshot))?,
         };
         if change.operands.is_empty() {
             return Ok(below);
         }
-        let merge = super::read::merge_of(keyspace.options())?;
+        let merge = super::point_lookup::merge_of(keyspace.options())?;
         let operands: Vec<&[u8]> = change.operands.iter().map(Vec::as_slice).collect();
         Ok(Some(merge.full(key, below.as_deref(), &operands).into()))
     }
 
     /// The value of a key, which nobody else may write before the commit.
-    pub fn get_for_update(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Value>> {
+    pub fn get_for_update(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+    ) -> Result<Option<ValueBytes>> {
         self.guarded.insert((keyspace.id(), key.to_vec()));
         self.get(keyspace, key)
     }
@@ -123,7 +127,7 @@ impl Transaction {
     }
 
     /// Adds writes that conflict with nothing, and that its own reads do not see.
-    pub fn write_blindly(&mut self, batch: &Batch) {
+    pub fn write_blindly(&mut self, batch: &WriteBatch) {
         self.blind.extend(batch);
     }
 
@@ -134,9 +138,9 @@ impl Transaction {
         change.operands.clear();
     }
 
-    fn change(&mut self, keyspace: &Keyspace, key: &[u8]) -> &mut Change {
+    fn change(&mut self, keyspace: &Keyspace, key: &[u8]) -> &mut KeyChange {
         let empty = || {
-            let change = Change {
+            let change = KeyChange {
                 base: Base::Unchanged,
                 operands: Vec::new(),
             };
@@ -171,7 +175,7 @@ impl Transaction {
             let place = one.prepare().map(|batch| {
                 let is_empty = batch.is_empty();
                 if !is_empty {
-                    writes.push((batch, |commit: &Commit| one.check(commit)));
+                    writes.push((batch, |commit: &CommitState| one.check(commit)));
                 }
                 is_empty
             });
@@ -188,7 +192,7 @@ impl Transaction {
     }
 
     /// What it writes, if it has not taken too long.
-    fn prepare(&self) -> Result<Batch> {
+    fn prepare(&self) -> Result<WriteBatch> {
         if self.core.time.now() > self.until {
             return Err(Error::Conflict {
                 what: "the transaction took longer than ten seconds".into(),
@@ -204,8 +208,8 @@ impl Transaction {
         Ok(self.snapshot.sequence())
     }
 
-    fn batch(&self) -> Batch {
-        let mut batch = Batch::new();
+    fn batch(&self) -> WriteBatch {
+        let mut batch = WriteBatch::new();
         for ((_, key), (keyspace, change)) in &self.changes {
             match &change.base {
                 Base::Put(value) => batch.put(keyspace, key, value),
@@ -220,7 +224,7 @@ impl Transaction {
         batch
     }
 
-    fn check(&self, commit: &Commit) -> Result<()> {
+    fn check(&self, commit: &CommitState) -> Result<()> {
         let since = self.snapshot.sequence();
         let lost = self
             .guarded
@@ -238,7 +242,7 @@ impl Transaction {
     }
 }
 
-impl Drop for Transaction {
+impl Drop for DbTransaction {
     fn drop(&mut self) {
         self.core.commit.lock().recent.end(self.begun_at);
     }

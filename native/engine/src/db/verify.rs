@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Core, Db, Keyspace, recovery};
+use super::{Db, DbCore, Keyspace, recovery};
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
-use crate::table::reader::Table;
+use crate::table::reader::TableReader;
 use crate::version::table_cache;
 use crate::vfs::Vfs;
 use crate::wal;
 
 /// What a sound database holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct DatabaseReport {
     /// Tables, all of whose blocks were read.
     pub tables: u64,
     /// Their entries.
@@ -21,7 +21,7 @@ pub struct Verified {
     /// Their size in bytes.
     pub table_bytes: u64,
     /// The log; `None` if the database is open.
-    pub log: Option<wal::Verified>,
+    pub log: Option<wal::LogReport>,
 }
 
 /// Reads all of a database that is not open, and changes nothing. `progress` is called with the
@@ -30,27 +30,27 @@ pub fn verify(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Verified> {
+) -> Result<DatabaseReport> {
     let _lock = recovery::lock(&**vfs, dir)?;
     let found = recovery::describe(&**vfs, dir)?.ok_or_else(|| Error::InvalidArgument {
         what: format!("there is no database in {}", dir.display()),
     })?;
     let total = found.files().map(|(_, meta)| meta.size).sum();
     let blocks = Arc::new(BlockCache::new(0, 0));
-    let mut verified = Verified::default();
+    let mut verified = DatabaseReport::default();
     for (number, meta) in found.files() {
         let path = dir.join(table_cache::name_of(number));
-        let table = Table::open(vfs.open_read(&path)?, number, &blocks)?;
+        let table = TableReader::open(vfs.open_read(&path)?, number, &blocks)?;
         verified.count(&table, meta.size, &mut |done| progress(done, total))?;
     }
     verified.log = Some(wal::verify(&**vfs, &recovery::log_dir(dir))?);
     Ok(verified)
 }
 
-impl Verified {
+impl DatabaseReport {
     fn count(
         &mut self,
-        table: &Arc<Table>,
+        table: &Arc<TableReader>,
         size: u64,
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
@@ -67,13 +67,16 @@ impl Verified {
     }
 }
 
-impl Core {
+impl DbCore {
     /// Reads every table of the open database past the cache.
-    pub(crate) fn verify_tables(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
+    pub(crate) fn verify_tables(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<DatabaseReport> {
         let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
         let views: Vec<_> = keyspaces.iter().map(Keyspace::view).collect();
         let total = views.iter().map(|view| view.version.size()).sum();
-        let mut verified = Verified::default();
+        let mut verified = DatabaseReport::default();
         for file in views.iter().flat_map(|view| view.version.files()) {
             let table = self.tables.table(file)?;
             verified.count(&table, file.meta.size, &mut |done| progress(done, total))?;
@@ -85,7 +88,7 @@ impl Core {
 impl Db {
     /// Reads and checks every table. `progress` is called with the bytes that were checked, and
     /// with those that there are.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<DatabaseReport> {
         self.core.verify_tables(progress)
     }
 }

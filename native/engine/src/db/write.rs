@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::keyspace::View;
-use super::{Commit, Core, Keyspace};
-use crate::batch::{Batch, Logged, Stamped};
+use super::keyspace::SuperVersion;
+use super::{CommitState, DbCore, Keyspace};
+use crate::batch::{Logged, Stamped, WriteBatch};
 use crate::error::{Error, Result};
-use crate::key::{Kind, Sequence, Tag};
+use crate::key::{EntryKind, Sequence, Tag};
 use crate::memtable::Memtable;
-use crate::wal::{Durability, Version, Written};
+use crate::wal::{AppendedRecords, Durability, WalVersion};
 
 /// Writers are slowed to about this many bytes a second when compactions fall behind.
 const SLOW_RATE: f64 = 16e6;
@@ -30,17 +30,17 @@ struct Logging {
     first: Sequence,
     last: Sequence,
     place: u64,
-    written: Written,
+    written: AppendedRecords,
     memtables: Vec<(Keyspace, Arc<Memtable>)>,
 }
 
-impl Core {
+impl DbCore {
     /// Writes a batch; returns its last sequence once it is visible.
     pub(crate) fn write(
         &self,
-        batch: Batch,
+        batch: WriteBatch,
         durability: Durability,
-        check: impl FnOnce(&Commit) -> Result<()>,
+        check: impl FnOnce(&CommitState) -> Result<()>,
     ) -> Result<Sequence> {
         batch.check()?;
         self.check()?;
@@ -56,7 +56,7 @@ impl Core {
     /// came of each is in its place; each finds those before it as written.
     pub(crate) fn write_each(
         &self,
-        batches: Vec<(Batch, impl FnOnce(&Commit) -> Result<()>)>,
+        batches: Vec<(WriteBatch, impl FnOnce(&CommitState) -> Result<()>)>,
         durability: Durability,
     ) -> Vec<Result<Sequence>> {
         let count = batches.len();
@@ -72,7 +72,7 @@ impl Core {
     /// Gives batches their sequences, each if its check holds, and makes all visible that have one.
     fn log_each(
         &self,
-        batches: Vec<(Batch, impl FnOnce(&Commit) -> Result<()>)>,
+        batches: Vec<(WriteBatch, impl FnOnce(&CommitState) -> Result<()>)>,
         durability: Durability,
     ) -> Result<Vec<Result<Logging>>> {
         self.check()?;
@@ -167,7 +167,11 @@ impl Core {
     }
 
     /// Gives a batch its sequences and appends it to the log.
-    fn log(&self, batch: Batch, check: impl FnOnce(&Commit) -> Result<()>) -> Result<Logging> {
+    fn log(
+        &self,
+        batch: WriteBatch,
+        check: impl FnOnce(&CommitState) -> Result<()>,
+    ) -> Result<Logging> {
         let mut commit = self.commit.lock();
         self.check()?;
         check(&commit)?;
@@ -211,7 +215,7 @@ impl Core {
         // In this order: a snapshot that is taken later sees at least what is visible now.
         let visible = self.publisher.visible();
         let horizon = self.snapshots.horizon(self);
-        let Some(logged) = Logged::parse(logging.batch.record(), Version::NEWEST) else {
+        let Some(logged) = Logged::parse(logging.batch.record(), WalVersion::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {
@@ -220,14 +224,14 @@ impl Core {
             let Some((keyspace, memtable)) = found.filter(|(_, one)| one.accumulates()) else {
                 continue;
             };
-            if let (Kind::Merge, Some(merge)) = (entry.kind, &keyspace.options().merge) {
+            if let (EntryKind::Merge, Some(merge)) = (entry.kind, &keyspace.options().merge) {
                 memtable.fold(entry.key, &**merge, (visible, &horizon));
             }
         }
     }
 
     /// Delays a writer whose keyspaces have too many runs; stops it while they have far too many.
-    fn slow_down(&self, batch: &Batch) -> Result<()> {
+    fn slow_down(&self, batch: &WriteBatch) -> Result<()> {
         for &id in batch.keyspaces() {
             let Some(keyspace) = self.keyspace_by_id(id) else {
                 continue;
@@ -318,7 +322,7 @@ impl Core {
         let fits = || {
             let keyspaces = self.keyspaces.read();
             let views: Vec<_> = keyspaces.values().map(Keyspace::view).collect();
-            let held = |view: &View| view.memtables().map(|one| one.bytes()).sum::<usize>();
+            let held = |view: &SuperVersion| view.memtables().map(|one| one.bytes()).sum::<usize>();
             views.iter().map(|view| held(view)).sum::<usize>() < most
                 || views.iter().all(|view| view.waiting.is_empty())
         };
@@ -377,7 +381,7 @@ fn insert(logging: &Logging) -> Result<()> {
     let malformed = || Error::InvalidArgument {
         what: "a batch is malformed".into(),
     };
-    let logged = Logged::parse(logging.batch.record(), Version::NEWEST).ok_or_else(malformed)?;
+    let logged = Logged::parse(logging.batch.record(), WalVersion::NEWEST).ok_or_else(malformed)?;
     for (sequence, entry) in (logging.first..).zip(logged.entries()) {
         let entry = entry.map_err(|_| malformed())?;
         let mut memtables = logging.memtables.iter();

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::source::Source;
+use super::source::EntrySource;
 use crate::error::Result;
 use crate::key::{Tag, compare};
 
@@ -19,13 +19,13 @@ enum Direction {
 #[derive(Debug)]
 pub(crate) struct MergingCursor {
     /// Those with a current entry form a heap at the front.
-    sources: Vec<Source>,
+    sources: Vec<EntrySource>,
     live: usize,
     direction: Direction,
 }
 
 impl MergingCursor {
-    pub(crate) fn new(sources: Vec<Source>) -> Self {
+    pub(crate) fn new(sources: Vec<EntrySource>) -> Self {
         Self {
             sources,
             live: 0,
@@ -40,25 +40,25 @@ impl MergingCursor {
 
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.sources.first().map_or(&[], Source::key)
+        self.sources.first().map_or(&[], EntrySource::key)
     }
 
     #[inline]
     pub(crate) fn tag(&self) -> Tag {
-        self.sources.first().map_or(Tag::OLDEST, Source::tag)
+        self.sources.first().map_or(Tag::OLDEST, EntrySource::tag)
     }
 
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        self.sources.first().map_or(&[], Source::value)
+        self.sources.first().map_or(&[], EntrySource::value)
     }
 
     pub(crate) fn first(&mut self) -> Result<()> {
-        self.restart(Direction::Forward, Source::first)
+        self.restart(Direction::Forward, EntrySource::first)
     }
 
     pub(crate) fn last(&mut self) -> Result<()> {
-        self.restart(Direction::Backward, Source::last)
+        self.restart(Direction::Backward, EntrySource::last)
     }
 
     /// To the first entry at or behind `(key, tag)`.
@@ -72,7 +72,7 @@ impl MergingCursor {
         &mut self,
         key: &[u8],
         tag: Tag,
-        may: impl Fn(&Source) -> Result<bool>,
+        may: impl Fn(&EntrySource) -> Result<bool>,
     ) -> Result<()> {
         self.restart_some(Direction::Forward, |source| {
             if !may(source)? {
@@ -91,7 +91,7 @@ impl MergingCursor {
     fn restart(
         &mut self,
         direction: Direction,
-        mut go: impl FnMut(&mut Source) -> Result<()>,
+        mut go: impl FnMut(&mut EntrySource) -> Result<()>,
     ) -> Result<()> {
         self.restart_some(direction, |source| {
             go(source)?;
@@ -103,7 +103,7 @@ impl MergingCursor {
     fn restart_some(
         &mut self,
         direction: Direction,
-        mut go: impl FnMut(&mut Source) -> Result<bool>,
+        mut go: impl FnMut(&mut EntrySource) -> Result<bool>,
     ) -> Result<()> {
         self.direction = direction;
         self.live = 0;
@@ -156,7 +156,7 @@ impl MergingCursor {
     /// Puts the top, which moved, where it belongs.
     #[inline]
     fn settle(&mut self) {
-        if !self.sources.first().is_some_and(Source::is_valid) && self.live > 0 {
+        if !self.sources.first().is_some_and(EntrySource::is_valid) && self.live > 0 {
             self.live -= 1;
             self.sources.swap(0, self.live);
         }

@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
 use crate::table::cursor::TableCursor;
-use crate::version::Run;
+use crate::version::SortedRun;
 use crate::version::table_cache::TableCache;
 
 /// Walks the files of a run in both directions.
 #[derive(Debug)]
 pub(crate) struct RunCursor {
-    run: Arc<Run>,
+    run: Arc<SortedRun>,
     tables: Arc<TableCache>,
     past_cache: bool,
     filter: Option<Arc<ZoneFilter>>,
@@ -21,7 +21,7 @@ pub(crate) struct RunCursor {
 }
 
 impl RunCursor {
-    pub(crate) fn new(run: Arc<Run>, tables: Arc<TableCache>, past_cache: bool) -> Self {
+    pub(crate) fn new(run: Arc<SortedRun>, tables: Arc<TableCache>, past_cache: bool) -> Self {
         Self {
             run,
             tables,
@@ -156,7 +156,7 @@ impl RunCursor {
 
 /// Whether a run may have keys that are a head and a tail of this length.
 pub(crate) fn may_have_head(
-    run: &Run,
+    run: &SortedRun,
     tables: &TableCache,
     head: &[u8],
     tail_bytes: usize,

@@ -7,12 +7,12 @@ use crate::memtable::MemtableCursor;
 
 /// A cursor over a memtable or a run.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum EntrySource {
     Memory(MemtableCursor),
     Run(Box<RunCursor>),
 }
 
-impl Source {
+impl EntrySource {
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         match self {

@@ -7,14 +7,14 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::extract::Zone;
-use crate::table::reader::Table;
+use crate::extract::ZoneMap;
+use crate::table::reader::TableReader;
 
 /// Tells zones that may match, and counts.
 pub(crate) struct ZoneFilter {
     /// Zones of tables that another extractor made say nothing.
     extractor: &'static str,
-    may_match: Box<dyn Fn(&Zone) -> bool + Send + Sync>,
+    may_match: Box<dyn Fn(&ZoneMap) -> bool + Send + Sync>,
     tables_skipped: AtomicU64,
     blocks: AtomicU64,
     blocks_skipped: AtomicU64,
@@ -23,7 +23,7 @@ pub(crate) struct ZoneFilter {
 impl ZoneFilter {
     pub(crate) fn new(
         extractor: &'static str,
-        may_match: Box<dyn Fn(&Zone) -> bool + Send + Sync>,
+        may_match: Box<dyn Fn(&ZoneMap) -> bool + Send + Sync>,
     ) -> Self {
         Self {
             extractor,
@@ -35,7 +35,7 @@ impl ZoneFilter {
     }
 
     /// Whether a whole table can be passed over.
-    pub(crate) fn skips_table(&self, table: &Table) -> bool {
+    pub(crate) fn skips_table(&self, table: &TableReader) -> bool {
         let skips = table
             .zone(self.extractor)
             .is_some_and(|zone| !(self.may_match)(zone));
@@ -46,8 +46,11 @@ impl ZoneFilter {
     }
 
     /// Whether a block of a table can be passed over; `zone` is as it is stored.
-    pub(crate) fn skips_block(&self, table: &Table, zone: Option<&[u8]>) -> bool {
-        let known = table.zone(self.extractor).and(zone).and_then(Zone::decode);
+    pub(crate) fn skips_block(&self, table: &TableReader, zone: Option<&[u8]>) -> bool {
+        let known = table
+            .zone(self.extractor)
+            .and(zone)
+            .and_then(ZoneMap::decode);
         let skips = known.is_some_and(|zone| !(self.may_match)(&zone));
         let counter = if skips {
             &self.blocks_skipped

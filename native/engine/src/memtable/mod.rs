@@ -16,14 +16,14 @@ use parking_lot::RwLock;
 use rillbase_skip_list::{At, Entry, SkipList};
 
 use crate::db::snapshots::Horizon;
-use crate::key::{Kind, Sequence, Tag};
+use crate::key::{EntryKind, Sequence, Tag};
 use crate::merge::Merge;
 use crate::options::KeyspaceOptions;
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::table::hash;
-use crate::value::Value;
+use crate::value::ValueBytes;
 use bloom::Bloom;
-use rows::{Rows, RowsCursor};
+use rows::{MergedRows, RowsCursor};
 
 /// About what a row's entry, or a range delete, costs beside its bytes.
 const ROW_OVERHEAD: usize = 88;
@@ -33,7 +33,7 @@ const ROW_OVERHEAD: usize = 88;
 pub(crate) struct Memtable {
     list: SkipList,
     /// In place of the list.
-    rows: Option<Rows>,
+    rows: Option<MergedRows>,
     /// Of whole keys. Where filters know the heads of keys, look-ups are scans, which do not ask it.
     bloom: Option<Bloom>,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
@@ -52,7 +52,7 @@ impl Memtable {
     pub(crate) fn of(options: &KeyspaceOptions) -> Self {
         Self {
             list: SkipList::new(),
-            rows: options.accumulates.then(Rows::default),
+            rows: options.accumulates.then(MergedRows::default),
             bloom: (options.tail_bytes == 0).then(|| Bloom::new(options.memtable_bytes)),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
@@ -67,7 +67,7 @@ impl Memtable {
     pub(crate) fn insert(&self, key: &[u8], value: &[u8], tag: Tag) -> bool {
         self.oldest_sequence
             .fetch_min(tag.sequence(), Ordering::Relaxed);
-        let taken = if tag.kind() == Some(Kind::RangeDelete) {
+        let taken = if tag.kind() == Some(EntryKind::RangeDelete) {
             self.add_range_delete(key, value, tag.sequence());
             Some(key.len() + value.len() + ROW_OVERHEAD)
         } else {
@@ -148,7 +148,9 @@ impl Memtable {
     }
 
     pub(crate) fn entries(&self) -> u32 {
-        self.rows.as_ref().map_or(self.list.len(), Rows::added)
+        self.rows
+            .as_ref()
+            .map_or(self.list.len(), MergedRows::added)
     }
 
     /// Whether entries are folded early.
@@ -289,22 +291,22 @@ impl MemtableCursor {
 
 /// One entry of a memtable.
 #[derive(Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct MemtableEntry<'a> {
     pub(crate) tag: Tag,
-    place: Place<'a>,
+    place: EntryLocation<'a>,
 }
 
 #[derive(Debug)]
-enum Place<'a> {
+enum EntryLocation<'a> {
     Listed(Entry<'a>),
-    Row(Value),
+    Row(ValueBytes),
 }
 
-impl Found<'_> {
-    pub(crate) fn value(&self) -> Value {
+impl MemtableEntry<'_> {
+    pub(crate) fn value(&self) -> ValueBytes {
         match &self.place {
-            Place::Row(value) => value.clone(),
-            Place::Listed(entry) => Value::copied(entry.value()),
+            EntryLocation::Row(value) => value.clone(),
+            EntryLocation::Listed(entry) => ValueBytes::copied(entry.value()),
         }
     }
 }
@@ -316,14 +318,14 @@ impl Memtable {
         key: &'a [u8],
         hash: u64,
         tag: Tag,
-    ) -> impl Iterator<Item = Found<'a>> {
+    ) -> impl Iterator<Item = MemtableEntry<'a>> {
         let bloom = self.bloom.as_ref();
         let is_here = bloom.is_none_or(|bloom| bloom.may_contain(hash));
         let rows = self.rows.as_ref().filter(|_| is_here);
         let row = rows.map_or_else(Vec::new, |rows| rows.versions(key, tag));
-        let row = row.into_iter().map(|(tag, value)| Found {
+        let row = row.into_iter().map(|(tag, value)| MemtableEntry {
             tag,
-            place: Place::Row(value),
+            place: EntryLocation::Row(value),
         });
         let mut at = if is_here && self.rows.is_none() {
             self.list.seek(key, tag.0)
@@ -333,9 +335,9 @@ impl Memtable {
         let listed = std::iter::from_fn(move || {
             let entry = self.list.entry(at).filter(|entry| entry.key() == key)?;
             at = self.list.next(at);
-            Some(Found {
+            Some(MemtableEntry {
                 tag: Tag(entry.tag()),
-                place: Place::Listed(entry),
+                place: EntryLocation::Listed(entry),
             })
         });
         let cut = self.cut();

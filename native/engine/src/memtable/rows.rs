@@ -23,26 +23,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::RwLock;
 
 use crate::db::snapshots::Horizon;
-use crate::key::{Kind, Sequence, Tag};
+use crate::key::{EntryKind, Sequence, Tag};
 use crate::merge::Merge;
-use crate::value::Value;
+use crate::value::ValueBytes;
 
 /// An entry of a row.
-pub(crate) type RowEntry = (Tag, Value);
+pub(crate) type RowEntry = (Tag, ValueBytes);
 
 /// Rows by their keys.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct MergedRows {
     /// Each row's entries, the oldest first.
     rows: RwLock<BTreeMap<Arc<[u8]>, Vec<RowEntry>>>,
     /// How many entries were ever added.
     added: AtomicU32,
 }
 
-impl Rows {
+impl MergedRows {
     /// Adds an entry.
     pub(crate) fn insert(&self, key: &[u8], value: &[u8], tag: Tag) {
-        let entry = (tag, Value::copied(value));
+        let entry = (tag, ValueBytes::copied(value));
         self.added.fetch_add(1, Ordering::Relaxed);
         let mut rows = self.rows.write();
         if let Some(row) = rows.get_mut(key) {
@@ -85,8 +85,8 @@ impl Rows {
         for (tag, value) in row.drain(..) {
             let joins = folded.last().is_some_and(|(older, _)| {
                 let alike = horizon.stripe(older.sequence()) == horizon.stripe(tag.sequence());
-                let is_operand = tag.kind() == Some(Kind::Merge);
-                let onto = matches!(older.kind(), Some(Kind::Merge | Kind::Put));
+                let is_operand = tag.kind() == Some(EntryKind::Merge);
+                let onto = matches!(older.kind(), Some(EntryKind::Merge | EntryKind::Put));
                 let is_seen = tag.sequence() <= visible;
                 alike && is_operand && onto && is_seen && !is_covered(*older, tag)
             });
@@ -111,10 +111,10 @@ fn join(
     (tag, operand): (Tag, &[u8]),
 ) -> Option<RowEntry> {
     let (kind, value) = match older.kind() {
-        Some(Kind::Put) => (Kind::Put, merge.full(key, Some(below), &[operand])),
-        _ => (Kind::Merge, merge.partial(key, &[below, operand])?),
+        Some(EntryKind::Put) => (EntryKind::Put, merge.full(key, Some(below), &[operand])),
+        _ => (EntryKind::Merge, merge.partial(key, &[below, operand])?),
     };
-    Some((Tag::new(tag.sequence(), kind), Value::copied(&value)))
+    Some((Tag::new(tag.sequence(), kind), ValueBytes::copied(&value)))
 }
 
 /// A cursor that goes on and on copies so many rows at once, and no more once it has so many bytes.
@@ -125,7 +125,7 @@ const COPIED_BYTES: usize = 128;
 
 /// An entry of a row that a cursor has copied.
 #[derive(Debug, Clone)]
-struct Entry {
+struct CopiedEntry {
     /// Where its key is among the copied bytes.
     key: Range<usize>,
     tag: Tag,
@@ -136,14 +136,14 @@ struct Entry {
 enum Copied {
     /// It is among the copied bytes.
     Here(Range<usize>),
-    Held(Value),
+    Held(ValueBytes),
 }
 
 /// A place among rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowsCursor {
     /// Those of one row or of several behind one another, each row's newest first; none is nowhere.
-    entries: Vec<Entry>,
+    entries: Vec<CopiedEntry>,
     bytes: Vec<u8>,
     at: usize,
     /// How many rows were copied last by going on.
@@ -161,7 +161,7 @@ impl RowsCursor {
                 Copied::Held(value.clone())
             };
             let (key, tag) = (key.clone(), *tag);
-            self.entries.push(Entry { key, tag, value });
+            self.entries.push(CopiedEntry { key, tag, value });
         }
     }
 
@@ -216,27 +216,27 @@ impl RowsCursor {
         }
     }
 
-    pub(crate) fn first(&mut self, rows: &Rows) {
+    pub(crate) fn first(&mut self, rows: &MergedRows) {
         self.enter(rows.rows.read().first_key_value(), true);
     }
 
-    pub(crate) fn last(&mut self, rows: &Rows) {
+    pub(crate) fn last(&mut self, rows: &MergedRows) {
         self.enter(rows.rows.read().last_key_value(), false);
     }
 
-    fn behind(&mut self, rows: &Rows, key: Bound<&[u8]>) {
+    fn behind(&mut self, rows: &MergedRows, key: Bound<&[u8]>) {
         let rows = rows.rows.read();
         self.enter(rows.range::<[u8], _>((key, Bound::Unbounded)).next(), true);
     }
 
-    fn before(&mut self, rows: &Rows, key: &[u8]) {
+    fn before(&mut self, rows: &MergedRows, key: &[u8]) {
         let rows = rows.rows.read();
         let below = (Bound::Unbounded, Bound::Excluded(key));
         self.enter(rows.range::<[u8], _>(below).next_back(), false);
     }
 
     /// To the first entry at or behind `(key, tag)`.
-    pub(crate) fn seek(&mut self, rows: &Rows, key: &[u8], tag: Tag) {
+    pub(crate) fn seek(&mut self, rows: &MergedRows, key: &[u8], tag: Tag) {
         self.behind(rows, Bound::Included(key));
         if self.key() != key {
             return;
@@ -249,7 +249,7 @@ impl RowsCursor {
     }
 
     /// To the last entry before `(key, tag)`.
-    pub(crate) fn seek_before(&mut self, rows: &Rows, key: &[u8], tag: Tag) {
+    pub(crate) fn seek_before(&mut self, rows: &MergedRows, key: &[u8], tag: Tag) {
         self.behind(rows, Bound::Included(key));
         let newer = self.entries.iter().rposition(|entry| entry.tag > tag);
         match newer.filter(|_| self.key() == key) {
@@ -258,7 +258,7 @@ impl RowsCursor {
         }
     }
 
-    pub(crate) fn next(&mut self, rows: &Rows) {
+    pub(crate) fn next(&mut self, rows: &MergedRows) {
         if !self.is_valid() {
             return;
         }
@@ -272,7 +272,7 @@ impl RowsCursor {
     }
 
     /// To the row behind a key; the longer this goes on, the more rows are copied at once.
-    fn go_on(&mut self, rows: &Rows, key: &[u8]) {
+    fn go_on(&mut self, rows: &MergedRows, key: &[u8]) {
         self.clear();
         self.at = 0;
         self.ahead = (2 * self.ahead).clamp(1, MOST_AHEAD);
@@ -286,7 +286,7 @@ impl RowsCursor {
         }
     }
 
-    pub(crate) fn previous(&mut self, rows: &Rows) {
+    pub(crate) fn previous(&mut self, rows: &MergedRows) {
         if !self.is_valid() {
             return;
         }
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    fn row(rows: &Rows) -> Vec<(Sequence, u64)> {
+    fn row(rows: &MergedRows) -> Vec<(Sequence, u64)> {
         let entries = rows.versions(b"row", Tag::NEWEST);
         let shown = entries
             .iter()
@@ -343,9 +343,9 @@ mod tests {
 
     #[test]
     fn operands_become_one_unless_a_snapshot_lies_between_or_they_are_not_visible() {
-        let rows = Rows::default();
+        let rows = MergedRows::default();
         for sequence in [3, 1, 2, 4, 5, 6] {
-            rows.insert(b"row", &[1], Tag::new(sequence, Kind::Merge));
+            rows.insert(b"row", &[1], Tag::new(sequence, EntryKind::Merge));
         }
         let folded = |visible, sequences: &[Sequence]| {
             let horizon = horizon(sequences);
@@ -359,13 +359,13 @@ mod tests {
 
     #[test]
     fn operands_join_the_put_below_them_and_nothing_that_a_delete_cut_off() {
-        let rows = Rows::default();
-        rows.insert(b"row", &[1], Tag::new(1, Kind::Merge));
-        rows.insert(b"row", &[5], Tag::new(2, Kind::Put));
-        rows.insert(b"row", &[1], Tag::new(3, Kind::Merge));
-        rows.insert(b"row", &[], Tag::new(4, Kind::Delete));
-        rows.insert(b"row", &[1], Tag::new(5, Kind::Merge));
-        rows.insert(b"row", &[1], Tag::new(6, Kind::Merge));
+        let rows = MergedRows::default();
+        rows.insert(b"row", &[1], Tag::new(1, EntryKind::Merge));
+        rows.insert(b"row", &[5], Tag::new(2, EntryKind::Put));
+        rows.insert(b"row", &[1], Tag::new(3, EntryKind::Merge));
+        rows.insert(b"row", &[], Tag::new(4, EntryKind::Delete));
+        rows.insert(b"row", &[1], Tag::new(5, EntryKind::Merge));
+        rows.insert(b"row", &[1], Tag::new(6, EntryKind::Merge));
         let all = horizon(&[9]);
         let covered = |older: Tag, _| older.sequence() == 5;
         rows.fold(b"row", &Sum, (9, &all), &covered);
@@ -374,9 +374,9 @@ mod tests {
 
     #[test]
     fn a_cursor_shows_all_entries_in_order_both_ways() {
-        let rows = Rows::default();
+        let rows = MergedRows::default();
         for (key, sequence) in [("b", 2), ("a", 1), ("b", 4), ("c", 3)] {
-            rows.insert(key.as_bytes(), &[], Tag::new(sequence, Kind::Merge));
+            rows.insert(key.as_bytes(), &[], Tag::new(sequence, EntryKind::Merge));
         }
         let mut cursor = RowsCursor::default();
         let mut shown = Vec::new();

@@ -31,7 +31,7 @@ pub(super) const TAIL_BYTES: usize = 6;
 
 /// Checked bytes turned out not to be a block: our own error, or a crafted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct MalformedBlock;
 
 /// A tag as it is stored, small where sequences are close to the base.
 pub(super) fn pack(tag: Tag, base: Sequence) -> u64 {
@@ -47,13 +47,13 @@ const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 
 /// What an entry may have in common with the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct EntryShape {
     key_length: usize,
     value_length: usize,
     kind: u64,
 }
 
-impl Shape {
+impl EntryShape {
     /// Before the first entry.
     pub(super) const NONE: Self = Self {
         key_length: 0,
@@ -89,7 +89,7 @@ pub(crate) struct Block {
 
 /// The numbers in front of an entry, and where it lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct EntryHeader {
     pub(super) shared: usize,
     unshared: usize,
     pub(super) value_length: usize,
@@ -97,10 +97,10 @@ pub(super) struct Head {
     key_at: usize,
 }
 
-impl Head {
+impl EntryHeader {
     #[inline]
-    fn shape(&self) -> Shape {
-        Shape::new(self.shared + self.unshared, self.value_length, self.tag)
+    fn shape(&self) -> EntryShape {
+        EntryShape::new(self.shared + self.unshared, self.value_length, self.tag)
     }
 
     pub(super) fn value_at(&self) -> usize {
@@ -114,7 +114,7 @@ impl Head {
 
 /// What a point lookup found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct BlockEntry {
     pub(crate) tag: Tag,
     pub(crate) value_at: usize,
     pub(crate) value_length: usize,
@@ -124,18 +124,20 @@ pub(crate) struct Entry {
 
 impl Block {
     /// Of a table's entries, or of restarts only.
-    pub(crate) fn parse(bytes: Vec<u8>, has_shapes: bool) -> Result<Self, Malformed> {
-        let tail = bytes.len().checked_sub(TAIL_BYTES).ok_or(Malformed)?;
-        let restarts = u32_at(&bytes, tail).ok_or(Malformed)? as usize;
+    pub(crate) fn parse(bytes: Vec<u8>, has_shapes: bool) -> Result<Self, MalformedBlock> {
+        let tail = bytes.len().checked_sub(TAIL_BYTES).ok_or(MalformedBlock)?;
+        let restarts = u32_at(&bytes, tail).ok_or(MalformedBlock)? as usize;
         let counted = bytes
             .get(tail + 4..)
             .and_then(|raw| raw.try_into().ok())
-            .ok_or(Malformed)?;
+            .ok_or(MalformedBlock)?;
         let buckets = usize::from(u16::from_le_bytes(counted));
         let index = restarts
             .checked_mul(4)
             .and_then(|size| size.checked_add(buckets));
-        let entries_end = tail.checked_sub(index.ok_or(Malformed)?).ok_or(Malformed)?;
+        let entries_end = tail
+            .checked_sub(index.ok_or(MalformedBlock)?)
+            .ok_or(MalformedBlock)?;
         Ok(Self {
             bytes,
             has_shapes,
@@ -160,20 +162,25 @@ impl Block {
         &self.bytes
     }
 
-    pub(super) fn restart(&self, number: usize) -> Result<usize, Malformed> {
+    pub(super) fn restart(&self, number: usize) -> Result<usize, MalformedBlock> {
         let at = self.entries_end + 4 * number;
-        let offset = u32_at(&self.bytes, at).ok_or(Malformed)? as usize;
+        let offset = u32_at(&self.bytes, at).ok_or(MalformedBlock)? as usize;
         if number < self.restarts && offset < self.entries_end {
             Ok(offset)
         } else {
-            Err(Malformed)
+            Err(MalformedBlock)
         }
     }
 
     /// The numbers of the entry at `at`, which is behind one of a shape.
     #[inline]
-    pub(super) fn head(&self, at: usize, before: Shape, base: Sequence) -> Result<Head, Malformed> {
-        let number = |at| varint_at(&self.bytes, at).ok_or(Malformed);
+    pub(super) fn head(
+        &self,
+        at: usize,
+        before: EntryShape,
+        base: Sequence,
+    ) -> Result<EntryHeader, MalformedBlock> {
+        let number = |at| varint_at(&self.bytes, at).ok_or(MalformedBlock);
         let (first, at) = number(at)?;
         let (shared, is_alike) = if self.has_shapes {
             (to_usize(first >> 1), first & 1 == 1)
@@ -182,7 +189,10 @@ impl Block {
         };
         let (unshared, value_length, offset, kind, key_at) = if is_alike {
             let (offset, key_at) = number(at)?;
-            let unshared = before.key_length.checked_sub(shared).ok_or(Malformed)?;
+            let unshared = before
+                .key_length
+                .checked_sub(shared)
+                .ok_or(MalformedBlock)?;
             (unshared, before.value_length, offset, before.kind, key_at)
         } else {
             let (unshared, at) = number(at)?;
@@ -199,9 +209,9 @@ impl Block {
         };
         let end = key_at.saturating_add(unshared).saturating_add(value_length);
         if end > self.entries_end {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         }
-        Ok(Head {
+        Ok(EntryHeader {
             shared,
             unshared,
             value_length,
@@ -212,15 +222,15 @@ impl Block {
 
     /// The numbers of a restart.
     #[inline]
-    fn restart_head(&self, number: usize, base: Sequence) -> Result<Head, Malformed> {
-        self.head(self.restart(number)?, Shape::NONE, base)
+    fn restart_head(&self, number: usize, base: Sequence) -> Result<EntryHeader, MalformedBlock> {
+        self.head(self.restart(number)?, EntryShape::NONE, base)
     }
 
     #[inline]
-    pub(super) fn key_rest(&self, head: &Head) -> Result<&[u8], Malformed> {
+    pub(super) fn key_rest(&self, head: &EntryHeader) -> Result<&[u8], MalformedBlock> {
         self.bytes
             .get(head.key_at..head.value_at())
-            .ok_or(Malformed)
+            .ok_or(MalformedBlock)
     }
 
     /// The last restart whose entry is before the target, or the first.
@@ -229,7 +239,7 @@ impl Block {
         key: &[u8],
         tag: Tag,
         base: Sequence,
-    ) -> Result<usize, Malformed> {
+    ) -> Result<usize, MalformedBlock> {
         let (mut low, mut high) = (0, self.restarts.max(1));
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
@@ -252,14 +262,14 @@ impl Block {
         hash: u64,
         tag: Tag,
         base: Sequence,
-    ) -> Result<Option<usize>, Malformed> {
+    ) -> Result<Option<usize>, MalformedBlock> {
         if self.restarts == 0 {
             return Ok(None);
         }
         if self.buckets > 0 {
             let bucket = bucket_hash(hash) as usize % self.buckets;
             let at = self.entries_end + 4 * self.restarts + bucket;
-            match *self.bytes.get(at).ok_or(Malformed)? {
+            match *self.bytes.get(at).ok_or(MalformedBlock)? {
                 NO_KEY => return Ok(None),
                 MANY => {}
                 restart => return self.restart(usize::from(restart)).map(Some),
@@ -275,14 +285,14 @@ impl Block {
         hash: u64,
         tag: Tag,
         base: Sequence,
-    ) -> Result<Option<Entry>, Malformed> {
+    ) -> Result<Option<BlockEntry>, MalformedBlock> {
         let Some(mut at) = self.lookup_start(key, hash, tag, base)? else {
             return Ok(None);
         };
         // How many leading bytes of `key` the entry before has; its key is smaller, or the same
         // and newer than asked.
         let mut matched = 0;
-        let mut shape = Shape::NONE;
+        let mut shape = EntryShape::NONE;
         while at < self.entries_end {
             let head = self.head(at, shape, base)?;
             shape = head.shape();
@@ -295,7 +305,7 @@ impl Block {
             }
             if head.shared == matched {
                 let rest = self.key_rest(&head)?;
-                let wanted = key.get(matched..).ok_or(Malformed)?;
+                let wanted = key.get(matched..).ok_or(MalformedBlock)?;
                 let common = common_prefix(rest, wanted);
                 if common == rest.len() && common == wanted.len() {
                     if head.tag <= tag {
@@ -312,13 +322,17 @@ impl Block {
     }
 
     /// The first entry at or behind `(key, tag)`, in a block of restarts only, such as an index.
-    pub(crate) fn lower_bound(&self, key: &[u8], tag: Tag) -> Result<Option<Entry>, Malformed> {
+    pub(crate) fn lower_bound(
+        &self,
+        key: &[u8],
+        tag: Tag,
+    ) -> Result<Option<BlockEntry>, MalformedBlock> {
         if self.restarts == 0 {
             return Ok(None);
         }
         let mut at = self.restart(self.restart_before(key, tag, 0)?)?;
         while at < self.entries_end {
-            let head = self.head(at, Shape::NONE, 0)?;
+            let head = self.head(at, EntryShape::NONE, 0)?;
             let here = (self.key_rest(&head)?, head.tag);
             if compare(here, (key, tag)) != Ordering::Less {
                 return Ok(Some(entry_of(&head)));
@@ -332,13 +346,13 @@ impl Block {
     pub(crate) fn next_version(
         &self,
         key: &[u8],
-        entry: &Entry,
+        entry: &BlockEntry,
         base: Sequence,
-    ) -> Result<NextVersion, Malformed> {
+    ) -> Result<NextVersion, MalformedBlock> {
         if entry.next >= self.entries_end {
             return Ok(NextVersion::EndOfBlock);
         }
-        let shape = Shape::new(key.len(), entry.value_length, entry.tag);
+        let shape = EntryShape::new(key.len(), entry.value_length, entry.tag);
         let head = self.head(entry.next, shape, base)?;
         let rest = self.key_rest(&head)?;
         let same = head.shared + head.unshared == key.len() && key.get(head.shared..) == Some(rest);
@@ -353,14 +367,14 @@ impl Block {
 /// What lies behind a version of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NextVersion {
-    Entry(Entry),
+    Entry(BlockEntry),
     OtherKey,
     /// The next block may begin with another one.
     EndOfBlock,
 }
 
-fn entry_of(head: &Head) -> Entry {
-    Entry {
+fn entry_of(head: &EntryHeader) -> BlockEntry {
+    BlockEntry {
         tag: head.tag,
         value_at: head.value_at(),
         value_length: head.value_length,

@@ -1,7 +1,8 @@
 //! Builds a block.
 
 use super::block::{
-    LEAST_RESTARTS, MANY, MOST_RESTARTS, NO_KEY, Shape, TAIL_BYTES, bucket_hash, offset_of, pack,
+    EntryShape, LEAST_RESTARTS, MANY, MOST_RESTARTS, NO_KEY, TAIL_BYTES, bucket_hash, offset_of,
+    pack,
 };
 use super::hash;
 use crate::coding::{common_prefix, put_varint, to_u32};
@@ -15,7 +16,7 @@ pub(crate) struct BlockBuilder {
     /// Hash of each key, and the restart it lies behind; empty without a hash index.
     hashes: Vec<(u32, u32)>,
     last_key: Vec<u8>,
-    last_shape: Shape,
+    last_shape: EntryShape,
     since_restart: usize,
     interval: usize,
     base: Sequence,
@@ -29,7 +30,7 @@ impl BlockBuilder {
             restarts: Vec::new(),
             hashes: Vec::new(),
             last_key: Vec::new(),
-            last_shape: Shape::NONE,
+            last_shape: EntryShape::NONE,
             since_restart: 0,
             interval: interval.max(1),
             base,
@@ -47,7 +48,7 @@ impl BlockBuilder {
     }
 
     pub(crate) fn add(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
-        let shape = Shape::new(key.len(), value.len(), tag);
+        let shape = EntryShape::new(key.len(), value.len(), tag);
         let (mut shared, mut is_alike) = (0, false);
         if self.since_restart == 0 || self.since_restart >= self.interval {
             self.restarts.push(to_u32(self.bytes.len()));

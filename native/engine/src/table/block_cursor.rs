@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::block::{Block, Malformed, Shape};
+use super::block::{Block, EntryShape, MalformedBlock};
 use crate::key::{Sequence, Tag, compare};
 
 /// A place among the entries of a block.
@@ -72,18 +72,18 @@ impl BlockCursor {
 
     /// Decodes the entry at `at`, whose predecessor is the current one unless it is a restart.
     #[inline]
-    fn load(&mut self, at: usize) -> Result<(), Malformed> {
+    fn load(&mut self, at: usize) -> Result<(), MalformedBlock> {
         let Some(block) = &self.block else {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         };
         if at >= block.entries_end {
             self.at = usize::MAX;
             return Ok(());
         }
-        let before = Shape::new(self.key.len(), self.value_length, self.tag);
+        let before = EntryShape::new(self.key.len(), self.value_length, self.tag);
         let head = block.head(at, before, self.base)?;
         if head.shared > self.key.len() {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         }
         self.key.truncate(head.shared);
         self.key.extend_from_slice(block.key_rest(&head)?);
@@ -95,20 +95,20 @@ impl BlockCursor {
         Ok(())
     }
 
-    pub(crate) fn first(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn first(&mut self) -> Result<(), MalformedBlock> {
         self.key.clear();
         self.load(0)
     }
 
-    pub(crate) fn last(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn last(&mut self) -> Result<(), MalformedBlock> {
         let restarts = self.block.as_ref().map_or(0, |block| block.restarts);
         self.scan_to_end(restarts)
     }
 
     /// To the last entry behind the restarts before `restarts`.
-    fn scan_to_end(&mut self, restarts: usize) -> Result<(), Malformed> {
+    fn scan_to_end(&mut self, restarts: usize) -> Result<(), MalformedBlock> {
         let Some(block) = &self.block else {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         };
         let Some(number) = restarts.checked_sub(1) else {
             self.at = usize::MAX;
@@ -124,7 +124,7 @@ impl BlockCursor {
     }
 
     /// From a restart to the last entry that begins before `end`.
-    fn scan_before(&mut self, start: usize, end: usize) -> Result<(), Malformed> {
+    fn scan_before(&mut self, start: usize, end: usize) -> Result<(), MalformedBlock> {
         self.key.clear();
         self.load(start)?;
         while self.is_valid() && self.next_at < end {
@@ -134,13 +134,13 @@ impl BlockCursor {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn next(&mut self) -> Result<(), MalformedBlock> {
         self.load(self.next_at)
     }
 
-    pub(crate) fn previous(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn previous(&mut self) -> Result<(), MalformedBlock> {
         let Some(block) = &self.block else {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         };
         let end = self.at;
         let (mut low, mut high) = (0, block.restarts);
@@ -161,9 +161,9 @@ impl BlockCursor {
     }
 
     /// To the first entry at or behind `(key, tag)`.
-    pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<(), Malformed> {
+    pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<(), MalformedBlock> {
         let Some(block) = &self.block else {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         };
         if block.restarts == 0 {
             self.at = usize::MAX;
@@ -182,8 +182,8 @@ impl BlockCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Kind;
-    use crate::table::block::{Entry, NextVersion};
+    use crate::key::EntryKind;
+    use crate::table::block::{BlockEntry, NextVersion};
     use crate::table::block_builder::BlockBuilder;
     use crate::table::hash;
 
@@ -191,13 +191,13 @@ mod tests {
         let mut builder = BlockBuilder::new(interval, 10, true);
         for number in 0..count {
             let key = format!("key{:05}", number / 3);
-            let tag = Tag::new(u64::from(100 - number % 3), Kind::Put);
+            let tag = Tag::new(u64::from(100 - number % 3), EntryKind::Put);
             builder.add(key.as_bytes(), tag, number.to_string().as_bytes());
         }
         Arc::new(Block::parse(builder.finish().to_vec(), true).unwrap())
     }
 
-    fn value<'a>(block: &'a Block, entry: &Entry) -> &'a [u8] {
+    fn value<'a>(block: &'a Block, entry: &BlockEntry) -> &'a [u8] {
         &block.bytes()[entry.value_at..entry.value_at + entry.value_length]
     }
 
@@ -240,13 +240,13 @@ mod tests {
     #[test]
     fn entries_of_one_shape_leave_it_out_and_others_do_not() {
         let entries = [
-            ("ab1", 7, Kind::Put, "one"),
-            ("ab2", 6, Kind::Put, "two"),
-            ("ab3", 5, Kind::Put, "three"),
-            ("ab4", 4, Kind::Put, "4"),
-            ("ab5", 3, Kind::Delete, "5"),
-            ("abcd", 2, Kind::Delete, "6"),
-            ("abce", 1, Kind::Delete, "7"),
+            ("ab1", 7, EntryKind::Put, "one"),
+            ("ab2", 6, EntryKind::Put, "two"),
+            ("ab3", 5, EntryKind::Put, "three"),
+            ("ab4", 4, EntryKind::Put, "4"),
+            ("ab5", 3, EntryKind::Delete, "5"),
+            ("abcd", 2, EntryKind::Delete, "6"),
+            ("abce", 1, EntryKind::Delete, "7"),
         ];
         let mut builder = BlockBuilder::new(16, 0, true);
         for (key, sequence, kind, value) in entries {

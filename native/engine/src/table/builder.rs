@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::block_builder::BlockBuilder;
 use super::footer::{FOOTER_BYTES, Footer, VERSION};
 use super::frame::{self, Handle};
-use super::properties::Properties;
+use super::properties::TableProperties;
 use super::{filter, hash, head_of};
 use crate::error::{Error, Result};
-use crate::extract::{Extractor, Zone};
-use crate::key::{Kind, Millis, Sequence, Tag, separator, split_expiry};
+use crate::extract::{Extractor, ZoneMap};
+use crate::key::{EntryKind, Millis, Sequence, Tag, separator, split_expiry};
 use crate::lifetime::Lifetime;
 use crate::options::{Compression, KeyspaceOptions};
 use crate::range_delete::RangeDelete;
@@ -58,11 +58,11 @@ impl TableSettings {
 
 /// What was written.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct BuiltTable {
     pub(crate) size: u64,
     /// First and last key of the entries; `None` if there are only range deletes.
     pub(crate) keys: Option<(Vec<u8>, Vec<u8>)>,
-    pub(crate) properties: Properties,
+    pub(crate) properties: TableProperties,
 }
 
 /// A data block that waits for the next key, so that its separator can be short.
@@ -88,18 +88,18 @@ pub(crate) struct TableBuilder {
     first_key: Option<Vec<u8>>,
     last_key: Vec<u8>,
     last_tag: Tag,
-    zone: Zone,
-    properties: Properties,
+    zone: ZoneMap,
+    properties: TableProperties,
     range_deletes: BlockBuilder,
 }
 
 impl TableBuilder {
     pub(crate) fn new(file: Box<dyn AppendFile>, settings: TableSettings) -> Self {
         let base = settings.base_sequence;
-        let mut properties = Properties::new(base, settings.written_until);
+        let mut properties = TableProperties::new(base, settings.written_until);
         properties.tail_bytes = settings.tail_bytes as u64;
         if let Some(extractor) = &settings.extractor {
-            properties.zone = Some(Zone::default());
+            properties.zone = Some(ZoneMap::default());
             extractor.name().clone_into(&mut properties.extractor);
         }
         Self {
@@ -117,7 +117,7 @@ impl TableBuilder {
             first_key: None,
             last_key: Vec::new(),
             last_tag: Tag::NEWEST,
-            zone: Zone::default(),
+            zone: ZoneMap::default(),
             properties,
         }
     }
@@ -151,18 +151,18 @@ impl TableBuilder {
             return;
         };
         match tag.kind() {
-            Some(kind @ (Kind::Put | Kind::PutExpiring | Kind::DeleteWith)) => {
+            Some(kind @ (EntryKind::Put | EntryKind::PutExpiring | EntryKind::DeleteWith)) => {
                 let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
                 extractor.extract(key, value, &mut self.zone);
             }
-            Some(Kind::Merge) => self.zone.add_unknown(),
+            Some(EntryKind::Merge) => self.zone.add_unknown(),
             _ => {}
         }
     }
 
     /// Adds a range delete; they come ordered by start, then the newest first.
     pub(crate) fn add_range_delete(&mut self, delete: &RangeDelete) {
-        let tag = Tag::new(delete.sequence, Kind::RangeDelete);
+        let tag = Tag::new(delete.sequence, EntryKind::RangeDelete);
         self.range_deletes.add(&delete.start, tag, &delete.end);
         self.properties.count_range_delete(delete.sequence);
     }
@@ -250,7 +250,7 @@ impl TableBuilder {
     }
 
     /// Finishes a table whose entries were added at sequence 0: all of them are at this one.
-    pub(crate) fn finish_at(mut self, sequence: Sequence) -> Result<Written> {
+    pub(crate) fn finish_at(mut self, sequence: Sequence) -> Result<BuiltTable> {
         self.properties.base_sequence = sequence;
         self.properties.first_sequence = sequence;
         self.properties.last_sequence = sequence;
@@ -258,7 +258,7 @@ impl TableBuilder {
     }
 
     /// Writes what is left, makes the file durable and says what it holds.
-    pub(crate) fn finish(mut self) -> Result<Written> {
+    pub(crate) fn finish(mut self) -> Result<BuiltTable> {
         self.finish_data_block()?;
         self.index_waiting_block(None)?;
         let mut range_deletes = Handle {
@@ -296,7 +296,7 @@ impl TableBuilder {
             });
         }
         let last_key = self.last_key;
-        Ok(Written {
+        Ok(BuiltTable {
             size,
             keys: self.first_key.map(|first| (first, last_key)),
             properties: self.properties,

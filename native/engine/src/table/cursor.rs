@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::block::Malformed;
+use super::block::MalformedBlock;
 use super::block_cursor::BlockCursor;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
-use super::reader::{Part, Table};
-use crate::coding::Reader;
+use super::reader::{BlockType, TableReader};
+use crate::coding::ByteReader;
 use crate::error::Result;
 use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
@@ -15,7 +15,7 @@ use crate::key::Tag;
 /// Walks a table in both directions.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
-    table: Arc<Table>,
+    table: Arc<TableReader>,
     /// The partition that `index` is in.
     partition: usize,
     index: BlockCursor,
@@ -29,7 +29,7 @@ pub(crate) struct TableCursor {
 impl TableCursor {
     /// A cursor nowhere. One that reads `past_cache` reads large pieces and leaves the cache as
     /// it is, for compactions.
-    pub(crate) fn new(table: Arc<Table>, past_cache: bool) -> Self {
+    pub(crate) fn new(table: Arc<TableReader>, past_cache: bool) -> Self {
         let base = table.base_sequence();
         Self {
             table,
@@ -104,7 +104,7 @@ impl TableCursor {
         self.handle = handle;
         let block = match &mut self.ahead {
             None => self.table.index_of(partition)?,
-            Some(ahead) => self.table.block_ahead(handle, Part::Index, ahead)?,
+            Some(ahead) => self.table.block_ahead(handle, BlockType::Index, ahead)?,
         };
         self.index.enter(block);
         Ok(true)
@@ -112,19 +112,19 @@ impl TableCursor {
 
     /// Enters the data block that the index stands at.
     fn enter_data(&mut self) -> Result<()> {
-        let handle = Handle::decode(&mut Reader::new(self.index.value()))
+        let handle = Handle::decode(&mut ByteReader::new(self.index.value()))
             .ok_or_else(|| self.table.malformed(self.handle))?;
         self.handle = handle;
         let block = match &mut self.ahead {
-            None => self.table.block(handle, Part::Data)?,
-            Some(ahead) => self.table.block_ahead(handle, Part::Data, ahead)?,
+            None => self.table.block(handle, BlockType::Data)?,
+            Some(ahead) => self.table.block_ahead(handle, BlockType::Data, ahead)?,
         };
         self.data.enter(block);
         Ok(())
     }
 
-    fn checked(&self, result: std::result::Result<(), Malformed>) -> Result<()> {
-        result.map_err(|Malformed| self.table.malformed(self.handle))
+    fn checked(&self, result: std::result::Result<(), MalformedBlock>) -> Result<()> {
+        result.map_err(|MalformedBlock| self.table.malformed(self.handle))
     }
 
     pub(crate) fn first(&mut self) -> Result<()> {
@@ -207,7 +207,7 @@ impl TableCursor {
             return None;
         }
         let value = self.index.value();
-        let mut reader = Reader::new(value);
+        let mut reader = ByteReader::new(value);
         Handle::decode(&mut reader)?;
         value.get(reader.at()..)
     }

@@ -9,7 +9,7 @@
 
 use super::frame::Handle;
 use crate::checksum::agree;
-use crate::coding::Reader;
+use crate::coding::ByteReader;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
@@ -50,7 +50,7 @@ impl Footer {
             return Err("this is not the end of a table".into());
         }
         let summed = bytes.get(..FOOTER_BYTES - 12).unwrap_or_default();
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let read = (|| {
             let mut handle = || {
                 Some(Handle {

@@ -29,7 +29,7 @@ impl Handle {
         crate::coding::put_varint(out, self.length);
     }
 
-    pub(crate) fn decode(reader: &mut crate::coding::Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode(reader: &mut crate::coding::ByteReader<'_>) -> Option<Self> {
         Some(Self {
             offset: reader.varint()?,
             length: reader.varint()?,

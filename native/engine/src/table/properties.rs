@@ -6,13 +6,13 @@
 //!
 //! Fields that a reader does not know are passed over, so that later versions may add some.
 
-use crate::coding::{Reader, put_slice, put_varint};
-use crate::extract::Zone;
-use crate::key::{Kind, Millis, Sequence, Tag};
+use crate::coding::{ByteReader, put_slice, put_varint};
+use crate::extract::ZoneMap;
+use crate::key::{EntryKind, Millis, Sequence, Tag};
 
 /// Sums and ranges over the entries of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Properties {
+pub(crate) struct TableProperties {
     /// All entries, range deletes apart.
     pub(crate) entries: u64,
     pub(crate) deletes: u64,
@@ -33,12 +33,12 @@ pub(crate) struct Properties {
     /// So many last bytes of keys are left out of filters.
     pub(crate) tail_bytes: u64,
     /// What the entries are about, if the keyspace has an extractor.
-    pub(crate) zone: Option<Zone>,
+    pub(crate) zone: Option<ZoneMap>,
     /// The name of that extractor.
     pub(crate) extractor: String,
 }
 
-impl Properties {
+impl TableProperties {
     pub(crate) fn new(base_sequence: Sequence, written_until: Millis) -> Self {
         Self {
             entries: 0,
@@ -67,9 +67,9 @@ impl Properties {
         self.saw_sequence(tag.sequence());
         let mut expiry = lifetime;
         match tag.kind() {
-            Some(Kind::Delete | Kind::DeleteWith) => self.deletes += 1,
-            Some(Kind::Merge) => self.operands += 1,
-            Some(kind @ Kind::PutExpiring) => {
+            Some(EntryKind::Delete | EntryKind::DeleteWith) => self.deletes += 1,
+            Some(EntryKind::Merge) => self.operands += 1,
+            Some(kind @ EntryKind::PutExpiring) => {
                 let own = crate::key::split_expiry(kind, value).and_then(|(expiry, _)| expiry);
                 expiry = lifetime.or(own);
             }
@@ -135,7 +135,7 @@ impl Properties {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut found = Self::new(0, 0);
         found.all_expired_at = None;
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         while !reader.is_empty() {
             let id = reader.varint()?;
             let value = reader.slice()?;
@@ -154,7 +154,7 @@ impl Properties {
                 11 => found.data_blocks = number()?,
                 TAIL_FIELD => found.tail_bytes = number()?,
                 EXPIRY_FIELD => found.all_expired_at = Some(number()?),
-                ZONE_FIELD => found.zone = Some(Zone::decode(value)?),
+                ZONE_FIELD => found.zone = Some(ZoneMap::decode(value)?),
                 EXTRACTOR_FIELD => found.extractor = String::from_utf8(value.to_vec()).ok()?,
                 _ => {}
             }
@@ -174,15 +174,15 @@ mod tests {
 
     #[test]
     fn properties_come_back_and_unknown_fields_are_passed_over() {
-        let mut properties = Properties::new(3, 99);
+        let mut properties = TableProperties::new(3, 99);
         let mut value = 50_u64.to_le_bytes().to_vec();
         value.push(1);
-        properties.count(b"key", Tag::new(7, Kind::PutExpiring), &value, None);
+        properties.count(b"key", Tag::new(7, EntryKind::PutExpiring), &value, None);
         assert_eq!(properties.all_expired_at, Some(50));
-        properties.count(b"key", Tag::new(5, Kind::Delete), &[], None);
+        properties.count(b"key", Tag::new(5, EntryKind::Delete), &[], None);
         assert_eq!(properties.all_expired_at, None);
         let mut bytes = properties.encode();
         bytes.extend_from_slice(&[99, 2, 0, 0]);
-        assert_eq!(Properties::decode(&bytes), Some(properties));
+        assert_eq!(TableProperties::decode(&bytes), Some(properties));
     }
 }

@@ -5,21 +5,21 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::block::{Block, Entry, Malformed, NextVersion};
+use super::block::{Block, BlockEntry, MalformedBlock, NextVersion};
 use super::block_cursor::BlockCursor;
 use super::cursor::TableCursor;
 use super::fetch::{ReadAhead, damaged, read_frame};
 use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, SHAPES_VERSION};
 use super::frame::{self, Handle};
-use super::properties::Properties;
-use crate::cache::{BlockCache, Name};
-use crate::coding::{Reader, to_usize};
+use super::properties::TableProperties;
+use crate::cache::{BlockCache, BlockId};
+use crate::coding::{ByteReader, to_usize};
 use crate::error::{Error, Result};
-use crate::extract::Zone;
-use crate::key::{Kind, Sequence, Tag, compare, position_by_number, prefix_number};
+use crate::extract::ZoneMap;
+use crate::key::{EntryKind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
-use crate::value::Value;
+use crate::value::ValueBytes;
 use crate::vfs::RandomRead;
 
 /// A run of data blocks with one index block and one filter.
@@ -36,12 +36,12 @@ pub(crate) struct Partition {
 
 /// A block that a table keeps, or would keep. To look into one that it keeps writes nothing, not
 /// even a count of its readers, for which readers on other cores would have to wait.
-enum Kept<'a> {
+enum BlockRef<'a> {
     Pinned(&'a Arc<Block>),
     Own(Arc<Block>),
 }
 
-impl Deref for Kept<'_> {
+impl Deref for BlockRef<'_> {
     type Target = Block;
 
     fn deref(&self) -> &Block {
@@ -54,7 +54,7 @@ impl Deref for Kept<'_> {
 
 /// An open table.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TableReader {
     file: Box<dyn RandomRead>,
     /// The table's number in the cache.
     number: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Table {
     pub(crate) partitions: Vec<Partition>,
     /// The numbers of the partitions' keys.
     numbers: Vec<u64>,
-    properties: Properties,
+    properties: TableProperties,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
     /// Whether entries may be of the shape of the one before.
@@ -77,7 +77,7 @@ pub(crate) enum Visit {
     Enough,
 }
 
-impl Table {
+impl TableReader {
     pub(crate) fn open(
         file: Box<dyn RandomRead>,
         number: u64,
@@ -92,7 +92,7 @@ impl Table {
         let footer = Footer::decode(&bytes)
             .map_err(|detail| Error::corruption(file.path(), start, detail))?;
         let bytes = read_frame(file.as_ref(), footer.properties)?;
-        let properties = Properties::decode(&bytes)
+        let properties = TableProperties::decode(&bytes)
             .ok_or_else(|| damaged(file.as_ref(), footer.properties, "properties"))?;
         let partitions = read_top(file.as_ref(), footer.top)?;
         let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
@@ -116,7 +116,7 @@ impl Table {
     }
 
     /// What its entries are about, if the extractor of this name noted it.
-    pub(crate) fn zone(&self, extractor: &str) -> Option<&Zone> {
+    pub(crate) fn zone(&self, extractor: &str) -> Option<&ZoneMap> {
         let properties = &self.properties;
         properties
             .zone
@@ -124,7 +124,7 @@ impl Table {
             .filter(|_| properties.extractor == extractor)
     }
 
-    pub(crate) fn properties(&self) -> &Properties {
+    pub(crate) fn properties(&self) -> &TableProperties {
         &self.properties
     }
 
@@ -182,8 +182,8 @@ impl Table {
     }
 
     /// A block by way of the cache.
-    pub(crate) fn block(&self, handle: Handle, what: Part) -> Result<Arc<Block>> {
-        let name = Name {
+    pub(crate) fn block(&self, handle: Handle, what: BlockType) -> Result<Arc<Block>> {
+        let name = BlockId {
             table: self.number,
             offset: handle.offset,
         };
@@ -191,7 +191,7 @@ impl Table {
             return Ok(block);
         }
         let block = Arc::new(self.read_block(handle, what)?);
-        self.cache.insert(name, &block, what != Part::Data);
+        self.cache.insert(name, &block, what != BlockType::Data);
         Ok(block)
     }
 
@@ -200,16 +200,21 @@ impl Table {
     fn kept<'a>(
         &self,
         handle: Handle,
-        what: Part,
+        what: BlockType,
         pin: &'a OnceLock<Arc<Block>>,
-    ) -> Result<Kept<'a>> {
+    ) -> Result<BlockRef<'a>> {
         if let Some(block) = pin.get() {
-            return Ok(Kept::Pinned(block));
+            return Ok(BlockRef::Pinned(block));
         }
-        self.keep(handle, what, pin).map(Kept::Own)
+        self.keep(handle, what, pin).map(BlockRef::Own)
     }
 
-    fn keep(&self, handle: Handle, what: Part, pin: &OnceLock<Arc<Block>>) -> Result<Arc<Block>> {
+    fn keep(
+        &self,
+        handle: Handle,
+        what: BlockType,
+        pin: &OnceLock<Arc<Block>>,
+    ) -> Result<Arc<Block>> {
         let bytes = to_usize(handle.length);
         if !self.cache.pins.take(bytes) {
             return self.block(handle, what);
@@ -230,37 +235,37 @@ impl Table {
     }
 
     #[inline]
-    fn kept_index<'a>(&self, partition: &'a Partition) -> Result<Kept<'a>> {
-        self.kept(partition.index, Part::Index, &partition.pinned_index)
+    fn kept_index<'a>(&self, partition: &'a Partition) -> Result<BlockRef<'a>> {
+        self.kept(partition.index, BlockType::Index, &partition.pinned_index)
     }
 
     /// The index block of a partition.
     pub(crate) fn index_of(&self, partition: &Partition) -> Result<Arc<Block>> {
         Ok(match self.kept_index(partition)? {
-            Kept::Pinned(block) => Arc::clone(block),
-            Kept::Own(block) => block,
+            BlockRef::Pinned(block) => Arc::clone(block),
+            BlockRef::Own(block) => block,
         })
     }
 
-    pub(super) fn read_block(&self, handle: Handle, what: Part) -> Result<Block> {
+    pub(super) fn read_block(&self, handle: Handle, what: BlockType) -> Result<Block> {
         self.to_block(read_frame(self.file.as_ref(), handle)?, handle, what)
     }
 
-    fn to_block(&self, bytes: Vec<u8>, handle: Handle, what: Part) -> Result<Block> {
-        if what == Part::Filter {
+    fn to_block(&self, bytes: Vec<u8>, handle: Handle, what: BlockType) -> Result<Block> {
+        if what == BlockType::Filter {
             return Ok(Block::raw(bytes));
         }
-        Block::parse(bytes, self.has_shapes).map_err(|Malformed| self.malformed(handle))
+        Block::parse(bytes, self.has_shapes).map_err(|MalformedBlock| self.malformed(handle))
     }
 
     /// A block past the cache; data blocks are read ahead.
     pub(crate) fn block_ahead(
         &self,
         handle: Handle,
-        what: Part,
+        what: BlockType,
         ahead: &mut ReadAhead,
     ) -> Result<Arc<Block>> {
-        if what != Part::Data {
+        if what != BlockType::Data {
             return self.read_block(handle, what).map(Arc::new);
         }
         let frame = ahead.frame(self.file.as_ref(), handle, self.data_end)?;
@@ -289,7 +294,11 @@ impl Table {
             if partition.filter.length == 0 {
                 return Ok(true);
             }
-            let filter = self.kept(partition.filter, Part::Filter, &partition.pinned_filter)?;
+            let filter = self.kept(
+                partition.filter,
+                BlockType::Filter,
+                &partition.pinned_filter,
+            )?;
             if filter::may_contain(filter.bytes(), hash) {
                 return Ok(true);
             }
@@ -307,13 +316,17 @@ impl Table {
         key: &[u8],
         hash: u64,
         tag: Tag,
-        visit: &mut dyn FnMut(Tag, Value) -> Visit,
+        visit: &mut dyn FnMut(Tag, ValueBytes) -> Visit,
     ) -> Result<()> {
         let Some(partition) = self.partitions.get(self.partition_of(key, tag)) else {
             return Ok(());
         };
         if partition.filter.length > 0 {
-            let filter = self.kept(partition.filter, Part::Filter, &partition.pinned_filter)?;
+            let filter = self.kept(
+                partition.filter,
+                BlockType::Filter,
+                &partition.pinned_filter,
+            )?;
             if !filter::may_contain(filter.bytes(), self.filter_hash(key, hash)) {
                 return Ok(());
             }
@@ -326,7 +339,7 @@ impl Table {
             return Ok(());
         };
         let handle = handle_of(&index, &entry).ok_or_else(|| self.malformed(partition.index))?;
-        let block = self.block(handle, Part::Data)?;
+        let block = self.block(handle, BlockType::Data)?;
         let base = self.base_sequence();
         let found = block
             .find(key, hash, tag, base)
@@ -335,7 +348,8 @@ impl Table {
             return Ok(());
         };
         loop {
-            let value = Value::in_block(Arc::clone(&block), entry.value_at, entry.value_length);
+            let value =
+                ValueBytes::in_block(Arc::clone(&block), entry.value_at, entry.value_length);
             if visit(entry.tag, value) == Visit::Enough {
                 return Ok(());
             }
@@ -355,12 +369,12 @@ impl Table {
         self: &Arc<Self>,
         key: &[u8],
         after: Tag,
-        visit: &mut dyn FnMut(Tag, Value) -> Visit,
+        visit: &mut dyn FnMut(Tag, ValueBytes) -> Visit,
     ) -> Result<()> {
         let mut cursor = TableCursor::new(Arc::clone(self), false);
         cursor.seek(key, Tag(after.0.saturating_sub(1)))?;
         while cursor.is_valid() && cursor.key() == key {
-            if visit(cursor.tag(), Value::from(cursor.value().to_vec())) == Visit::Enough {
+            if visit(cursor.tag(), ValueBytes::from(cursor.value().to_vec())) == Visit::Enough {
                 return Ok(());
             }
             cursor.next()?;
@@ -369,7 +383,7 @@ impl Table {
     }
 }
 
-impl Drop for Table {
+impl Drop for TableReader {
     fn drop(&mut self) {
         for partition in &self.partitions {
             for (handle, pin) in [
@@ -386,17 +400,17 @@ impl Drop for Table {
 
 /// The parts of a table that are blocks of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum BlockType {
     Data,
     Index,
     Filter,
 }
 
-pub(crate) fn handle_of(block: &Block, entry: &Entry) -> Option<Handle> {
+pub(crate) fn handle_of(block: &Block, entry: &BlockEntry) -> Option<Handle> {
     let value = block
         .bytes()
         .get(entry.value_at..entry.value_at + entry.value_length)?;
-    Handle::decode(&mut Reader::new(value))
+    Handle::decode(&mut ByteReader::new(value))
 }
 
 /// The entries of a block that is read whole.
@@ -411,20 +425,20 @@ fn entries(
         cursor.enter(Arc::new(block));
         cursor.first()?;
         while cursor.is_valid() {
-            each(cursor.key(), cursor.tag(), cursor.value()).ok_or(Malformed)?;
+            each(cursor.key(), cursor.tag(), cursor.value()).ok_or(MalformedBlock)?;
             cursor.next()?;
         }
         Ok(())
     };
     block
         .and_then(walk)
-        .map_err(|Malformed| damaged(file, handle, "block"))
+        .map_err(|MalformedBlock| damaged(file, handle, "block"))
 }
 
 fn read_top(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Partition>> {
     let mut partitions = Vec::new();
     entries(file, handle, |key, tag, value| {
-        let mut reader = Reader::new(value);
+        let mut reader = ByteReader::new(value);
         partitions.push(Partition {
             key: key.into(),
             tag,
@@ -444,7 +458,7 @@ fn read_range_deletes(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Range
         return Ok(deletes);
     }
     entries(file, handle, |start, tag, end| {
-        if tag.kind() != Some(Kind::RangeDelete) {
+        if tag.kind() != Some(EntryKind::RangeDelete) {
             return None;
         }
         deletes.push(RangeDelete {

@@ -3,36 +3,36 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::block::{Block, Malformed};
+use super::block::{Block, MalformedBlock};
 use super::block_cursor::BlockCursor;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
-use super::reader::{Part, Table};
-use crate::coding::Reader;
+use super::reader::{BlockType, TableReader};
+use crate::coding::ByteReader;
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 
-impl Table {
+impl TableReader {
     /// Reads and checks every block past the cache, and calls back with how far it came.
     pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<u64> {
         let mut entries = 0;
         let mut ahead = ReadAhead::default();
         for partition in &self.partitions {
             if partition.filter.length > 0 {
-                self.read_block(partition.filter, Part::Filter)?;
+                self.read_block(partition.filter, BlockType::Filter)?;
             }
-            let index = self.read_block(partition.index, Part::Index)?;
+            let index = self.read_block(partition.index, BlockType::Index)?;
             let mut cursor = BlockCursor::new(0);
             cursor.enter(Arc::new(index));
             cursor
                 .first()
                 .map_err(|_| self.malformed(partition.index))?;
             while cursor.is_valid() {
-                let handle = Handle::decode(&mut Reader::new(cursor.value()))
+                let handle = Handle::decode(&mut ByteReader::new(cursor.value()))
                     .ok_or_else(|| self.malformed(partition.index))?;
-                let block = self.block_ahead(handle, Part::Data, &mut ahead)?;
+                let block = self.block_ahead(handle, BlockType::Data, &mut ahead)?;
                 entries += count_in_order(block, self.base_sequence())
-                    .map_err(|Malformed| self.malformed(handle))?;
+                    .map_err(|MalformedBlock| self.malformed(handle))?;
                 progress(handle.length);
                 cursor.next().map_err(|_| self.malformed(partition.index))?;
             }
@@ -47,7 +47,7 @@ impl Table {
 }
 
 /// Counts the entries of a block, which must be in order.
-fn count_in_order(block: Arc<Block>, base: Sequence) -> std::result::Result<u64, Malformed> {
+fn count_in_order(block: Arc<Block>, base: Sequence) -> std::result::Result<u64, MalformedBlock> {
     let mut cursor = BlockCursor::new(base);
     cursor.enter(block);
     cursor.first()?;
@@ -59,7 +59,7 @@ fn count_in_order(block: Arc<Block>, base: Sequence) -> std::result::Result<u64,
             .as_ref()
             .is_some_and(|(key, tag)| compare((key, *tag), here) != Ordering::Less)
         {
-            return Err(Malformed);
+            return Err(MalformedBlock);
         }
         last = Some((here.0.to_vec(), here.1));
         count += 1;

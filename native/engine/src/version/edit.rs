@@ -5,7 +5,7 @@
 //! edit   := tag{u8} fields
 //! ```
 
-use crate::coding::{Reader, put_slice, put_varint};
+use crate::coding::{ByteReader, put_slice, put_varint};
 use crate::key::{Millis, Sequence};
 use crate::version::file::FileMeta;
 
@@ -116,7 +116,7 @@ impl Edit {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+    fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         Some(match reader.byte()? {
             CREATED => Self::KeyspaceCreated {
@@ -163,7 +163,7 @@ impl Edit {
 
     /// The edits of a record; `None` if it is malformed.
     pub(crate) fn decode_all(record: &[u8]) -> Option<Vec<Self>> {
-        let mut reader = Reader::new(record);
+        let mut reader = ByteReader::new(record);
         let mut edits = Vec::new();
         while !reader.is_empty() {
             edits.push(Self::decode(&mut reader)?);
@@ -175,7 +175,7 @@ impl Edit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::Zone;
+    use crate::extract::ZoneMap;
     use crate::version::file::Largest;
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
             all_expired_at: None,
             about: None,
         };
-        let mut zone = Zone::default();
+        let mut zone = ZoneMap::default();
         zone.add_rectangle([1.0, 2.0, 3.0, 4.0]);
         let zoned = FileMeta {
             number: 8,

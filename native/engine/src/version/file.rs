@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
-use crate::coding::{Reader, put_slice, put_varint};
-use crate::extract::Zone;
+use crate::coding::{ByteReader, put_slice, put_varint};
+use crate::extract::ZoneMap;
 use crate::key::{Millis, Sequence};
-use crate::table::builder::Written;
-use crate::table::reader::Table;
+use crate::table::builder::BuiltTable;
+use crate::table::reader::TableReader;
 
 /// Where the keys of a table end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +59,12 @@ pub(crate) struct FileMeta {
     pub(crate) written_until: Millis,
     pub(crate) all_expired_at: Option<Millis>,
     /// Where parts of a level lie apart by zone: the table's part, and what it is about.
-    pub(crate) about: Option<Box<(u8, Zone)>>,
+    pub(crate) about: Option<Box<(u8, ZoneMap)>>,
 }
 
 impl FileMeta {
     /// Of a table that was just written; `keys` covers its range deletes too.
-    pub(crate) fn new(number: u64, keys: (Vec<u8>, Largest), written: &Written) -> Self {
+    pub(crate) fn new(number: u64, keys: (Vec<u8>, Largest), written: &BuiltTable) -> Self {
         let properties = &written.properties;
         Self {
             number,
@@ -116,7 +116,7 @@ impl FileMeta {
         }
     }
 
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
         Some(Self {
             number: reader.varint()?,
             size: reader.varint()?,
@@ -138,10 +138,10 @@ impl FileMeta {
     }
 
     /// Of a table with its part and zone: `part{u8} zone{slice}` stand behind the rest.
-    pub(crate) fn decode_with_zone(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode_with_zone(reader: &mut ByteReader<'_>) -> Option<Self> {
         let plain = Self::decode(reader)?;
         let part = reader.byte()?;
-        let zone = Zone::decode(reader.slice()?)?;
+        let zone = ZoneMap::decode(reader.slice()?)?;
         Some(Self {
             about: Some(Box::new((part, zone))),
             ..plain
@@ -155,11 +155,11 @@ pub(crate) type Graveyard = Arc<Mutex<Vec<PathBuf>>>;
 /// A table in use. When the last version that has it is gone, and it was replaced, its file goes
 /// to the graveyard.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct TableFile {
     pub(crate) meta: FileMeta,
     path: PathBuf,
     /// The open table, which readers look at without a lock and without counting themselves.
-    pub(crate) handle: ArcSwapOption<Table>,
+    pub(crate) handle: ArcSwapOption<TableReader>,
     /// Held by whoever opens it.
     pub(crate) opening: Mutex<()>,
     /// Whether it was read since the table cache last looked.
@@ -168,7 +168,7 @@ pub(crate) struct File {
     graveyard: Graveyard,
 }
 
-impl File {
+impl TableFile {
     pub(crate) fn new(meta: FileMeta, path: PathBuf, graveyard: &Graveyard) -> Arc<Self> {
         Arc::new(Self {
             meta,
@@ -191,7 +191,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for TableFile {
     fn drop(&mut self) {
         if self.obsolete.load(Ordering::Acquire) {
             self.graveyard.lock().push(std::mem::take(&mut self.path));

@@ -1,6 +1,6 @@
 //! Which tables make up a keyspace.
 //!
-//! A [`Version`] never changes: flushes and compactions make new ones, and readers keep the one
+//! A [`KeyspaceVersion`] never changes: flushes and compactions make new ones, and readers keep the one
 //! that they began with, and thereby its files. Levels hold runs, the newest first; the files of a
 //! run do not overlap. All entries of a key are newer in an earlier run, and newer in a lower level.
 
@@ -15,24 +15,24 @@ use std::sync::Arc;
 
 use crate::key::{Sequence, position_by_number, prefix_number};
 use edit::Edit;
-use file::{File, FileMeta, Largest};
+use file::{FileMeta, Largest, TableFile};
 
 /// Levels that a keyspace has at most.
 pub(crate) const LEVELS: usize = 8;
 
 /// Files in order of their keys that do not overlap.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub(crate) struct SortedRun {
     /// Larger is newer.
     pub(crate) id: u64,
-    pub(crate) files: Vec<Arc<File>>,
+    pub(crate) files: Vec<Arc<TableFile>>,
     /// The numbers of the files' last keys.
     numbers: Vec<u64>,
 }
 
-impl Run {
+impl SortedRun {
     /// Of files in order.
-    pub(crate) fn new(id: u64, files: Vec<Arc<File>>) -> Self {
+    pub(crate) fn new(id: u64, files: Vec<Arc<TableFile>>) -> Self {
         let numbers = files
             .iter()
             .map(|file| prefix_number(&file.meta.largest.key));
@@ -57,7 +57,10 @@ impl Run {
     }
 
     /// The files that may have `key`: more than one only where a file ends inside a key.
-    pub(crate) fn files_of<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<File>> {
+    pub(crate) fn files_of<'a>(
+        &'a self,
+        key: &'a [u8],
+    ) -> impl Iterator<Item = &'a Arc<TableFile>> {
         let files = self.files.iter().skip(self.position(key));
         files.take_while(move |file| file.meta.smallest.as_slice() <= key)
     }
@@ -66,7 +69,7 @@ impl Run {
         &'a self,
         smallest: &'a [u8],
         largest: &'a Largest,
-    ) -> impl Iterator<Item = &'a Arc<File>> {
+    ) -> impl Iterator<Item = &'a Arc<TableFile>> {
         self.files
             .iter()
             .filter(move |file| file.meta.overlaps(smallest, largest))
@@ -75,15 +78,15 @@ impl Run {
 
 /// The tables of a keyspace at one time.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Version {
-    pub(crate) levels: Vec<Vec<Arc<Run>>>,
+pub(crate) struct KeyspaceVersion {
+    pub(crate) levels: Vec<Vec<Arc<SortedRun>>>,
     /// All of the keyspace up to this sequence is in tables.
     pub(crate) flushed: Sequence,
     /// The name of the layout that chose last, and what it remembers.
     pub(crate) cursor: Arc<(String, Vec<u8>)>,
 }
 
-impl Version {
+impl KeyspaceVersion {
     pub(crate) fn empty() -> Self {
         Self {
             levels: vec![Vec::new(); LEVELS],
@@ -93,15 +96,15 @@ impl Version {
     }
 
     /// All runs, the newest first.
-    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<SortedRun>> {
         self.levels.iter().flatten()
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<File>> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<TableFile>> {
         self.runs().flat_map(|run| run.files.iter())
     }
 
-    pub(crate) fn level(&self, number: usize) -> &[Arc<Run>] {
+    pub(crate) fn level(&self, number: usize) -> &[Arc<SortedRun>] {
         self.levels.get(number).map_or(&[], Vec::as_slice)
     }
 
@@ -125,13 +128,13 @@ impl Version {
     pub(crate) fn changed(
         &self,
         removed: &HashSet<u64>,
-        added: &[(usize, u64, Arc<File>)],
+        added: &[(usize, u64, Arc<TableFile>)],
         flushed: Option<Sequence>,
     ) -> Self {
-        let mut levels: Vec<Vec<Arc<Run>>> = Vec::with_capacity(LEVELS);
+        let mut levels: Vec<Vec<Arc<SortedRun>>> = Vec::with_capacity(LEVELS);
         for level in 0..LEVELS {
             let additions = || added.iter().filter(|(of, ..)| *of == level);
-            let mut runs: BTreeMap<Reverse<u64>, Vec<Arc<File>>> = BTreeMap::new();
+            let mut runs: BTreeMap<Reverse<u64>, Vec<Arc<TableFile>>> = BTreeMap::new();
             for run in self.level(level) {
                 let kept = run
                     .files
@@ -145,7 +148,7 @@ impl Version {
             runs.retain(|_, files| !files.is_empty());
             let runs = runs.into_iter().map(|(id, mut files)| {
                 files.sort_by(|left, right| order_of(&left.meta, &right.meta));
-                Arc::new(Run::new(id.0, files))
+                Arc::new(SortedRun::new(id.0, files))
             });
             levels.push(runs.collect());
         }

@@ -1,6 +1,6 @@
 //! Open tables, bounded in bytes.
 //!
-//! An open table hangs on its [`File`], so that a lookup finds it without a search. The cache only
+//! An open table hangs on its [`TableFile`], so that a lookup finds it without a search. The cache only
 //! knows which are open, and closes some that were not used lately when they come to too much.
 
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use crate::cache::BlockCache;
 use crate::error::Result;
-use crate::table::reader::Table;
-use crate::version::file::File;
+use crate::table::reader::TableReader;
+use crate::version::file::TableFile;
 use crate::vfs::Vfs;
 
 /// Opens tables and closes them again.
@@ -26,12 +26,12 @@ pub(crate) struct TableCache {
     /// Names tables in the block cache. File numbers would not do: a keyspace that is loaded anew
     /// could use one again.
     next: AtomicU64,
-    open: Mutex<Open>,
+    open: Mutex<OpenTables>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
-    files: VecDeque<(Weak<File>, usize)>,
+struct OpenTables {
+    files: VecDeque<(Weak<TableFile>, usize)>,
     bytes: usize,
 }
 
@@ -68,7 +68,7 @@ impl TableCache {
 
     /// The open table of a file.
     #[inline]
-    pub(crate) fn table(&self, file: &Arc<File>) -> Result<Arc<Table>> {
+    pub(crate) fn table(&self, file: &Arc<TableFile>) -> Result<Arc<TableReader>> {
         self.with(file, |table| Ok(Arc::clone(table)))
     }
 
@@ -77,8 +77,8 @@ impl TableCache {
     #[inline]
     pub(crate) fn with<T>(
         &self,
-        file: &Arc<File>,
-        read: impl FnOnce(&Arc<Table>) -> Result<T>,
+        file: &Arc<TableFile>,
+        read: impl FnOnce(&Arc<TableReader>) -> Result<T>,
     ) -> Result<T> {
         if let Some(table) = file.handle.load().as_ref() {
             if !file.used.load(Ordering::Relaxed) {
@@ -89,14 +89,14 @@ impl TableCache {
         read(&self.open(file)?)
     }
 
-    fn open(&self, file: &Arc<File>) -> Result<Arc<Table>> {
+    fn open(&self, file: &Arc<TableFile>) -> Result<Arc<TableReader>> {
         let opening = file.opening.lock();
         if let Some(table) = file.handle.load_full() {
             return Ok(table);
         }
         let reader = self.vfs.open_read(file.path())?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let table = Table::open(reader, number, &self.blocks)?;
+        let table = TableReader::open(reader, number, &self.blocks)?;
         file.handle.store(Some(Arc::clone(&table)));
         drop(opening);
         let memory = table.memory();
@@ -119,7 +119,7 @@ impl TableCache {
 }
 
 /// Chooses tables to close, a second chance for those that were used.
-fn close_some(open: &mut Open, budget: usize) -> Vec<Arc<File>> {
+fn close_some(open: &mut OpenTables, budget: usize) -> Vec<Arc<TableFile>> {
     let mut closed = Vec::new();
     let mut looks = 2 * open.files.len();
     while open.bytes > budget && open.files.len() > 1 && looks > 0 {

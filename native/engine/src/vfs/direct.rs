@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{AppendFile, LockGuard, LogFile, RandomRead, RealVfs, Vfs};
+use super::{AppendFile, LockGuard, RandomRead, RealVfs, SegmentFile, Vfs};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
 
@@ -108,7 +108,7 @@ impl Vfs for DirectVfs {
             direct: Some(direct),
             plain: rest.map_err(|error| Error::io("open", path, error))?,
             path: path.to_owned(),
-            gathered: Gathered::new(),
+            gathered: AlignedBuffer::new(),
             written: 0,
             fell_back: Arc::clone(&self.fell_back),
         }))
@@ -118,7 +118,7 @@ impl Vfs for DirectVfs {
         self.real.open_append(path)
     }
 
-    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>> {
+    fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>> {
         self.real.open_log(path)
     }
 
@@ -256,12 +256,12 @@ impl RandomRead for DirectRead {
 
 /// Appended bytes that are not written directly yet.
 #[derive(Debug)]
-struct Gathered {
+struct AlignedBuffer {
     memory: Aligned,
     length: usize,
 }
 
-impl Gathered {
+impl AlignedBuffer {
     fn new() -> Self {
         Self {
             memory: Aligned::new(GATHERED_BYTES),
@@ -295,7 +295,7 @@ struct DirectAppend {
     direct: Option<File>,
     plain: File,
     path: PathBuf,
-    gathered: Gathered,
+    gathered: AlignedBuffer,
     /// Bytes of whole blocks that are in the file; what is gathered follows them.
     written: u64,
     fell_back: Arc<AtomicBool>,

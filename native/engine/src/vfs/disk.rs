@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::random::Random;
+use super::random::SeededRandom;
 
 /// Real disks write this many bytes whole or not at all; more only by luck.
 const SECTOR_BYTES: usize = 512;
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
-enum Entry {
+enum DirectoryEntry {
     Directory,
     File(Arc<Inode>),
 }
 
 /// A change of names that no sync of its directory has made durable yet.
 #[derive(Debug)]
-struct Change {
+struct DirectoryChange {
     /// The directory whose sync makes it durable.
     dir: PathBuf,
     kind: ChangeKind,
@@ -32,7 +32,7 @@ struct Change {
 
 #[derive(Debug)]
 enum ChangeKind {
-    Add(PathBuf, Entry),
+    Add(PathBuf, DirectoryEntry),
     Remove(PathBuf),
     Rename(PathBuf, PathBuf),
 }
@@ -40,9 +40,9 @@ enum ChangeKind {
 /// The names, current and durable.
 #[derive(Debug)]
 pub(super) struct Disk {
-    names: BTreeMap<PathBuf, Entry>,
-    durable: BTreeMap<PathBuf, Entry>,
-    pending: Vec<Change>,
+    names: BTreeMap<PathBuf, DirectoryEntry>,
+    durable: BTreeMap<PathBuf, DirectoryEntry>,
+    pending: Vec<DirectoryChange>,
     /// Whether crashes are to be expected; otherwise only the current state is kept.
     durability: bool,
 }
@@ -59,8 +59,8 @@ impl Disk {
 
     pub(super) fn open(&self, path: &Path) -> io::Result<Arc<Inode>> {
         match self.names.get(path) {
-            Some(Entry::File(inode)) => Ok(Arc::clone(inode)),
-            Some(Entry::Directory) => Err(io::ErrorKind::IsADirectory.into()),
+            Some(DirectoryEntry::File(inode)) => Ok(Arc::clone(inode)),
+            Some(DirectoryEntry::Directory) => Err(io::ErrorKind::IsADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -73,7 +73,7 @@ impl Disk {
         }
         self.parent_exists(path)?;
         let inode = Arc::new(Inode::new(self.durability));
-        self.add(path, Entry::File(Arc::clone(&inode)));
+        self.add(path, DirectoryEntry::File(Arc::clone(&inode)));
         Ok(inode)
     }
 
@@ -81,21 +81,21 @@ impl Disk {
         let parent = parent(path);
         let top = parent.parent().is_none();
         match self.names.get(&parent) {
-            Some(Entry::Directory) => Ok(()),
+            Some(DirectoryEntry::Directory) => Ok(()),
             None if top => Ok(()),
-            Some(Entry::File(_)) => Err(io::ErrorKind::NotADirectory.into()),
+            Some(DirectoryEntry::File(_)) => Err(io::ErrorKind::NotADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    fn add(&mut self, path: &Path, entry: Entry) {
+    fn add(&mut self, path: &Path, entry: DirectoryEntry) {
         self.names.insert(path.to_owned(), entry.clone());
         self.changed(parent(path), ChangeKind::Add(path.to_owned(), entry));
     }
 
     fn changed(&mut self, dir: PathBuf, kind: ChangeKind) {
         if self.durability {
-            self.pending.push(Change { dir, kind });
+            self.pending.push(DirectoryChange { dir, kind });
         }
     }
 
@@ -126,8 +126,8 @@ impl Disk {
 
     pub(super) fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         match self.names.get(dir) {
-            Some(Entry::Directory) => {}
-            Some(Entry::File(_)) => return Err(io::ErrorKind::NotADirectory.into()),
+            Some(DirectoryEntry::Directory) => {}
+            Some(DirectoryEntry::File(_)) => return Err(io::ErrorKind::NotADirectory.into()),
             None if dir.parent().is_none() => {}
             None => return Err(io::ErrorKind::NotFound.into()),
         }
@@ -145,9 +145,9 @@ impl Disk {
         missing.reverse();
         for path in missing {
             match self.names.get(path) {
-                Some(Entry::Directory) => {}
-                Some(Entry::File(_)) => return Err(io::ErrorKind::NotADirectory.into()),
-                None => self.add(path, Entry::Directory),
+                Some(DirectoryEntry::Directory) => {}
+                Some(DirectoryEntry::File(_)) => return Err(io::ErrorKind::NotADirectory.into()),
+                None => self.add(path, DirectoryEntry::Directory),
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Disk {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         self.parent_exists(link)?;
-        self.add(link, Entry::File(inode));
+        self.add(link, DirectoryEntry::File(inode));
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Disk {
             .into_iter()
             .partition(|change| change.dir == dir);
         self.pending = others;
-        let of_dir: Vec<Change> = of_dir;
+        let of_dir: Vec<DirectoryChange> = of_dir;
         for change in &of_dir {
             apply(&mut self.durable, &change.kind);
         }
@@ -176,7 +176,7 @@ impl Disk {
 
     pub(super) fn unlock_all(&self) {
         for entry in self.names.values() {
-            if let Entry::File(inode) = entry {
+            if let DirectoryEntry::File(inode) = entry {
                 inode.unlock();
             }
         }
@@ -184,17 +184,17 @@ impl Disk {
 
     /// The names of all files, as programs see them.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let is_file = |(path, entry): (&PathBuf, &Entry)| match entry {
-            Entry::File(_) => Some(path.clone()),
-            Entry::Directory => None,
+        let is_file = |(path, entry): (&PathBuf, &DirectoryEntry)| match entry {
+            DirectoryEntry::File(_) => Some(path.clone()),
+            DirectoryEntry::Directory => None,
         };
         self.names.iter().filter_map(is_file).collect()
     }
 
     /// What is left after a loss of power. Changes of names that wait happen or not, in any order;
     /// writes that wait are lost, torn or reordered. Open handles go on with what is gone.
-    pub(super) fn crash(&mut self, random: &mut Random) {
-        let mut waiting: Vec<Change> = std::mem::take(&mut self.pending);
+    pub(super) fn crash(&mut self, random: &mut SeededRandom) {
+        let mut waiting: Vec<DirectoryChange> = std::mem::take(&mut self.pending);
         if random.one_in(2) {
             shuffle(&mut waiting, random);
         }
@@ -209,8 +209,8 @@ impl Disk {
                 continue;
             }
             let entry = match entry {
-                Entry::Directory => Entry::Directory,
-                Entry::File(inode) => Entry::File(Arc::clone(
+                DirectoryEntry::Directory => DirectoryEntry::Directory,
+                DirectoryEntry::File(inode) => DirectoryEntry::File(Arc::clone(
                     survivors
                         .entry(Arc::as_ptr(inode))
                         .or_insert_with(|| Arc::new(inode.after_crash(random))),
@@ -232,14 +232,14 @@ fn parent(path: &Path) -> PathBuf {
 }
 
 /// Whether all directories above a name are there.
-fn reachable(names: &BTreeMap<PathBuf, Entry>, path: &Path) -> bool {
+fn reachable(names: &BTreeMap<PathBuf, DirectoryEntry>, path: &Path) -> bool {
     path.ancestors()
         .skip(1)
         .filter(|above| !top(above))
         .all(|above| names.contains_key(above))
 }
 
-fn apply(names: &mut BTreeMap<PathBuf, Entry>, change: &ChangeKind) {
+fn apply(names: &mut BTreeMap<PathBuf, DirectoryEntry>, change: &ChangeKind) {
     match change {
         ChangeKind::Add(path, entry) => {
             names.insert(path.clone(), entry.clone());
@@ -255,7 +255,7 @@ fn apply(names: &mut BTreeMap<PathBuf, Entry>, change: &ChangeKind) {
     }
 }
 
-fn shuffle<T>(list: &mut [T], random: &mut Random) {
+fn shuffle<T>(list: &mut [T], random: &mut SeededRandom) {
     for end in (1..list.len()).rev() {
         list.swap(end, random.up_to(end));
     }
@@ -264,27 +264,27 @@ fn shuffle<T>(list: &mut [T], random: &mut Random) {
 /// A file's bytes, whatever its names.
 #[derive(Debug)]
 pub(super) struct Inode {
-    content: RwLock<Content>,
+    content: RwLock<InodeContent>,
     locked: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Content {
+struct InodeContent {
     current: Vec<u8>,
     durable: Vec<u8>,
-    pending: Vec<Write>,
+    pending: Vec<UnsyncedWrite>,
     durability: bool,
 }
 
 #[derive(Debug)]
-struct Write {
+struct UnsyncedWrite {
     offset: usize,
     bytes: Vec<u8>,
     /// The file ends at the offset.
     cuts: bool,
 }
 
-impl Write {
+impl UnsyncedWrite {
     /// Does it, or only the first bytes of it.
     fn apply(&self, content: &mut Vec<u8>, length: usize) {
         if self.cuts {
@@ -302,19 +302,19 @@ impl Write {
 impl Inode {
     fn new(durability: bool) -> Self {
         Self {
-            content: RwLock::new(Content {
+            content: RwLock::new(InodeContent {
                 durability,
-                ..Content::default()
+                ..InodeContent::default()
             }),
             locked: AtomicBool::new(false),
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Content> {
+    fn read(&self) -> RwLockReadGuard<'_, InodeContent> {
         self.content.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Content> {
+    fn write(&self) -> RwLockWriteGuard<'_, InodeContent> {
         self.content.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -341,7 +341,7 @@ impl Inode {
         put(&mut content.current, offset, bytes);
         if content.durability {
             let bytes = bytes.to_vec();
-            content.pending.push(Write {
+            content.pending.push(UnsyncedWrite {
                 offset,
                 bytes,
                 cuts: false,
@@ -355,7 +355,7 @@ impl Inode {
         let mut content = self.write();
         content.current.truncate(offset);
         if content.durability {
-            content.pending.push(Write {
+            content.pending.push(UnsyncedWrite {
                 offset,
                 bytes: Vec::new(),
                 cuts: true,
@@ -385,7 +385,7 @@ impl Inode {
 
     /// As kernels do after a failed sync: the bytes stay visible, count as clean, and reach the
     /// disk only by luck.
-    pub(super) fn fail_sync(&self, random: &mut Random) {
+    pub(super) fn fail_sync(&self, random: &mut SeededRandom) {
         let content = &mut *self.write();
         let lost = std::mem::take(&mut content.pending);
         settle(&mut content.durable, &lost, random);
@@ -407,7 +407,7 @@ impl Inode {
         self.locked.store(false, Ordering::Release);
     }
 
-    fn after_crash(&self, random: &mut Random) -> Self {
+    fn after_crash(&self, random: &mut SeededRandom) -> Self {
         let content = self.read();
         let mut left = content.durable.clone();
         settle(&mut left, &content.pending, random);
@@ -433,7 +433,7 @@ fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
 
 /// Decides which of the waiting writes reached the disk: none, the first ones with the last of
 /// them torn at any byte, or any sectors.
-fn settle(durable: &mut Vec<u8>, waiting: &[Write], random: &mut Random) {
+fn settle(durable: &mut Vec<u8>, waiting: &[UnsyncedWrite], random: &mut SeededRandom) {
     match random.below(3) {
         0 => {}
         1 => {

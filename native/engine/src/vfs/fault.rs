@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::disk::{Disk, Inode};
 use super::memory::MemoryLock;
-use super::random::Random;
-use super::{AppendFile, LockGuard, LogFile, RandomRead, Vfs};
+use super::random::SeededRandom;
+use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
 /// What happens at an I/O site, instead of what was asked.
@@ -26,7 +26,7 @@ pub enum Fault {
 
 /// What an operation does to the disk, which decides how it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum DiskEffect {
     Reads,
     Needs,
     Syncs,
@@ -34,9 +34,9 @@ enum Effect {
 }
 
 #[derive(Debug)]
-struct State {
+struct FaultState {
     disk: Disk,
-    random: Random,
+    random: SeededRandom,
     /// I/O operations so far.
     sites: u64,
     /// What happens at which of the coming sites.
@@ -54,16 +54,16 @@ struct State {
 /// are, and then again with a fault at each of them in turn.
 #[derive(Debug, Clone)]
 pub struct FaultVfs {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FaultState>>,
 }
 
 impl FaultVfs {
     /// An empty file system whose choices follow from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(FaultState {
                 disk: Disk::new(true),
-                random: Random::new(seed),
+                random: SeededRandom::new(seed),
                 sites: 0,
                 plan: BTreeMap::new(),
                 full: false,
@@ -74,7 +74,7 @@ impl FaultVfs {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +158,7 @@ impl FaultVfs {
         &self,
         operation: &'static str,
         path: &Path,
-        effect: Effect,
+        effect: DiskEffect,
         act: impl FnOnce(&mut Disk) -> io::Result<T>,
     ) -> Result<T> {
         let mut state = self.state();
@@ -178,9 +178,9 @@ impl FaultVfs {
     }
 }
 
-impl State {
+impl FaultState {
     /// Counts an operation and says whether it may happen.
-    fn arrive(&mut self, effect: Effect) -> io::Result<()> {
+    fn arrive(&mut self, effect: DiskEffect) -> io::Result<()> {
         if self.stopped {
             return Err(power_is_off());
         }
@@ -192,12 +192,18 @@ impl State {
                 Err(power_is_off())
             }
             Some(Fault::Error) => Err(io::Error::from_raw_os_error(EIO)),
-            Some(Fault::NoSpace) if effect != Effect::Removes => {
+            Some(Fault::NoSpace) if effect != DiskEffect::Removes => {
                 self.full = true;
-                let code = if effect == Effect::Reads { EIO } else { ENOSPC };
+                let code = if effect == DiskEffect::Reads {
+                    EIO
+                } else {
+                    ENOSPC
+                };
                 Err(io::Error::from_raw_os_error(code))
             }
-            _ if self.full && effect == Effect::Needs => Err(io::Error::from_raw_os_error(ENOSPC)),
+            _ if self.full && effect == DiskEffect::Needs => {
+                Err(io::Error::from_raw_os_error(ENOSPC))
+            }
             _ => Ok(()),
         }
     }
@@ -212,53 +218,57 @@ fn power_is_off() -> io::Error {
 
 impl Vfs for FaultVfs {
     fn open_read(&self, path: &Path) -> Result<Box<dyn RandomRead>> {
-        let inode = self.site("open", path, Effect::Reads, |disk| disk.open(path))?;
+        let inode = self.site("open", path, DiskEffect::Reads, |disk| disk.open(path))?;
         Ok(Box::new(self.handle(inode, path)))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         let create = |disk: &mut Disk| disk.open_or_create(path);
-        let inode = self.site("create", path, Effect::Needs, create)?;
+        let inode = self.site("create", path, DiskEffect::Needs, create)?;
         inode.truncate();
         Ok(Box::new(self.handle(inode, path)))
     }
 
     fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        let inode = self.site("open", path, Effect::Reads, |disk| disk.open(path))?;
+        let inode = self.site("open", path, DiskEffect::Reads, |disk| disk.open(path))?;
         Ok(Box::new(self.handle(inode, path)))
     }
 
-    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>> {
+    fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>> {
         let create = |disk: &mut Disk| disk.open_or_create(path);
-        let inode = self.site("open", path, Effect::Needs, create)?;
+        let inode = self.site("open", path, DiskEffect::Needs, create)?;
         Ok(Box::new(self.handle(inode, path)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.site("rename", from, Effect::Needs, |disk| disk.rename(from, to))
+        self.site("rename", from, DiskEffect::Needs, |disk| {
+            disk.rename(from, to)
+        })
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.site("remove", path, Effect::Removes, |disk| disk.remove(path))
+        self.site("remove", path, DiskEffect::Removes, |disk| {
+            disk.remove(path)
+        })
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
         let remove = |disk: &mut Disk| disk.remove_dir(path);
-        self.site("remove", path, Effect::Removes, remove)
+        self.site("remove", path, DiskEffect::Removes, remove)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.site("list", dir, Effect::Reads, |disk| disk.list(dir))
+        self.site("list", dir, DiskEffect::Reads, |disk| disk.list(dir))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
         let look_up = |disk: &mut Disk| Ok(disk.exists(path));
-        self.site("look up", path, Effect::Reads, look_up)
+        self.site("look up", path, DiskEffect::Reads, look_up)
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
         let create = |disk: &mut Disk| disk.create_dir_all(dir);
-        self.site("create", dir, Effect::Needs, create)
+        self.site("create", dir, DiskEffect::Needs, create)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -267,23 +277,25 @@ impl Vfs for FaultVfs {
             disk.sync_dir(dir);
             Ok(())
         };
-        self.site("sync", dir, Effect::Syncs, sync)
+        self.site("sync", dir, DiskEffect::Syncs, sync)
     }
 
     fn hard_link(&self, existing: &Path, link: &Path) -> Result<()> {
         let make = |disk: &mut Disk| disk.hard_link(existing, link);
-        self.site("link", existing, Effect::Needs, make)
+        self.site("link", existing, DiskEffect::Needs, make)
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.site("measure the free space of", dir, Effect::Reads, |_| Ok(()))?;
+        self.site("measure the free space of", dir, DiskEffect::Reads, |_| {
+            Ok(())
+        })?;
         let state = self.state();
         Ok(if state.full { 0 } else { state.free })
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>> {
         let create = |disk: &mut Disk| disk.open_or_create(path);
-        let inode = self.site("lock", path, Effect::Needs, create)?;
+        let inode = self.site("lock", path, DiskEffect::Needs, create)?;
         MemoryLock::take(inode, path)
     }
 }
@@ -299,7 +311,10 @@ struct FaultFile {
 impl FaultFile {
     /// Counts an operation on the open file and says whether it may happen; fails if power was
     /// lost before it began.
-    fn arrive(&self, effect: Effect) -> io::Result<(MutexGuard<'_, State>, io::Result<()>)> {
+    fn arrive(
+        &self,
+        effect: DiskEffect,
+    ) -> io::Result<(MutexGuard<'_, FaultState>, io::Result<()>)> {
         let mut state = self.vfs.state();
         if state.stopped || state.boot != self.boot {
             return Err(power_is_off());
@@ -309,13 +324,15 @@ impl FaultFile {
     }
 
     fn read(&self, operation: &'static str, offset: u64) -> Result<()> {
-        let allowed = self.arrive(Effect::Reads).and_then(|(_, allowed)| allowed);
+        let allowed = self
+            .arrive(DiskEffect::Reads)
+            .and_then(|(_, allowed)| allowed);
         allowed.map_err(|error| Error::io_at(operation, &self.path, offset, error))
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let failed = |error| Error::io_at("write", &self.path, offset, error);
-        let (mut state, allowed) = self.arrive(Effect::Needs).map_err(failed)?;
+        let (mut state, allowed) = self.arrive(DiskEffect::Needs).map_err(failed)?;
         let part = match allowed {
             Ok(()) => bytes.len(),
             Err(_) => state.random.up_to(bytes.len()),
@@ -327,7 +344,7 @@ impl FaultFile {
 
     fn cut(&self, size: u64) -> Result<()> {
         let failed = |error| Error::io_at("truncate", &self.path, size, error);
-        let (_state, allowed) = self.arrive(Effect::Removes).map_err(failed)?;
+        let (_state, allowed) = self.arrive(DiskEffect::Removes).map_err(failed)?;
         allowed.map_err(failed)?;
         self.inode.cut(size);
         Ok(())
@@ -335,7 +352,7 @@ impl FaultFile {
 
     fn sync_all(&self) -> Result<()> {
         let failed = |error| Error::io("sync", &self.path, error);
-        let (mut state, allowed) = self.arrive(Effect::Syncs).map_err(failed)?;
+        let (mut state, allowed) = self.arrive(DiskEffect::Syncs).map_err(failed)?;
         match allowed {
             Ok(()) => self.inode.sync(),
             // What waits is decided by the crash that follows.
@@ -380,7 +397,7 @@ impl AppendFile for FaultFile {
     }
 }
 
-impl LogFile for FaultFile {
+impl SegmentFile for FaultFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(offset, bytes)
     }

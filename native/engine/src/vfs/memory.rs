@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::disk::{Disk, Inode};
-use super::{AppendFile, LockGuard, LogFile, RandomRead, Vfs};
+use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
 /// A file system in memory. Clones share it; it ends with the last of them.
@@ -54,7 +54,7 @@ impl Vfs for MemoryVfs {
         Ok(Box::new(MemoryFile::new(inode, path)))
     }
 
-    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>> {
+    fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>> {
         let inode = self.disk().open_or_create(path);
         let inode = inode.map_err(|error| Error::io("open", path, error))?;
         Ok(Box::new(MemoryFile::new(inode, path)))
@@ -159,7 +159,7 @@ impl AppendFile for MemoryFile {
     }
 }
 
-impl LogFile for MemoryFile {
+impl SegmentFile for MemoryFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.inode.write_at(offset, bytes);
         Ok(())

@@ -6,7 +6,7 @@
 //!
 //! What implementations promise, and callers may rely on:
 //!
-//! - What [`AppendFile::sync`] or [`LogFile::sync`] returned `Ok` for survives a loss of power. If
+//! - What [`AppendFile::sync`] or [`SegmentFile::sync`] returned `Ok` for survives a loss of power. If
 //!   a sync fails the unsynced bytes may be gone although a later sync succeeds: never retry.
 //! - A name made, renamed or removed survives only once [`Vfs::sync_dir`] of its directory has
 //!   returned. Until then each such change may or may not have happened after a crash, in any
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 pub use direct::DirectVfs;
 pub use fault::{Fault, FaultVfs};
 pub use memory::MemoryVfs;
-pub use random::Random;
+pub use random::SeededRandom;
 pub use real::RealVfs;
 
 /// A file system. Paths are absolute, or relative to the process's working directory.
@@ -43,7 +43,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
 
     /// Opens a file for reading and writing anywhere; makes it if there is none.
-    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>>;
+    fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>>;
 
     /// Gives a file another name, replacing a file of that name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
@@ -154,7 +154,7 @@ pub trait AppendFile: Debug + Send {
 
 /// A file that is written in place: a preallocated segment of a log. One thread may sync while
 /// another writes; bytes whose `write_at` returned before `sync` was called are durable after it.
-pub trait LogFile: RandomRead {
+pub trait SegmentFile: RandomRead {
     /// Writes all of `bytes` at `offset`, which is at most the file's size.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 

@@ -2,9 +2,9 @@
 
 /// A small generator of the `SplitMix64` family: not for secrets, only for choices in simulations.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// The generator that this seed always gives.
     pub fn new(seed: u64) -> Self {
         Self(seed)

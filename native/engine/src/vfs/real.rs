@@ -5,7 +5,7 @@ use std::io::{self, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::{AppendFile, LockGuard, LogFile, RandomRead, Vfs};
+use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
 /// The modes of what is created, whatever the process's umask: a database is for its account alone.
@@ -44,7 +44,7 @@ impl Vfs for RealVfs {
         Ok(Box::new(Appended::new(file, path, size)))
     }
 
-    fn open_log(&self, path: &Path) -> Result<Box<dyn LogFile>> {
+    fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -173,7 +173,7 @@ impl RandomRead for Positioned {
     }
 }
 
-impl LogFile for Positioned {
+impl SegmentFile for Positioned {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let written = self.file.write_all_at(bytes, offset);
         written.map_err(|error| Error::io_at("write", &self.path, offset, error))

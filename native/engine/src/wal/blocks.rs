@@ -14,7 +14,7 @@ use super::segment::numbered;
 use crate::checksum::agree;
 use crate::coding::{u32_at, u64_at};
 use crate::error::{Error, Result};
-use crate::vfs::{LogFile, Vfs};
+use crate::vfs::{SegmentFile, Vfs};
 
 const SUFFIX: &str = ".blk";
 const MAGIC: [u8; 4] = *b"RBBL";
@@ -95,23 +95,23 @@ pub(super) struct Blocks {
     dir: PathBuf,
     /// A file is full when it has this many bytes.
     file_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<BlockFiles>,
 }
 
 #[derive(Debug)]
-struct State {
-    current: Option<Current>,
+struct BlockFiles {
+    current: Option<CurrentBlockFile>,
     next_number: u64,
     /// Files with bytes that no sync has saved.
-    dirty: Vec<Arc<dyn LogFile>>,
+    dirty: Vec<Arc<dyn SegmentFile>>,
     /// The highest index that refers to each file.
     last_use: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug)]
-struct Current {
+struct CurrentBlockFile {
     number: u64,
-    file: Arc<dyn LogFile>,
+    file: Arc<dyn SegmentFile>,
     end: u64,
 }
 
@@ -132,7 +132,7 @@ impl Blocks {
         }
         let used = last_use.keys().max().copied();
         let highest = numbers.last().copied().max(used).unwrap_or(0);
-        let state = State {
+        let state = BlockFiles {
             current: None,
             next_number: highest.saturating_add(1),
             dirty: Vec::new(),
@@ -153,11 +153,11 @@ impl Blocks {
             return Err(Error::InvalidArgument { what });
         };
         let mut state = self.state.lock();
-        let full = |current: &Current| current.end >= self.file_bytes;
+        let full = |current: &CurrentBlockFile| current.end >= self.file_bytes;
         if state.current.as_ref().is_none_or(full) {
             self.begin_file(&mut state)?;
         }
-        let State {
+        let BlockFiles {
             current: Some(current),
             dirty,
             ..
@@ -185,15 +185,15 @@ impl Blocks {
         Ok(reference)
     }
 
-    fn begin_file(&self, state: &mut State) -> Result<()> {
+    fn begin_file(&self, state: &mut BlockFiles) -> Result<()> {
         let number = state.next_number;
         let path = path_of(&self.dir, number);
         state.next_number = number.saturating_add(1);
-        let file: Arc<dyn LogFile> = self.vfs.open_log(&path)?.into();
+        let file: Arc<dyn SegmentFile> = self.vfs.open_log(&path)?.into();
         file.write_at(0, &file_header(number))?;
         file.sync()?;
         self.vfs.sync_dir(&self.dir)?;
-        state.current = Some(Current {
+        state.current = Some(CurrentBlockFile {
             number,
             file,
             end: FILE_HEADER_BYTES,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::format::{
-    Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version, decode_floor, decode_references,
+    RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, WalVersion, decode_floor, decode_references,
 };
 use super::scan::{Raw, Scanner};
 use super::segment::number_of;
@@ -18,7 +18,7 @@ pub enum Dumped<'a> {
         /// Its index.
         index: u64,
         /// Of what format the segment is.
-        version: Version,
+        version: WalVersion,
         /// Its bytes.
         body: &'a [u8],
     },
@@ -48,12 +48,12 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
         let index = record.index.unwrap_or(next);
         next = next_index(&record, index);
         match record.kind {
-            Kind::Data => show(Dumped::Data {
+            RecordKind::Data => show(Dumped::Data {
                 index,
                 version,
                 body: record.body,
             }),
-            Kind::Referring => {
+            RecordKind::Referring => {
                 let (references, at) = decode_references(record.body).unwrap_or_default();
                 show(Dumped::Other(format!(
                     "record {index} refers to {references:?}"
@@ -65,12 +65,14 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
                     body,
                 });
             }
-            Kind::Truncate => show(Dumped::Other(format!("records from {next} on are dropped"))),
-            Kind::Floor => show(Dumped::Other(match decode_floor(record.body) {
+            RecordKind::Truncate => {
+                show(Dumped::Other(format!("records from {next} on are dropped")))
+            }
+            RecordKind::Floor => show(Dumped::Other(match decode_floor(record.body) {
                 Some(floor) => format!("records below {} are dropped", floor.index),
                 None => "a floor that is misshapen".to_owned(),
             })),
-            Kind::Close => show(Dumped::Other("closed".to_owned())),
+            RecordKind::Close => show(Dumped::Other("closed".to_owned())),
         }
     }
     let offset = scanner.offset();
@@ -83,8 +85,8 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
 /// The index of the data record to come.
 fn next_index(record: &Raw<'_>, index: u64) -> u64 {
     match record.kind {
-        Kind::Data | Kind::Referring => index.saturating_add(1),
-        Kind::Truncate => record.truncates_from().unwrap_or(index),
-        Kind::Floor | Kind::Close => index,
+        RecordKind::Data | RecordKind::Referring => index.saturating_add(1),
+        RecordKind::Truncate => record.truncates_from().unwrap_or(index),
+        RecordKind::Floor | RecordKind::Close => index,
     }
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
-use super::queue::{Chunk, Queue, Taken};
-use super::segment::{Segment, path_of};
+use super::queue::{AppendQueue, QueuedChunks, WriteChunk};
+use super::segment::{LogSegment, path_of};
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
 
 /// The files of an open log. One thread at a time writes.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct WalFiles {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
-    pub(super) segments: BTreeMap<u64, Arc<Segment>>,
+    pub(super) segments: BTreeMap<u64, Arc<LogSegment>>,
     /// Files that new segments are made of.
     spares: Vec<PathBuf>,
     max_spares: usize,
@@ -28,7 +28,7 @@ pub(super) struct Files {
     pub(super) written: u64,
     pub(super) next_index: u64,
     /// Segments with bytes that no sync has saved, in order.
-    dirty: Vec<Arc<Segment>>,
+    dirty: Vec<Arc<LogSegment>>,
     /// Empty room for what is gathered next, so that it need not be allocated each time.
     room: Vec<u8>,
 }
@@ -36,11 +36,11 @@ pub(super) struct Files {
 /// More room is given back.
 const MOST_ROOM: usize = 64 << 10;
 
-impl Files {
+impl WalFiles {
     pub(super) fn new(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
-        segments: BTreeMap<u64, Arc<Segment>>,
+        segments: BTreeMap<u64, Arc<LogSegment>>,
         max_spares: usize,
         ahead: u64,
     ) -> Self {
@@ -59,12 +59,12 @@ impl Files {
     }
 
     /// Writes what waits, in order.
-    pub(super) fn write(&mut self, queue: &Mutex<Queue>) -> Result<()> {
+    pub(super) fn write(&mut self, queue: &Mutex<AppendQueue>) -> Result<()> {
         let taken = queue.lock().take(std::mem::take(&mut self.room));
         self.write_taken(taken)
     }
 
-    pub(super) fn write_taken(&mut self, Taken { full, last }: Taken) -> Result<()> {
+    pub(super) fn write_taken(&mut self, QueuedChunks { full, last }: QueuedChunks) -> Result<()> {
         for chunk in full {
             self.write_chunk(chunk)?;
         }
@@ -77,10 +77,10 @@ impl Files {
     }
 
     /// Writes a chunk; returns its bytes, which nobody needs any more.
-    fn write_chunk(&mut self, mut chunk: Chunk) -> Result<Vec<u8>> {
+    fn write_chunk(&mut self, mut chunk: WriteChunk) -> Result<Vec<u8>> {
         if let Some(header) = chunk.begins {
             let spare = self.spares.pop();
-            let made = Segment::create(&*self.vfs, &self.dir, &header, spare.as_deref())?;
+            let made = LogSegment::create(&*self.vfs, &self.dir, &header, spare.as_deref())?;
             self.segments.insert(header.number, Arc::new(made));
         }
         if !chunk.bytes.is_empty() {
@@ -98,7 +98,7 @@ impl Files {
     /// Cuts what a write that found no room has left behind the last whole record, so that no
     /// opening finds it; returns the number of the segment that holds that record.
     pub(super) fn roll_back(&mut self) -> Result<u64> {
-        let begun = |segment: &Arc<Segment>| segment.home.base >= self.written;
+        let begun = |segment: &Arc<LogSegment>| segment.home.base >= self.written;
         let segments = std::mem::take(&mut self.segments);
         let (dropped, kept): (BTreeMap<_, _>, _) = segments
             .into_iter()
@@ -121,7 +121,7 @@ impl Files {
     /// Makes the segment that a log without room goes on with, and reserves room in it. One that
     /// cannot be made whole is removed.
     pub(super) fn resume(&mut self, header: &SegmentHeader, reserve: u64) -> Result<()> {
-        let made = Segment::create(&*self.vfs, &self.dir, header, None);
+        let made = LogSegment::create(&*self.vfs, &self.dir, header, None);
         let made = made.and_then(|segment| segment.fill(reserve).map(|()| segment));
         match made {
             Ok(segment) => {
@@ -137,7 +137,7 @@ impl Files {
     }
 
     /// A segment that is in use.
-    pub(super) fn segment(&self, number: u64) -> Result<Arc<Segment>> {
+    pub(super) fn segment(&self, number: u64) -> Result<Arc<LogSegment>> {
         let missing = || {
             let path = path_of(&self.dir, number);
             Error::corruption(&path, 0, "the segment is not in use")
@@ -146,7 +146,7 @@ impl Files {
     }
 
     /// What has to be synced so that everything up to the returned position is durable.
-    pub(super) fn take_dirty(&mut self) -> (Vec<Arc<Segment>>, u64) {
+    pub(super) fn take_dirty(&mut self) -> (Vec<Arc<LogSegment>>, u64) {
         (std::mem::take(&mut self.dirty), self.written)
     }
 
@@ -174,7 +174,7 @@ impl Files {
     }
 
     /// The segments in use, each with the offset where it ends.
-    pub(super) fn extents(&self) -> Vec<(Arc<Segment>, u64)> {
+    pub(super) fn extents(&self) -> Vec<(Arc<LogSegment>, u64)> {
         let mut extents = Vec::with_capacity(self.segments.len());
         let mut end = self.written;
         for segment in self.segments.values().rev() {

@@ -19,14 +19,14 @@ const SEGMENT_MAGIC: [u8; 4] = *b"RBWL";
 /// How records are written. Segments of both versions may stand in one log; new ones are of the
 /// newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum WalVersion {
     /// Until 2026: each record has its index, and begins at a multiple of eight.
     One,
     /// Indexes are counted, and records stand without gaps.
     Two,
 }
 
-impl Version {
+impl WalVersion {
     /// What is written.
     pub const NEWEST: Self = Self::Two;
     pub(super) const ALL: [Self; 2] = [Self::One, Self::Two];
@@ -47,7 +47,7 @@ impl Version {
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// Bytes of the caller.
     Data,
     /// Bytes of the caller that refer to blocks.
@@ -60,7 +60,7 @@ pub(super) enum Kind {
     Close,
 }
 
-impl Kind {
+impl RecordKind {
     pub(super) fn number(self) -> u8 {
         match self {
             Self::Data => 1,
@@ -87,7 +87,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     /// How its records are written.
-    pub(super) version: Version,
+    pub(super) version: WalVersion,
     /// The segment's own number, which its name repeats.
     pub(super) number: u64,
     /// The segment before this one; 0 if it is the first ever.
@@ -143,7 +143,7 @@ impl SegmentHeader {
 
     pub(super) fn decode(bytes: &[u8], number: u64) -> Result<Self, HeaderFault> {
         let version = Self::sound_version(bytes).ok_or(HeaderFault::Unsound)?;
-        let version = Version::from_number(version).ok_or(HeaderFault::Version(version))?;
+        let version = WalVersion::from_number(version).ok_or(HeaderFault::Version(version))?;
         Self::read(bytes, version)
             .filter(|header| header.number == number)
             .ok_or(HeaderFault::Unsound)
@@ -160,7 +160,7 @@ impl SegmentHeader {
         sound.then(|| u32_at(bytes, 4)).flatten()
     }
 
-    fn read(bytes: &[u8], version: Version) -> Option<Self> {
+    fn read(bytes: &[u8], version: WalVersion) -> Option<Self> {
         Some(Self {
             version,
             number: u64_at(bytes, 8)?,
@@ -188,7 +188,7 @@ impl SegmentHeader {
 /// The segment in which records stand, on which it depends what their bytes mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Home {
-    pub(super) version: Version,
+    pub(super) version: WalVersion,
     /// Its number.
     pub(super) segment: u64,
     /// The position of its first byte.

@@ -8,13 +8,14 @@ use std::sync::{Arc, Condvar, Mutex as StdMutex, MutexGuard, OnceLock, PoisonErr
 use parking_lot::Mutex;
 
 use super::blocks::{self, Blocks};
-use super::files::Files;
+use super::files::WalFiles;
 use super::format::{
-    BlockReference, Floor, Kind, MAX_BODY_BYTES, REFERENCE_BYTES, encode_floor, encode_references,
+    BlockReference, Floor, MAX_BODY_BYTES, REFERENCE_BYTES, RecordKind, encode_floor,
+    encode_references,
 };
-use super::options::{Durability, Recovery, Written};
-use super::queue::Queue;
-use super::read::Records;
+use super::options::{AppendedRecords, Durability, Recovery};
+use super::queue::AppendQueue;
+use super::wal_records::WalRecords;
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
 
@@ -25,8 +26,8 @@ use crate::vfs::Vfs;
 pub struct Wal {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
-    pub(super) queue: Mutex<Queue>,
-    pub(super) files: Mutex<Files>,
+    pub(super) queue: Mutex<AppendQueue>,
+    pub(super) files: Mutex<WalFiles>,
     /// With a condition of the standard library, which wakes all that wait by one call of the system;
     /// that of `parking_lot` lets each wake the next one.
     pub(super) syncing: StdMutex<Syncing>,
@@ -76,7 +77,7 @@ impl Wal {
     pub fn append(&self, body: &[u8], durability: Durability) -> Result<u64> {
         check_length(body.len())?;
         let written = self.encode(|queue, synced| {
-            let index = queue.add(Kind::Data, &[body], synced);
+            let index = queue.add(RecordKind::Data, &[body], synced);
             index..index.saturating_add(1)
         })?;
         self.finish(&written, durability)
@@ -95,7 +96,7 @@ impl Wal {
                 .saturating_add(4 + references.len() * REFERENCE_BYTES),
         )?;
         let written = self.encode(|queue, synced| {
-            let index = queue.add(Kind::Referring, &[&encoded, body], synced);
+            let index = queue.add(RecordKind::Referring, &[&encoded, body], synced);
             self.blocks.refer(index, references);
             index..index.saturating_add(1)
         })?;
@@ -115,7 +116,7 @@ impl Wal {
 
     /// Appends records, which get consecutive indexes, and returns once the operating system has
     /// them. [`Wal::sync_through`] makes them durable.
-    pub fn write(&self, bodies: &[&[u8]]) -> Result<Written> {
+    pub fn write(&self, bodies: &[&[u8]]) -> Result<AppendedRecords> {
         let written = self.enqueue(bodies)?;
         self.write_through(&written)?;
         Ok(written)
@@ -123,20 +124,20 @@ impl Wal {
 
     /// Gives records their indexes and places, in no time: nothing is written. One of
     /// [`Wal::write_through`] and [`Wal::sync_through`] has to follow.
-    pub fn enqueue(&self, bodies: &[&[u8]]) -> Result<Written> {
+    pub fn enqueue(&self, bodies: &[&[u8]]) -> Result<AppendedRecords> {
         for body in bodies {
             check_length(body.len())?;
         }
         self.encode(|queue, synced| {
             let first = queue.next_index;
             for body in bodies {
-                queue.add(Kind::Data, &[body], synced);
+                queue.add(RecordKind::Data, &[body], synced);
             }
             first..queue.next_index
         })
     }
 
-    fn finish(&self, written: &Written, durability: Durability) -> Result<u64> {
+    fn finish(&self, written: &AppendedRecords, durability: Durability) -> Result<u64> {
         match durability {
             Durability::Sync => self.sync_through(written)?,
             Durability::Buffered => self.write_through(written)?,
@@ -145,7 +146,10 @@ impl Wal {
     }
 
     /// Lets `encode` add records, which then wait to be written.
-    fn encode(&self, encode: impl FnOnce(&mut Queue, u64) -> Range<u64>) -> Result<Written> {
+    fn encode(
+        &self,
+        encode: impl FnOnce(&mut AppendQueue, u64) -> Range<u64>,
+    ) -> Result<AppendedRecords> {
         self.check()?;
         let mut queue = self.queue.lock();
         if let Some(why) = queue.why_stalled() {
@@ -154,7 +158,7 @@ impl Wal {
         }
         let indexes = encode(&mut queue, self.synced.load(Ordering::Acquire));
         let (end, epoch) = (queue.end(), queue.epoch());
-        Ok(Written {
+        Ok(AppendedRecords {
             indexes,
             end,
             epoch,
@@ -163,7 +167,7 @@ impl Wal {
 
     /// Hands everything up to these records to the operating system: whoever comes first writes all
     /// that waits. They are dropped if there is no room for them.
-    pub fn write_through(&self, written: &Written) -> Result<()> {
+    pub fn write_through(&self, written: &AppendedRecords) -> Result<()> {
         let mut files = self.files.lock();
         self.keeps(written)?;
         if files.written >= written.end {
@@ -178,7 +182,7 @@ impl Wal {
     /// Makes everything up to these records durable. While one thread writes and syncs for all,
     /// others wait; the next one serves all that came meanwhile. Records for which there is no room
     /// are dropped.
-    pub fn sync_through(&self, written: &Written) -> Result<()> {
+    pub fn sync_through(&self, written: &AppendedRecords) -> Result<()> {
         let mut syncing = self.syncing();
         loop {
             // In this order: where the log was not cut below, the position is that of the records.
@@ -238,7 +242,7 @@ impl Wal {
     pub fn sync(&self) -> Result<()> {
         let written = {
             let queue = self.queue.lock();
-            Written {
+            AppendedRecords {
                 indexes: queue.next_index..queue.next_index,
                 end: queue.end(),
                 epoch: queue.epoch(),
@@ -248,7 +252,7 @@ impl Wal {
     }
 
     /// Reads the records of a range, as far as there are any.
-    pub fn read(&self, range: Range<u64>) -> Result<Records> {
+    pub fn read(&self, range: Range<u64>) -> Result<WalRecords> {
         let until = range.end;
         let mut files = self.files.lock();
         if self.poison.get().is_none() {
@@ -267,7 +271,7 @@ impl Wal {
         for span in spans {
             parts.push((span, files.segment(span.segment)?));
         }
-        Ok(Records::new(parts, range.start, until))
+        Ok(WalRecords::new(parts, range.start, until))
     }
 
     /// Drops the records below an index, durably, and the files that only they needed.
@@ -278,7 +282,7 @@ impl Wal {
             if index > queue.floor.index {
                 let segment = queue.segment_of(index);
                 let raised = Floor { index, segment };
-                queue.note(Kind::Floor, &encode_floor(raised), synced);
+                queue.note(RecordKind::Floor, &encode_floor(raised), synced);
                 floor = Some(raised);
             }
             queue.next_index..queue.next_index
@@ -328,7 +332,7 @@ impl Wal {
             return Ok(());
         }
         let written = self.encode(|queue, synced| {
-            queue.note(Kind::Close, &[], synced);
+            queue.note(RecordKind::Close, &[], synced);
             queue.next_index..queue.next_index
         })?;
         match self.sync_through(&written) {

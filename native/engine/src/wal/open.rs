@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 
 use super::blocks::{self, Blocks};
 use super::checkpoint;
-use super::files::Files;
-use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, Version};
+use super::files::WalFiles;
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, WalVersion};
 use super::log::{Syncing, Wal};
-use super::options::{Options, Recovery};
-use super::queue::Queue;
-use super::recover::{Found, look};
-use super::segment::{Segment, path_of};
+use super::options::{Recovery, WalOptions};
+use super::queue::AppendQueue;
+use super::recover::{RecoveredLog, look};
+use super::segment::{LogSegment, path_of};
 use crate::error::Result;
 use crate::vfs::{Vfs, make_dir};
 
@@ -24,18 +24,18 @@ impl Wal {
     /// when this returns, and goes on in a new segment, so that nothing behind a cut is ever read.
     ///
     /// Only one log at a time may be open in a directory: whoever opens it holds a lock.
-    pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &Options) -> Result<Self> {
+    pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &WalOptions) -> Result<Self> {
         make_dir(&*vfs, dir)?;
         let mut found = look(&*vfs, dir)?;
         rewrite_tail(&*vfs, dir, &found)?;
         let mut segments = BTreeMap::new();
         for header in &found.chain {
-            let segment = Segment::open(&*vfs, dir, header.home())?;
+            let segment = LogSegment::open(&*vfs, dir, header.home())?;
             segments.insert(header.number, Arc::new(segment));
         }
         let header = next_segment(&mut found);
         segments.retain(|number, _| found.chain.iter().any(|kept| kept.number == *number));
-        let made = Segment::create(&*vfs, dir, &header, None)?;
+        let made = LogSegment::create(&*vfs, dir, &header, None)?;
         segments.insert(header.number, Arc::new(made));
 
         let block_files = options.block_file_bytes;
@@ -43,11 +43,11 @@ impl Wal {
         let blocks = Blocks::open(Arc::clone(&vfs), dir, block_files, block_use)?;
         let spares = options.spare_segments;
         let ahead = options.preallocate_bytes;
-        let mut files = Files::new(Arc::clone(&vfs), dir, segments, spares, ahead);
+        let mut files = WalFiles::new(Arc::clone(&vfs), dir, segments, spares, ahead);
         for number in &found.leftover {
             files.reuse(path_of(dir, *number))?;
         }
-        let queue = Queue::new(&header, found.spans, options.segment_bytes);
+        let queue = AppendQueue::new(&header, found.spans, options.segment_bytes);
         files.written = queue.end();
         files.next_index = header.first_index;
         Ok(Self {
@@ -72,7 +72,7 @@ impl Wal {
 }
 
 /// The header of the segment that the log goes on with.
-fn next_segment(found: &mut Found) -> SegmentHeader {
+fn next_segment(found: &mut RecoveredLog) -> SegmentHeader {
     // A segment without records is left out of the chain, or opening often would lengthen it.
     let empty = found
         .chain
@@ -86,7 +86,7 @@ fn next_segment(found: &mut Found) -> SegmentHeader {
         found.floor.segment = number;
     }
     SegmentHeader {
-        version: Version::NEWEST,
+        version: WalVersion::NEWEST,
         number,
         previous: found.chain.last().map_or(0, |last| last.number),
         base: found.end,
@@ -100,7 +100,7 @@ fn next_segment(found: &mut Found) -> SegmentHeader {
 /// sync, and before them the blocks that these refer to. They are copied to files of their own: a
 /// sync that failed in an earlier process may have left pages that count as saved and are not, so
 /// that syncing the same file again would prove nothing.
-fn rewrite_tail(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
+fn rewrite_tail(vfs: &dyn Vfs, dir: &Path, found: &RecoveredLog) -> Result<()> {
     if found.end <= found.synced {
         return Ok(());
     }
@@ -126,7 +126,7 @@ fn rewrite(vfs: &dyn Vfs, dir: &Path, path: &Path, length: u64) -> Result<()> {
     vfs.rename(&copy, path)
 }
 
-fn rewrite_blocks(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<()> {
+fn rewrite_blocks(vfs: &dyn Vfs, dir: &Path, found: &RecoveredLog) -> Result<()> {
     let tail = found.referring.iter();
     let tail = tail.filter(|record| record.position >= found.synced);
     let mut files: Vec<u64> = tail

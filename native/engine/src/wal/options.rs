@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::recover::Cut;
+use super::recover::TornTail;
 
 /// Sizes of the log's files.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct WalOptions {
     /// A segment is full at this size in bytes; one larger record may exceed it.
     pub segment_bytes: u64,
     /// How far a new segment is filled with zeros at once, in bytes.
@@ -17,7 +17,7 @@ pub struct Options {
     pub block_file_bytes: u64,
 }
 
-impl Default for Options {
+impl Default for WalOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 16 << 20,
@@ -44,12 +44,12 @@ pub struct Recovery {
     /// Whether the log had been closed.
     pub clean: bool,
     /// The unsynced end that was cut, if there was one.
-    pub cut: Option<Cut>,
+    pub cut: Option<TornTail>,
 }
 
 /// Records that were handed to the operating system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct AppendedRecords {
     /// Their indexes.
     pub indexes: Range<u64>,
     /// The position behind them.

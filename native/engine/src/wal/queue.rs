@@ -4,7 +4,7 @@
 //! system call serves many threads.
 
 use super::format::{
-    Floor, Home, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version, encode_index,
+    Floor, Home, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, WalVersion, encode_index,
 };
 use super::record;
 use super::scan::END_MARK_BYTES;
@@ -13,7 +13,7 @@ use crate::coding::to_usize;
 
 /// Encoded records that go to one place.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct WriteChunk {
     /// Set if the segment is to be made first.
     pub(super) begins: Option<SegmentHeader>,
     pub(super) segment: u64,
@@ -24,7 +24,7 @@ pub(super) struct Chunk {
     pub(super) next_index: u64,
 }
 
-impl Chunk {
+impl WriteChunk {
     fn at(segment: u64, offset: u64, bytes: Vec<u8>) -> Self {
         Self {
             begins: None,
@@ -48,10 +48,10 @@ struct Stalled {
 
 /// The end of the log as the next record will find it.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct AppendQueue {
     /// Chunks that are followed by another one, and the last one.
-    full: Vec<Chunk>,
-    open: Chunk,
+    full: Vec<WriteChunk>,
+    open: WriteChunk,
     pub(super) spans: Spans,
     pub(super) floor: Floor,
     /// The newest floor that is durable, with the records below it. Only this may stand in a
@@ -69,12 +69,12 @@ pub(super) struct Queue {
     cuts: Vec<u64>,
 }
 
-impl Queue {
+impl AppendQueue {
     /// The end of a log whose newest segment was just made.
     pub(super) fn new(header: &SegmentHeader, spans: Spans, segment_bytes: u64) -> Self {
         Self {
             full: Vec::new(),
-            open: Chunk::at(header.number, SEGMENT_HEADER_BYTES as u64, Vec::new()),
+            open: WriteChunk::at(header.number, SEGMENT_HEADER_BYTES as u64, Vec::new()),
             spans,
             floor: header.floor,
             durable_floor: header.floor,
@@ -117,7 +117,7 @@ impl Queue {
         // The number stays above that of each segment that was begun.
         self.home.base = end;
         self.used = 0;
-        self.open = Chunk::at(self.home.segment, self.used, Vec::new());
+        self.open = WriteChunk::at(self.home.segment, self.used, Vec::new());
         self.stalled.get_or_insert(Stalled { tail, why });
     }
 
@@ -135,7 +135,7 @@ impl Queue {
         self.stalled = None;
         self.home = header.home();
         self.used = SEGMENT_HEADER_BYTES as u64;
-        self.open = Chunk::at(self.home.segment, self.used, Vec::new());
+        self.open = WriteChunk::at(self.home.segment, self.used, Vec::new());
     }
 
     /// The position behind the last record.
@@ -149,7 +149,7 @@ impl Queue {
     }
 
     /// Adds a record of the caller and returns its index.
-    pub(super) fn add(&mut self, kind: Kind, body: &[&[u8]], synced: u64) -> u64 {
+    pub(super) fn add(&mut self, kind: RecordKind, body: &[&[u8]], synced: u64) -> u64 {
         let index = self.next_index;
         let start = self.encode(kind, body, synced);
         self.spans.add(index, self.home.segment, start, self.used);
@@ -159,18 +159,18 @@ impl Queue {
 
     /// Adds a record that drops those from `index` on.
     pub(super) fn truncate_from(&mut self, index: u64, synced: u64) {
-        self.encode(Kind::Truncate, &[&encode_index(index)], synced);
+        self.encode(RecordKind::Truncate, &[&encode_index(index)], synced);
         self.spans.truncate_from(index);
         self.next_index = index;
     }
 
     /// Adds a record about the log itself.
-    pub(super) fn note(&mut self, kind: Kind, body: &[u8], synced: u64) {
+    pub(super) fn note(&mut self, kind: RecordKind, body: &[u8], synced: u64) {
         self.encode(kind, &[body], synced);
     }
 
     /// Encodes a record and returns the offset where it begins.
-    fn encode(&mut self, kind: Kind, body: &[&[u8]], synced: u64) -> u64 {
+    fn encode(&mut self, kind: RecordKind, body: &[&[u8]], synced: u64) -> u64 {
         let length: usize = body.iter().map(|part| part.len()).sum();
         let most = record::most_bytes(length);
         let empty = self.used == SEGMENT_HEADER_BYTES as u64;
@@ -189,7 +189,7 @@ impl Queue {
 
     fn next_header(&self, synced: u64) -> SegmentHeader {
         SegmentHeader {
-            version: Version::NEWEST,
+            version: WalVersion::NEWEST,
             number: self.home.segment.saturating_add(1),
             previous: self.home.segment,
             base: self.end(),
@@ -203,7 +203,7 @@ impl Queue {
         let header = self.next_header(synced);
         self.home = header.home();
         self.used = SEGMENT_HEADER_BYTES as u64;
-        let mut next = Chunk::at(self.home.segment, self.used, Vec::new());
+        let mut next = WriteChunk::at(self.home.segment, self.used, Vec::new());
         next.begins = Some(header);
         let mut full = std::mem::replace(&mut self.open, next);
         full.end = header.base;
@@ -213,12 +213,12 @@ impl Queue {
 
     /// Takes all that waits, in order, and the position behind it. What comes next is gathered in
     /// `room`, which is empty.
-    pub(super) fn take(&mut self, room: Vec<u8>) -> Taken {
-        let next = Chunk::at(self.home.segment, self.used, room);
+    pub(super) fn take(&mut self, room: Vec<u8>) -> QueuedChunks {
+        let next = WriteChunk::at(self.home.segment, self.used, room);
         let mut last = std::mem::replace(&mut self.open, next);
         last.end = self.end();
         last.next_index = self.next_index;
-        Taken {
+        QueuedChunks {
             full: std::mem::take(&mut self.full),
             last,
         }
@@ -227,8 +227,8 @@ impl Queue {
 
 /// What waited to be written.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct QueuedChunks {
     /// Chunks that are followed by another one, in order, and the last one.
-    pub(super) full: Vec<Chunk>,
-    pub(super) last: Chunk,
+    pub(super) full: Vec<WriteChunk>,
+    pub(super) last: WriteChunk,
 }

@@ -1,6 +1,6 @@
 //! The bytes of a record, in both versions. Only the newest is written.
 
-use super::format::{Home, Kind, MAX_BODY_BYTES, Version};
+use super::format::{Home, MAX_BODY_BYTES, RecordKind, WalVersion};
 use crate::checksum::agree;
 use crate::coding::{put_varint, to_usize, u32_at, u64_at, varint_at};
 
@@ -16,7 +16,7 @@ const KIND_BITS: u32 = 3;
 /// What stands before a record's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordHeader {
-    /// The number of its [`Kind`].
+    /// The number of its [`RecordKind`].
     pub(super) kind: u8,
     /// Its own size in bytes.
     pub(super) bytes: usize,
@@ -36,8 +36,8 @@ impl RecordHeader {
     /// Reads a header that stands at `offset`, if there is a sound one.
     pub(super) fn decode(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
         match home.version {
-            Version::One => Self::decode_1(bytes, home, offset),
-            Version::Two => Self::decode_2(bytes, home, offset),
+            WalVersion::One => Self::decode_1(bytes, home, offset),
+            WalVersion::Two => Self::decode_2(bytes, home, offset),
         }
     }
 
@@ -100,10 +100,10 @@ impl RecordHeader {
 }
 
 /// How far apart records may begin at least, in bytes.
-pub(super) fn alignment(version: Version) -> usize {
+pub(super) fn alignment(version: WalVersion) -> usize {
     match version {
-        Version::One => ALIGNMENT_1,
-        Version::Two => 1,
+        WalVersion::One => ALIGNMENT_1,
+        WalVersion::Two => 1,
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn encode(
     home: Home,
     offset: u64,
     known: u64,
-    kind: Kind,
+    kind: RecordKind,
     body: &[&[u8]],
 ) {
     let start = out.len();

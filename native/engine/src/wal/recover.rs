@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::blocks;
 use super::format::{
-    BlockReference, Floor, HeaderFault, Home, Kind, SEGMENT_HEADER_BYTES, SegmentHeader, Version,
-    decode_floor, decode_references,
+    BlockReference, Floor, HeaderFault, Home, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
+    WalVersion, decode_floor, decode_references,
 };
 use super::scan::{Beyond, Raw, Scanner};
 use super::segment::{number_of, path_of};
@@ -23,7 +23,7 @@ const HEADER_END: u64 = SEGMENT_HEADER_BYTES as u64;
 
 /// An end of the log that was not synced and is not whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct TornTail {
     /// The segment that is cut.
     pub file: PathBuf,
     /// The offset of the first byte that does not count.
@@ -34,7 +34,7 @@ pub struct Cut {
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct RecoveredLog {
     /// The segments that are needed, in order.
     pub(super) chain: Vec<SegmentHeader>,
     /// The numbers of files that are not.
@@ -48,7 +48,7 @@ pub(super) struct Found {
     pub(super) synced: u64,
     /// Whether the last thing written was the mark of a close.
     pub(super) clean: bool,
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<TornTail>,
     /// The highest number of any file, needed or not.
     pub(super) highest: u64,
     /// The highest index that refers to each block file.
@@ -66,13 +66,13 @@ pub(super) struct Referring {
 }
 
 /// Reads all that `dir` holds of a log.
-pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<Found> {
-    let files = Files::open(vfs, dir)?;
-    let found = Walk::new(&files).run(u64::MAX)?;
+pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
+    let files = SegmentHeaders::open(vfs, dir)?;
+    let found = RecoveryPass::new(&files).run(u64::MAX)?;
     // Records of the unsynced tail may have reached the disk before the blocks they refer to.
     for record in &found.referring {
         if record.position >= found.synced && !blocks_are_sound(vfs, dir, record)? {
-            return Walk::new(&files).run(record.position);
+            return RecoveryPass::new(&files).run(record.position);
         }
     }
     Ok(found)
@@ -90,12 +90,12 @@ fn blocks_are_sound(vfs: &dyn Vfs, dir: &Path, record: &Referring) -> Result<boo
 }
 
 /// The segments in a directory, and their headers.
-struct Files<'a> {
+struct SegmentHeaders<'a> {
     dir: &'a Path,
     list: BTreeMap<u64, (Box<dyn RandomRead>, Option<SegmentHeader>)>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> SegmentHeaders<'a> {
     fn open(vfs: &dyn Vfs, dir: &'a Path) -> Result<Self> {
         let mut list = BTreeMap::new();
         for number in vfs.list(dir)?.iter().filter_map(|name| number_of(name)) {
@@ -135,13 +135,13 @@ impl<'a> Files<'a> {
 
     /// The newest segment. Newer files whose header is not sound were never begun: a header is
     /// durable before the first record is written.
-    fn newest(&self) -> Result<(Option<SegmentHeader>, Option<Cut>)> {
+    fn newest(&self) -> Result<(Option<SegmentHeader>, Option<TornTail>)> {
         let mut cut = None;
         for (number, (file, header)) in self.list.iter().rev() {
             if header.is_some() {
                 return Ok((*header, cut));
             }
-            for version in Version::ALL {
+            for version in WalVersion::ALL {
                 let home = Home {
                     version,
                     segment: *number,
@@ -152,7 +152,7 @@ impl<'a> Files<'a> {
                     return Err(self.missing(*number));
                 }
             }
-            cut = Some(Cut {
+            cut = Some(TornTail {
                 file: file.path().to_owned(),
                 offset: 0,
                 records: 0,
@@ -185,14 +185,14 @@ impl<'a> Files<'a> {
 }
 
 /// One pass over the chain.
-struct Walk<'a> {
-    files: &'a Files<'a>,
-    found: Found,
+struct RecoveryPass<'a> {
+    files: &'a SegmentHeaders<'a>,
+    found: RecoveredLog,
 }
 
-impl<'a> Walk<'a> {
-    fn new(files: &'a Files<'a>) -> Self {
-        let found = Found {
+impl<'a> RecoveryPass<'a> {
+    fn new(files: &'a SegmentHeaders<'a>) -> Self {
+        let found = RecoveredLog {
             chain: Vec::new(),
             leftover: Vec::new(),
             spans: Spans::default(),
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads all records that lie below the position `stop`.
-    fn run(mut self, stop: u64) -> Result<Found> {
+    fn run(mut self, stop: u64) -> Result<RecoveredLog> {
         let (newest, cut) = self.files.newest()?;
         self.found.cut = cut;
         let Some(newest) = newest else {
@@ -282,28 +282,28 @@ impl<'a> Walk<'a> {
         let expected = self.found.next_index;
         // In version 2 only those that drop others have an index.
         let index = match record.kind {
-            Kind::Truncate => record.truncates_from().ok_or_else(misshapen)?,
+            RecordKind::Truncate => record.truncates_from().ok_or_else(misshapen)?,
             _ => record.index.unwrap_or(expected),
         };
-        if index > expected || (record.kind != Kind::Truncate && index != expected) {
+        if index > expected || (record.kind != RecordKind::Truncate && index != expected) {
             return Err(self.out_of_order(header, record.start, index));
         }
         let found = &mut self.found;
         found.synced = found.synced.max(record.synced);
-        found.clean = record.kind == Kind::Close;
+        found.clean = record.kind == RecordKind::Close;
         match record.kind {
-            Kind::Close => {}
-            Kind::Floor => {
+            RecordKind::Close => {}
+            RecordKind::Floor => {
                 let floor = decode_floor(record.body).ok_or_else(misshapen)?;
                 found.floor = found.floor.max(floor);
             }
-            Kind::Truncate => {
+            RecordKind::Truncate => {
                 found.spans.truncate_from(index);
                 found.referring.retain(|old| old.index < index);
                 found.next_index = index;
             }
-            Kind::Data | Kind::Referring => {
-                if record.kind == Kind::Referring {
+            RecordKind::Data | RecordKind::Referring => {
+                if record.kind == RecordKind::Referring {
                     let (blocks, _) = decode_references(record.body).ok_or_else(misshapen)?;
                     found.referring.push(Referring {
                         position: header.base.saturating_add(record.start),
@@ -352,7 +352,7 @@ impl<'a> Walk<'a> {
         }
         self.found.clean = false;
         if !ends || beyond.records > 0 {
-            self.found.cut = Some(Cut {
+            self.found.cut = Some(TornTail {
                 file,
                 offset,
                 records: beyond.records,
@@ -362,7 +362,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Leaves out what lies below the floor, which must all be there from its segment on.
-    fn finish(mut self) -> Result<Found> {
+    fn finish(mut self) -> Result<RecoveredLog> {
         let found = &mut self.found;
         let floor = found.floor;
         if let Some(first) = found

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::format::{Home, Kind, MAX_BODY_BYTES, decode_index};
+use super::format::{Home, MAX_BODY_BYTES, RecordKind, decode_index};
 use super::record::{MOST_HEADER_BYTES, RecordHeader, alignment};
 use crate::checksum::agree;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ pub(super) const END_MARK_BYTES: usize = 8;
 /// A record as it stands in a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     /// The index that stands in its header, in version 1.
     pub(super) index: Option<u64>,
     pub(super) synced: u64,
@@ -37,7 +37,7 @@ impl Raw<'_> {
 /// Reads the records of a segment one after the other.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
-    window: Window<'a>,
+    window: FileWindow<'a>,
     home: Home,
     offset: u64,
     limit: u64,
@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
     /// A scanner of the records from `offset` on that end at or before `limit`.
     pub(super) fn new(file: &'a dyn RandomRead, home: Home, offset: u64, limit: u64) -> Self {
         Self {
-            window: Window::new(file, limit),
+            window: FileWindow::new(file, limit),
             home,
             offset,
             limit,
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         if end > self.limit || !self.has_body(start, &header)? {
             return Ok(None);
         }
-        let Some(kind) = Kind::from_number(header.kind) else {
+        let Some(kind) = RecordKind::from_number(header.kind) else {
             return Err(unknown_kind(self.window.file.path(), start, header.kind));
         };
         self.offset = end;
@@ -147,7 +147,7 @@ pub(super) struct Beyond {
 
 /// A part of a file in memory, which moves forward.
 #[derive(Debug)]
-struct Window<'a> {
+struct FileWindow<'a> {
     file: &'a dyn RandomRead,
     bytes: Vec<u8>,
     start: u64,
@@ -155,7 +155,7 @@ struct Window<'a> {
     limit: u64,
 }
 
-impl<'a> Window<'a> {
+impl<'a> FileWindow<'a> {
     fn new(file: &'a dyn RandomRead, limit: u64) -> Self {
         Self {
             file,

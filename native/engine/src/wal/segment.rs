@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::format::{Home, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::scan::END_MARK_BYTES;
 use crate::error::Result;
-use crate::vfs::{LogFile, RandomRead, Vfs};
+use crate::vfs::{RandomRead, SegmentFile, Vfs};
 
 const SUFFIX: &str = ".wal";
 /// After the last record stand zeros, so that the end of the log is known from a torn write.
@@ -34,9 +34,9 @@ pub(super) fn numbered(name: &str, suffix: &str) -> Option<u64> {
 
 /// A segment that is open.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct LogSegment {
     pub(super) home: Home,
-    file: Box<dyn LogFile>,
+    file: Box<dyn SegmentFile>,
     /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
     allocated: AtomicU64,
     /// How often it was synced since zeros were last written ahead. Filling doubles what a new
@@ -44,7 +44,7 @@ pub(super) struct Segment {
     syncs: AtomicU64,
 }
 
-impl Segment {
+impl LogSegment {
     /// Opens a segment that has its header.
     pub(super) fn open(vfs: &dyn Vfs, dir: &Path, home: Home) -> Result<Self> {
         let file = vfs.open_log(&path_of(dir, home.segment))?;

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
-use super::files::Files;
-use super::format::Kind;
+use super::files::WalFiles;
+use super::format::RecordKind;
 use super::log::Wal;
-use super::options::Written;
+use super::options::AppendedRecords;
 use super::segment::path_of;
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ impl Wal {
     }
 
     /// Fails if these records were dropped because there was no room for them.
-    pub fn keeps(&self, written: &Written) -> Result<()> {
+    pub fn keeps(&self, written: &AppendedRecords) -> Result<()> {
         if self.epoch.load(Ordering::Acquire) == written.epoch {
             return Ok(());
         }
@@ -50,14 +50,14 @@ impl Wal {
 
     /// Writes what waits. If there is no room, what could not be written is dropped; who added it
     /// learns it from [`Wal::keeps`].
-    pub(super) fn write_waiting(&self, files: &mut MutexGuard<'_, Files>) -> Result<()> {
+    pub(super) fn write_waiting(&self, files: &mut MutexGuard<'_, WalFiles>) -> Result<()> {
         match files.write(&self.queue) {
             Err(error) if error.is_full() => self.roll_back(files, &error),
             written => written,
         }
     }
 
-    fn roll_back(&self, files: &mut MutexGuard<'_, Files>, error: &Error) -> Result<()> {
+    fn roll_back(&self, files: &mut MutexGuard<'_, WalFiles>, error: &Error) -> Result<()> {
         let mut queue = self.queue.lock();
         let tail = files.roll_back()?;
         let newest = queue.newest_segment();
@@ -88,8 +88,8 @@ impl Wal {
         let written = {
             let mut queue = self.queue.lock();
             queue.resume(&header);
-            queue.add(Kind::Data, &[body], header.synced);
-            Written {
+            queue.add(RecordKind::Data, &[body], header.synced);
+            AppendedRecords {
                 indexes: header.first_index..queue.next_index,
                 end: queue.end(),
                 epoch: queue.epoch(),

@@ -6,7 +6,7 @@ const SPAN_BYTES: u64 = 64 << 10;
 /// A part of one segment whose data records have the indexes `first..until`, in order. Records
 /// with other indexes may stand after them: they were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct RecordSpan {
     pub(super) first: u64,
     pub(super) until: u64,
     pub(super) segment: u64,
@@ -18,7 +18,7 @@ pub(super) struct Span {
 /// A sparse index of the log: spans in ascending order of indexes, without gaps.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    list: Vec<Span>,
+    list: Vec<RecordSpan>,
     /// Whether dropped records stand behind the last span, so that nothing may be added to it.
     ended: bool,
 }
@@ -35,7 +35,7 @@ impl Spans {
             }
         }
         self.ended = false;
-        self.list.push(Span {
+        self.list.push(RecordSpan {
             first: index,
             until: index.saturating_add(1),
             segment,
@@ -61,7 +61,7 @@ impl Spans {
     }
 
     /// The spans that have records of a range.
-    pub(super) fn within(&self, from: u64, until: u64) -> Vec<Span> {
+    pub(super) fn within(&self, from: u64, until: u64) -> Vec<RecordSpan> {
         let start = self.list.partition_point(|span| span.until <= from);
         let rest = self.list.iter().skip(start);
         rest.take_while(|span| span.first < until)

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::blocks;
-use super::recover::{Cut, look};
+use super::recover::{TornTail, look};
 use crate::error::Result;
 use crate::vfs::Vfs;
 
 /// What a sound log holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct LogReport {
     /// Segments in use.
     pub segments: usize,
     /// Records that can be read.
@@ -19,11 +19,11 @@ pub struct Verified {
     /// Whether it was closed.
     pub clean: bool,
     /// The end that opening it would cut.
-    pub cut: Option<Cut>,
+    pub cut: Option<TornTail>,
 }
 
 /// Reads every record and every block that one refers to, and changes nothing.
-pub fn verify(vfs: &dyn Vfs, dir: &Path) -> Result<Verified> {
+pub fn verify(vfs: &dyn Vfs, dir: &Path) -> Result<LogReport> {
     let found = look(vfs, dir)?;
     let mut checked = 0;
     for file in found.block_use.keys() {
@@ -35,7 +35,7 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path) -> Result<Verified> {
             checked += 1;
         }
     }
-    Ok(Verified {
+    Ok(LogReport {
         segments: found.chain.len(),
         records: found.next_index.saturating_sub(found.floor.index),
         blocks: checked,

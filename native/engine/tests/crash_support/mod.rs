@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use rillbase_engine::vfs::{FaultVfs, Random, Vfs};
+use rillbase_engine::vfs::{FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::wal;
 use rillbase_engine::{
-    Batch, Clock, Compression, Db, Durability, Keyspace, KeyspaceOptions, ManualClock, Merge,
-    Options, Result, Snapshot, Strategy,
+    Clock, Compression, Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions,
+    ManualClock, Merge, Result, Strategy, WriteBatch,
 };
 
 pub(crate) const DIR: &str = "/data/db";
@@ -120,7 +120,7 @@ pub(crate) struct World {
     spaces: [Keyspace; 3],
     vfs: FaultVfs,
     clock: Arc<ManualClock>,
-    snapshots: Vec<(Snapshot, State)>,
+    snapshots: Vec<(DbSnapshot, State)>,
 }
 
 impl World {
@@ -141,7 +141,7 @@ impl World {
     }
 
     /// Everything that can be read, by scans; point reads must agree.
-    pub(crate) fn read(&self, snapshot: Option<&Snapshot>) -> Result<[Entries; 3]> {
+    pub(crate) fn read(&self, snapshot: Option<&DbSnapshot>) -> Result<[Entries; 3]> {
         let mut all = [Entries::new(), Entries::new(), Entries::new()];
         for (space, entries) in self.spaces.iter().zip(&mut all) {
             let (lower, upper) = (Bound::Unbounded, Bound::Unbounded);
@@ -172,7 +172,7 @@ impl World {
     }
 
     /// Does something; what it may change is in the history before it begins.
-    pub(crate) fn step(&mut self, history: &mut History, random: &mut Random) -> Result<()> {
+    pub(crate) fn step(&mut self, history: &mut History, random: &mut SeededRandom) -> Result<()> {
         match random.below(22) {
             0..12 => self.write(history, random)?,
             12 => {
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// Many entries at once, past the log.
-    fn bulk_load(&self, history: &mut History, random: &mut Random) -> Result<()> {
+    fn bulk_load(&self, history: &mut History, random: &mut SeededRandom) -> Result<()> {
         let mut state = history.newest().clone();
         let at = random.up_to(2);
         let keys = (0..KEYS)
@@ -213,7 +213,7 @@ impl World {
     }
 
     /// A checkpoint or a backup holds what the database does.
-    fn copy(&self, history: &History, random: &mut Random) -> Result<()> {
+    fn copy(&self, history: &History, random: &mut SeededRandom) -> Result<()> {
         let to = format!("/data/copy-{:x}", random.any());
         if random.one_in(2) {
             self.db.checkpoint(&to)?;
@@ -229,10 +229,10 @@ impl World {
         Ok(())
     }
 
-    fn write(&self, history: &mut History, random: &mut Random) -> Result<()> {
+    fn write(&self, history: &mut History, random: &mut SeededRandom) -> Result<()> {
         let now = self.clock.now();
         let mut state = history.newest().clone();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for _ in 0..=random.below(5) {
             let at = random.up_to(2);
             let (space, entries) = (&self.spaces[at], &mut state.0[at]);
@@ -280,7 +280,7 @@ impl World {
 pub(crate) fn work_in_little_room(
     world: &mut World,
     history: &mut History,
-    random: &mut Random,
+    random: &mut SeededRandom,
 ) -> Result<usize> {
     let mut refused = 0;
     for _ in 0..4 {
@@ -314,12 +314,12 @@ fn key(number: u64) -> Vec<u8> {
     format!("key {number:03}").into_bytes()
 }
 
-fn value(random: &mut Random) -> Vec<u8> {
+fn value(random: &mut SeededRandom) -> Vec<u8> {
     let fill = u8::try_from(random.below(256)).unwrap();
     vec![fill; random.up_to(60)]
 }
 
-fn options(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> Options {
+fn options(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> DbOptions {
     let small = |strategy, compression| KeyspaceOptions {
         strategy,
         compression: vec![compression],
@@ -334,16 +334,16 @@ fn options(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> Options {
         merge: Some(Arc::new(Append)),
         ..small(Strategy::SizeTiered { runs: 3 }, Compression::None)
     };
-    let options = Options {
+    let options = DbOptions {
         vfs: Arc::new(vfs.clone()) as Arc<dyn Vfs>,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         background_threads: 0,
-        log: wal::Options {
+        log: wal::WalOptions {
             segment_bytes: 3000,
             preallocate_bytes: 1000,
-            ..wal::Options::default()
+            ..wal::WalOptions::default()
         },
-        ..Options::default()
+        ..DbOptions::default()
     };
     options
         .keyspace(
@@ -362,7 +362,7 @@ pub(crate) fn work(
     vfs: &FaultVfs,
     clock: &Arc<ManualClock>,
     history: &mut History,
-    random: &mut Random,
+    random: &mut SeededRandom,
     steps: u64,
 ) -> Result<()> {
     let mut world = World::open(vfs, clock)?;

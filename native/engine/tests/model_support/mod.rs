@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Batch, Clock, Compression, Db, Durability, Expiry, Keyspace, KeyspaceOptions, ManualClock,
-    Merge, Options, Sequence, Snapshot, Strategy as Compaction,
+    Clock, Compression, Db, DbOptions, DbSnapshot, Durability, Expiry, Keyspace, KeyspaceOptions,
+    ManualClock, Merge, Sequence, Strategy as Compaction, WriteBatch,
 };
 
 /// Appends operands to the value.
@@ -230,7 +230,7 @@ pub(crate) struct World {
     db: Option<Db>,
     spaces: Vec<Keyspace>,
     model: Model,
-    snapshots: Vec<(Snapshot, Model)>,
+    snapshots: Vec<(DbSnapshot, Model)>,
 }
 
 impl World {
@@ -287,13 +287,13 @@ impl World {
             expiry: Expiry::ByKey,
             ..plain.clone()
         };
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::clone(&self.vfs) as Arc<dyn Vfs>,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             cache_bytes: tuning.cache_bytes,
             background_threads: 0,
             sub_compactions: tuning.sub_compactions,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let options = options
             .keyspace("plain", plain)
@@ -379,9 +379,9 @@ impl World {
     }
 
     /// The batch of some writes. A delete names what the model holds before the batch.
-    fn batch(&self, writes: &[Write]) -> Batch {
+    fn batch(&self, writes: &[Write]) -> WriteBatch {
         let now = self.clock.now();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for write in writes {
             match *write {
                 Write::Put(space, at, byte) => {
@@ -477,7 +477,7 @@ impl World {
         }
     }
 
-    fn check_model(&self, model: &Model, snapshot: Option<&Snapshot>, time: u64) {
+    fn check_model(&self, model: &Model, snapshot: Option<&DbSnapshot>, time: u64) {
         for keyspace in 0..SPACES {
             let live = model.live(keyspace, time);
             let mut keys: Vec<Vec<u8>> = (0..48).map(key).collect();
@@ -501,7 +501,7 @@ impl World {
         &self,
         keyspace: usize,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DbSnapshot>,
         mut expected: Vec<(Vec<u8>, Vec<u8>)>,
     ) {
         let space = &self.spaces[keyspace];

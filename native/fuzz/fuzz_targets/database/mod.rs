@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use rillbase_engine::vfs::{FaultVfs, MemoryVfs, Vfs};
 use rillbase_engine::wal;
 use rillbase_engine::{
-    Batch, Compression, Db, Durability, KeyspaceOptions, Merge, Options, Result,
+    WriteBatch, Compression, Db, Durability, KeyspaceOptions, Merge, DbOptions, Result,
 };
 
 const DIR: &str = "/db";
@@ -33,23 +33,23 @@ impl Merge for Append {
     }
 }
 
-fn options(vfs: Arc<dyn Vfs>) -> Options {
+fn options(vfs: Arc<dyn Vfs>) -> DbOptions {
     let keyspace = KeyspaceOptions {
         compression: vec![Compression::None, Compression::Lz4],
         block_bytes: 200,
         ..KeyspaceOptions::default()
     };
-    let options = Options {
+    let options = DbOptions {
         vfs,
         background_threads: 0,
-        log: wal::Options {
+        log: wal::WalOptions {
             segment_bytes: 1000,
             preallocate_bytes: 100,
             // What a file held before would count again, since checksums agree with anything.
             spare_segments: 0,
-            ..wal::Options::default()
+            ..wal::WalOptions::default()
         },
-        ..Options::default()
+        ..DbOptions::default()
     };
     let merged = KeyspaceOptions {
         merge: Some(Arc::new(Append)),
@@ -66,7 +66,7 @@ fn build() -> Result<Image> {
     let db = Db::open(DIR, options(Arc::new(vfs.clone())))?;
     let space = db.create_keyspace("space", KeyspaceOptions::default())?;
     for round in 0..3_u8 {
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         for key in 0..20_u8 {
             batch.put(&space, &[b'k', key], &[round; 30]);
         }

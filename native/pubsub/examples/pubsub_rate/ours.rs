@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{DirectVfs, RealVfs, Vfs};
-use rillbase_engine::{Clock, Db, Durability, KeyspaceOptions, ManualClock, Options};
+use rillbase_engine::{Clock, Db, DbOptions, Durability, KeyspaceOptions, ManualClock};
 use rillbase_pubsub::{
     DualDb, Granularity, Grid, Ids, Place, Publication, RepQueries, Store, StoreOptions,
     Subscription, Topic, TwoDb, keyspace_options,
@@ -75,11 +75,11 @@ impl Ours {
         } else {
             Arc::new(RealVfs)
         };
-        let options = Options {
+        let options = DbOptions {
             vfs,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             cache_bytes: setup.memory,
-            ..Options::default()
+            ..DbOptions::default()
         };
         let db = Arc::new(Db::open(dir, options)?);
         let buffered = StoreOptions {

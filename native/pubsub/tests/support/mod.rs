@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Clock, Db, Durability, KeyspaceOptions, ManualClock, Options, Sequence, Strategy,
+    Clock, Db, DbOptions, Durability, KeyspaceOptions, ManualClock, Sequence, Strategy,
 };
 use rillbase_pubsub::{
     Answer, Delivery, DualDb, Ids, Publication, Sink, Store, StoreOptions, Stored, Subscription,
@@ -59,12 +59,12 @@ impl Disk {
     }
 
     pub(crate) fn open(&self) -> Arc<Db> {
-        let options = Options {
+        let options = DbOptions {
             vfs: Arc::clone(&self.vfs) as _,
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             background_threads: self.threads,
             default_keyspace: self.keyspace(),
-            ..Options::default()
+            ..DbOptions::default()
         };
         Arc::new(Db::open("/topics", options).unwrap())
     }

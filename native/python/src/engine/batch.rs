@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use rillbase_engine::{Batch, Db, Error, Keyspace};
+use rillbase_engine::{Db, Error, Keyspace, WriteBatch};
 
 use super::{Engine, durability, keyspace};
 
@@ -12,14 +12,14 @@ use super::{Engine, durability, keyspace};
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct EngineBatch {
     engine: Py<Engine>,
-    inner: Mutex<Batch>,
+    inner: Mutex<WriteBatch>,
 }
 
 impl EngineBatch {
     pub(super) fn new(engine: Py<Engine>) -> Self {
         Self {
             engine,
-            inner: Mutex::new(Batch::new()),
+            inner: Mutex::new(WriteBatch::new()),
         }
     }
 
@@ -27,7 +27,7 @@ impl EngineBatch {
         &self,
         py: Python<'_>,
         name: &str,
-        add: impl FnOnce(&mut Batch, &Keyspace) + Send,
+        add: impl FnOnce(&mut WriteBatch, &Keyspace) + Send,
     ) -> PyResult<()> {
         self.with(py, |db, batch| {
             add(batch, &keyspace(db, name)?);
@@ -38,7 +38,7 @@ impl EngineBatch {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&Db, &mut Batch) -> Result<T, Error> + Send,
+        act: impl FnOnce(&Db, &mut WriteBatch) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.engine.get().with(py, |db| {
             act(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rillbase_engine as engine;
-use rillbase_engine::Verified;
+use rillbase_engine::DatabaseReport;
 use rillbase_engine::vfs::{RealVfs, Vfs};
 
 use crate::errors::engine_error;
@@ -42,7 +42,10 @@ impl Callback {
 }
 
 /// What a sound database holds.
-pub(super) fn counts<'py>(py: Python<'py>, verified: &Verified) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn counts<'py>(
+    py: Python<'py>,
+    verified: &DatabaseReport,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("tables", verified.tables)?;
     dict.set_item("entries", verified.entries)?;

@@ -41,7 +41,7 @@ pub(crate) struct Engine {
 /// The database as it was at one moment.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct EngineSnapshot {
-    inner: RwLock<Option<engine::Snapshot>>,
+    inner: RwLock<Option<engine::DbSnapshot>>,
 }
 
 impl Engine {
@@ -64,7 +64,7 @@ impl Engine {
         py: Python<'_>,
         name: &str,
         snapshot: Option<&Bound<'_, EngineSnapshot>>,
-        act: impl FnOnce(&Db, &Keyspace, Option<&engine::Snapshot>) -> Result<T, Error> + Send,
+        act: impl FnOnce(&Db, &Keyspace, Option<&engine::DbSnapshot>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let snapshot = snapshot.map(Bound::get);
         self.with(py, |db| {
@@ -127,12 +127,12 @@ impl Engine {
         unknown_merges: bool,
     ) -> PyResult<Self> {
         let direct = direct_io.then(|| Arc::new(DirectVfs::new()));
-        let usual = engine::Options::default();
+        let usual = engine::DbOptions::default();
         let usual = match memory_bytes {
             Some(bytes) => usual.within(bytes),
             None => usual,
         };
-        let mut options = engine::Options {
+        let mut options = engine::DbOptions {
             cache_bytes: cache_bytes.unwrap_or(usual.cache_bytes),
             table_cache_bytes: table_cache_bytes.unwrap_or(usual.table_cache_bytes),
             memtables_bytes: memtables_bytes.unwrap_or(usual.memtables_bytes),
@@ -226,7 +226,7 @@ impl Engine {
         let values = self.with_keyspace(py, keyspace, snapshot, |db, keyspace, snapshot| {
             db.multi_get(keyspace, keys.iter().map(|key| &**key), snapshot)
         })?;
-        let shown = |value: engine::Value| PyBytes::new(py, &value);
+        let shown = |value: engine::ValueBytes| PyBytes::new(py, &value);
         Ok(values.into_iter().map(|value| value.map(shown)).collect())
     }
 
@@ -351,7 +351,7 @@ impl EngineSnapshot {
     #[getter]
     fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
         let held = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let sequence = held.as_ref().map(engine::Snapshot::sequence);
+        let sequence = held.as_ref().map(engine::DbSnapshot::sequence);
         sequence.ok_or_else(|| engine_error(py, &released()))
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_engine::{Db, Error, Transaction, Value};
+use rillbase_engine::{Db, DbTransaction, Error, ValueBytes};
 
 use super::{Engine, durability, keyspace};
 
@@ -14,11 +14,11 @@ use super::{Engine, durability, keyspace};
 pub(crate) struct EngineTransaction {
     engine: Py<Engine>,
     /// `None` once it has ended.
-    inner: Mutex<Option<Transaction>>,
+    inner: Mutex<Option<DbTransaction>>,
 }
 
 impl EngineTransaction {
-    pub(super) fn new(engine: Py<Engine>, begun: Transaction) -> Self {
+    pub(super) fn new(engine: Py<Engine>, begun: DbTransaction) -> Self {
         Self {
             engine,
             inner: Mutex::new(Some(begun)),
@@ -28,7 +28,7 @@ impl EngineTransaction {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&Db, &mut Transaction) -> Result<T, Error> + Send,
+        act: impl FnOnce(&Db, &mut DbTransaction) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.engine.get().with(py, |db| {
             let mut held = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ fn ended() -> Error {
     }
 }
 
-fn shown(py: Python<'_>, value: Option<Value>) -> Option<Bound<'_, PyBytes>> {
+fn shown(py: Python<'_>, value: Option<ValueBytes>) -> Option<Bound<'_, PyBytes>> {
     value.map(|value| PyBytes::new(py, &value))
 }
 

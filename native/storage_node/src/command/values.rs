@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use rillbase_engine::{Batch, prefix_end};
+use rillbase_engine::{WriteBatch, prefix_end};
 
 use super::Step;
 use super::follow::REPLY_BYTES;
@@ -111,7 +111,7 @@ pub(super) fn delete(
     words: Words<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Step> {
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     for key in keys(session, words)? {
         if node.db.get(&node.values, &key)?.is_some() {
             batch.delete(&node.values, &key);
@@ -174,7 +174,7 @@ pub(super) fn scan(
 /// Removes all values of a namespace.
 pub(super) fn forget(node: &Node, namespace: &Namespace) -> Result<()> {
     let start = prefix(namespace);
-    let mut batch = Batch::new();
+    let mut batch = WriteBatch::new();
     if let Some(end) = prefix_end(&start) {
         batch.delete_range(&node.values, &start, &end);
     }

@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use super::keyspace::View;
-use super::snapshots::Snapshot;
-use super::{Core, Keyspace};
+use super::keyspace::SuperVersion;
+use super::snapshots::DbSnapshot;
+use super::{DbCore, Keyspace};
 use crate::compaction::layout::Apart;
 use crate::error::{Error, Result};
-use crate::key::{Kind, Millis, Sequence, Tag, split_expiry};
+use crate::key::{EntryKind, Millis, Sequence, Tag, split_expiry};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
 use crate::table::hash;
-use crate::table::reader::{Table, Visit};
-use crate::value::Value;
-use crate::version::Version;
-use crate::version::file::File;
+use crate::table::reader::{TableReader, Visit};
+use crate::value::ValueBytes;
+use crate::version::KeyspaceVersion;
+use crate::version::file::TableFile;
 
 /// What a read sees: entries up to a sequence, not expired at a time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sight {
+pub(crate) struct Visibility {
     pub(crate) sequence: Sequence,
     /// `None`: now, which is only asked for where an entry expires.
     time: Option<Millis>,
 }
 
-impl Sight {
+impl Visibility {
     /// Must be taken after the view: what a compaction dropped, a newer sight does not see.
-    pub(crate) fn new(core: &Core, snapshot: Option<&Snapshot>) -> Self {
+    pub(crate) fn new(core: &DbCore, snapshot: Option<&DbSnapshot>) -> Self {
         Self {
-            sequence: snapshot.map_or_else(|| core.publisher.visible(), Snapshot::sequence),
-            time: snapshot.map(Snapshot::time),
+            sequence: snapshot.map_or_else(|| core.publisher.visible(), DbSnapshot::sequence),
+            time: snapshot.map(DbSnapshot::time),
         }
     }
 
@@ -41,47 +41,47 @@ impl Sight {
         }
     }
 
-    pub(crate) fn is_expired(&self, core: &Core, expiry: Millis) -> bool {
+    pub(crate) fn is_expired(&self, core: &DbCore, expiry: Millis) -> bool {
         expiry <= self.time.unwrap_or_else(|| core.time.now())
     }
 }
 
 /// What hides all older entries of a key.
 enum End {
-    Value(Value),
+    Value(ValueBytes),
     Nothing,
 }
 
 /// A point lookup that is under way.
-struct Lookup<'a> {
-    core: &'a Core,
+struct PointLookup<'a> {
+    core: &'a DbCore,
     key: &'a [u8],
-    sight: Sight,
+    sight: Visibility,
     /// The newest range delete that covers the key.
     covered: Sequence,
     /// The newest first.
-    operands: Vec<Value>,
+    operands: Vec<ValueBytes>,
     /// Once something was found that hides all older entries: the value, if there is one.
     end: Option<End>,
     malformed: bool,
 }
 
-impl Lookup<'_> {
+impl PointLookup<'_> {
     /// Takes an entry; older ones of the key follow.
-    fn take(&mut self, tag: Tag, value: impl FnOnce() -> Value) -> Visit {
+    fn take(&mut self, tag: Tag, value: impl FnOnce() -> ValueBytes) -> Visit {
         if tag.sequence() <= self.covered {
             self.end = Some(End::Nothing);
             return Visit::Enough;
         }
         match tag.kind() {
-            Some(Kind::Merge) => {
+            Some(EntryKind::Merge) => {
                 self.operands.push(value());
                 return Visit::Older;
             }
-            Some(Kind::Put) => self.end = Some(End::Value(value())),
-            Some(Kind::PutExpiring) => self.end = Some(self.unless_expired(value())),
-            Some(Kind::Delete | Kind::DeleteWith) => self.end = Some(End::Nothing),
-            Some(Kind::RangeDelete) | None => {
+            Some(EntryKind::Put) => self.end = Some(End::Value(value())),
+            Some(EntryKind::PutExpiring) => self.end = Some(self.unless_expired(value())),
+            Some(EntryKind::Delete | EntryKind::DeleteWith) => self.end = Some(End::Nothing),
+            Some(EntryKind::RangeDelete) | None => {
                 self.malformed = true;
                 self.end = Some(End::Nothing);
             }
@@ -89,8 +89,8 @@ impl Lookup<'_> {
         Visit::Enough
     }
 
-    fn unless_expired(&mut self, value: Value) -> End {
-        let Some((Some(expiry), _)) = split_expiry(Kind::PutExpiring, &value) else {
+    fn unless_expired(&mut self, value: ValueBytes) -> End {
+        let Some((Some(expiry), _)) = split_expiry(EntryKind::PutExpiring, &value) else {
             self.malformed = true;
             return End::Nothing;
         };
@@ -115,12 +115,12 @@ impl Lookup<'_> {
         self.end_if_covered();
     }
 
-    fn in_file(&mut self, file: &Arc<File>, hash: u64) -> Result<()> {
+    fn in_file(&mut self, file: &Arc<TableFile>, hash: u64) -> Result<()> {
         let core = self.core;
         core.tables.with(file, |table| self.in_table(table, hash))
     }
 
-    fn in_table(&mut self, table: &Arc<Table>, hash: u64) -> Result<()> {
+    fn in_table(&mut self, table: &Arc<TableReader>, hash: u64) -> Result<()> {
         if let Some(ranges) = table.range_deletes() {
             let covering = ranges.covering(self.key, self.sight.sequence);
             self.covered = self.covered.max(covering);
@@ -136,9 +136,9 @@ impl Lookup<'_> {
     }
 
     /// Where the place of a table says nothing of its age: takes the newest entry of all.
-    fn in_all_files(&mut self, version: &Version, hash: u64) -> Result<()> {
+    fn in_all_files(&mut self, version: &KeyspaceVersion, hash: u64) -> Result<()> {
         let (key, seek) = (self.key, Tag::seek(self.sight.sequence));
-        let mut newest: Option<(Tag, Value)> = None;
+        let mut newest: Option<(Tag, ValueBytes)> = None;
         for file in version.runs().flat_map(|run| run.files_of(key)) {
             let found = newest.as_ref().map_or(0, |(tag, _)| tag.sequence());
             if file.meta.last_sequence < found.max(self.covered) {
@@ -176,7 +176,7 @@ impl Lookup<'_> {
         }
     }
 
-    fn fold(self, options: &KeyspaceOptions) -> Result<Option<Value>> {
+    fn fold(self, options: &KeyspaceOptions) -> Result<Option<ValueBytes>> {
         let below = match self.end {
             Some(End::Value(value)) => Some(value),
             Some(End::Nothing) | None => None,
@@ -202,26 +202,26 @@ pub(crate) fn merge_of(options: &KeyspaceOptions) -> Result<&dyn crate::merge::M
         })
 }
 
-impl Core {
+impl DbCore {
     pub(crate) fn get(
         &self,
         keyspace: &Keyspace,
         key: &[u8],
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Option<Value>> {
+        snapshot: Option<&DbSnapshot>,
+    ) -> Result<Option<ValueBytes>> {
         let view = keyspace.glance();
-        let sight = Sight::new(self, snapshot);
+        let sight = Visibility::new(self, snapshot);
         self.get_in(&view, keyspace.options(), key, sight)
     }
 
     pub(crate) fn get_in(
         &self,
-        view: &View,
+        view: &SuperVersion,
         options: &KeyspaceOptions,
         key: &[u8],
-        sight: Sight,
-    ) -> Result<Option<Value>> {
-        let mut lookup = Lookup {
+        sight: Visibility,
+    ) -> Result<Option<ValueBytes>> {
+        let mut lookup = PointLookup {
             core: self,
             key,
             sight,
@@ -260,7 +260,7 @@ impl Core {
         since: Sequence,
     ) -> Result<bool> {
         let view = keyspace.view();
-        let newest = Sight::new(self, None).sequence;
+        let newest = Visibility::new(self, None).sequence;
         let hash = hash(key);
         for memtable in view.memtables() {
             let ranges = memtable.range_deletes();

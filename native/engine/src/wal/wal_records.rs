@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::format::{BlockReference, Kind, Version, decode_references};
+use super::format::{BlockReference, RecordKind, WalVersion, decode_references};
 use super::scan::{Raw, Scanner};
-use super::segment::Segment;
-use super::spans::Span;
+use super::segment::LogSegment;
+use super::spans::RecordSpan;
 use crate::error::{Error, Result};
 
 /// A record as it was appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct WalRecord {
     /// Its place among the records: each has the next higher one.
     pub index: u64,
     /// Of what format its segment is: what callers write may have changed with it.
-    pub version: Version,
+    pub version: WalVersion,
     /// The caller's bytes.
     pub body: Vec<u8>,
     /// The blocks that it refers to.
@@ -23,17 +23,17 @@ pub struct Record {
 
 /// The records of a range, in order. It ends at the first error.
 #[derive(Debug)]
-pub struct Records {
-    spans: std::vec::IntoIter<(Span, Arc<Segment>)>,
+pub struct WalRecords {
+    spans: std::vec::IntoIter<(RecordSpan, Arc<LogSegment>)>,
     /// Records of the span that is read.
-    batch: std::vec::IntoIter<Record>,
+    batch: std::vec::IntoIter<WalRecord>,
     from: u64,
     until: u64,
     failed: bool,
 }
 
-impl Records {
-    pub(super) fn new(spans: Vec<(Span, Arc<Segment>)>, from: u64, until: u64) -> Self {
+impl WalRecords {
+    pub(super) fn new(spans: Vec<(RecordSpan, Arc<LogSegment>)>, from: u64, until: u64) -> Self {
         Self {
             spans: spans.into_iter(),
             batch: Vec::new().into_iter(),
@@ -44,8 +44,8 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
-    type Item = Result<Record>;
+impl Iterator for WalRecords {
+    type Item = Result<WalRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -68,7 +68,12 @@ impl Iterator for Records {
 }
 
 /// The records of one span that belong to a range. A span is small unless one record is large.
-fn read_span(segment: &Segment, span: &Span, from: u64, until: u64) -> Result<Vec<Record>> {
+fn read_span(
+    segment: &LogSegment,
+    span: &RecordSpan,
+    from: u64,
+    until: u64,
+) -> Result<Vec<WalRecord>> {
     let mut scanner = Scanner::new(segment.file(), segment.home, span.start, span.end);
     let mut records = Vec::new();
     let mut expected = span.first;
@@ -78,7 +83,7 @@ fn read_span(segment: &Segment, span: &Span, from: u64, until: u64) -> Result<Ve
         let Some(raw) = scanner.next()? else {
             return Err(damaged("no sound record stands here any more"));
         };
-        if !matches!(raw.kind, Kind::Data | Kind::Referring) {
+        if !matches!(raw.kind, RecordKind::Data | RecordKind::Referring) {
             continue;
         }
         let index = expected;
@@ -94,12 +99,12 @@ fn read_span(segment: &Segment, span: &Span, from: u64, until: u64) -> Result<Ve
     Ok(records)
 }
 
-fn record(raw: &Raw<'_>, index: u64, version: Version) -> Option<Record> {
+fn record(raw: &Raw<'_>, index: u64, version: WalVersion) -> Option<WalRecord> {
     let (references, start) = match raw.kind {
-        Kind::Referring => decode_references(raw.body)?,
+        RecordKind::Referring => decode_references(raw.body)?,
         _ => (Vec::new(), 0),
     };
-    Some(Record {
+    Some(WalRecord {
         index,
         version,
         body: raw.body.get(start..)?.to_vec(),
