@@ -32,7 +32,7 @@ use loom::sync::Arc;
 use loom::thread;
 use memtable::bloom::Bloom;
 use skip_list::arena::{Arena, UNIT};
-use skip_list::list::{At, SkipList};
+use skip_list::list::{ListCursor, SkipList};
 use sync::{AtomicU32, Ordering};
 
 fn main() {
@@ -54,7 +54,7 @@ fn insert(list: &SkipList, key: &[u8], tag: u64) {
     assert!(list.insert(key, key, tag).is_some());
 }
 
-fn key(list: &SkipList, at: At) -> Option<Vec<u8>> {
+fn key(list: &SkipList, at: ListCursor) -> Option<Vec<u8>> {
     list.entry(at).map(|entry| {
         assert_eq!(entry.key(), entry.value(), "who finds a node sees it whole");
         entry.key().to_vec()

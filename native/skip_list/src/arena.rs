@@ -19,18 +19,18 @@ pub(crate) const UNIT: usize = align_of::<super::node::Link>();
 const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize;
 
 #[derive(Debug)]
-struct Chunk {
+struct ArenaChunk {
     start: NonNull<u8>,
     layout: Layout,
 }
 
 // SAFETY: a chunk is plain memory of its own. Only pieces are read and written, by who was handed
 // them: what `node` does there has its own reasons.
-unsafe impl Send for Chunk {}
+unsafe impl Send for ArenaChunk {}
 // SAFETY: as above; what is shared is the place of the memory, which never changes.
-unsafe impl Sync for Chunk {}
+unsafe impl Sync for ArenaChunk {}
 
-impl Chunk {
+impl ArenaChunk {
     fn new(units: usize) -> Option<Self> {
         let layout = Layout::from_size_align(units.checked_mul(UNIT)?, UNIT).ok()?;
         // SAFETY: no chunk has zero units.
@@ -40,7 +40,7 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for ArenaChunk {
     fn drop(&mut self) {
         // SAFETY: it was allocated with this layout, and who drops it has it alone.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
@@ -50,7 +50,7 @@ impl Drop for Chunk {
 /// Memory for nodes.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    chunks: [OnceLock<Option<Chunk>>; CHUNKS],
+    chunks: [OnceLock<Option<ArenaChunk>>; CHUNKS],
     /// The number behind the last piece.
     end: AtomicU64,
 }
@@ -83,7 +83,7 @@ impl Arena {
         let before = self.end.fetch_update(relaxed, relaxed, behind).ok()?;
         let number = u32::try_from(start_from(before)?).ok()?;
         let (chunk, _) = place(number);
-        let fill = || Chunk::new(1 << (chunk + FIRST_BITS as usize));
+        let fill = || ArenaChunk::new(1 << (chunk + FIRST_BITS as usize));
         self.chunks.get(chunk)?.get_or_init(fill);
         Some((number, self.find(number)?))
     }

@@ -18,4 +18,4 @@ mod list;
 mod node;
 mod sync;
 
-pub use list::{At, Entry, SkipList};
+pub use list::{ListCursor, SkipList, SkipListEntry};

@@ -9,7 +9,7 @@
 use std::cmp::Ordering as Order;
 use std::sync::atomic::AtomicU64 as Counter;
 
-use super::node::{Link, Node, Nodes, Number};
+use super::node::{Link, NodeNumber, Nodes, SkipListNode};
 use super::sync::{AtomicU32, LEVELS, Ordering};
 
 /// Lists that were ever made.
@@ -17,31 +17,31 @@ static LISTS: Counter = Counter::new(1);
 
 /// A place in one list: an entry, or none. A list takes places of others for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
+pub struct ListCursor {
     list: u64,
-    node: Number,
+    node: NodeNumber,
 }
 
-impl At {
+impl ListCursor {
     /// No entry of any list.
     pub const NOWHERE: Self = Self {
         list: 0,
-        node: Number::NONE,
+        node: NodeNumber::NONE,
     };
 
     /// Whether there is an entry.
     #[inline]
     #[must_use]
     pub fn is_entry(self) -> bool {
-        self.node != Number::NONE
+        self.node != NodeNumber::NONE
     }
 }
 
 /// An entry of a list.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a>(Node<'a>);
+pub struct SkipListEntry<'a>(SkipListNode<'a>);
 
-impl<'a> Entry<'a> {
+impl<'a> SkipListEntry<'a> {
     /// Its key.
     #[inline]
     #[must_use]
@@ -64,7 +64,7 @@ impl<'a> Entry<'a> {
     }
 
     #[inline]
-    fn compare(self, target: &Target<'_>) -> Order {
+    fn compare(self, target: &SearchTarget<'_>) -> Order {
         let key = self.key();
         let order = match key.first_chunk() {
             // One comparison of numbers decides nearly always.
@@ -78,7 +78,7 @@ impl<'a> Entry<'a> {
 }
 
 /// A place in the order of entries.
-struct Target<'a> {
+struct SearchTarget<'a> {
     /// The key's first bytes, and zeros where it is shorter: no less than any key that is greater
     /// has, no more than any that is smaller has.
     head: u64,
@@ -86,7 +86,7 @@ struct Target<'a> {
     tag: u64,
 }
 
-impl<'a> Target<'a> {
+impl<'a> SearchTarget<'a> {
     fn new(key: &'a [u8], tag: u64) -> Self {
         let mut head = [0; 8];
         for (slot, &byte) in head.iter_mut().zip(key) {
@@ -115,8 +115,8 @@ pub struct SkipList {
 
 /// Neighbours of a place on each level.
 struct Around {
-    before: [Number; LEVELS],
-    after: [Number; LEVELS],
+    before: [NodeNumber; LEVELS],
+    after: [NodeNumber; LEVELS],
 }
 
 impl Default for SkipList {
@@ -155,23 +155,23 @@ impl SkipList {
         unsafe_code,
         reason = "numbers are used in this file only, each with the list it is of"
     )]
-    fn node(&self, number: Number) -> Option<Entry<'_>> {
+    fn node(&self, number: NodeNumber) -> Option<SkipListEntry<'_>> {
         // SAFETY: numbers come from `push` of these nodes, in the thread that inserts, or from the
-        // links of this list, to which only such are given. Those of an `At` come by way of `number`,
-        // which knows its list, and went from thread to thread as `At` did, which is no atomic.
-        unsafe { self.nodes.get(number) }.map(Entry)
+        // links of this list, to which only such are given. Those of an `ListCursor` come by way of `number`,
+        // which knows its list, and went from thread to thread as `ListCursor` did, which is no atomic.
+        unsafe { self.nodes.get(number) }.map(SkipListEntry)
     }
 
-    fn number(&self, at: At) -> Number {
+    fn number(&self, at: ListCursor) -> NodeNumber {
         if at.list == self.id {
             at.node
         } else {
-            Number::NONE
+            NodeNumber::NONE
         }
     }
 
-    fn at(&self, node: Number) -> At {
-        At {
+    fn at(&self, node: NodeNumber) -> ListCursor {
+        ListCursor {
             list: self.id,
             node,
         }
@@ -180,7 +180,7 @@ impl SkipList {
     /// The entry at a place.
     #[inline]
     #[must_use]
-    pub fn entry(&self, at: At) -> Option<Entry<'_>> {
+    pub fn entry(&self, at: ListCursor) -> Option<SkipListEntry<'_>> {
         self.node(self.number(at))
     }
 
@@ -190,10 +190,10 @@ impl SkipList {
         let height = self.roll_height();
         let (number, size) = self.nodes.push(key, value, tag, height)?;
         let entry = self.node(number)?;
-        let target = Target::new(key, tag);
+        let target = SearchTarget::new(key, tag);
         let mut around = Around {
-            before: [Number::NONE; LEVELS],
-            after: [Number::NONE; LEVELS],
+            before: [NodeNumber::NONE; LEVELS],
+            after: [NodeNumber::NONE; LEVELS],
         };
         if !self.around_end(&target, height, &mut around) {
             self.find(&target, &mut around);
@@ -207,23 +207,33 @@ impl SkipList {
     }
 
     /// Links a node in on one level, unless somebody else was faster.
-    fn connect(&self, entry: Entry<'_>, number: Number, level: usize, around: &Around) -> bool {
-        let before = around.before.get(level).copied().unwrap_or(Number::NONE);
-        let after = around.after.get(level).copied().unwrap_or(Number::NONE);
+    fn connect(
+        &self,
+        entry: SkipListEntry<'_>,
+        number: NodeNumber,
+        level: usize,
+        around: &Around,
+    ) -> bool {
+        let before = around
+            .before
+            .get(level)
+            .copied()
+            .unwrap_or(NodeNumber::NONE);
+        let after = around.after.get(level).copied().unwrap_or(NodeNumber::NONE);
         let (Some(own), Some(link)) = (entry.0.link(level), self.link(before, level)) else {
             return true;
         };
         own.set(after);
         let swung = link.swing(after, number);
-        if let (true, Number::NONE, Some(tail)) = (swung, after, self.tails.get(level)) {
+        if let (true, NodeNumber::NONE, Some(tail)) = (swung, after, self.tails.get(level)) {
             tail.set(number);
         }
         swung
     }
 
     #[inline]
-    fn link(&self, before: Number, level: usize) -> Option<&Link> {
-        if before == Number::NONE {
+    fn link(&self, before: NodeNumber, level: usize) -> Option<&Link> {
+        if before == NodeNumber::NONE {
             return self.head.get(level);
         }
         self.node(before)?.0.link(level)
@@ -231,8 +241,8 @@ impl SkipList {
 
     /// The successor of a node, or of the head, on a level.
     #[inline]
-    fn follow(&self, before: Number, level: usize) -> Number {
-        self.link(before, level).map_or(Number::NONE, Link::get)
+    fn follow(&self, before: NodeNumber, level: usize) -> NodeNumber {
+        self.link(before, level).map_or(NodeNumber::NONE, Link::get)
     }
 
     /// Each level is four times as thin as the one below.
@@ -246,7 +256,7 @@ impl SkipList {
 
     /// Whether the place is behind the last entries of the lowest `height` levels; then `around`
     /// is those. One that is no longer last is noticed when its link is set.
-    fn around_end(&self, target: &Target<'_>, height: usize, around: &mut Around) -> bool {
+    fn around_end(&self, target: &SearchTarget<'_>, height: usize, around: &mut Around) -> bool {
         for (before, tail) in around.before.iter_mut().zip(&self.tails).take(height) {
             *before = tail.get();
             match self.node(*before) {
@@ -262,13 +272,13 @@ impl SkipList {
     #[inline]
     fn along(
         &self,
-        target: &Target<'_>,
-        mut before: Number,
-        beyond: Number,
+        target: &SearchTarget<'_>,
+        mut before: NodeNumber,
+        beyond: NodeNumber,
         level: usize,
-    ) -> (Number, Number) {
+    ) -> (NodeNumber, NodeNumber) {
         let mut after = self.follow(before, level);
-        while after != Number::NONE && after != beyond {
+        while after != NodeNumber::NONE && after != beyond {
             match self.node(after) {
                 Some(entry) if entry.compare(target) == Order::Less => {
                     before = after;
@@ -280,8 +290,8 @@ impl SkipList {
         (before, after)
     }
 
-    fn find(&self, target: &Target<'_>, around: &mut Around) {
-        let (mut before, mut beyond) = (Number::NONE, Number::NONE);
+    fn find(&self, target: &SearchTarget<'_>, around: &mut Around) {
+        let (mut before, mut beyond) = (NodeNumber::NONE, NodeNumber::NONE);
         let slots = around.before.iter_mut().zip(&mut around.after);
         for (level, (before_slot, after_slot)) in slots.enumerate().rev() {
             (before, beyond) = self.along(target, before, beyond, level);
@@ -290,57 +300,57 @@ impl SkipList {
     }
 
     /// The last node before `(key, tag)` and the first at or behind it.
-    fn neighbours(&self, key: &[u8], tag: u64) -> (Number, Number) {
-        let target = Target::new(key, tag);
-        let start = (Number::NONE, Number::NONE);
+    fn neighbours(&self, key: &[u8], tag: u64) -> (NodeNumber, NodeNumber) {
+        let target = SearchTarget::new(key, tag);
+        let start = (NodeNumber::NONE, NodeNumber::NONE);
         let down = |(before, beyond), level| self.along(&target, before, beyond, level);
         (0..LEVELS).rev().fold(start, down)
     }
 
     /// The first entry at or behind `(key, tag)`.
     #[must_use]
-    pub fn seek(&self, key: &[u8], tag: u64) -> At {
+    pub fn seek(&self, key: &[u8], tag: u64) -> ListCursor {
         self.at(self.neighbours(key, tag).1)
     }
 
     /// The last entry before `(key, tag)`.
     #[must_use]
-    pub fn seek_before(&self, key: &[u8], tag: u64) -> At {
+    pub fn seek_before(&self, key: &[u8], tag: u64) -> ListCursor {
         self.at(self.neighbours(key, tag).0)
     }
 
     /// The first entry.
     #[must_use]
-    pub fn first(&self) -> At {
-        self.at(self.follow(Number::NONE, 0))
+    pub fn first(&self) -> ListCursor {
+        self.at(self.follow(NodeNumber::NONE, 0))
     }
 
     /// The entry behind another one.
     #[inline]
     #[must_use]
-    pub fn next(&self, at: At) -> At {
+    pub fn next(&self, at: ListCursor) -> ListCursor {
         match self.number(at) {
-            Number::NONE => At::NOWHERE,
+            NodeNumber::NONE => ListCursor::NOWHERE,
             number => self.at(self.follow(number, 0)),
         }
     }
 
     /// The entry before another one.
     #[must_use]
-    pub fn previous(&self, at: At) -> At {
-        self.entry(at).map_or(At::NOWHERE, |entry| {
+    pub fn previous(&self, at: ListCursor) -> ListCursor {
+        self.entry(at).map_or(ListCursor::NOWHERE, |entry| {
             self.seek_before(entry.key(), entry.tag())
         })
     }
 
     /// The last entry.
     #[must_use]
-    pub fn last(&self) -> At {
-        let mut before = Number::NONE;
+    pub fn last(&self) -> ListCursor {
+        let mut before = NodeNumber::NONE;
         for level in (0..LEVELS).rev() {
             loop {
                 let after = self.follow(before, level);
-                if after == Number::NONE {
+                if after == NodeNumber::NONE {
                     break;
                 }
                 before = after;
@@ -379,7 +389,7 @@ mod tests {
             list.insert(b"key", b"", tag).unwrap();
         }
         list.insert(b"kez", b"", 1).unwrap();
-        let tag = |at| list.entry(at).map(Entry::tag);
+        let tag = |at| list.entry(at).map(SkipListEntry::tag);
         assert_eq!(tag(list.seek(b"key", 8)), Some(6));
         assert_eq!(tag(list.seek(b"key", 2)), Some(1));
         assert_eq!(tag(list.seek_before(b"kez", u64::MAX)), Some(3));
@@ -394,9 +404,12 @@ mod tests {
         other.insert(b"b", b"2", 1).unwrap();
         assert!(list.entry(other.first()).is_none());
         assert!(!list.next(other.first()).is_entry());
-        assert!(list.entry(At::NOWHERE).is_none());
-        assert!(!list.next(At::NOWHERE).is_entry());
-        assert_eq!(list.entry(list.first()).map(Entry::value), Some(&b"1"[..]));
+        assert!(list.entry(ListCursor::NOWHERE).is_none());
+        assert!(!list.next(ListCursor::NOWHERE).is_entry());
+        assert_eq!(
+            list.entry(list.first()).map(SkipListEntry::value),
+            Some(&b"1"[..])
+        );
     }
 
     #[test]

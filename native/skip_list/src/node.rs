@@ -23,9 +23,9 @@ const KEY_BITS: u32 = 24;
 
 /// Which node, of one list; or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Number(u32);
+pub(crate) struct NodeNumber(u32);
 
-impl Number {
+impl NodeNumber {
     /// The head as a predecessor, the end as a successor.
     pub(crate) const NONE: Self = Self(0);
 }
@@ -36,21 +36,21 @@ pub(crate) struct Link(AtomicU32);
 
 impl Link {
     pub(crate) fn none() -> Self {
-        Self(AtomicU32::new(Number::NONE.0))
+        Self(AtomicU32::new(NodeNumber::NONE.0))
     }
 
     /// The node that it refers to, which its reader sees whole.
     #[inline]
-    pub(crate) fn get(&self) -> Number {
-        Number(self.0.load(Ordering::Acquire))
+    pub(crate) fn get(&self) -> NodeNumber {
+        NodeNumber(self.0.load(Ordering::Acquire))
     }
 
-    pub(crate) fn set(&self, number: Number) {
+    pub(crate) fn set(&self, number: NodeNumber) {
         self.0.store(number.0, Ordering::Release);
     }
 
     /// Refers to another node, unless somebody else was faster.
-    pub(crate) fn swing(&self, from: Number, to: Number) -> bool {
+    pub(crate) fn swing(&self, from: NodeNumber, to: NodeNumber) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let swapped = self.0.compare_exchange(from.0, to.0, success, failure);
         swapped.is_ok()
@@ -75,15 +75,15 @@ const fn bytes_at(height: usize) -> usize {
 
 /// A node that was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Node<'a> {
+pub(crate) struct SkipListNode<'a> {
     start: NonNull<u8>,
     arena: PhantomData<&'a Arena>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> SkipListNode<'a> {
     #[inline]
     fn header(self) -> &'a Header {
-        // SAFETY: a node begins with a header, which was written before there was a `Node` of it,
+        // SAFETY: a node begins with a header, which was written before there was a `SkipListNode` of it,
         // is aligned as units are, and stays as it is while the arena is borrowed.
         let header: &Header = unsafe { self.start.cast().as_ref() };
         Witness::read(&header.witness);
@@ -160,7 +160,7 @@ impl Nodes {
         value: &[u8],
         tag: u64,
         height: usize,
-    ) -> Option<(Number, usize)> {
+    ) -> Option<(NodeNumber, usize)> {
         let key_length = u32::try_from(key.len()).ok()?;
         let height_bits = u32::from(u8::try_from(height).ok()?) << KEY_BITS;
         let header = Header {
@@ -188,18 +188,21 @@ impl Nodes {
             // SAFETY: as above; what a caller lends cannot overlap a piece that nobody has seen.
             unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         }
-        Some((Number(number), size.next_multiple_of(super::arena::UNIT)))
+        Some((
+            NodeNumber(number),
+            size.next_multiple_of(super::arena::UNIT),
+        ))
     }
 
     /// The node with a number.
     ///
     /// # Safety
     ///
-    /// The number is [`Number::NONE`] or was returned by `push` of these nodes, and came from there
+    /// The number is [`NodeNumber::NONE`] or was returned by `push` of these nodes, and came from there
     /// by ways that order memory, as links do.
     #[inline]
-    pub(crate) unsafe fn get(&self, number: Number) -> Option<Node<'_>> {
-        Some(Node {
+    pub(crate) unsafe fn get(&self, number: NodeNumber) -> Option<SkipListNode<'_>> {
+        Some(SkipListNode {
             // Before the first chunk there is nothing, so this is `None` for none.
             start: self.arena.find(number.0)?,
             arena: PhantomData,
@@ -231,7 +234,7 @@ mod tests {
             assert_eq!(node.key(), key);
             assert_eq!(node.value(), value);
             assert_eq!(node.tag(), tag);
-            assert!((0..height).all(|level| node.link(level).unwrap().get() == Number::NONE));
+            assert!((0..height).all(|level| node.link(level).unwrap().get() == NodeNumber::NONE));
             assert!(node.link(height).is_none());
         }
     }

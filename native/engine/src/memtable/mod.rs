@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
-use rillbase_skip_list::{At, Entry, SkipList};
+use rillbase_skip_list::{ListCursor, SkipList, SkipListEntry};
 
 use crate::db::snapshots::Horizon;
 use crate::key::{EntryKind, Sequence, Tag};
@@ -183,7 +183,7 @@ impl Memtable {
 #[derive(Debug, Clone)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
-    at: At,
+    at: ListCursor,
     /// Where the memtable has rows.
     row: RowsCursor,
 }
@@ -192,7 +192,7 @@ impl MemtableCursor {
     pub(crate) fn new(memtable: Arc<Memtable>) -> Self {
         Self {
             memtable,
-            at: At::NOWHERE,
+            at: ListCursor::NOWHERE,
             row: RowsCursor::default(),
         }
     }
@@ -271,21 +271,23 @@ impl MemtableCursor {
         }
     }
 
-    fn entry(&self) -> Option<Entry<'_>> {
+    fn entry(&self) -> Option<SkipListEntry<'_>> {
         self.memtable.list.entry(self.at)
     }
 
     pub(crate) fn key(&self) -> &[u8] {
-        self.entry().map_or_else(|| self.row.key(), Entry::key)
+        self.entry()
+            .map_or_else(|| self.row.key(), SkipListEntry::key)
     }
 
     pub(crate) fn tag(&self) -> Tag {
-        let tag = |entry: Entry<'_>| Tag(entry.tag());
+        let tag = |entry: SkipListEntry<'_>| Tag(entry.tag());
         self.entry().map_or_else(|| self.row.tag(), tag)
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        self.entry().map_or_else(|| self.row.value(), Entry::value)
+        self.entry()
+            .map_or_else(|| self.row.value(), SkipListEntry::value)
     }
 }
 
@@ -298,7 +300,7 @@ pub(crate) struct MemtableEntry<'a> {
 
 #[derive(Debug)]
 enum EntryLocation<'a> {
-    Listed(Entry<'a>),
+    Listed(SkipListEntry<'a>),
     Row(ValueBytes),
 }
 
@@ -330,7 +332,7 @@ impl Memtable {
         let mut at = if is_here && self.rows.is_none() {
             self.list.seek(key, tag.0)
         } else {
-            At::NOWHERE
+            ListCursor::NOWHERE
         };
         let listed = std::iter::from_fn(move || {
             let entry = self.list.entry(at).filter(|entry| entry.key() == key)?;
