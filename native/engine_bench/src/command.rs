@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::store::{Result, Setup};
-use crate::workload::{Bench, Load};
+use crate::store::{Result, StoreSetup};
+use crate::workload::{Bench, WorkloadSize};
 
 /// `--name value` pairs.
 struct Arguments(HashMap<String, String>);
@@ -49,7 +49,7 @@ pub fn main() -> Result<()> {
     let bytes = |name, otherwise| -> Result<usize> {
         Ok(usize::try_from(arguments.count(name, otherwise)?)?)
     };
-    let setup = Setup {
+    let setup = StoreSetup {
         cache_bytes: bytes("cache-bytes", 8 << 20)?,
         memtable_bytes: bytes("memtable-bytes", 16 << 20)?,
         lz4: arguments
@@ -59,7 +59,7 @@ pub fn main() -> Result<()> {
         sync_delay: Duration::from_micros(arguments.count("sync-delay-us", 0)?),
         clock: None,
     };
-    let load = Load {
+    let load = WorkloadSize {
         keys: arguments.count("num", 1_000_000)?,
         reads: arguments.count("reads", 500_000)?,
         threads: arguments.count("threads", 1)?,

@@ -12,9 +12,9 @@
 )]
 
 pub mod command;
+mod engine_store;
 mod library;
 mod lmdb;
-mod ours;
 mod process;
 mod rocks;
 mod slow;
@@ -22,4 +22,4 @@ pub mod sorted;
 mod store;
 mod workload;
 
-pub use store::{Result, Setup};
+pub use store::{Result, StoreSetup};

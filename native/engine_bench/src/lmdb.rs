@@ -11,7 +11,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use crate::library::{Library, c_functions};
-use crate::store::{Result, Store};
+use crate::store::{BenchStore, Result};
 
 type Handle = *mut c_void;
 
@@ -89,7 +89,7 @@ fn check(code: c_int) -> Result<()> {
 }
 
 /// Opens an environment; `None`: the library is not there.
-pub(crate) fn open(dir: &Path) -> Result<Option<Box<dyn Store>>> {
+pub(crate) fn open(dir: &Path) -> Result<Option<Box<dyn BenchStore>>> {
     let Some(library) = Library::open(&[c"liblmdb.so", c"liblmdb.so.0"]) else {
         return Ok(None);
     };
@@ -131,7 +131,7 @@ impl Lmdb {
     }
 }
 
-impl Store for Lmdb {
+impl BenchStore for Lmdb {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()> {
         let transaction = self.begin(0)?;
         let (mut key, mut value) = (Slice::of(key), Slice::of(value));

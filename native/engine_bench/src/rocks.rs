@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::library::{Library, c_functions};
-use crate::store::{Result, Setup, Store, number};
+use crate::store::{BenchStore, Result, StoreSetup, number};
 
 type Handle = *mut c_void;
 type ErrorSlot = *mut *mut c_char;
@@ -131,7 +131,7 @@ fn names_of(name: &str) -> &'static [&'static CStr] {
 }
 
 /// Opens one of the two; `None`: its library is not there.
-pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Rocks>> {
+pub(crate) fn open(name: &str, dir: &Path, setup: &StoreSetup) -> Result<Option<Rocks>> {
     let Some(library) = Library::open(names_of(name)) else {
         return Ok(None);
     };
@@ -185,7 +185,7 @@ pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Rocks
     }))
 }
 
-fn set_up_rocksdb(common: &Common, rocks: &RocksOnly, options: Handle, setup: &Setup) {
+fn set_up_rocksdb(common: &Common, rocks: &RocksOnly, options: Handle, setup: &StoreSetup) {
     let memtable = setup.memtable_bytes as u64;
     // SAFETY: as the header says; the table options own cache and policy from then on.
     unsafe {
@@ -237,7 +237,7 @@ unsafe extern "C" fn has_ended(
     c_uchar::from(number(value) < now)
 }
 
-fn set_up_leveldb(common: &Common, level: &LevelOnly, options: Handle, setup: &Setup) {
+fn set_up_leveldb(common: &Common, level: &LevelOnly, options: Handle, setup: &StoreSetup) {
     // SAFETY: as the header says; cache and policy live as long as the process.
     unsafe {
         (level.options_set_cache)(options, (common.cache_create_lru)(setup.cache_bytes));
@@ -362,7 +362,7 @@ impl Rocks {
     }
 }
 
-impl Store for Rocks {
+impl BenchStore for Rocks {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()> {
         let options = if durable { self.durable } else { self.buffered };
         let mut error = null_mut();

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use crate::rocks::Rocks;
-use crate::store::{Result, Setup, Store as _};
+use crate::store::{BenchStore as _, Result, StoreSetup};
 
 /// `RocksDB` or `LevelDB`.
 pub struct Sorted(Rocks);
 
 impl Sorted {
     /// Opens one of them by its name; `None`: its library is not there.
-    pub fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Self>> {
+    pub fn open(name: &str, dir: &Path, setup: &StoreSetup) -> Result<Option<Self>> {
         Ok(crate::rocks::open(name, dir, setup)?.map(Self))
     }
 

@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// How a store is opened; the same for all.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct StoreSetup {
     /// Of the cache of blocks.
     pub cache_bytes: usize,
     /// The first level is four times as large, tables as large as this: the proportions of all
@@ -29,7 +29,7 @@ pub struct Setup {
 }
 
 /// A store of keys and values. All of it may be called from several threads.
-pub(crate) trait Store: Sync {
+pub(crate) trait BenchStore: Sync {
     /// Writes one key; `durable`: returns when it would survive a loss of power.
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()>;
 
@@ -67,13 +67,19 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 }
 
 /// Opens a store by its name; `None`: its library is not there.
-pub(crate) fn open(name: &str, dir: &Path, setup: &Setup) -> Result<Option<Box<dyn Store>>> {
+pub(crate) fn open(
+    name: &str,
+    dir: &Path,
+    setup: &StoreSetup,
+) -> Result<Option<Box<dyn BenchStore>>> {
     std::fs::create_dir_all(dir)?;
     match name {
-        "rillbase" => Ok(Some(Box::new(crate::ours::Ours::open(dir, setup)?))),
+        "rillbase" => Ok(Some(Box::new(crate::engine_store::EngineStore::open(
+            dir, setup,
+        )?))),
         "rocksdb" | "leveldb" => {
             let found = crate::rocks::open(name, dir, setup)?;
-            Ok(found.map(|store| Box::new(store) as Box<dyn Store>))
+            Ok(found.map(|store| Box::new(store) as Box<dyn BenchStore>))
         }
         "lmdb" => crate::lmdb::open(dir),
         _ => Err(format!("there is no store {name:?}").into()),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::process::{data_bytes, processor_seconds, read_calls, written_bytes};
-use crate::store::{self, Result, Setup, Store};
+use crate::store::{self, BenchStore, Result, StoreSetup};
 
 const KEY_BYTES: usize = 16;
 /// At or before every key; LMDB has no empty ones.
@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const SEEK_ENTRIES: u64 = 10;
 
 /// How much is done.
-pub(crate) struct Load {
+pub(crate) struct WorkloadSize {
     pub(crate) keys: u64,
     pub(crate) reads: u64,
     pub(crate) threads: u64,
@@ -30,9 +30,9 @@ pub(crate) struct Load {
 }
 
 /// A fast generator whose numbers look random enough.
-struct Dice(u64);
+struct Xorshift(u64);
 
-impl Dice {
+impl Xorshift {
     fn new(seed: u64, name: &str, thread: u64) -> Self {
         let text = name.bytes().fold(seed + 1, |sum, byte| {
             (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -75,10 +75,10 @@ fn look(value: &[u8]) {
 pub(crate) struct Bench {
     name: String,
     dir: PathBuf,
-    setup: Setup,
-    load: Load,
+    setup: StoreSetup,
+    load: WorkloadSize,
     /// `None` only while it is made anew.
-    store: Option<Box<dyn Store>>,
+    store: Option<Box<dyn BenchStore>>,
     /// Values are pieces of this; half of it is compressible.
     filling: Vec<u8>,
     /// Bytes of keys and values that were put since the store was made, and what the system had
@@ -89,11 +89,16 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// `None`: the store's library is not there.
-    pub(crate) fn open(name: &str, dir: PathBuf, setup: Setup, load: Load) -> Result<Option<Self>> {
+    pub(crate) fn open(
+        name: &str,
+        dir: PathBuf,
+        setup: StoreSetup,
+        load: WorkloadSize,
+    ) -> Result<Option<Self>> {
         let Some(store) = store::open(name, &dir, &setup)? else {
             return Ok(None);
         };
-        let mut dice = Dice::new(0, "filling", 0);
+        let mut dice = Xorshift::new(0, "filling", 0);
         let filling = (0..(1_usize << 20) + load.value_bytes).map(|at| {
             if at / 50 % 2 == 0 {
                 b'x'
@@ -113,7 +118,7 @@ impl Bench {
         }))
     }
 
-    fn store(&self) -> Result<&dyn Store> {
+    fn store(&self) -> Result<&dyn BenchStore> {
         Ok(self.store.as_deref().ok_or("the store is closed")?)
     }
 
@@ -148,7 +153,7 @@ impl Bench {
         ))
     }
 
-    fn value(&self, dice: &mut Dice) -> &[u8] {
+    fn value(&self, dice: &mut Xorshift) -> &[u8] {
         let at = usize::try_from(dice.roll() & 0xf_ffff).unwrap_or(0);
         let end = at + self.load.value_bytes;
         self.filling.get(at..end).unwrap_or_default()
@@ -159,7 +164,7 @@ impl Bench {
         &self,
         name: &str,
         count: u64,
-        work: impl Fn(&dyn Store, &mut Dice, u64) -> Result<u64> + Sync,
+        work: impl Fn(&dyn BenchStore, &mut Xorshift, u64) -> Result<u64> + Sync,
     ) -> Result<u64> {
         let store = self.store()?;
         let failed = Mutex::new(Ok(()));
@@ -168,7 +173,7 @@ impl Bench {
             for thread in 0..self.load.threads {
                 let (work, failed, sum) = (&work, &failed, &sum);
                 scope.spawn(move || {
-                    let mut dice = Dice::new(self.load.seed, name, thread);
+                    let mut dice = Xorshift::new(self.load.seed, name, thread);
                     let step = usize::try_from(self.load.threads).unwrap_or(1);
                     let done: Result<u64> = (thread..count)
                         .step_by(step)

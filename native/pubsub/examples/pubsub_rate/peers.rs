@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rillbase_engine_bench::Setup as Opened;
+use rillbase_engine_bench::StoreSetup as Opened;
 use rillbase_engine_bench::sorted::Sorted;
 
 use crate::job::{Job, LIFE, Outcome, REACH, Told};

@@ -10,13 +10,13 @@ use rillbase_engine::{
 };
 
 use crate::slow::SlowVfs;
-use crate::store::{Result, Setup, Store, number};
+use crate::store::{BenchStore, Result, StoreSetup, number};
 
 /// Adds eight-byte numbers.
 #[derive(Debug)]
-struct Sum;
+struct CounterMerge;
 
-impl Merge for Sum {
+impl Merge for CounterMerge {
     fn name(&self) -> &'static str {
         "sum"
     }
@@ -34,20 +34,20 @@ impl Merge for Sum {
     }
 }
 
-pub(crate) struct Ours {
+pub(crate) struct EngineStore {
     db: Db,
     space: Keyspace,
 }
 
-impl Ours {
-    pub(crate) fn open(dir: &Path, setup: &Setup) -> Result<Self> {
+impl EngineStore {
+    pub(crate) fn open(dir: &Path, setup: &StoreSetup) -> Result<Self> {
         let compression = if setup.lz4 {
             Compression::Lz4
         } else {
             Compression::None
         };
         let space = KeyspaceOptions {
-            merge: Some(Arc::new(Sum)),
+            merge: Some(Arc::new(CounterMerge)),
             compression: vec![compression],
             memtable_bytes: setup.memtable_bytes,
             table_bytes: setup.memtable_bytes as u64,
@@ -76,7 +76,7 @@ impl Ours {
     }
 }
 
-impl Store for Ours {
+impl BenchStore for EngineStore {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.put(&self.space, key, value);
