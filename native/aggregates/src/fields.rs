@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use rillbase_json::{Integer, Limits, Sink, read};
+use rillbase_json::{Integer, JsonLimits, JsonSink, read};
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson;
 
@@ -59,7 +59,7 @@ impl<'a> Read<'a> {
         // Names and strings are a part of the event; few have more members.
         room.text.reserve(json.len());
         room.members.reserve(USUAL_MEMBERS);
-        if read(json, &Limits::default(), room).is_ok() {
+        if read(json, &JsonLimits::default(), room).is_ok() {
             return Ok(Self::Flat(room));
         }
         let parsed = ejson::parse_document(json);
@@ -134,7 +134,7 @@ impl Flat {
     }
 }
 
-impl Sink for Flat {
+impl JsonSink for Flat {
     type Error = Nested;
 
     fn null(&mut self) -> std::result::Result<(), Nested> {

@@ -2,20 +2,20 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rillbase_json::{Failure, Ignore, Limits, read};
+use rillbase_json::{ReadFailure, Ignore, JsonLimits, read};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { max_values: 10_000, ..Limits::default() };
+    let limits = JsonLimits { max_values: 10_000, ..JsonLimits::default() };
     match read(bytes, &limits, &mut Ignore) {
         Ok(()) => assert!(std::str::from_utf8(bytes).is_ok()),
-        Err(Failure::Json(error)) => {
+        Err(ReadFailure::Json(error)) => {
             assert!(error.place.offset <= bytes.len());
             assert!(error.place.pointer.len() <= 1_024);
-            let Err(Failure::Json(again)) = read(bytes, &limits, &mut Ignore) else {
+            let Err(ReadFailure::Json(again)) = read(bytes, &limits, &mut Ignore) else {
                 panic!("refused once, accepted the second time");
             };
             assert_eq!(error, again);
         }
-        Err(Failure::Sink { error, .. }) => match error {},
+        Err(ReadFailure::Sink { error, .. }) => match error {},
     }
 });

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The stable name of what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum JsonErrorCode {
     /// The text does not follow the grammar.
     Malformed,
     /// The bytes are not UTF-8.
@@ -17,15 +17,15 @@ pub enum Code {
     LoneSurrogate,
     /// An object names the same key twice.
     DuplicateKey,
-    /// More arrays and objects are nested than [`Limits::max_depth`](crate::Limits).
+    /// More arrays and objects are nested than [`JsonLimits::max_depth`](crate::JsonLimits).
     TooDeep,
-    /// There are more values than [`Limits::max_values`](crate::Limits).
+    /// There are more values than [`JsonLimits::max_values`](crate::JsonLimits).
     TooManyValues,
     /// A number is longer than allowed, or larger than any double.
     NumberOutOfRange,
 }
 
-impl Code {
+impl JsonErrorCode {
     /// The name under which callers see the code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -45,7 +45,7 @@ impl Code {
 
 /// Where in a document something is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct JsonLocation {
     /// Bytes before it.
     pub offset: usize,
     /// Line, from 1. Lines end with a line feed.
@@ -61,16 +61,16 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// What is wrong.
-    pub code: Code,
+    pub code: JsonErrorCode,
     /// What is wrong, in words; never holds text of the document.
     pub detail: &'static str,
     /// Where.
-    pub place: Place,
+    pub place: JsonLocation,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { line, column, .. } = self.place;
+        let JsonLocation { line, column, .. } = self.place;
         write!(f, "{} at line {line} column {column}", self.detail)
     }
 }
@@ -79,7 +79,7 @@ impl std::error::Error for Error {}
 
 /// Why reading ended early.
 #[derive(Debug)]
-pub enum Failure<E> {
+pub enum ReadFailure<E> {
     /// The document is refused.
     Json(Error),
     /// The sink refused a value or failed.
@@ -87,6 +87,6 @@ pub enum Failure<E> {
         /// What the sink answered.
         error: E,
         /// The value that it was being told.
-        place: Place,
+        place: JsonLocation,
     },
 }

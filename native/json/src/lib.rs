@@ -1,6 +1,6 @@
 //! A strict JSON reader for bytes from anywhere.
 //!
-//! [`read`] walks one RFC 8259 document and tells a [`Sink`] what it meets, in order. Nothing is
+//! [`read`] walks one RFC 8259 document and tells a [`JsonSink`] what it meets, in order. Nothing is
 //! built in between: the Python binding makes dicts and lists, other crates may write BSON, and
 //! [`Ignore`] only validates.
 //!
@@ -10,7 +10,7 @@
 //! text can hold it), and numbers that no double can hold. Depth, values and digits are bounded,
 //! so time and memory are linear in the length of the input.
 //!
-//! Errors carry a stable [`Code`] and a [`Place`]: byte offset, line, column and JSON pointer.
+//! Errors carry a stable [`JsonErrorCode`] and a [`JsonLocation`]: byte offset, line, column and JSON pointer.
 
 mod error;
 mod limits;
@@ -20,7 +20,7 @@ mod reader;
 mod sink;
 mod text;
 
-pub use error::{Code, Error, Failure, Place};
-pub use limits::Limits;
+pub use error::{Error, JsonErrorCode, JsonLocation, ReadFailure};
+pub use limits::JsonLimits;
 pub use reader::read;
-pub use sink::{Ignore, Integer, Sink};
+pub use sink::{Ignore, Integer, JsonSink};

@@ -4,7 +4,7 @@
 ///
 /// The length in bytes is no part of this: whoever receives the bytes bounds it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// Arrays and objects open at the same time. A scalar alone has depth 0.
     pub max_depth: usize,
     /// Values of any kind in the whole document: scalars, arrays and objects; keys do not count.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub max_number_length: usize,
 }
 
-impl Default for Limits {
+impl Default for JsonLimits {
     fn default() -> Self {
         Self {
             max_depth: 100,

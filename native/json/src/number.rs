@@ -1,52 +1,60 @@
 //! The grammar and the range of numbers.
 
-use crate::error::Code;
+use crate::error::JsonErrorCode;
 use crate::sink::Integer;
 
 /// A number as written, with what reading it decided.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Number<'i> {
+pub(crate) enum JsonNumber<'i> {
     Integer(Integer<'i>),
     Double(f64),
 }
 
 /// What is wrong, and how many bytes after the number's first one.
-pub(crate) type Refusal = (Code, &'static str, usize);
+pub(crate) type Refusal = (JsonErrorCode, &'static str, usize);
 
 /// Decimal digits that always fit into an `i64`.
 const SMALL_DIGITS: usize = 18;
 
 /// The number at the start of `text`, and its length in bytes.
-pub(crate) fn number(text: &str, max_length: usize) -> Result<(Number<'_>, usize), Refusal> {
+pub(crate) fn number(text: &str, max_length: usize) -> Result<(JsonNumber<'_>, usize), Refusal> {
     let shape = shape(text.as_bytes())?;
     if shape.length > max_length {
-        return Err((Code::NumberOutOfRange, "the number has too many digits", 0));
+        return Err((
+            JsonErrorCode::NumberOutOfRange,
+            "the number has too many digits",
+            0,
+        ));
     }
     let written = text.get(..shape.length).unwrap_or_default();
     if shape.is_integer && written != "-0" {
-        return Ok((Number::Integer(integer(written)), shape.length));
+        return Ok((JsonNumber::Integer(integer(written)), shape.length));
     }
     match written.parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok((Number::Double(value), shape.length)),
+        Ok(value) if value.is_finite() => Ok((JsonNumber::Double(value), shape.length)),
         _ => Err((
-            Code::NumberOutOfRange,
+            JsonErrorCode::NumberOutOfRange,
             "the number is too large for a double",
             0,
         )),
     }
 }
 
-struct Shape {
+struct NumberShape {
     length: usize,
     is_integer: bool,
 }
 
-fn shape(bytes: &[u8]) -> Result<Shape, Refusal> {
+fn shape(bytes: &[u8]) -> Result<NumberShape, Refusal> {
     let mut at = usize::from(bytes.first() == Some(&b'-'));
     if bytes.get(at) == Some(&b'0') {
         at += 1;
         if bytes.get(at).is_some_and(u8::is_ascii_digit) {
-            return Err((Code::Malformed, "a number does not start with a zero", at));
+            return Err((
+                JsonErrorCode::Malformed,
+                "a number does not start with a zero",
+                at,
+            ));
         }
     } else {
         at = digits(bytes, at)?;
@@ -61,7 +69,7 @@ fn shape(bytes: &[u8]) -> Result<Shape, Refusal> {
         let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
         at = digits(bytes, at + 1 + sign)?;
     }
-    Ok(Shape {
+    Ok(NumberShape {
         length: at,
         is_integer,
     })
@@ -72,7 +80,7 @@ fn digits(bytes: &[u8], at: usize) -> Result<usize, Refusal> {
     let rest = bytes.get(at..).unwrap_or_default();
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if count == 0 {
-        return Err((Code::Malformed, "expected a digit", at));
+        return Err((JsonErrorCode::Malformed, "expected a digit", at));
     }
     Ok(at + count)
 }

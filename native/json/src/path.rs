@@ -11,18 +11,18 @@ const MAX_POINTER_BYTES: usize = 1_024;
 
 /// The keys of all open objects lie in one stack, those of the innermost object on top.
 #[derive(Default)]
-pub(crate) struct Path<'i> {
-    open: Vec<Container<'i>>,
+pub(crate) struct OpenContainers<'i> {
+    open: Vec<OpenContainer<'i>>,
     keys: Vec<Cow<'i, str>>,
 }
 
-struct Container<'i> {
-    kind: Kind<'i>,
+struct OpenContainer<'i> {
+    kind: ContainerKind<'i>,
     /// Whether one of its values has begun and not ended; that value is part of the pointer.
     in_value: bool,
 }
 
-enum Kind<'i> {
+enum ContainerKind<'i> {
     Array {
         /// Values that have ended.
         ended: usize,
@@ -43,7 +43,7 @@ pub(crate) enum Inside {
     Object,
 }
 
-impl<'i> Path<'i> {
+impl<'i> OpenContainers<'i> {
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
@@ -51,24 +51,24 @@ impl<'i> Path<'i> {
     pub(crate) fn inside(&self) -> Inside {
         match self.open.last().map(|container| &container.kind) {
             None => Inside::Nothing,
-            Some(Kind::Array { .. }) => Inside::Array,
-            Some(Kind::Object { .. }) => Inside::Object,
+            Some(ContainerKind::Array { .. }) => Inside::Array,
+            Some(ContainerKind::Object { .. }) => Inside::Object,
         }
     }
 
     pub(crate) fn open_array(&mut self) {
-        self.open.push(Container {
-            kind: Kind::Array { ended: 0 },
+        self.open.push(OpenContainer {
+            kind: ContainerKind::Array { ended: 0 },
             in_value: false,
         });
     }
 
     pub(crate) fn open_object(&mut self) {
-        let kind = Kind::Object {
+        let kind = ContainerKind::Object {
             first_key: self.keys.len(),
             seen: None,
         };
-        self.open.push(Container {
+        self.open.push(OpenContainer {
             kind,
             in_value: false,
         });
@@ -76,8 +76,8 @@ impl<'i> Path<'i> {
 
     /// Closes the innermost container, which ends a value of the one around it.
     pub(crate) fn close(&mut self) {
-        if let Some(Container {
-            kind: Kind::Object { first_key, .. },
+        if let Some(OpenContainer {
+            kind: ContainerKind::Object { first_key, .. },
             ..
         }) = self.open.pop()
         {
@@ -96,7 +96,7 @@ impl<'i> Path<'i> {
     pub(crate) fn end_value(&mut self) {
         if let Some(container) = self.open.last_mut() {
             container.in_value = false;
-            if let Kind::Array { ended } = &mut container.kind {
+            if let ContainerKind::Array { ended } = &mut container.kind {
                 *ended += 1;
             }
         }
@@ -104,8 +104,8 @@ impl<'i> Path<'i> {
 
     /// Adds a key to the innermost object and begins its value; false when it was there before.
     pub(crate) fn begin_member(&mut self, key: Cow<'i, str>) -> bool {
-        let Some(Container {
-            kind: Kind::Object { first_key, seen },
+        let Some(OpenContainer {
+            kind: ContainerKind::Object { first_key, seen },
             in_value,
         }) = self.open.last_mut()
         else {
@@ -139,11 +139,11 @@ impl<'i> Path<'i> {
             }
             let enclosing = pointer.len();
             match container.kind {
-                Kind::Array { ended } => {
+                ContainerKind::Array { ended } => {
                     // Writing to a String cannot fail.
                     let _ = write!(pointer, "/{ended}");
                 }
-                Kind::Object { .. } => push_key(&mut pointer, self.key_at(level)),
+                ContainerKind::Object { .. } => push_key(&mut pointer, self.key_at(level)),
             }
             if pointer.len() > MAX_POINTER_BYTES {
                 pointer.truncate(enclosing);
@@ -160,8 +160,8 @@ impl<'i> Path<'i> {
             .iter()
             .skip(level + 1)
             .find_map(|container| match container.kind {
-                Kind::Object { first_key, .. } => Some(first_key),
-                Kind::Array { .. } => None,
+                ContainerKind::Object { first_key, .. } => Some(first_key),
+                ContainerKind::Array { .. } => None,
             });
         let end = inner.unwrap_or(self.keys.len());
         end.checked_sub(1)

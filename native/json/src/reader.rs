@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Code, Error, Failure, Place};
-use crate::limits::Limits;
-use crate::number::{Number, number};
-use crate::path::{Inside, Path};
-use crate::sink::Sink;
+use crate::error::{Error, JsonErrorCode, JsonLocation, ReadFailure};
+use crate::limits::JsonLimits;
+use crate::number::{JsonNumber, number};
+use crate::path::{Inside, OpenContainers};
+use crate::sink::JsonSink;
 use crate::text::{plain_length, unescape};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -14,14 +14,18 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// Reads one document and tells the sink what is in it.
 ///
 /// # Errors
-/// [`Failure::Json`] names the first thing that is wrong with the document, [`Failure::Sink`]
+/// [`ReadFailure::Json`] names the first thing that is wrong with the document, [`ReadFailure::Sink`]
 /// hands on what the sink answered. Either way the sink has been told a part of the document.
-pub fn read<S: Sink>(input: &[u8], limits: &Limits, sink: &mut S) -> Result<(), Failure<S::Error>> {
-    let mut reader = Reader::new(input, *limits, sink);
+pub fn read<S: JsonSink>(
+    input: &[u8],
+    limits: &JsonLimits,
+    sink: &mut S,
+) -> Result<(), ReadFailure<S::Error>> {
+    let mut reader = JsonReader::new(input, *limits, sink);
     reader.document().map_err(|stop| reader.failure(stop))
 }
 
-struct Reader<'i, 's, S> {
+struct JsonReader<'i, 's, S> {
     /// The input up to where it stops being UTF-8.
     text: &'i str,
     /// Whether bytes that are not UTF-8 follow `text`. They are reported when the walk arrives
@@ -29,18 +33,18 @@ struct Reader<'i, 's, S> {
     is_cut: bool,
     /// Bytes read. Always at the start of a character.
     at: usize,
-    path: Path<'i>,
+    path: OpenContainers<'i>,
     values: usize,
     /// The latest string that had escapes, without them.
     unescaped: String,
-    limits: Limits,
+    limits: JsonLimits,
     sink: &'s mut S,
 }
 
 /// Why the walk stops; the place is worked out only then.
-enum Stop<E> {
+enum ReadStop<E> {
     Json {
-        code: Code,
+        code: JsonErrorCode,
         detail: &'static str,
         offset: usize,
     },
@@ -51,7 +55,7 @@ enum Stop<E> {
 }
 
 /// What the grammar allows next.
-enum Next {
+enum ExpectedToken {
     Value,
     /// A comma or the end of the innermost container, or of the document.
     Separator,
@@ -62,12 +66,12 @@ enum Next {
 enum Text<'i> {
     /// In the input, as it is.
     Plain(&'i str),
-    /// In [`Reader::unescaped`].
+    /// In [`JsonReader::unescaped`].
     Unescaped,
 }
 
-impl<'i, 's, S: Sink> Reader<'i, 's, S> {
-    fn new(input: &'i [u8], limits: Limits, sink: &'s mut S) -> Self {
+impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
+    fn new(input: &'i [u8], limits: JsonLimits, sink: &'s mut S) -> Self {
         let (text, is_cut) = match std::str::from_utf8(input) {
             Ok(text) => (text, false),
             Err(error) => {
@@ -75,7 +79,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
                 (std::str::from_utf8(valid).unwrap_or_default(), true)
             }
         };
-        let (path, unescaped) = (Path::default(), String::new());
+        let (path, unescaped) = (OpenContainers::default(), String::new());
         Self {
             text,
             is_cut,
@@ -88,37 +92,40 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         }
     }
 
-    fn document(&mut self) -> Result<(), Stop<S::Error>> {
+    fn document(&mut self) -> Result<(), ReadStop<S::Error>> {
         if self.text.starts_with(BYTE_ORDER_MARK) {
             return self.refuse(
-                Code::ByteOrderMark,
+                JsonErrorCode::ByteOrderMark,
                 "the text starts with a byte order mark",
             );
         }
-        let mut next = Next::Value;
+        let mut next = ExpectedToken::Value;
         loop {
             self.skip_whitespace();
             next = match next {
-                Next::Value => self.value()?,
-                Next::Separator => self.separator()?,
-                Next::Done => return self.end(),
+                ExpectedToken::Value => self.value()?,
+                ExpectedToken::Separator => self.separator()?,
+                ExpectedToken::Done => return self.end(),
             }
         }
     }
 
-    fn end(&self) -> Result<(), Stop<S::Error>> {
+    fn end(&self) -> Result<(), ReadStop<S::Error>> {
         if self.at < self.text.len() || self.is_cut {
             return self.malformed("expected nothing after the document");
         }
         Ok(())
     }
 
-    fn value(&mut self) -> Result<Next, Stop<S::Error>> {
+    fn value(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
         let start = self.at;
         self.path.begin_value();
         self.values += 1;
         if self.values > self.limits.max_values {
-            return self.refuse(Code::TooManyValues, "the document holds too many values");
+            return self.refuse(
+                JsonErrorCode::TooManyValues,
+                "the document holds too many values",
+            );
         }
         let told = match self.peek() {
             Some(b'{') => return self.begin_object(),
@@ -128,8 +135,8 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
                 Text::Unescaped => self.sink.string(&self.unescaped),
             },
             Some(b'-' | b'0'..=b'9') => match self.number()? {
-                Number::Integer(value) => self.sink.integer(value),
-                Number::Double(value) => self.sink.double(value),
+                JsonNumber::Integer(value) => self.sink.integer(value),
+                JsonNumber::Double(value) => self.sink.double(value),
             },
             Some(b't') => {
                 self.literal("true")?;
@@ -145,7 +152,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
             }
             _ => return self.malformed("expected a value"),
         };
-        told.map_err(|error| Stop::Sink {
+        told.map_err(|error| ReadStop::Sink {
             error,
             offset: start,
         })?;
@@ -153,17 +160,17 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         Ok(self.after_value())
     }
 
-    fn after_value(&self) -> Next {
+    fn after_value(&self) -> ExpectedToken {
         if self.path.depth() == 0 {
-            Next::Done
+            ExpectedToken::Done
         } else {
-            Next::Separator
+            ExpectedToken::Separator
         }
     }
 
-    fn begin_object(&mut self) -> Result<Next, Stop<S::Error>> {
+    fn begin_object(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
         self.check_depth()?;
-        self.sink.begin_object().map_err(|error| Stop::Sink {
+        self.sink.begin_object().map_err(|error| ReadStop::Sink {
             error,
             offset: self.at,
         })?;
@@ -177,9 +184,9 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         }
     }
 
-    fn begin_array(&mut self) -> Result<Next, Stop<S::Error>> {
+    fn begin_array(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
         self.check_depth()?;
-        self.sink.begin_array().map_err(|error| Stop::Sink {
+        self.sink.begin_array().map_err(|error| ReadStop::Sink {
             error,
             offset: self.at,
         })?;
@@ -189,19 +196,22 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         if self.peek() == Some(b']') {
             self.end_container()
         } else {
-            Ok(Next::Value)
+            Ok(ExpectedToken::Value)
         }
     }
 
-    fn check_depth(&self) -> Result<(), Stop<S::Error>> {
+    fn check_depth(&self) -> Result<(), ReadStop<S::Error>> {
         if self.path.depth() >= self.limits.max_depth {
-            return self.refuse(Code::TooDeep, "arrays and objects are nested too deeply");
+            return self.refuse(
+                JsonErrorCode::TooDeep,
+                "arrays and objects are nested too deeply",
+            );
         }
         Ok(())
     }
 
     /// A key and the colon after it.
-    fn member(&mut self) -> Result<Next, Stop<S::Error>> {
+    fn member(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
         let start = self.at;
         if self.peek() != Some(b'"') {
             return self.malformed("expected a key in double quotes");
@@ -211,25 +221,31 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
             Text::Unescaped => Cow::Owned(self.unescaped.clone()),
         };
         if !self.path.begin_member(key) {
-            return refuse_at(Code::DuplicateKey, "the object holds this key twice", start);
+            return refuse_at(
+                JsonErrorCode::DuplicateKey,
+                "the object holds this key twice",
+                start,
+            );
         }
-        self.sink.key(self.path.key()).map_err(|error| Stop::Sink {
-            error,
-            offset: start,
-        })?;
+        self.sink
+            .key(self.path.key())
+            .map_err(|error| ReadStop::Sink {
+                error,
+                offset: start,
+            })?;
         self.skip_whitespace();
         if self.peek() != Some(b':') {
             return self.malformed("expected a colon");
         }
         self.at += 1;
-        Ok(Next::Value)
+        Ok(ExpectedToken::Value)
     }
 
-    fn separator(&mut self) -> Result<Next, Stop<S::Error>> {
+    fn separator(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
         match (self.peek(), self.path.inside()) {
             (Some(b','), Inside::Array) => {
                 self.at += 1;
-                Ok(Next::Value)
+                Ok(ExpectedToken::Value)
             }
             (Some(b','), Inside::Object) => {
                 self.at += 1;
@@ -242,12 +258,12 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         }
     }
 
-    fn end_container(&mut self) -> Result<Next, Stop<S::Error>> {
+    fn end_container(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
         let told = match self.path.inside() {
             Inside::Object => self.sink.end_object(),
             _ => self.sink.end_array(),
         };
-        told.map_err(|error| Stop::Sink {
+        told.map_err(|error| ReadStop::Sink {
             error,
             offset: self.at,
         })?;
@@ -256,7 +272,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         Ok(self.after_value())
     }
 
-    fn literal(&mut self, word: &str) -> Result<(), Stop<S::Error>> {
+    fn literal(&mut self, word: &str) -> Result<(), ReadStop<S::Error>> {
         if !self.rest().starts_with(word) {
             return self.malformed("expected a value");
         }
@@ -264,7 +280,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Number<'i>, Stop<S::Error>> {
+    fn number(&mut self) -> Result<JsonNumber<'i>, ReadStop<S::Error>> {
         match number(self.rest(), self.limits.max_number_length) {
             Ok((value, length)) => {
                 self.at += length;
@@ -275,7 +291,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
     }
 
     /// A string from its opening to its closing quote.
-    fn string(&mut self) -> Result<Text<'i>, Stop<S::Error>> {
+    fn string(&mut self) -> Result<Text<'i>, ReadStop<S::Error>> {
         self.at += 1;
         let plain = self.plain_text();
         if self.peek() == Some(b'"') {
@@ -291,7 +307,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
                     return Ok(Text::Unescaped);
                 }
                 Some(b'\\') => self.escape()?,
-                Some(0) => return self.refuse(Code::NulInString, "a string holds U+0000"),
+                Some(0) => return self.refuse(JsonErrorCode::NulInString, "a string holds U+0000"),
                 Some(_) => return self.malformed("a control character in a string"),
                 None => return self.malformed("the text ends inside a string"),
             }
@@ -300,7 +316,7 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         }
     }
 
-    fn escape(&mut self) -> Result<(), Stop<S::Error>> {
+    fn escape(&mut self) -> Result<(), ReadStop<S::Error>> {
         match unescape(self.rest().as_bytes()) {
             Ok((character, length)) => {
                 self.unescaped.push(character);
@@ -333,47 +349,51 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn malformed<T>(&self, detail: &'static str) -> Result<T, Stop<S::Error>> {
-        self.refuse(Code::Malformed, detail)
+    fn malformed<T>(&self, detail: &'static str) -> Result<T, ReadStop<S::Error>> {
+        self.refuse(JsonErrorCode::Malformed, detail)
     }
 
-    fn refuse<T>(&self, code: Code, detail: &'static str) -> Result<T, Stop<S::Error>> {
+    fn refuse<T>(
+        &self,
+        code: JsonErrorCode,
+        detail: &'static str,
+    ) -> Result<T, ReadStop<S::Error>> {
         refuse_at(code, detail, self.at)
     }
 
     fn refuse_further<T>(
         &self,
-        code: Code,
+        code: JsonErrorCode,
         detail: &'static str,
         further: usize,
-    ) -> Result<T, Stop<S::Error>> {
+    ) -> Result<T, ReadStop<S::Error>> {
         refuse_at(code, detail, self.at + further)
     }
 
-    fn failure(&self, stop: Stop<S::Error>) -> Failure<S::Error> {
+    fn failure(&self, stop: ReadStop<S::Error>) -> ReadFailure<S::Error> {
         match stop {
-            Stop::Sink { error, offset } => Failure::Sink {
+            ReadStop::Sink { error, offset } => ReadFailure::Sink {
                 error,
                 place: self.place(offset),
             },
             // Running into the end of what is UTF-8: the bytes behind it are what is wrong.
-            Stop::Json {
-                code: Code::Malformed,
+            ReadStop::Json {
+                code: JsonErrorCode::Malformed,
                 offset,
                 ..
             } if self.is_cut && offset >= self.text.len() => {
-                let (code, detail) = (Code::BadUtf8, "the text is not UTF-8");
-                Failure::Json(Error {
+                let (code, detail) = (JsonErrorCode::BadUtf8, "the text is not UTF-8");
+                ReadFailure::Json(Error {
                     code,
                     detail,
                     place: self.place(self.text.len()),
                 })
             }
-            Stop::Json {
+            ReadStop::Json {
                 code,
                 detail,
                 offset,
-            } => Failure::Json(Error {
+            } => ReadFailure::Json(Error {
                 code,
                 detail,
                 place: self.place(offset),
@@ -381,14 +401,14 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
         }
     }
 
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> JsonLocation {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |line_feed| line_feed + 1);
         let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
         let column = 1 + before
             .get(line_start..)
             .map_or(0, |line| line.chars().count());
-        Place {
+        JsonLocation {
             offset,
             line,
             column,
@@ -397,8 +417,12 @@ impl<'i, 's, S: Sink> Reader<'i, 's, S> {
     }
 }
 
-fn refuse_at<T, E>(code: Code, detail: &'static str, offset: usize) -> Result<T, Stop<E>> {
-    Err(Stop::Json {
+fn refuse_at<T, E>(
+    code: JsonErrorCode,
+    detail: &'static str,
+    offset: usize,
+) -> Result<T, ReadStop<E>> {
+    Err(ReadStop::Json {
         code,
         detail,
         offset,

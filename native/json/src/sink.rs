@@ -16,7 +16,7 @@ pub enum Integer<'a> {
 /// Calls nest as the grammar does: between `begin_object` and its `end_object` each member is one
 /// `key` followed by the calls of one value. After an error, from either side, nothing more is
 /// told; what was told before then belongs to a document that is refused.
-pub trait Sink {
+pub trait JsonSink {
     /// Why the sink would refuse a value.
     type Error;
 
@@ -85,7 +85,7 @@ pub trait Sink {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ignore;
 
-impl Sink for Ignore {
+impl JsonSink for Ignore {
     type Error = Infallible;
 
     fn null(&mut self) -> Result<(), Infallible> {

@@ -1,9 +1,9 @@
 //! Strings: finding their end quickly, and unescaping.
 
-use crate::error::Code;
+use crate::error::JsonErrorCode;
 
 /// What is wrong, and how many bytes after the place where the look began.
-pub(crate) type Refusal = (Code, &'static str, usize);
+pub(crate) type Refusal = (JsonErrorCode, &'static str, usize);
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -45,8 +45,8 @@ pub(crate) fn unescape(bytes: &[u8]) -> Result<(char, usize), Refusal> {
         Some(b'r') => '\r',
         Some(b't') => '\t',
         Some(b'u') => return unescape_unicode(bytes),
-        Some(_) => return Err((Code::Malformed, "no such escape", 1)),
-        None => return Err((Code::Malformed, "the text ends inside a string", 1)),
+        Some(_) => return Err((JsonErrorCode::Malformed, "no such escape", 1)),
+        None => return Err((JsonErrorCode::Malformed, "the text ends inside a string", 1)),
     };
     Ok((character, 2))
 }
@@ -54,13 +54,13 @@ pub(crate) fn unescape(bytes: &[u8]) -> Result<(char, usize), Refusal> {
 /// `\uXXXX`, or two of them that make up one character.
 fn unescape_unicode(bytes: &[u8]) -> Result<(char, usize), Refusal> {
     const LONE: Refusal = (
-        Code::LoneSurrogate,
+        JsonErrorCode::LoneSurrogate,
         "an escape names half a surrogate pair",
         0,
     );
     let unit = code_unit(bytes, 2)?;
     match unit {
-        0 => Err((Code::NulInString, "a string holds U+0000", 0)),
+        0 => Err((JsonErrorCode::NulInString, "a string holds U+0000", 0)),
         0xD800..=0xDBFF => {
             if bytes.get(6..8) != Some(b"\\u") {
                 return Err(LONE);
@@ -85,7 +85,13 @@ fn code_unit(bytes: &[u8], at: usize) -> Result<u16, Refusal> {
             Some(&byte @ b'0'..=b'9') => byte - b'0',
             Some(&byte @ b'a'..=b'f') => byte - b'a' + 10,
             Some(&byte @ b'A'..=b'F') => byte - b'A' + 10,
-            _ => return Err((Code::Malformed, "expected four hexadecimal digits", place)),
+            _ => {
+                return Err((
+                    JsonErrorCode::Malformed,
+                    "expected four hexadecimal digits",
+                    place,
+                ));
+            }
         };
         unit = unit << 4 | u16::from(digit);
     }

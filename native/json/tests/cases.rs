@@ -10,23 +10,23 @@
 
 mod tree;
 
-use rillbase_json::{Code, Failure, Ignore, Limits, Place, read};
+use rillbase_json::{Ignore, JsonErrorCode, JsonLimits, JsonLocation, ReadFailure, read};
 use tree::{Tree, tree};
 
 fn accepted(document: &str) -> Tree {
-    tree(document.as_bytes(), &Limits::default())
+    tree(document.as_bytes(), &JsonLimits::default())
         .unwrap_or_else(|refusal| panic!("{document:?} was refused: {refusal:?}"))
 }
 
-fn refused(document: impl AsRef<[u8]>) -> (Code, Place) {
+fn refused(document: impl AsRef<[u8]>) -> (JsonErrorCode, JsonLocation) {
     let document = document.as_ref();
-    tree(document, &Limits::default()).expect_err(&format!(
+    tree(document, &JsonLimits::default()).expect_err(&format!(
         "{:?} was accepted",
         String::from_utf8_lossy(document)
     ))
 }
 
-fn assert_all_refused(code: Code, documents: &[&[u8]]) {
+fn assert_all_refused(code: JsonErrorCode, documents: &[&[u8]]) {
     for document in documents {
         assert_eq!(
             refused(document).0,
@@ -131,7 +131,7 @@ fn numbers_beyond_any_double_or_too_long_are_out_of_range() {
     assert_eq!(accepted(&longest), Tree::Large(longest.clone()));
     let too_long = "1".repeat(4_001);
     assert_all_refused(
-        Code::NumberOutOfRange,
+        JsonErrorCode::NumberOutOfRange,
         &[
             b"1e309",
             b"-1e999",
@@ -144,7 +144,7 @@ fn numbers_beyond_any_double_or_too_long_are_out_of_range() {
 #[test]
 fn numbers_outside_the_grammar_are_malformed() {
     assert_all_refused(
-        Code::Malformed,
+        JsonErrorCode::Malformed,
         &[
             b"01",
             b"-01",
@@ -218,7 +218,7 @@ fn strings_of_every_length_end_at_their_quote() {
 #[test]
 fn strings_outside_the_grammar_are_malformed() {
     assert_all_refused(
-        Code::Malformed,
+        JsonErrorCode::Malformed,
         &[
             b"\"",
             b"\"abc",
@@ -242,7 +242,7 @@ fn strings_outside_the_grammar_are_malformed() {
 #[test]
 fn half_a_surrogate_pair_is_refused_in_strings_and_keys() {
     assert_all_refused(
-        Code::LoneSurrogate,
+        JsonErrorCode::LoneSurrogate,
         &[
             br#""\ud800""#,
             br#""\udc00""#,
@@ -259,7 +259,7 @@ fn half_a_surrogate_pair_is_refused_in_strings_and_keys() {
 #[test]
 fn nul_is_refused_in_strings_and_keys_raw_and_escaped() {
     assert_all_refused(
-        Code::NulInString,
+        JsonErrorCode::NulInString,
         &[
             b"\"a\0b\"",
             br#""a\u0000b""#,
@@ -272,7 +272,7 @@ fn nul_is_refused_in_strings_and_keys_raw_and_escaped() {
 #[test]
 fn a_key_given_twice_is_refused_however_it_is_written() {
     assert_all_refused(
-        Code::DuplicateKey,
+        JsonErrorCode::DuplicateKey,
         &[
             br#"{"a":1,"a":1}"#,
             br#"{"a":1,"b":2,"a":3}"#,
@@ -295,7 +295,7 @@ fn a_key_given_twice_is_found_in_objects_of_every_size() {
             let (code, place) = refused(format!("{{{},\"k{again}\":1}}", members.join(",")));
             assert_eq!(
                 (code, place.pointer),
-                (Code::DuplicateKey, format!("/k{again}"))
+                (JsonErrorCode::DuplicateKey, format!("/k{again}"))
             );
         }
     }
@@ -304,7 +304,7 @@ fn a_key_given_twice_is_found_in_objects_of_every_size() {
 #[test]
 fn the_grammar_is_kept_to_the_letter() {
     assert_all_refused(
-        Code::Malformed,
+        JsonErrorCode::Malformed,
         &[
             b"",
             b" ",
@@ -357,7 +357,10 @@ fn the_grammar_is_kept_to_the_letter() {
 
 #[test]
 fn a_byte_order_mark_is_refused() {
-    assert_all_refused(Code::ByteOrderMark, &[b"\xef\xbb\xbf{}", b"\xef\xbb\xbf"]);
+    assert_all_refused(
+        JsonErrorCode::ByteOrderMark,
+        &[b"\xef\xbb\xbf{}", b"\xef\xbb\xbf"],
+    );
 }
 
 #[test]
@@ -379,7 +382,7 @@ fn bytes_that_are_not_utf8_are_refused_where_they_stand() {
         let (code, place) = refused(document);
         assert_eq!(
             (code, place.offset),
-            (Code::BadUtf8, offset),
+            (JsonErrorCode::BadUtf8, offset),
             "{document:?}"
         );
     }
@@ -387,8 +390,8 @@ fn bytes_that_are_not_utf8_are_refused_where_they_stand() {
 
 #[test]
 fn the_first_thing_that_is_wrong_is_the_one_that_is_named() {
-    assert_eq!(refused(b"[1,}\xff").0, Code::Malformed);
-    assert_eq!(refused(b"[\"\xff\",}").0, Code::BadUtf8);
+    assert_eq!(refused(b"[1,}\xff").0, JsonErrorCode::Malformed);
+    assert_eq!(refused(b"[\"\xff\",}").0, JsonErrorCode::BadUtf8);
 }
 
 #[test]
@@ -396,9 +399,9 @@ fn depth_is_bounded() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let nested = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
         accepted(&nested(100));
-        assert_eq!(refused(nested(101)).0, Code::TooDeep);
+        assert_eq!(refused(nested(101)).0, JsonErrorCode::TooDeep);
     }
-    assert_eq!(refused("[".repeat(1_000_000)).0, Code::TooDeep);
+    assert_eq!(refused("[".repeat(1_000_000)).0, JsonErrorCode::TooDeep);
 }
 
 #[test]
@@ -408,25 +411,25 @@ fn siblings_do_not_count_as_depth() {
 
 #[test]
 fn depth_zero_allows_scalars_only() {
-    let limits = Limits {
+    let limits = JsonLimits {
         max_depth: 0,
-        ..Limits::default()
+        ..JsonLimits::default()
     };
     assert_eq!(tree(b"1", &limits), Ok(Tree::Integer(1)));
-    assert_eq!(tree(b"[]", &limits).unwrap_err().0, Code::TooDeep);
+    assert_eq!(tree(b"[]", &limits).unwrap_err().0, JsonErrorCode::TooDeep);
 }
 
 #[test]
 fn the_number_of_values_is_bounded() {
-    let limits = Limits {
+    let limits = JsonLimits {
         max_values: 4,
-        ..Limits::default()
+        ..JsonLimits::default()
     };
     assert!(tree(br#"{"a":[1,2]}"#, &limits).is_ok());
     let (code, place) = tree(br#"{"a":[1,2,3]}"#, &limits).unwrap_err();
     assert_eq!(
         (code, place.pointer.as_str()),
-        (Code::TooManyValues, "/a/2")
+        (JsonErrorCode::TooManyValues, "/a/2")
     );
 }
 
@@ -476,12 +479,12 @@ fn a_document_can_be_validated_without_building_anything() {
     assert!(
         read(
             b"{\"a\":[1,2.5,\"x\\n\",null,true]}",
-            &Limits::default(),
+            &JsonLimits::default(),
             &mut Ignore
         )
         .is_ok()
     );
-    let Err(Failure::Json(error)) = read(b"[1,]", &Limits::default(), &mut Ignore) else {
+    let Err(ReadFailure::Json(error)) = read(b"[1,]", &JsonLimits::default(), &mut Ignore) else {
         panic!("a trailing comma is refused");
     };
     assert_eq!(error.to_string(), "expected a value at line 1 column 4");

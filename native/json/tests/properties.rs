@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use rillbase_json::{Code, Limits};
+use rillbase_json::{JsonErrorCode, JsonLimits};
 use tree::{Tree, tree};
 
 fn text() -> impl Strategy<Value = String> {
@@ -141,19 +141,19 @@ proptest! {
     #[test]
     fn what_is_written_is_what_is_read(value in trees(), choices in prop::collection::vec(any::<u8>(), 1..40)) {
         let document = written(&value, &choices);
-        prop_assert_eq!(tree(document.as_bytes(), &Limits::default()), Ok(value), "{}", document);
+        prop_assert_eq!(tree(document.as_bytes(), &JsonLimits::default()), Ok(value), "{}", document);
     }
 
     #[test]
     fn every_prefix_of_an_array_or_object_is_refused(value in trees(), cut in any::<prop::sample::Index>()) {
         let document = written(&Tree::Array(vec![value]), &[0]);
         let prefix = &document.as_bytes()[..cut.index(document.len())];
-        prop_assert!(tree(prefix, &Limits::default()).is_err());
+        prop_assert!(tree(prefix, &JsonLimits::default()).is_err());
     }
 
     #[test]
     fn any_bytes_are_answered_and_errors_lie_inside(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Err((_, place)) = tree(&bytes, &Limits::default()) {
+        if let Err((_, place)) = tree(&bytes, &JsonLimits::default()) {
             prop_assert!(place.offset <= bytes.len());
             prop_assert!(place.line >= 1 && place.column >= 1);
         }
@@ -166,9 +166,9 @@ proptest! {
         let mut document = written(&value, &[1, 3]).into_bytes();
         let at = at.index(document.len());
         document[at] = byte;
-        let answer = tree(&document, &Limits::default());
+        let answer = tree(&document, &JsonLimits::default());
         match std::str::from_utf8(&document) {
-            Ok(_) => prop_assert!(!matches!(answer, Err((Code::BadUtf8, _)))),
+            Ok(_) => prop_assert!(!matches!(answer, Err((JsonErrorCode::BadUtf8, _)))),
             Err(_) => prop_assert!(answer.is_err()),
         }
     }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use rillbase_documents::refusal::Refusal;
-use rillbase_json::{Error, Failure};
+use rillbase_json::{Error, ReadFailure};
 
 pyo3::create_exception!(
     rillbase_native,
@@ -78,10 +78,10 @@ pub(crate) fn query_error(py: Python<'_>, refusal: Refusal) -> PyResult<Bound<'_
 }
 
 /// A refused document becomes a `JsonError`; what Python raised while values were made stays.
-pub(crate) fn from_json_failure(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {
+pub(crate) fn from_json_failure(py: Python<'_>, failure: ReadFailure<PyErr>) -> PyErr {
     match failure {
-        Failure::Sink { error, .. } => error,
-        Failure::Json(error) => json_error(py, &error).unwrap_or_else(|raised| raised),
+        ReadFailure::Sink { error, .. } => error,
+        ReadFailure::Json(error) => json_error(py, &error).unwrap_or_else(|raised| raised),
     }
 }
 

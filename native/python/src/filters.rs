@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use rillbase_documents::bounds::{self, Range};
 use rillbase_documents::entry::fields;
 use rillbase_documents::rule;
-use rillbase_json::{Integer, Limits, Sink};
+use rillbase_json::{Integer, JsonLimits, JsonSink};
 use rillbase_query::bson::{Array, ArrayWriter, Document, DocumentWriter, ValueRef};
 use rillbase_query::environment::Environment;
 use rillbase_query::error::{Error, Place};
@@ -327,7 +327,7 @@ fn plain_json(text: &[u8]) -> Option<Vec<u8>> {
         open: Vec::new(),
         root: None,
     };
-    rillbase_json::read(text, &Limits::default(), &mut builder).ok()?;
+    rillbase_json::read(text, &JsonLimits::default(), &mut builder).ok()?;
     builder.root
 }
 
@@ -351,7 +351,7 @@ impl Plain {
     }
 }
 
-impl Sink for Plain {
+impl JsonSink for Plain {
     type Error = ();
 
     fn null(&mut self) -> Result<(), ()> {

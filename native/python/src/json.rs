@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
-use rillbase_json::{Integer, Limits, Sink, read};
+use rillbase_json::{Integer, JsonLimits, JsonSink, read};
 
 use crate::errors::from_json_failure;
 
@@ -19,10 +19,10 @@ pub(crate) fn parse_json<'py>(
     max_depth: usize,
     max_values: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let limits = Limits {
+    let limits = JsonLimits {
         max_depth,
         max_values: max_values.unwrap_or(usize::MAX),
-        ..Limits::default()
+        ..JsonLimits::default()
     };
     let mut builder = Builder::new(py);
     read(body, &limits, &mut builder).map_err(|failure| from_json_failure(py, failure))?;
@@ -78,7 +78,7 @@ impl<'py> Builder<'py> {
     }
 }
 
-impl Sink for Builder<'_> {
+impl JsonSink for Builder<'_> {
     type Error = PyErr;
 
     fn null(&mut self) -> PyResult<()> {

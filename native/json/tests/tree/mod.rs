@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 
-use rillbase_json::{Code, Failure, Integer, Limits, Place, Sink, read};
+use rillbase_json::{
+    Integer, JsonErrorCode, JsonLimits, JsonLocation, JsonSink, ReadFailure, read,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
@@ -17,12 +19,12 @@ pub enum Tree {
 }
 
 /// The document, or what is wrong and where.
-pub fn tree(input: &[u8], limits: &Limits) -> Result<Tree, (Code, Place)> {
+pub fn tree(input: &[u8], limits: &JsonLimits) -> Result<Tree, (JsonErrorCode, JsonLocation)> {
     let mut builder = Builder::default();
     match read(input, limits, &mut builder) {
         Ok(()) => Ok(builder.root.expect("a document was told")),
-        Err(Failure::Json(error)) => Err((error.code, error.place)),
-        Err(Failure::Sink { error, .. }) => match error {},
+        Err(ReadFailure::Json(error)) => Err((error.code, error.place)),
+        Err(ReadFailure::Sink { error, .. }) => match error {},
     }
 }
 
@@ -51,7 +53,7 @@ impl Builder {
     }
 }
 
-impl Sink for Builder {
+impl JsonSink for Builder {
     type Error = Infallible;
 
     fn null(&mut self) -> Result<(), Infallible> {

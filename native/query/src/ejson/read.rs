@@ -5,7 +5,7 @@
 //! whether it stands for a typed value; then the few bytes just written are
 //! replaced by that value. No tree is built.
 
-use rillbase_json::{Failure, Integer, Limits, Sink};
+use rillbase_json::{Integer, JsonLimits, JsonSink, ReadFailure};
 
 use super::wrapper::{Unwrapped, unwrap};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
@@ -92,9 +92,9 @@ fn build(text: &[u8], builder: &mut Builder, max_depth: usize) -> Result<Value, 
         let detail = format!("the text is longer than {TEXT_BYTES} bytes");
         return Err(Error::new(Code::DocumentTooLarge, &Place::root(), detail));
     }
-    let limits = Limits {
+    let limits = JsonLimits {
         max_depth,
-        ..Limits::default()
+        ..JsonLimits::default()
     };
     rillbase_json::read(text, &limits, builder).map_err(refusal)?;
     let root = Document::trusted(&builder.root);
@@ -102,11 +102,11 @@ fn build(text: &[u8], builder: &mut Builder, max_depth: usize) -> Result<Value, 
     value.ok_or_else(|| Error::new(Code::InvalidJson, &Place::root(), "there is no value"))
 }
 
-fn refusal(failure: Failure<Refused>) -> Error {
+fn refusal(failure: ReadFailure<Refused>) -> Error {
     match failure {
-        Failure::Json(error) => {
+        ReadFailure::Json(error) => {
             let code = match error.code {
-                rillbase_json::Code::TooDeep => Code::NestingTooDeep,
+                rillbase_json::JsonErrorCode::TooDeep => Code::NestingTooDeep,
                 _ => Code::InvalidJson,
             };
             let detail = format!(
@@ -119,7 +119,7 @@ fn refusal(failure: Failure<Refused>) -> Error {
                 detail,
             }
         }
-        Failure::Sink { error, place } => Error {
+        ReadFailure::Sink { error, place } => Error {
             code: error.code,
             pointer: error
                 .member
@@ -356,7 +356,7 @@ impl Builder {
     }
 }
 
-impl Sink for Builder {
+impl JsonSink for Builder {
     type Error = Refused;
 
     fn null(&mut self) -> Result<(), Refused> {
