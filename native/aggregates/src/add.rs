@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use rillbase_engine::{Millis, Sequence, WriteBatch, prefix_end};
 
-use crate::catalog::{Aggregate, Shape};
-use crate::claims::Claim;
-use crate::coding::{Reader, put_slice};
+use crate::catalog::{AggregateEntry, AggregateState};
+use crate::claims::EventIdClaim;
+use crate::coding::{ValueReader, put_slice};
 use crate::contribution::Contribution;
-use crate::definition::{Definition, Source};
-use crate::deltas::{Deltas, Generation};
-use crate::error::{Code, Error, Result, malformed};
-use crate::fields::{Fields, Flat, Read};
+use crate::definition::{AggregateDefinition, ContributionSource};
+use crate::deltas::{AggregateGeneration, Deltas};
+use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::fields::{Fields, Flat, ParsedEvent};
 use crate::store::{Aggregates, bounds};
 
 /// For so long an event is known by its id, in milliseconds.
@@ -35,14 +35,14 @@ const FACT_BYTES: usize = 256 << 10;
 struct Event {
     /// Where it is among those that were sent.
     json: Range<usize>,
-    id: Option<Id>,
+    id: Option<EventId>,
     /// For the generation that is seen, and for the one that is built.
     contributions: (Contribution, Option<Contribution>),
 }
 
 /// What an event is known by.
 #[derive(Debug, Clone)]
-struct Id {
+struct EventId {
     key: Vec<u8>,
     expiry: Millis,
 }
@@ -50,8 +50,8 @@ struct Id {
 /// Events that are to be added together, or not at all.
 #[derive(Debug, Clone)]
 pub struct Add {
-    pub(crate) aggregate: Arc<Aggregate>,
-    pub(crate) shape: Arc<Shape>,
+    pub(crate) aggregate: Arc<AggregateEntry>,
+    pub(crate) shape: Arc<AggregateState>,
     /// All events, as they were sent.
     json: Vec<u8>,
     events: Vec<Event>,
@@ -71,13 +71,13 @@ pub struct Fact {
 impl Add {
     /// Reads events.
     pub fn read<'a>(
-        aggregate: &Arc<Aggregate>,
+        aggregate: &Arc<AggregateEntry>,
         events: impl ExactSizeIterator<Item = &'a [u8]>,
         now: Millis,
     ) -> Result<Self> {
         if events.len() > MOST_EVENTS {
             let detail = "there are 4,000 events at most in one call";
-            return Err(Error::new(Code::TooMany, detail));
+            return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
         let shape = aggregate.shape();
         let now = i64::try_from(now).unwrap_or(i64::MAX);
@@ -98,7 +98,7 @@ impl Add {
     fn take(&mut self, json: &[u8], room: &mut Flat, now: i64) -> Result<()> {
         let place = self.json.len()..self.json.len() + json.len();
         self.json.extend_from_slice(json);
-        let read = Read::event(json, room)?;
+        let read = ParsedEvent::event(json, room)?;
         let event = Event::of((read.fields(), place), &self.aggregate, &self.shape, now)?;
         self.events.push(event);
         Ok(())
@@ -119,7 +119,7 @@ impl Add {
     }
 
     /// The aggregate.
-    pub fn aggregate(&self) -> &Arc<Aggregate> {
+    pub fn aggregate(&self) -> &Arc<AggregateEntry> {
         &self.aggregate
     }
 }
@@ -127,14 +127,14 @@ impl Add {
 impl Event {
     fn of(
         (fields, json): (Fields<'_>, Range<usize>),
-        aggregate: &Aggregate,
-        shape: &Shape,
+        aggregate: &AggregateEntry,
+        shape: &AggregateState,
         now: i64,
     ) -> Result<Self> {
         let definition = &shape.current.definition;
-        if definition.source == Source::View {
+        if definition.source == ContributionSource::View {
             let detail = "this aggregate follows a collection, and takes no events";
-            return Err(Error::new(Code::BadEvent, detail));
+            return Err(Error::new(AggregateErrorCode::BadEvent, detail));
         }
         let contribution = Contribution::of(definition, fields, now)?;
         let expires = contribution
@@ -142,7 +142,11 @@ impl Event {
             .and_then(|bucket| definition.expires(bucket));
         if expires.is_some_and(|expires| expires <= now) {
             let detail = "the event is older than the aggregate's retention";
-            return Err(Error::at(Code::EventTooOld, pointer(definition), detail));
+            return Err(Error::at(
+                AggregateErrorCode::EventTooOld,
+                pointer(definition),
+                detail,
+            ));
         }
         let building = match &shape.building {
             None => None,
@@ -164,8 +168,8 @@ impl Event {
     /// What it adds to which generation.
     fn told<'a>(
         &'a self,
-        shape: &'a Shape,
-    ) -> impl Iterator<Item = (&'a Arc<Generation>, &'a Contribution)> {
+        shape: &'a AggregateState,
+    ) -> impl Iterator<Item = (&'a Arc<AggregateGeneration>, &'a Contribution)> {
         let (current, building) = &self.contributions;
         let building = shape.building.iter().zip(building);
         let building = building.map(|(one, contribution)| (&one.generation, contribution));
@@ -173,17 +177,17 @@ impl Event {
     }
 }
 
-fn pointer(definition: &Definition) -> String {
+fn pointer(definition: &AggregateDefinition) -> String {
     let time = definition.time.as_ref();
     time.map_or(String::new(), |time| time.field.pointer())
 }
 
 fn read_id(
-    aggregate: &Aggregate,
-    definition: &Definition,
+    aggregate: &AggregateEntry,
+    definition: &AggregateDefinition,
     fields: Fields<'_>,
     now: i64,
-) -> Result<Option<Id>> {
+) -> Result<Option<EventId>> {
     let Some(value) = fields.get("event_id") else {
         return Ok(None);
     };
@@ -192,15 +196,19 @@ fn read_id(
         .filter(|id| (1..=MOST_ID_BYTES).contains(&id.len()));
     let Some(id) = id else {
         let detail = "an event_id is a string of 1 to 256 bytes";
-        return Err(Error::at(Code::BadEvent, "/event_id", detail));
+        return Err(Error::at(AggregateErrorCode::BadEvent, "/event_id", detail));
     };
     let at = Contribution::moment(definition, fields, now)?;
     if at.saturating_add(REMEMBERED) <= now {
         let detail = "the event is older than ids are remembered, which is 24 hours";
-        return Err(Error::at(Code::EventTooOld, pointer(definition), detail));
+        return Err(Error::at(
+            AggregateErrorCode::EventTooOld,
+            pointer(definition),
+            detail,
+        ));
     }
     let expiry = at.max(now).saturating_add(REMEMBERED);
-    Ok(Some(Id {
+    Ok(Some(EventId {
         key: [&aggregate.number.to_be_bytes(), id.as_bytes()].concat(),
         expiry: u64::try_from(expiry).unwrap_or_default(),
     }))
@@ -208,7 +216,7 @@ fn read_id(
 
 /// What a group of events changes.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct EventGroup {
     pub(crate) deltas: Deltas,
     facts: HashMap<u64, Facts>,
     pub(crate) ids: HashMap<Vec<u8>, Millis>,
@@ -247,7 +255,7 @@ impl Facts {
     }
 }
 
-impl Group {
+impl EventGroup {
     /// Takes in the events of a call that are new; says which.
     pub(crate) fn take(&mut self, add: &Add, store: &Aggregates) -> Result<Vec<bool>> {
         // All is looked up before anything is taken in.
@@ -310,7 +318,7 @@ impl Aggregates {
         let _writing = self.gate.read();
         let _claim = self.claim(adds);
         let now = self.db.now();
-        let mut group = Group::default();
+        let mut group = EventGroup::default();
         let outcomes: Vec<_> = adds
             .iter()
             .map(|add| self.take(&mut group, add, now))
@@ -332,16 +340,16 @@ impl Aggregates {
     }
 
     /// Keeps others from writing events with the same ids until this is dropped.
-    fn claim(&self, adds: &[&Add]) -> Claim<'_> {
+    fn claim(&self, adds: &[&Add]) -> EventIdClaim<'_> {
         let events = adds.iter().flat_map(|add| &add.events);
         let keys = events.filter_map(|event| Some(event.id.as_ref()?.key.clone()));
         self.claims.claim(keys.collect())
     }
 
-    fn take(&self, group: &mut Group, add: &Add, now: Millis) -> Result<Vec<bool>> {
+    fn take(&self, group: &mut EventGroup, add: &Add, now: Millis) -> Result<Vec<bool>> {
         if add.aggregate.is_dropped() {
             return Err(Error::new(
-                Code::Unknown,
+                AggregateErrorCode::Unknown,
                 "there is no aggregate of this name",
             ));
         }
@@ -354,7 +362,7 @@ impl Aggregates {
     /// Kept events behind a place, the oldest first.
     pub fn facts(
         &self,
-        aggregate: &Aggregate,
+        aggregate: &AggregateEntry,
         (after, index): (Sequence, usize),
         count: usize,
     ) -> Result<Vec<Fact>> {
@@ -370,10 +378,10 @@ impl Aggregates {
         }
         let mut found = Vec::new();
         while scan.is_valid() && found.len() < count {
-            let sequence = !Reader(scan.key().get(8..).unwrap_or_default())
+            let sequence = !ValueReader(scan.key().get(8..).unwrap_or_default())
                 .u64()
                 .ok_or_else(malformed)?;
-            let mut reader = Reader(scan.value());
+            let mut reader = ValueReader(scan.value());
             let mut place = 0;
             while !reader.is_empty() {
                 let json = reader.slice().ok_or_else(malformed)?.to_vec();

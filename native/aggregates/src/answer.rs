@@ -2,25 +2,25 @@
 
 use std::cmp::Ordering;
 
-use crate::coding::Reader;
-use crate::definition::{Measure, Op};
-use crate::deltas::Generation;
+use crate::coding::ValueReader;
+use crate::definition::{AggregateMeasure, MeasureOperator};
+use crate::deltas::AggregateGeneration;
 use crate::error::{Result, malformed};
-use crate::groups::{Group, Groups, Items, Sum, check_count};
-use crate::keys::Parts;
-use crate::plan::{By, Plan, Sort};
-use crate::query::Query;
-use crate::show::Writer;
-use crate::state::{Row, State};
-use crate::value::{Value, put_millis};
-use crate::walk::{Found, Sight, Walk};
+use crate::groups::{Items, MergedGroup, RowGroup, RowGroups, check_count};
+use crate::keys::RowKeyParts;
+use crate::plan::{AggregatePlan, AggregateSort, GroupColumn};
+use crate::query::AggregateQuery;
+use crate::row_scan::{ReadSnapshot, RowScan, ScannedRow};
+use crate::show::RowWriter;
+use crate::state::{RowState, SlotValue};
+use crate::value::{DimensionValue, put_millis};
 
 /// Room for so much of an answer is made at once.
 const MOST_RESERVED: usize = 1 << 20;
 
 /// A row of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct AnswerRow {
     /// What it is told apart by, in the form that sorts.
     pub key: Vec<u8>,
     /// The same as a JSON object.
@@ -30,13 +30,17 @@ pub struct Shown {
 }
 
 /// Answers a query, row by row.
-pub fn answer(sight: Sight<'_>, generation: &Generation, query: &Query) -> Result<Vec<Shown>> {
+pub fn answer(
+    sight: ReadSnapshot<'_>,
+    generation: &AggregateGeneration,
+    query: &AggregateQuery,
+) -> Result<Vec<AnswerRow>> {
     let mut shown = Vec::new();
     each(sight, generation, query, &mut |writer, key, pair, _| {
         let mut json = String::with_capacity(128);
         let by = writer.by(&mut json, key)?;
         writer.rest(&mut json, pair);
-        shown.push(Shown {
+        shown.push(AnswerRow {
             key: key.to_vec(),
             by,
             json,
@@ -48,9 +52,9 @@ pub fn answer(sight: Sight<'_>, generation: &Generation, query: &Query) -> Resul
 
 /// Answers a query as a JSON array.
 pub(crate) fn answer_json(
-    sight: Sight<'_>,
-    generation: &Generation,
-    query: &Query,
+    sight: ReadSnapshot<'_>,
+    generation: &AggregateGeneration,
+    query: &AggregateQuery,
     out: &mut String,
 ) -> Result<()> {
     out.push('[');
@@ -73,15 +77,20 @@ pub(crate) fn answer_json(
 }
 
 /// Takes a row of an answer by its key, and is told how many follow.
-type Take<'t> = &'t mut dyn FnMut(&mut Writer<'_>, &[u8], Pair<'_>, usize) -> Result<()>;
+type Take<'t> = &'t mut dyn FnMut(&mut RowWriter<'_>, &[u8], Pair<'_>, usize) -> Result<()>;
 
 /// What a row shows, and what it is set beside: nothing if rows are not compared, none if there was
 /// nothing earlier.
-pub(crate) type Pair<'g> = (Sum<'g>, Option<Option<Sum<'g>>>);
+pub(crate) type Pair<'g> = (MergedGroup<'g>, Option<Option<MergedGroup<'g>>>);
 
-fn each(sight: Sight<'_>, generation: &Generation, query: &Query, take: Take<'_>) -> Result<()> {
-    let plan = Plan::new(&generation.definition, query)?;
-    let answering = Answering {
+fn each(
+    sight: ReadSnapshot<'_>,
+    generation: &AggregateGeneration,
+    query: &AggregateQuery,
+    take: Take<'_>,
+) -> Result<()> {
+    let plan = AggregatePlan::new(&generation.definition, query)?;
+    let answering = QueryExecution {
         sight,
         generation,
         plan: &plan,
@@ -94,8 +103,8 @@ fn each(sight: Sight<'_>, generation: &Generation, query: &Query, take: Take<'_>
         Some(earlier) => Some(answering.groups(earlier)?),
         None => None,
     };
-    let mut writer = Writer::new(&plan);
-    let (mut now, mut then) = (Row::default(), Row::default());
+    let mut writer = RowWriter::new(&plan);
+    let (mut now, mut then) = (RowState::default(), RowState::default());
     let sorted = answering.sorted(&groups)?;
     let mut left = sorted.len();
     for (key, group) in sorted {
@@ -113,21 +122,21 @@ fn each(sight: Sight<'_>, generation: &Generation, query: &Query, take: Take<'_>
     Ok(())
 }
 
-struct Answering<'a> {
-    sight: Sight<'a>,
-    generation: &'a Generation,
-    plan: &'a Plan<'a>,
+struct QueryExecution<'a> {
+    sight: ReadSnapshot<'a>,
+    generation: &'a AggregateGeneration,
+    plan: &'a AggregatePlan<'a>,
 }
 
-impl Answering<'_> {
+impl QueryExecution<'_> {
     /// The groups of the period, or of one earlier, under the keys that they would have later.
-    fn groups(&self, earlier: i64) -> Result<Groups> {
+    fn groups(&self, earlier: i64) -> Result<RowGroups> {
         let shift = |at: Option<i64>| at.map(|at| at.saturating_sub(earlier));
         let period = (shift(self.plan.from), shift(self.plan.to));
-        let walk = Walk::new(self.sight, self.generation.number, self.plan, period);
-        let mut groups = Groups::default();
+        let walk = RowScan::new(self.sight, self.generation.number, self.plan, period);
+        let mut groups = RowGroups::default();
         let mut key = Vec::new();
-        walk.run(&mut |found: Found<'_>| {
+        walk.run(&mut |found: ScannedRow<'_>| {
             key.clear();
             self.key(&mut key, &found.parts, earlier);
             groups.take(&key, found.row, self.items(&walk, found.key)?)?;
@@ -139,10 +148,11 @@ impl Answering<'_> {
     /// Tells groups while rows are read in the order of groups: one is whole once a row of the next
     /// comes.
     fn stream(&self, take: Take<'_>) -> Result<()> {
-        let mut writer = Writer::new(self.plan);
-        let (mut groups, mut key, mut row) = (Groups::default(), Vec::new(), Row::default());
+        let mut writer = RowWriter::new(self.plan);
+        let (mut groups, mut key, mut row) =
+            (RowGroups::default(), Vec::new(), RowState::default());
         let mut left = self.plan.query.limit;
-        let mut tell = |groups: &Groups| -> Result<usize> {
+        let mut tell = |groups: &RowGroups| -> Result<usize> {
             match groups.last().filter(|(_, group)| groups.counts(group)) {
                 None => Ok(0),
                 Some((key, group)) => {
@@ -153,8 +163,8 @@ impl Answering<'_> {
             }
         };
         let period = (self.plan.from, self.plan.to);
-        let walk = Walk::new(self.sight, self.generation.number, self.plan, period);
-        walk.run(&mut |found: Found<'_>| {
+        let walk = RowScan::new(self.sight, self.generation.number, self.plan, period);
+        walk.run(&mut |found: ScannedRow<'_>| {
             key.clear();
             self.key(&mut key, &found.parts, 0);
             if groups.last().is_some_and(|(own, _)| own != key) {
@@ -170,7 +180,7 @@ impl Answering<'_> {
     }
 
     /// The items of a row, for each measure that is shown, if one has any.
-    fn items(&self, walk: &Walk<'_>, key: &[u8]) -> Result<Option<Box<[Items]>>> {
+    fn items(&self, walk: &RowScan<'_>, key: &[u8]) -> Result<Option<Box<[Items]>>> {
         if !self.plan.measures.iter().any(|(_, one)| one.has_items) {
             return Ok(None);
         }
@@ -179,11 +189,11 @@ impl Answering<'_> {
         Ok(Some(all.into()))
     }
 
-    fn key(&self, key: &mut Vec<u8>, parts: &Parts<'_>, earlier: i64) {
+    fn key(&self, key: &mut Vec<u8>, parts: &RowKeyParts<'_>, earlier: i64) {
         for by in &self.plan.by {
             match by {
-                By::Value(place) => key.extend_from_slice(parts.value(*place)),
-                By::Bucket => {
+                GroupColumn::Value(place) => key.extend_from_slice(parts.value(*place)),
+                GroupColumn::Bucket => {
                     let at = parts.bucket.unwrap_or_default();
                     // Rows are of the definition's own buckets.
                     let at = if self.plan.has_own_buckets() {
@@ -197,13 +207,15 @@ impl Answering<'_> {
         }
     }
 
-    fn take_items(&self, walk: &Walk<'_>, key: &[u8], all: &mut [Items]) -> Result<()> {
+    fn take_items(&self, walk: &RowScan<'_>, key: &[u8], all: &mut [Items]) -> Result<()> {
         let measures = self.plan.measures.iter().zip(all);
         for ((place, measure), items) in measures.filter(|((_, one), _)| one.has_items) {
             // A transaction's own changes may take away what is first.
-            let only_one =
-                matches!(measure.op, Op::Min(_) | Op::Max(_)) && self.sight.own.is_none();
-            let backwards = matches!(measure.op, Op::Max(_));
+            let only_one = matches!(
+                measure.op,
+                MeasureOperator::Min(_) | MeasureOperator::Max(_)
+            ) && self.sight.own.is_none();
+            let backwards = matches!(measure.op, MeasureOperator::Max(_));
             walk.items(key, *place, backwards, &mut |item, count| {
                 *items.entry(item.to_vec()).or_default() += count;
                 !only_one
@@ -217,17 +229,17 @@ impl Answering<'_> {
     }
 
     /// The groups in order, as many as are asked for.
-    fn sorted<'g>(&self, groups: &'g Groups) -> Result<Vec<(&'g [u8], &'g Group)>> {
+    fn sorted<'g>(&self, groups: &'g RowGroups) -> Result<Vec<(&'g [u8], &'g RowGroup)>> {
         let order = &self.plan.sort;
         if order.is_empty() {
             return Ok(groups.iter().take(self.plan.query.limit).collect());
         }
         let mut keyed = Vec::with_capacity(groups.len());
-        let mut row = Row::default();
+        let mut row = RowState::default();
         for (key, group) in groups.iter() {
             let sum = groups.sum(group, &mut row)?;
-            let place = |(sort, _): &(Sort, bool)| self.place(*sort, key, sum);
-            let places: Result<Vec<Place>> = order.iter().map(place).collect();
+            let place = |(sort, _): &(AggregateSort, bool)| self.place(*sort, key, sum);
+            let places: Result<Vec<SortValue>> = order.iter().map(place).collect();
             keyed.push((places?, key, group));
         }
         keyed.sort_unstable_by(|left, right| {
@@ -246,10 +258,10 @@ impl Answering<'_> {
             .collect())
     }
 
-    fn place(&self, sort: Sort, key: &[u8], sum: Sum<'_>) -> Result<Place> {
+    fn place(&self, sort: AggregateSort, key: &[u8], sum: MergedGroup<'_>) -> Result<SortValue> {
         match sort {
-            Sort::By(wanted) => {
-                let mut reader = Reader(key);
+            AggregateSort::By(wanted) => {
+                let mut reader = ValueReader(key);
                 for by in self.plan.by.iter().take(wanted) {
                     skip(*by, &mut reader)?;
                 }
@@ -258,9 +270,9 @@ impl Answering<'_> {
                     skip(*by, &mut reader)?;
                 }
                 let value = before.get(..before.len() - reader.0.len());
-                Ok(Place::Value(value.unwrap_or_default().to_vec()))
+                Ok(SortValue::Value(value.unwrap_or_default().to_vec()))
             }
-            Sort::Measure(wanted) => {
+            AggregateSort::Measure(wanted) => {
                 let measure = self.plan.measures.get(wanted);
                 let measure = measure.ok_or_else(malformed)?;
                 Ok(place(measure.1, sum.row, sum.items(wanted)))
@@ -269,23 +281,23 @@ impl Answering<'_> {
     }
 }
 
-pub(crate) fn skip(by: By, reader: &mut Reader<'_>) -> Result<()> {
+pub(crate) fn skip(by: GroupColumn, reader: &mut ValueReader<'_>) -> Result<()> {
     let skipped = match by {
-        By::Value(_) => Value::skip(reader),
-        By::Bucket => reader.take(8).map(drop),
+        GroupColumn::Value(_) => DimensionValue::skip(reader),
+        GroupColumn::Bucket => reader.take(8).map(drop),
     };
     skipped.ok_or_else(malformed)
 }
 
 /// Where a row stands by one of the things that rows are sorted by.
-enum Place {
+enum SortValue {
     Nothing,
     Whole(i128),
     Double(f64),
     Value(Vec<u8>),
 }
 
-impl Place {
+impl SortValue {
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Whole(left), Self::Whole(right)) => left.cmp(right),
@@ -300,53 +312,56 @@ impl Place {
     }
 }
 
-pub(crate) fn whole(state: Option<&State>) -> i128 {
+pub(crate) fn whole(state: Option<&SlotValue>) -> i128 {
     match state {
-        Some(State::Whole(sum)) => *sum,
-        Some(State::Count(count)) => (*count).into(),
+        Some(SlotValue::Whole(sum)) => *sum,
+        Some(SlotValue::Count(count)) => (*count).into(),
         _ => 0,
     }
 }
 
-fn place(measure: &Measure, row: &Row, items: Option<&Items>) -> Place {
+fn place(measure: &AggregateMeasure, row: &RowState, items: Option<&Items>) -> SortValue {
     let state = row.0.get(measure.slot);
     let positive = || items.into_iter().flatten().filter(|(_, count)| **count > 0);
     match (&measure.op, state) {
-        (Op::Sum(..), Some(State::Exact(sum))) => Place::Double(sum.value()),
-        (Op::Count | Op::Sum(..), state) => Place::Whole(whole(state)),
-        (Op::Avg(..), state) => {
-            mean(state, row.0.get(measure.slot + 1)).map_or(Place::Nothing, Place::Double)
+        (MeasureOperator::Sum(..), Some(SlotValue::Exact(sum))) => SortValue::Double(sum.value()),
+        (MeasureOperator::Count | MeasureOperator::Sum(..), state) => {
+            SortValue::Whole(whole(state))
         }
-        (Op::Min(_), _) if measure.has_items => of_item(positive().next()),
-        (Op::Max(_), _) if measure.has_items => of_item(positive().next_back()),
-        (Op::Min(_) | Op::Max(_), Some(State::Least(value) | State::Greatest(value)))
-            if !value.is_empty() =>
-        {
-            Place::Value(value.clone())
+        (MeasureOperator::Avg(..), state) => {
+            mean(state, row.0.get(measure.slot + 1)).map_or(SortValue::Nothing, SortValue::Double)
         }
-        (Op::Distinct(_), Some(State::Distinct(set))) if !measure.has_items => {
-            Place::Whole(set.estimate().into())
+        (MeasureOperator::Min(_), _) if measure.has_items => of_item(positive().next()),
+        (MeasureOperator::Max(_), _) if measure.has_items => of_item(positive().next_back()),
+        (
+            MeasureOperator::Min(_) | MeasureOperator::Max(_),
+            Some(SlotValue::Least(value) | SlotValue::Greatest(value)),
+        ) if !value.is_empty() => SortValue::Value(value.clone()),
+        (MeasureOperator::Distinct(_), Some(SlotValue::Distinct(set))) if !measure.has_items => {
+            SortValue::Whole(set.estimate().into())
         }
-        (Op::Distinct(_), _) => Place::Whole(positive().count() as i128),
-        (Op::Quantiles(_, shares, accuracy), Some(State::Sketch(sketch))) => {
+        (MeasureOperator::Distinct(_), _) => SortValue::Whole(positive().count() as i128),
+        (MeasureOperator::Quantiles(_, shares, accuracy), Some(SlotValue::Sketch(sketch))) => {
             let first = shares.first().copied().unwrap_or(0.5);
             let quantile = sketch.quantile(*accuracy, first);
-            quantile.map_or(Place::Nothing, Place::Double)
+            quantile.map_or(SortValue::Nothing, SortValue::Double)
         }
-        _ => Place::Nothing,
+        _ => SortValue::Nothing,
     }
 }
 
-fn of_item(item: Option<(&Vec<u8>, &i64)>) -> Place {
-    item.map_or(Place::Nothing, |(value, _)| Place::Value(value.clone()))
+fn of_item(item: Option<(&Vec<u8>, &i64)>) -> SortValue {
+    item.map_or(SortValue::Nothing, |(value, _)| {
+        SortValue::Value(value.clone())
+    })
 }
 
 /// About the mean, of which only the order counts.
 #[allow(clippy::cast_precision_loss, reason = "rows are sorted by it")]
-fn mean(sum: Option<&State>, count: Option<&State>) -> Option<f64> {
+fn mean(sum: Option<&SlotValue>, count: Option<&SlotValue>) -> Option<f64> {
     let count = whole(count);
     let sum = match sum {
-        Some(State::Exact(sum)) => sum.value(),
+        Some(SlotValue::Exact(sum)) => sum.value(),
         other => whole(other) as f64,
     };
     (count > 0).then(|| sum / count as f64)

@@ -16,12 +16,12 @@ use rillbase_engine::WriteBatch;
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{self, Form};
 
-use crate::catalog::Aggregate;
-use crate::coding::{Reader, put_signed};
+use crate::catalog::AggregateEntry;
+use crate::coding::{ValueReader, put_signed};
 use crate::contribution::Contribution;
-use crate::definition::Source;
+use crate::definition::ContributionSource;
 use crate::deltas::Deltas;
-use crate::error::{Code, Error, Result, malformed};
+use crate::error::{AggregateErrorCode, Error, Result, malformed};
 use crate::fields::Fields;
 use crate::store::Aggregates;
 
@@ -29,7 +29,7 @@ const MOST_TEXT_BYTES: usize = 256;
 
 /// What became of a document.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct ViewChange {
     /// The document's key, as canonical JSON.
     key: Vec<u8>,
     version: i64,
@@ -40,19 +40,19 @@ pub struct Change {
 /// Changes of one partition, applied together.
 #[derive(Debug, Clone)]
 pub struct Apply {
-    aggregate: Arc<Aggregate>,
+    aggregate: Arc<AggregateEntry>,
     generation: u64,
     partition: String,
     /// Up to where the partition is followed with these.
     position: Option<(String, Place)>,
-    changes: Vec<Change>,
+    changes: Vec<ViewChange>,
 }
 
 /// A position in a stream: milliseconds and number, or a number.
 type Place = (u64, u64);
 
 fn refuse(index: usize, pointer: &str, detail: &str) -> Error {
-    Error::at(Code::BadChange, pointer, detail).of_event(index)
+    Error::at(AggregateErrorCode::BadChange, pointer, detail).of_event(index)
 }
 
 fn place(text: &str) -> Option<Place> {
@@ -63,36 +63,37 @@ fn place(text: &str) -> Option<Place> {
 impl Apply {
     /// Reads changes from JSON; the position `-` leaves it as it is.
     pub fn read<'a>(
-        aggregate: &Arc<Aggregate>,
+        aggregate: &Arc<AggregateEntry>,
         generation: u64,
         (partition, position): (&str, &str),
         changes: impl Iterator<Item = &'a [u8]>,
     ) -> Result<Self> {
         let built = aggregate.generation(generation)?;
-        if built.definition.source != Source::View {
+        if built.definition.source != ContributionSource::View {
             let detail = "this aggregate is of events, and follows no collection";
-            return Err(Error::new(Code::BadChange, detail));
+            return Err(Error::new(AggregateErrorCode::BadChange, detail));
         }
         if partition.len() > MOST_TEXT_BYTES {
             let detail = "a partition has 256 bytes at most";
-            return Err(Error::new(Code::BadChange, detail));
+            return Err(Error::new(AggregateErrorCode::BadChange, detail));
         }
         let position = match position {
             "-" => None,
             text => {
                 let detail = "a position is such as 1526919030474-55, or a number, or -";
-                let place = place(text).ok_or_else(|| Error::new(Code::BadChange, detail))?;
+                let place =
+                    place(text).ok_or_else(|| Error::new(AggregateErrorCode::BadChange, detail))?;
                 Some((text.to_owned(), place))
             }
         };
         let read = |(index, json): (usize, &[u8])| {
             let parsed = ejson::parse_document(json);
             let parsed = parsed.map_err(|error| refuse(index, &error.pointer, &error.detail))?;
-            Change::read(parsed.as_ref(), index, |row| {
+            ViewChange::read(parsed.as_ref(), index, |row| {
                 Contribution::of(&built.definition, Fields::Document(row), 0)
             })
         };
-        let changes: Result<Vec<Change>> = changes.enumerate().map(read).collect();
+        let changes: Result<Vec<ViewChange>> = changes.enumerate().map(read).collect();
         Ok(Self {
             aggregate: Arc::clone(aggregate),
             generation,
@@ -103,7 +104,7 @@ impl Apply {
     }
 }
 
-impl Change {
+impl ViewChange {
     fn read(
         change: Document<'_>,
         index: usize,
@@ -131,12 +132,12 @@ impl Change {
 
 /// What is kept of a document.
 #[derive(Debug, Clone)]
-struct Kept {
+struct DocumentContribution {
     version: i64,
     contribution: Option<Contribution>,
 }
 
-impl Kept {
+impl DocumentContribution {
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_signed(&mut out, self.version.into());
@@ -147,7 +148,7 @@ impl Kept {
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = ValueReader(bytes);
         let version = reader.signed_64()?;
         let contribution = if reader.is_empty() {
             None
@@ -163,9 +164,9 @@ impl Kept {
 
 /// What a group of changes comes to, seen by those that follow in it.
 #[derive(Debug, Default)]
-struct Group {
+struct ChangeGroup {
     deltas: Deltas,
-    kept: HashMap<Vec<u8>, Kept>,
+    kept: HashMap<Vec<u8>, DocumentContribution>,
     positions: HashMap<Vec<u8>, (String, Place)>,
 }
 
@@ -175,7 +176,7 @@ impl Aggregates {
         let _writing = self.gate.read();
         // What is read here must not change before it is written.
         let _alone = self.applying.lock();
-        let mut group = Group::default();
+        let mut group = ChangeGroup::default();
         let outcomes = applies
             .iter()
             .map(|apply| self.apply_one(&mut group, apply));
@@ -206,10 +207,10 @@ impl Aggregates {
         }
     }
 
-    fn apply_one(&self, group: &mut Group, apply: &Apply) -> Result<bool> {
+    fn apply_one(&self, group: &mut ChangeGroup, apply: &Apply) -> Result<bool> {
         if apply.aggregate.is_dropped() {
             return Err(Error::new(
-                Code::Unknown,
+                AggregateErrorCode::Unknown,
                 "there is no aggregate of this name",
             ));
         }
@@ -240,7 +241,7 @@ impl Aggregates {
             if let Some(contribution) = &change.contribution {
                 group.deltas.add(&generation, contribution, 1);
             }
-            let fresh = Kept {
+            let fresh = DocumentContribution {
                 version: change.version,
                 contribution: change.contribution.clone(),
             };
@@ -249,17 +250,19 @@ impl Aggregates {
         Ok(true)
     }
 
-    fn kept(&self, group: &Group, key: &[u8]) -> Result<Option<Kept>> {
+    fn kept(&self, group: &ChangeGroup, key: &[u8]) -> Result<Option<DocumentContribution>> {
         if let Some(kept) = group.kept.get(key) {
             return Ok(Some(kept.clone()));
         }
         match self.db.get(&self.spaces.kept, key)? {
             None => Ok(None),
-            Some(bytes) => Kept::from_bytes(&bytes).map(Some).ok_or_else(malformed),
+            Some(bytes) => DocumentContribution::from_bytes(&bytes)
+                .map(Some)
+                .ok_or_else(malformed),
         }
     }
 
-    fn position(&self, group: &Group, key: &[u8]) -> Result<Option<Place>> {
+    fn position(&self, group: &ChangeGroup, key: &[u8]) -> Result<Option<Place>> {
         if let Some((_, place)) = group.positions.get(key) {
             return Ok(Some(*place));
         }

@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use rillbase_engine::{Db, Durability, Keyspace, Millis, Sequence, WriteBatch};
 
-use crate::coding::{Reader, put_slice, put_varint};
-use crate::definition::{Definition, Source};
-use crate::deltas::Generation;
-use crate::error::{Code, Error, Result, malformed};
+use crate::coding::{ValueReader, put_slice, put_varint};
+use crate::definition::{AggregateDefinition, ContributionSource};
+use crate::deltas::AggregateGeneration;
+use crate::error::{AggregateErrorCode, Error, Result, malformed};
 
 const NEXT: &[u8] = b"next";
 /// A namespace has no more aggregates.
@@ -30,9 +30,9 @@ const REMEMBERED: Millis = 120_000;
 
 /// A generation that is being built beside the one that queries see.
 #[derive(Debug, Clone)]
-pub struct Building {
+pub struct GenerationBuild {
     /// It takes writes already.
-    pub generation: Arc<Generation>,
+    pub generation: Arc<AggregateGeneration>,
     /// Its definition, as it was written.
     pub text: String,
     /// Kept events up to here are still to be brought in; later ones come in as they are written.
@@ -43,19 +43,19 @@ pub struct Building {
 
 /// What an aggregate is at present.
 #[derive(Debug, Clone)]
-pub struct Shape {
+pub struct AggregateState {
     /// What queries see.
-    pub current: Arc<Generation>,
+    pub current: Arc<AggregateGeneration>,
     /// Its definition, as it was written.
     pub text: String,
     /// What is built beside it.
-    pub building: Option<Building>,
+    pub building: Option<GenerationBuild>,
 }
 
 /// What queries saw until another generation took its place.
 #[derive(Debug)]
 struct Past {
-    generation: Arc<Generation>,
+    generation: Arc<AggregateGeneration>,
     /// The first moment from which on it answered, and the first at which it did no longer.
     answers: Range<Sequence>,
     left_at: Millis,
@@ -63,7 +63,7 @@ struct Past {
 
 /// What answers at which moments. Rows of a generation are whole from its switch on.
 #[derive(Debug, Default)]
-struct Seen {
+struct GenerationHistory {
     /// The first moment that the current generation answers for.
     since: Sequence,
     past: Vec<Past>,
@@ -71,23 +71,23 @@ struct Seen {
 
 /// An aggregate.
 #[derive(Debug)]
-pub struct Aggregate {
+pub struct AggregateEntry {
     /// Whose it is.
     pub namespace: u64,
     /// Its name.
     pub name: String,
     /// Never used twice.
     pub number: u64,
-    shape: RwLock<Arc<Shape>>,
+    shape: RwLock<Arc<AggregateState>>,
     /// Changed together with the shape, under its lock.
-    seen: RwLock<Seen>,
+    seen: RwLock<GenerationHistory>,
     /// The last write that changed it, as far as this process knows.
     changed: AtomicU64,
     dropped: AtomicBool,
 }
 
-impl Aggregate {
-    fn new((namespace, name): (u64, String), number: u64, shape: Shape) -> Self {
+impl AggregateEntry {
+    fn new((namespace, name): (u64, String), number: u64, shape: AggregateState) -> Self {
         Self {
             namespace,
             name,
@@ -106,7 +106,7 @@ impl Aggregate {
     }
 
     /// The generation that queries about a moment see.
-    pub(crate) fn seen_at(&self, moment: Sequence) -> Result<Arc<Generation>> {
+    pub(crate) fn seen_at(&self, moment: Sequence) -> Result<Arc<AggregateGeneration>> {
         let shape = self.shape.read();
         let seen = self.seen.read();
         if moment >= seen.since {
@@ -116,11 +116,11 @@ impl Aggregate {
         let detail = "the snapshot is older than the first rows of this aggregate";
         found
             .map(|one| Arc::clone(&one.generation))
-            .ok_or_else(|| Error::new(Code::SnapshotExpired, detail))
+            .ok_or_else(|| Error::new(AggregateErrorCode::SnapshotExpired, detail))
     }
 
     /// From `since` on another shape's generation is seen.
-    fn switch(&self, shape: Shape, since: Sequence, now: Millis) {
+    fn switch(&self, shape: AggregateState, since: Sequence, now: Millis) {
         let mut current = self.shape.write();
         let mut seen = self.seen.write();
         seen.past
@@ -138,7 +138,7 @@ impl Aggregate {
     }
 
     /// What it is at present.
-    pub fn shape(&self) -> Arc<Shape> {
+    pub fn shape(&self) -> Arc<AggregateState> {
         Arc::clone(&self.shape.read())
     }
 
@@ -161,12 +161,17 @@ impl Aggregate {
     }
 
     /// The generation with a number: the one that is seen, or the one that is built.
-    pub(crate) fn generation(&self, number: u64) -> Result<Arc<Generation>> {
+    pub(crate) fn generation(&self, number: u64) -> Result<Arc<AggregateGeneration>> {
         let shape = self.shape();
         let building = shape.building.iter().map(|building| &building.generation);
         let mut all = std::iter::once(&shape.current).chain(building);
         let found = all.find(|generation| generation.number == number);
-        let refusal = || Error::new(Code::NoGeneration, "there is no such generation (any more)");
+        let refusal = || {
+            Error::new(
+                AggregateErrorCode::NoGeneration,
+                "there is no such generation (any more)",
+            )
+        };
         found.cloned().ok_or_else(refusal)
     }
 }
@@ -176,7 +181,7 @@ fn key(namespace: u64, name: &str) -> Vec<u8> {
 }
 
 /// What is kept of an aggregate.
-fn value(number: u64, shape: &Shape) -> Vec<u8> {
+fn value(number: u64, shape: &AggregateState) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, number);
     put_varint(&mut out, shape.current.number);
@@ -189,47 +194,47 @@ fn value(number: u64, shape: &Shape) -> Vec<u8> {
     out
 }
 
-fn generation(number: u64, text: &str) -> Result<Arc<Generation>> {
-    let definition = Definition::parse(text.as_bytes())?;
-    Ok(Arc::new(Generation { number, definition }))
+fn generation(number: u64, text: &str) -> Result<Arc<AggregateGeneration>> {
+    let definition = AggregateDefinition::parse(text.as_bytes())?;
+    Ok(Arc::new(AggregateGeneration { number, definition }))
 }
 
-fn read(key: &[u8], value: &[u8]) -> Option<Result<Aggregate>> {
-    let mut name = Reader(key.get(1..)?);
+fn read(key: &[u8], value: &[u8]) -> Option<Result<AggregateEntry>> {
+    let mut name = ValueReader(key.get(1..)?);
     let namespace = name.u64()?;
-    let mut reader = Reader(value);
+    let mut reader = ValueReader(value);
     let number = reader.varint()?;
-    let text = |reader: &mut Reader<'_>| String::from_utf8(reader.slice()?.to_vec()).ok();
+    let text = |reader: &mut ValueReader<'_>| String::from_utf8(reader.slice()?.to_vec()).ok();
     let (current, current_text) = (reader.varint()?, text(&mut reader)?);
     let mut building = None;
     if !reader.is_empty() {
         building = Some((reader.varint()?, text(&mut reader)?, reader.varint()?));
     }
-    let shape = || -> Result<Shape> {
+    let shape = || -> Result<AggregateState> {
         let building = match building {
             None => None,
-            Some((number, text, since)) => Some(Building {
+            Some((number, text, since)) => Some(GenerationBuild {
                 generation: generation(number, &text)?,
                 text,
                 since,
                 is_ready: Arc::default(),
             }),
         };
-        Ok(Shape {
+        Ok(AggregateState {
             current: generation(current, &current_text)?,
             text: current_text,
             building,
         })
     };
     let name = String::from_utf8_lossy(name.0).into_owned();
-    Some(shape().map(|shape| Aggregate::new((namespace, name), number, shape)))
+    Some(shape().map(|shape| AggregateEntry::new((namespace, name), number, shape)))
 }
 
-type Known = BTreeMap<(u64, String), Arc<Aggregate>>;
+type Known = BTreeMap<(u64, String), Arc<AggregateEntry>>;
 
 /// All aggregates.
 #[derive(Debug)]
-pub(crate) struct Catalog {
+pub(crate) struct AggregateCatalog {
     db: Arc<Db>,
     keyspace: Keyspace,
     /// The next number; held by whoever changes anything.
@@ -242,13 +247,13 @@ pub(crate) enum Defined {
     /// The definition is the one that there is.
     Same(u64),
     /// It is new, or a new generation: this is what there was before, to be forgotten.
-    New(u64, Option<Arc<Generation>>),
+    New(u64, Option<Arc<AggregateGeneration>>),
 }
 
-impl Catalog {
+impl AggregateCatalog {
     pub(crate) fn open(db: &Arc<Db>, keyspace: Keyspace) -> Result<Self> {
         let next = match db.get(&keyspace, NEXT)? {
-            Some(value) => Reader(&value).varint().ok_or_else(malformed)?,
+            Some(value) => ValueReader(&value).varint().ok_or_else(malformed)?,
             None => 1,
         };
         let newest = db.snapshot().sequence();
@@ -273,17 +278,22 @@ impl Catalog {
         })
     }
 
-    pub(crate) fn find(&self, namespace: u64, name: &str) -> Result<Arc<Aggregate>> {
+    pub(crate) fn find(&self, namespace: u64, name: &str) -> Result<Arc<AggregateEntry>> {
         let known = self.known.read();
         let found = known.get(&(namespace, name.to_owned())).cloned();
-        found.ok_or_else(|| Error::new(Code::Unknown, "there is no aggregate of this name"))
+        found.ok_or_else(|| {
+            Error::new(
+                AggregateErrorCode::Unknown,
+                "there is no aggregate of this name",
+            )
+        })
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Aggregate>> {
+    pub(crate) fn all(&self) -> Vec<Arc<AggregateEntry>> {
         self.known.read().values().cloned().collect()
     }
 
-    pub(crate) fn of(&self, namespace: u64) -> Vec<Arc<Aggregate>> {
+    pub(crate) fn of(&self, namespace: u64) -> Vec<Arc<AggregateEntry>> {
         let known = self.known.read();
         let own = known.range((namespace, String::new())..);
         let own = own.take_while(|((of, _), _)| *of == namespace);
@@ -299,7 +309,7 @@ impl Catalog {
         replaces: bool,
         since: impl FnOnce() -> Sequence,
     ) -> Result<Defined> {
-        let definition = Definition::parse(text.as_bytes())?;
+        let definition = AggregateDefinition::parse(text.as_bytes())?;
         let mut next = self.next.lock();
         let found = self.find(namespace, name).ok();
         let known = found.as_ref().map(|found| found.shape());
@@ -308,34 +318,34 @@ impl Catalog {
                 return Ok(Defined::Same(known.current.number));
             }
             let detail = "the aggregate exists with another definition";
-            return Err(Error::new(Code::Exists, detail));
+            return Err(Error::new(AggregateErrorCode::Exists, detail));
         }
         if found.is_none() && self.of(namespace).len() >= MOST {
             let detail = "a namespace has 10,000 aggregates at most";
-            return Err(Error::new(Code::TooMany, detail));
+            return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
         let number = *next;
-        let fresh = Arc::new(Generation { number, definition });
+        let fresh = Arc::new(AggregateGeneration { number, definition });
         let mut left = None;
         if let (Some(aggregate), Some(known)) = (found, known) {
             let before = known.building.as_ref();
             left = before.map(|one| Arc::clone(&one.generation));
-            let building = Some(Building {
+            let building = Some(GenerationBuild {
                 generation: fresh,
                 text: text.to_owned(),
                 since: since(),
                 is_ready: Arc::default(),
             });
-            let shape = Shape {
+            let shape = AggregateState {
                 building,
-                ..Shape::clone(&known)
+                ..AggregateState::clone(&known)
             };
             let sequence = self.keep(&aggregate, &shape, number + 1)?;
             *aggregate.shape.write() = Arc::new(shape);
             aggregate.note(sequence);
             *next = number + 1;
         } else {
-            let shape = Shape {
+            let shape = AggregateState {
                 current: fresh,
                 text: text.to_owned(),
                 building: None,
@@ -346,7 +356,12 @@ impl Catalog {
         Ok(Defined::New(number, left))
     }
 
-    fn make(&self, (namespace, name): (u64, &str), number: u64, shape: Shape) -> Result<()> {
+    fn make(
+        &self,
+        (namespace, name): (u64, &str),
+        number: u64,
+        shape: AggregateState,
+    ) -> Result<()> {
         let mut batch = WriteBatch::new();
         self.put_next(&mut batch, number + 1);
         batch.put(
@@ -355,7 +370,7 @@ impl Catalog {
             &value(number, &shape),
         );
         self.db.write(batch, Durability::Sync)?;
-        let aggregate = Aggregate::new((namespace, name.to_owned()), number, shape);
+        let aggregate = AggregateEntry::new((namespace, name.to_owned()), number, shape);
         let mut known = self.known.write();
         known.insert((namespace, name.to_owned()), Arc::new(aggregate));
         Ok(())
@@ -368,7 +383,12 @@ impl Catalog {
     }
 
     /// Writes down what an aggregate is from now on.
-    fn keep(&self, aggregate: &Aggregate, shape: &Shape, next: u64) -> Result<Sequence> {
+    fn keep(
+        &self,
+        aggregate: &AggregateEntry,
+        shape: &AggregateState,
+        next: u64,
+    ) -> Result<Sequence> {
         let mut batch = WriteBatch::new();
         self.put_next(&mut batch, next);
         batch.put(
@@ -383,16 +403,22 @@ impl Catalog {
     /// meanwhile.
     pub(crate) fn switch(
         &self,
-        aggregate: &Aggregate,
+        aggregate: &AggregateEntry,
         number: u64,
-    ) -> Result<Option<Arc<Generation>>> {
+    ) -> Result<Option<Arc<AggregateGeneration>>> {
         let next = self.next.lock();
         let shape = aggregate.shape();
         let now = self.db.now();
         if shape.current.number == number {
             // The first rows of a view are whole from here on.
-            if shape.current.definition.source == Source::View && aggregate.answers_at(0) {
-                aggregate.switch(Shape::clone(&shape), self.db.snapshot().sequence(), now);
+            if shape.current.definition.source == ContributionSource::View
+                && aggregate.answers_at(0)
+            {
+                aggregate.switch(
+                    AggregateState::clone(&shape),
+                    self.db.snapshot().sequence(),
+                    now,
+                );
             }
             return Ok(None);
         }
@@ -402,9 +428,9 @@ impl Catalog {
         };
         if !building.is_ready.load(Ordering::Acquire) {
             let detail = "the generation is still being filled";
-            return Err(Error::new(Code::NotReady, detail));
+            return Err(Error::new(AggregateErrorCode::NotReady, detail));
         }
-        let switched = Shape {
+        let switched = AggregateState {
             current: building.generation,
             text: building.text,
             building: None,
@@ -416,7 +442,7 @@ impl Catalog {
     }
 
     /// Takes an aggregate out; what was in it is for the caller to forget.
-    pub(crate) fn remove(&self, aggregate: &Aggregate) -> Result<()> {
+    pub(crate) fn remove(&self, aggregate: &AggregateEntry) -> Result<()> {
         let _changing = self.next.lock();
         let mut batch = WriteBatch::new();
         batch.delete(&self.keyspace, &aggregate.key());

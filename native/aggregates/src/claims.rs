@@ -14,7 +14,7 @@ pub(crate) struct Claims {
 
 /// Ids that are one writer's alone until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim<'a> {
+pub(crate) struct EventIdClaim<'a> {
     claims: &'a Claims,
     keys: HashSet<Vec<u8>>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Claim<'a> {
 impl Claims {
     /// Waits until nobody else writes any of the keys: for all at once, so that no two wait for one
     /// another.
-    pub(crate) fn claim(&self, keys: HashSet<Vec<u8>>) -> Claim<'_> {
+    pub(crate) fn claim(&self, keys: HashSet<Vec<u8>>) -> EventIdClaim<'_> {
         if !keys.is_empty() {
             let mut claimed = self.claimed.lock();
             while keys.iter().any(|key| claimed.contains(key)) {
@@ -30,11 +30,11 @@ impl Claims {
             }
             claimed.extend(keys.iter().cloned());
         }
-        Claim { claims: self, keys }
+        EventIdClaim { claims: self, keys }
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for EventIdClaim<'_> {
     fn drop(&mut self) {
         if !self.keys.is_empty() {
             let mut claimed = self.claims.claimed.lock();

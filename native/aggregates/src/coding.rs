@@ -29,9 +29,9 @@ pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Takes values from the front of bytes. `None` means that they are cut short or malformed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ValueReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ValueReader<'a> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -109,12 +109,12 @@ mod tests {
         for number in numbers {
             put_signed(&mut bytes, number);
         }
-        let mut reader = Reader(&bytes);
+        let mut reader = ValueReader(&bytes);
         for number in numbers {
             assert_eq!(reader.signed(), Some(number));
         }
         assert!(reader.is_empty());
-        assert_eq!(Reader(&[0x80]).varint(), None);
-        assert_eq!(Reader(&[5, 1]).slice(), None);
+        assert_eq!(ValueReader(&[0x80]).varint(), None);
+        assert_eq!(ValueReader(&[5, 1]).slice(), None);
     }
 }

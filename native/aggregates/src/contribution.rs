@@ -9,19 +9,22 @@
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::date;
 
-use crate::coding::{Reader, put_signed, put_slice, put_varint};
-use crate::definition::{Definition, Field, Measure, Number, Op, Source, double};
-use crate::error::{Code, Error, Result};
+use crate::coding::{ValueReader, put_signed, put_slice, put_varint};
+use crate::definition::{
+    AggregateDefinition, AggregateMeasure, ContributionSource, DottedField, MeasureOperator,
+    SumType, double,
+};
+use crate::error::{AggregateErrorCode, Error, Result};
 use crate::fields::Fields;
 use crate::scaled::{self, Misfit};
-use crate::value::{Value, encode_field};
+use crate::value::{DimensionValue, encode_field};
 
 /// A dimension's value, or an item, is no longer.
 const MOST_VALUE_BYTES: usize = 1024;
 
 /// What a measure is given.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
+pub enum MeasureInput {
     /// Nothing: the field is null or missing.
     Nothing,
     /// A number of units.
@@ -42,15 +45,15 @@ pub struct Contribution {
     /// How many they are.
     count: usize,
     /// One for each measure.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<MeasureInput>,
 }
 
 impl Contribution {
     /// What a document adds; `now` is the time of one that does not say.
-    pub fn of(definition: &Definition, fields: Fields<'_>, now: i64) -> Result<Self> {
-        let reading = Reading {
+    pub fn of(definition: &AggregateDefinition, fields: Fields<'_>, now: i64) -> Result<Self> {
+        let reading = ContributionReader {
             fields,
-            is_event: definition.source == Source::Events,
+            is_event: definition.source == ContributionSource::Events,
         };
         let bucket = match &definition.time {
             None => None,
@@ -73,10 +76,10 @@ impl Contribution {
     }
 
     /// When a document happened; `now` if it does not say, or if there is no time.
-    pub fn moment(definition: &Definition, fields: Fields<'_>, now: i64) -> Result<i64> {
-        let reading = Reading {
+    pub fn moment(definition: &AggregateDefinition, fields: Fields<'_>, now: i64) -> Result<i64> {
+        let reading = ContributionReader {
             fields,
-            is_event: definition.source == Source::Events,
+            is_event: definition.source == ContributionSource::Events,
         };
         match &definition.time {
             None => Ok(now),
@@ -95,10 +98,11 @@ impl Contribution {
 
     /// The values of all dimensions, in the form that sorts.
     pub fn dimensions(&self) -> impl Iterator<Item = &[u8]> {
-        let mut reader = Reader(&self.dimensions);
+        let mut reader = ValueReader(&self.dimensions);
         (0..self.count).map(move |_| {
             let before = reader.0;
-            let length = Value::skip(&mut reader).map_or(0, |()| before.len() - reader.0.len());
+            let length =
+                DimensionValue::skip(&mut reader).map_or(0, |()| before.len() - reader.0.len());
             before.get(..length).unwrap_or_default()
         })
     }
@@ -124,16 +128,16 @@ impl Contribution {
         }
         for input in &self.inputs {
             match input {
-                Input::Nothing => out.push(0),
-                Input::Whole(number) => {
+                MeasureInput::Nothing => out.push(0),
+                MeasureInput::Whole(number) => {
                     out.push(1);
                     put_signed(&mut out, *number);
                 }
-                Input::Double(double) => {
+                MeasureInput::Double(double) => {
                     out.push(2);
                     out.extend_from_slice(&double.to_bits().to_be_bytes());
                 }
-                Input::Value(value) => {
+                MeasureInput::Value(value) => {
                     out.push(3);
                     put_slice(&mut out, value);
                 }
@@ -144,7 +148,7 @@ impl Contribution {
 
     /// Reads it; `None` if the bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+        let mut reader = ValueReader(bytes);
         let bucket = match reader.byte()? {
             0 => None,
             _ => Some(reader.signed_64()?),
@@ -156,10 +160,10 @@ impl Contribution {
         }
         while !reader.is_empty() {
             inputs.push(match reader.byte()? {
-                0 => Input::Nothing,
-                1 => Input::Whole(reader.signed()?),
-                2 => Input::Double(f64::from_bits(reader.u64()?)),
-                3 => Input::Value(reader.slice()?.to_vec()),
+                0 => MeasureInput::Nothing,
+                1 => MeasureInput::Whole(reader.signed()?),
+                2 => MeasureInput::Double(f64::from_bits(reader.u64()?)),
+                3 => MeasureInput::Value(reader.slice()?.to_vec()),
                 _ => return None,
             });
         }
@@ -174,24 +178,24 @@ impl Contribution {
 
 /// Reads fields of a document. An event with a field that makes no sense is refused; a document is
 /// somebody else's, and such a field is passed over.
-struct Reading<'a> {
+struct ContributionReader<'a> {
     fields: Fields<'a>,
     is_event: bool,
 }
 
-impl<'a> Reading<'a> {
-    fn refuse(field: &Field, detail: &str) -> Error {
+impl<'a> ContributionReader<'a> {
+    fn refuse(field: &DottedField, detail: &str) -> Error {
         let detail = format!("'{}' {detail}", field.name);
-        Error::at(Code::BadEvent, field.pointer(), detail)
+        Error::at(AggregateErrorCode::BadEvent, field.pointer(), detail)
     }
 
     /// A field, unless it is null or missing.
-    fn find(&self, field: &Field) -> Option<ValueRef<'a>> {
+    fn find(&self, field: &DottedField) -> Option<ValueRef<'a>> {
         let found = self.fields.find(field);
         found.filter(|value| !matches!(value, ValueRef::Null | ValueRef::Undefined))
     }
 
-    fn moment(&self, field: &Field, now: i64) -> Result<i64> {
+    fn moment(&self, field: &DottedField, now: i64) -> Result<i64> {
         let moment = match self.find(field) {
             None if self.is_event => return Ok(now),
             // A document without a time has its place too.
@@ -211,12 +215,12 @@ impl<'a> Reading<'a> {
     }
 
     /// Appends a field's value.
-    fn value(&self, field: &Field, out: &mut Vec<u8>) -> Result<()> {
+    fn value(&self, field: &DottedField, out: &mut Vec<u8>) -> Result<()> {
         let found = self.fields.find(field);
         if self.is_event {
             let is_plain = match found {
                 Some(ValueRef::String(text)) => text.len() <= MOST_VALUE_BYTES,
-                other => !matches!(Value::of(other), Value::Other(_)),
+                other => !matches!(DimensionValue::of(other), DimensionValue::Other(_)),
             };
             if !is_plain {
                 let detail = "is neither null, boolean, number, date, ObjectId nor a string of 1,024 bytes at most";
@@ -227,37 +231,49 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn input(&self, measure: &Measure) -> Result<Input> {
+    fn input(&self, measure: &AggregateMeasure) -> Result<MeasureInput> {
         let Some(field) = measure.op.field() else {
-            return Ok(Input::Nothing);
+            return Ok(MeasureInput::Nothing);
         };
         let Some(value) = self.find(field) else {
-            return Ok(Input::Nothing);
+            return Ok(MeasureInput::Nothing);
         };
         match &measure.op {
-            Op::Count => Ok(Input::Nothing),
-            Op::Sum(_, number) | Op::Avg(_, number) => self.number(field, value, *number),
-            Op::Quantiles(..) => self.number(field, value, Number::Double),
-            Op::Min(_) | Op::Max(_) | Op::Distinct(_) | Op::Top(..) => {
+            MeasureOperator::Count => Ok(MeasureInput::Nothing),
+            MeasureOperator::Sum(_, number) | MeasureOperator::Avg(_, number) => {
+                self.number(field, value, *number)
+            }
+            MeasureOperator::Quantiles(..) => self.number(field, value, SumType::Double),
+            MeasureOperator::Min(_)
+            | MeasureOperator::Max(_)
+            | MeasureOperator::Distinct(_)
+            | MeasureOperator::Top(..) => {
                 let mut bytes = Vec::new();
                 self.value(field, &mut bytes)?;
-                Ok(Input::Value(bytes))
+                Ok(MeasureInput::Value(bytes))
             }
         }
     }
 
-    fn number(&self, field: &Field, value: ValueRef<'_>, number: Number) -> Result<Input> {
+    fn number(
+        &self,
+        field: &DottedField,
+        value: ValueRef<'_>,
+        number: SumType,
+    ) -> Result<MeasureInput> {
         let read = match number {
-            Number::Double => double(value).map(Input::Double).ok_or(Misfit::NoNumber),
-            Number::Int => match value.as_exact_i64() {
-                Some(int) => Ok(Input::Whole(int.into())),
+            SumType::Double => double(value)
+                .map(MeasureInput::Double)
+                .ok_or(Misfit::NoNumber),
+            SumType::Int => match value.as_exact_i64() {
+                Some(int) => Ok(MeasureInput::Whole(int.into())),
                 None => Err(misfit_of_integer(value)),
             },
-            Number::Decimal(scale) => self.decimal(value, scale).map(Input::Whole),
+            SumType::Decimal(scale) => self.decimal(value, scale).map(MeasureInput::Whole),
         };
         let misfit = match read {
             Ok(input) => return Ok(input),
-            Err(_) if !self.is_event => return Ok(Input::Nothing),
+            Err(_) if !self.is_event => return Ok(MeasureInput::Nothing),
             Err(misfit) => misfit,
         };
         Err(match misfit {
@@ -265,7 +281,7 @@ impl<'a> Reading<'a> {
             Misfit::TooFine => Self::refuse(field, "has more places than the measure keeps"),
             Misfit::TooLarge => {
                 let detail = format!("'{}' is larger than the measure takes", field.name);
-                Error::at(Code::Overflow, field.pointer(), detail)
+                Error::at(AggregateErrorCode::Overflow, field.pointer(), detail)
             }
         })
     }
@@ -295,7 +311,7 @@ fn misfit_of_integer(value: ValueRef<'_>) -> Misfit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::{Flat, Read};
+    use crate::fields::{Flat, ParsedEvent};
 
     const DEFINITION: &str = r#"{"dimensions":["a","b.c"],"time":{"field":"at","bucket":"5m"},
         "measures":{"n":{"op":"count"},"t":{"op":"sum","field":"x","type":"decimal"},
@@ -303,9 +319,9 @@ mod tests {
 
     fn of(event: &str, source: &str) -> Result<Contribution> {
         let definition = DEFINITION.replacen('{', &format!(r#"{{"source":"{source}","#), 1);
-        let definition = Definition::parse(definition.as_bytes()).unwrap();
+        let definition = AggregateDefinition::parse(definition.as_bytes()).unwrap();
         let mut room = Flat::default();
-        let event = Read::event(event.as_bytes(), &mut room).unwrap();
+        let event = ParsedEvent::event(event.as_bytes(), &mut room).unwrap();
         Contribution::of(&definition, event.fields(), 1_000_000)
     }
 
@@ -314,9 +330,12 @@ mod tests {
         let event = r#"{"a":"x","b":{"c":7},"at":"1970-01-01T00:07:00Z","x":1.25,"i":3}"#;
         let read = of(event, "events").unwrap();
         assert_eq!(read.bucket, Some(300_000));
-        assert_eq!(read.dimension(0), Value::Text("x".into()).encoded());
-        assert_eq!(read.dimension(1), Value::Int(7).encoded());
-        assert_eq!(read.inputs[1], Input::Whole(125));
+        assert_eq!(
+            read.dimension(0),
+            DimensionValue::Text("x".into()).encoded()
+        );
+        assert_eq!(read.dimension(1), DimensionValue::Int(7).encoded());
+        assert_eq!(read.inputs[1], MeasureInput::Whole(125));
         assert_eq!(Contribution::from_bytes(&read.to_bytes()), Some(read));
     }
 

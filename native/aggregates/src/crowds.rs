@@ -12,11 +12,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::contribution::Contribution;
-use crate::deltas::{Deltas, Generation, Item, for_items};
-use crate::error::{Code, Error, Result, malformed};
-use crate::state::{Row, State};
+use crate::deltas::{AggregateGeneration, Deltas, ItemContribution, for_items};
+use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::row_scan::MOST_ITEMS;
+use crate::state::{RowState, SlotValue};
 use crate::store::Aggregates;
-use crate::walk::MOST_ITEMS;
 
 /// So many rows are known; when there are more, all are forgotten.
 const MOST_KNOWN: usize = 65_536;
@@ -38,7 +38,7 @@ impl Aggregates {
     /// `coming` has what is written with it; `own` are the new items of the same call.
     pub(crate) fn make_room(
         &self,
-        (generation, contribution): (&Arc<Generation>, &Contribution),
+        (generation, contribution): (&Arc<AggregateGeneration>, &Contribution),
         coming: &Deltas,
         own: &mut HashSet<Vec<u8>>,
     ) -> Result<()> {
@@ -52,7 +52,7 @@ impl Aggregates {
         outcome
     }
 
-    fn make_room_for(&self, item: Item<'_>) -> Result<()> {
+    fn make_room_for(&self, item: ItemContribution<'_>) -> Result<()> {
         let mut known = self.crowds.0.lock();
         let mut crowd = match known.get(item.group) {
             Some(crowd) => *crowd,
@@ -84,9 +84,9 @@ impl Aggregates {
         let Some(value) = self.db.get(&self.spaces.rows, row)? else {
             return Ok(0);
         };
-        let row = Row::from_bytes(&value).ok_or_else(malformed)?;
+        let row = RowState::from_bytes(&value).ok_or_else(malformed)?;
         Ok(match row.0.first() {
-            Some(State::Count(count)) => usize::try_from(*count).unwrap_or(0),
+            Some(SlotValue::Count(count)) => usize::try_from(*count).unwrap_or(0),
             _ => MOST_ITEMS,
         })
     }
@@ -104,11 +104,11 @@ impl Aggregates {
     }
 }
 
-fn full(item: Item<'_>) -> Error {
+fn full(item: ItemContribution<'_>) -> Error {
     let (name, pointer) = match item.measure.op.field() {
         Some(field) => (field.name.as_str(), field.pointer()),
         None => ("", String::new()),
     };
     let detail = format!("a row has 100,000 different values of '{name}' and takes no other");
-    Error::at(Code::TooManyItems, pointer, detail)
+    Error::at(AggregateErrorCode::TooManyItems, pointer, detail)
 }

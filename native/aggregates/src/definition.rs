@@ -3,9 +3,9 @@
 use rillbase_query::bson::{Array, Document, ValueRef};
 use rillbase_query::ejson;
 
-use crate::error::{Code, Error, Result, segment};
+use crate::error::{AggregateErrorCode, Error, Result, segment};
 use crate::sketch::Accuracy;
-use crate::state::{Row, State};
+use crate::state::{RowState, SlotValue};
 
 const MOST_DIMENSIONS: usize = 16;
 const MOST_ROLLUPS: usize = 16;
@@ -18,13 +18,13 @@ const LONGEST: i64 = 3650 * DAY;
 
 /// A field of events, with the segments of its dotted path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct DottedField {
     /// As it was written.
     pub name: String,
     path: Vec<String>,
 }
 
-impl Field {
+impl DottedField {
     fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -59,16 +59,16 @@ impl Field {
 
 /// How the time of events is divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Time {
+pub struct TimeBucketing {
     /// The time of an event.
-    pub field: Field,
+    pub field: DottedField,
     /// The length of a bucket, in milliseconds.
     pub bucket: i64,
 }
 
 /// What numbers are summed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Number {
+pub enum SumType {
     /// Integers of 64 bits.
     Int,
     /// Doubles.
@@ -79,28 +79,28 @@ pub enum Number {
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Op {
+pub enum MeasureOperator {
     /// How many events.
     Count,
     /// The sum of a field.
-    Sum(Field, Number),
+    Sum(DottedField, SumType),
     /// Its mean.
-    Avg(Field, Number),
+    Avg(DottedField, SumType),
     /// Its least value.
-    Min(Field),
+    Min(DottedField),
     /// Its greatest value.
-    Max(Field),
+    Max(DottedField),
     /// How many distinct values it has.
-    Distinct(Field),
+    Distinct(DottedField),
     /// Its quantiles.
-    Quantiles(Field, Vec<f64>, Accuracy),
+    Quantiles(DottedField, Vec<f64>, Accuracy),
     /// Its most frequent values.
-    Top(Field, usize),
+    Top(DottedField, usize),
 }
 
-impl Op {
+impl MeasureOperator {
     /// What it looks at.
-    pub fn field(&self) -> Option<&Field> {
+    pub fn field(&self) -> Option<&DottedField> {
         match self {
             Self::Count => None,
             Self::Sum(field, _)
@@ -116,11 +116,11 @@ impl Op {
 
 /// A measure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measure {
+pub struct AggregateMeasure {
     /// Its name in rows.
     pub name: String,
     /// What is measured.
-    pub op: Op,
+    pub op: MeasureOperator,
     /// The first of its slots in a row.
     pub slot: usize,
     /// Whether it is kept as counted items, each a row of its own.
@@ -129,7 +129,7 @@ pub struct Measure {
 
 /// Where contributions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ContributionSource {
     /// Events, which are only ever added.
     Events,
     /// Documents, whose contributions are taken away again when they change.
@@ -138,21 +138,21 @@ pub enum Source {
 
 /// An aggregate's definition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Definition {
+pub struct AggregateDefinition {
     /// What rows are told apart by.
-    pub dimensions: Vec<Field>,
+    pub dimensions: Vec<DottedField>,
     /// How time is divided, if it is.
-    pub time: Option<Time>,
+    pub time: Option<TimeBucketing>,
     /// What is measured.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<AggregateMeasure>,
     /// Levels of detail, as positions of dimensions; the first has all of them.
     pub rollups: Vec<Vec<usize>>,
     /// Where contributions come from.
-    pub source: Source,
+    pub source: ContributionSource,
     /// How long buckets are kept after their end, in milliseconds.
     pub retention: Option<i64>,
     /// A row to which nothing was added.
-    pub empty: Row,
+    pub empty: RowState,
 }
 
 /// Reads a duration such as `500ms`, `5m` or `90d`, in milliseconds.
@@ -171,10 +171,10 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
 }
 
 fn refuse(pointer: impl Into<String>, detail: impl Into<String>) -> Error {
-    Error::at(Code::BadDefinition, pointer, detail)
+    Error::at(AggregateErrorCode::BadDefinition, pointer, detail)
 }
 
-impl Definition {
+impl AggregateDefinition {
     /// Reads a definition from JSON.
     pub fn parse(text: &[u8]) -> Result<Self> {
         let parsed = ejson::parse_document(text);
@@ -233,7 +233,7 @@ impl Definition {
     }
 
     /// The measure of a name.
-    pub fn measure(&self, name: &str) -> Option<&Measure> {
+    pub fn measure(&self, name: &str) -> Option<&AggregateMeasure> {
         self.measures.iter().find(|measure| measure.name == name)
     }
 
@@ -288,12 +288,12 @@ fn text<'a>(value: Option<ValueRef<'a>>, pointer: &str) -> Result<&'a str> {
     text.ok_or_else(|| refuse(pointer, "a string is expected"))
 }
 
-fn parse_dimensions(document: Document<'_>) -> Result<Vec<Field>> {
+fn parse_dimensions(document: Document<'_>) -> Result<Vec<DottedField>> {
     let mut dimensions = Vec::new();
     let found = array(member(document, "dimensions"), "/dimensions")?;
     for (place, value) in found.iter().flat_map(Array::iter).enumerate() {
         let name = text(Some(value), &format!("/dimensions/{place}"))?;
-        dimensions.push(Field::new(name));
+        dimensions.push(DottedField::new(name));
     }
     if dimensions.len() > MOST_DIMENSIONS {
         return Err(refuse("/dimensions", "there are 16 dimensions at most"));
@@ -301,15 +301,15 @@ fn parse_dimensions(document: Document<'_>) -> Result<Vec<Field>> {
     Ok(dimensions)
 }
 
-fn parse_source(document: Document<'_>) -> Result<Source> {
+fn parse_source(document: Document<'_>) -> Result<ContributionSource> {
     match member(document, "source").map(|value| value.as_str()) {
-        None | Some(Some("events")) => Ok(Source::Events),
-        Some(Some("view")) => Ok(Source::View),
+        None | Some(Some("events")) => Ok(ContributionSource::Events),
+        Some(Some("view")) => Ok(ContributionSource::View),
         Some(_) => Err(refuse("/source", "a source is \"events\" or \"view\"")),
     }
 }
 
-fn parse_time(document: Document<'_>) -> Result<Option<Time>> {
+fn parse_time(document: Document<'_>) -> Result<Option<TimeBucketing>> {
     let Some(value) = member(document, "time") else {
         return Ok(None);
     };
@@ -319,13 +319,13 @@ fn parse_time(document: Document<'_>) -> Result<Option<Time>> {
     check_members(time, "/time", &["field", "bucket"])?;
     let bucket = duration(text(time.get("bucket"), "/time/bucket")?)
         .ok_or_else(|| refuse("/time/bucket", "a bucket is a duration, such as \"5m\""))?;
-    Ok(Some(Time {
-        field: Field::new(text(time.get("field"), "/time/field")?),
+    Ok(Some(TimeBucketing {
+        field: DottedField::new(text(time.get("field"), "/time/field")?),
         bucket,
     }))
 }
 
-fn parse_retention(document: Document<'_>, time: Option<&Time>) -> Result<Option<i64>> {
+fn parse_retention(document: Document<'_>, time: Option<&TimeBucketing>) -> Result<Option<i64>> {
     let Some(value) = member(document, "retention") else {
         return Ok(None);
     };
@@ -337,7 +337,7 @@ fn parse_retention(document: Document<'_>, time: Option<&Time>) -> Result<Option
     Ok(Some(length))
 }
 
-fn parse_rollups(document: Document<'_>, dimensions: &[Field]) -> Result<Vec<Vec<usize>>> {
+fn parse_rollups(document: Document<'_>, dimensions: &[DottedField]) -> Result<Vec<Vec<usize>>> {
     let mut rollups = vec![(0..dimensions.len()).collect::<Vec<usize>>()];
     let found = array(member(document, "rollups"), "/rollups")?;
     for (place, value) in found.iter().flat_map(Array::iter).enumerate() {
@@ -370,7 +370,10 @@ fn parse_rollups(document: Document<'_>, dimensions: &[Field]) -> Result<Vec<Vec
     Ok(rollups)
 }
 
-fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure>, Row)> {
+fn parse_measures(
+    document: Document<'_>,
+    source: ContributionSource,
+) -> Result<(Vec<AggregateMeasure>, RowState)> {
     let Some(value) = member(document, "measures") else {
         return Err(refuse("/measures", "an object is expected"));
     };
@@ -378,7 +381,7 @@ fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure
         .as_document()
         .ok_or_else(|| refuse("/measures", "an object is expected"))?;
     // The first slot counts contributions, so that a row without any is none.
-    let mut empty = vec![State::Count(0)];
+    let mut empty = vec![SlotValue::Count(0)];
     let mut measures = Vec::new();
     for (name, value) in found.iter() {
         let pointer = format!("/measures/{}", segment(name));
@@ -387,11 +390,13 @@ fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure
         };
         let op = parse_op(body, &pointer)?;
         let has_items = match &op {
-            Op::Top(..) => true,
-            Op::Min(_) | Op::Max(_) | Op::Distinct(_) => source == Source::View,
+            MeasureOperator::Top(..) => true,
+            MeasureOperator::Min(_) | MeasureOperator::Max(_) | MeasureOperator::Distinct(_) => {
+                source == ContributionSource::View
+            }
             _ => false,
         };
-        let slot = if matches!(op, Op::Count) {
+        let slot = if matches!(op, MeasureOperator::Count) {
             0
         } else {
             empty.len()
@@ -399,7 +404,7 @@ fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure
         if !has_items {
             empty.extend(slots(&op));
         }
-        measures.push(Measure {
+        measures.push(AggregateMeasure {
             name: name.to_owned(),
             op,
             slot,
@@ -409,27 +414,29 @@ fn parse_measures(document: Document<'_>, source: Source) -> Result<(Vec<Measure
     if measures.len() > MOST_MEASURES {
         return Err(refuse("/measures", "there are 64 measures at most"));
     }
-    Ok((measures, Row(empty)))
+    Ok((measures, RowState(empty)))
 }
 
 /// What a measure keeps in a row.
-fn slots(op: &Op) -> Vec<State> {
-    let sum = |number: &Number| match number {
-        Number::Double => State::Exact(rillbase_query::exact::ExactSum::default()),
-        Number::Int | Number::Decimal(_) => State::Whole(0),
+fn slots(op: &MeasureOperator) -> Vec<SlotValue> {
+    let sum = |number: &SumType| match number {
+        SumType::Double => SlotValue::Exact(rillbase_query::exact::ExactSum::default()),
+        SumType::Int | SumType::Decimal(_) => SlotValue::Whole(0),
     };
     match op {
-        Op::Count | Op::Top(..) => vec![],
-        Op::Sum(_, number) => vec![sum(number)],
-        Op::Avg(_, number) => vec![sum(number), State::Count(0)],
-        Op::Min(_) => vec![State::Least(Vec::new())],
-        Op::Max(_) => vec![State::Greatest(Vec::new())],
-        Op::Distinct(_) => vec![State::Distinct(crate::distinct::Distinct::default())],
-        Op::Quantiles(..) => vec![State::Sketch(crate::sketch::Sketch::default())],
+        MeasureOperator::Count | MeasureOperator::Top(..) => vec![],
+        MeasureOperator::Sum(_, number) => vec![sum(number)],
+        MeasureOperator::Avg(_, number) => vec![sum(number), SlotValue::Count(0)],
+        MeasureOperator::Min(_) => vec![SlotValue::Least(Vec::new())],
+        MeasureOperator::Max(_) => vec![SlotValue::Greatest(Vec::new())],
+        MeasureOperator::Distinct(_) => {
+            vec![SlotValue::Distinct(crate::distinct::Distinct::default())]
+        }
+        MeasureOperator::Quantiles(..) => vec![SlotValue::Sketch(crate::sketch::Sketch::default())],
     }
 }
 
-fn parse_op(body: Document<'_>, pointer: &str) -> Result<Op> {
+fn parse_op(body: Document<'_>, pointer: &str) -> Result<MeasureOperator> {
     let name = text(body.get("op"), &format!("{pointer}/op"))?;
     let known: &[&str] = match name {
         "count" => &["op"],
@@ -445,23 +452,23 @@ fn parse_op(body: Document<'_>, pointer: &str) -> Result<Op> {
     };
     check_members(body, pointer, known)?;
     if name == "count" {
-        return Ok(Op::Count);
+        return Ok(MeasureOperator::Count);
     }
-    let field = Field::new(text(body.get("field"), &format!("{pointer}/field"))?);
+    let field = DottedField::new(text(body.get("field"), &format!("{pointer}/field"))?);
     Ok(match name {
-        "sum" => Op::Sum(field, parse_number(body, pointer)?),
-        "avg" => Op::Avg(field, parse_number(body, pointer)?),
-        "min" => Op::Min(field),
-        "max" => Op::Max(field),
-        "distinct" => Op::Distinct(field),
+        "sum" => MeasureOperator::Sum(field, parse_number(body, pointer)?),
+        "avg" => MeasureOperator::Avg(field, parse_number(body, pointer)?),
+        "min" => MeasureOperator::Min(field),
+        "max" => MeasureOperator::Max(field),
+        "distinct" => MeasureOperator::Distinct(field),
         "quantiles" => {
             let (quantiles, accuracy) = parse_quantiles(body, pointer)?;
-            Op::Quantiles(field, quantiles, accuracy)
+            MeasureOperator::Quantiles(field, quantiles, accuracy)
         }
         _ => {
             let k = integer(body.get("k"), 10, 1..=MOST_TOP);
             let k = k.ok_or_else(|| refuse(format!("{pointer}/k"), "k is from 1 to 1,000"))?;
-            Op::Top(field, usize::try_from(k).unwrap_or_default())
+            MeasureOperator::Top(field, usize::try_from(k).unwrap_or_default())
         }
     })
 }
@@ -475,16 +482,16 @@ fn integer(
     number.filter(|number| range.contains(number))
 }
 
-fn parse_number(body: Document<'_>, pointer: &str) -> Result<Number> {
+fn parse_number(body: Document<'_>, pointer: &str) -> Result<SumType> {
     let kind = member(body, "type").map(|value| value.as_str());
     let number = match kind {
-        None | Some(Some("double")) => Number::Double,
-        Some(Some("int")) => Number::Int,
+        None | Some(Some("double")) => SumType::Double,
+        Some(Some("int")) => SumType::Int,
         Some(Some("decimal")) => {
             let scale = integer(body.get("scale"), 2, 0..=MOST_SCALE);
             let refusal = || refuse(format!("{pointer}/scale"), "a scale is from 0 to 18");
             let scale = scale.ok_or_else(refusal)?;
-            return Ok(Number::Decimal(u32::try_from(scale).unwrap_or_default()));
+            return Ok(SumType::Decimal(u32::try_from(scale).unwrap_or_default()));
         }
         Some(_) => {
             let detail = "a type is \"int\", \"double\" or \"decimal\"";
@@ -541,14 +548,16 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        Definition::parse(text.as_bytes()).unwrap_err().to_string()
+        AggregateDefinition::parse(text.as_bytes())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn the_rollup_with_all_dimensions_comes_first_in_the_order_that_was_asked_for() {
         let text = br#"{"dimensions":["a","b"],"measures":{"n":{"op":"count"}},
             "rollups":[["b"],["b","a"],[]]}"#;
-        let definition = Definition::parse(text).unwrap();
+        let definition = AggregateDefinition::parse(text).unwrap();
         assert_eq!(definition.rollups, [vec![1, 0], vec![1], vec![]]);
     }
 
@@ -556,7 +565,7 @@ mod tests {
     fn measures_share_a_row_slot_by_slot() {
         let text = br#"{"measures":{"mean":{"op":"avg","field":"x","type":"decimal"},
             "n":{"op":"count"},"low":{"op":"min","field":"x"}}}"#;
-        let definition = Definition::parse(text).unwrap();
+        let definition = AggregateDefinition::parse(text).unwrap();
         let slots: Vec<usize> = definition.measures.iter().map(|one| one.slot).collect();
         assert_eq!(slots, [1, 0, 3]);
         assert_eq!(definition.empty.0.len(), 4);

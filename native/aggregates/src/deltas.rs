@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use rillbase_engine::{Keyspace, WriteBatch};
 
-use crate::contribution::{Contribution, Input};
-use crate::definition::{Definition, Measure, Op};
+use crate::contribution::{Contribution, MeasureInput};
+use crate::definition::{AggregateDefinition, AggregateMeasure, MeasureOperator};
 use crate::hash::Builder;
 use crate::keys;
-use crate::state::{Row, State, greatest, least};
+use crate::state::{RowState, SlotValue, greatest, least};
 
 /// A definition under the number that all keys of its rows begin with.
 #[derive(Debug)]
-pub struct Generation {
+pub struct AggregateGeneration {
     /// Never used twice.
     pub number: u64,
     /// What it is.
-    pub definition: Definition,
+    pub definition: AggregateDefinition,
 }
 
 /// Changes of rows and items, by their keys.
@@ -29,7 +29,7 @@ pub struct Generation {
 pub struct Deltas {
     /// By generation, all dimensions and the bucket: what has not been spread yet.
     finest: HashMap<Vec<u8>, Finest, Builder>,
-    rows: HashMap<Vec<u8>, Row, Builder>,
+    rows: HashMap<Vec<u8>, RowState, Builder>,
     items: HashMap<Vec<u8>, i64, Builder>,
     key: Vec<u8>,
 }
@@ -37,15 +37,20 @@ pub struct Deltas {
 /// Contributions that go to the same rows.
 #[derive(Debug)]
 struct Finest {
-    generation: Arc<Generation>,
+    generation: Arc<AggregateGeneration>,
     /// One of them; which rows they go to is what they have in common.
     place: Contribution,
-    row: Row,
+    row: RowState,
 }
 
 impl Deltas {
     /// Adds a contribution `times` over: once, or minus once to take it away again.
-    pub fn add(&mut self, generation: &Arc<Generation>, contribution: &Contribution, times: i64) {
+    pub fn add(
+        &mut self,
+        generation: &Arc<AggregateGeneration>,
+        contribution: &Contribution,
+        times: i64,
+    ) {
         let definition = &generation.definition;
         if definition.measures.is_empty() {
             return;
@@ -102,7 +107,7 @@ impl Deltas {
     }
 
     /// The rows that change, with what they change by.
-    pub fn rows(&self) -> impl Iterator<Item = (&[u8], &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&[u8], &RowState)> {
         self.rows.iter().map(|(key, row)| (key.as_slice(), row))
     }
 
@@ -119,28 +124,32 @@ impl Deltas {
             batch.merge(rows, key, &row.to_bytes());
         }
         for (key, count) in self.items() {
-            batch.merge(items, key, &Row(vec![State::Count(count)]).to_bytes());
+            batch.merge(
+                items,
+                key,
+                &RowState(vec![SlotValue::Count(count)]).to_bytes(),
+            );
         }
     }
 }
 
 /// An item that a contribution counts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Item<'a> {
+pub(crate) struct ItemContribution<'a> {
     pub(crate) key: &'a [u8],
     /// The row that it is of.
     pub(crate) row: &'a [u8],
     /// The row, and which measure.
     pub(crate) group: &'a [u8],
-    pub(crate) measure: &'a Measure,
+    pub(crate) measure: &'a AggregateMeasure,
 }
 
 /// Tells the items that a contribution counts, of all rollups. Keys are built in `key`.
 pub(crate) fn for_items(
-    generation: &Generation,
+    generation: &AggregateGeneration,
     contribution: &Contribution,
     key: &mut Vec<u8>,
-    take: &mut dyn FnMut(Item<'_>),
+    take: &mut dyn FnMut(ItemContribution<'_>),
 ) {
     let definition = &generation.definition;
     if !definition.measures.iter().any(|measure| measure.has_items) {
@@ -152,13 +161,13 @@ pub(crate) fn for_items(
         let row = key.len();
         let inputs = definition.measures.iter().zip(&contribution.inputs);
         for (place, (measure, input)) in inputs.enumerate() {
-            let (true, Input::Value(value)) = (measure.has_items, input) else {
+            let (true, MeasureInput::Value(value)) = (measure.has_items, input) else {
                 continue;
             };
             key.truncate(row);
             key.push(u8::try_from(place).unwrap_or(u8::MAX));
             key.extend_from_slice(value);
-            take(Item {
+            take(ItemContribution {
                 key,
                 row: key.get(..row).unwrap_or_default(),
                 group: key.get(..=row).unwrap_or_default(),
@@ -168,37 +177,43 @@ pub(crate) fn for_items(
     }
 }
 
-fn apply(row: &mut Row, definition: &Definition, contribution: &Contribution, times: i64) {
-    if let Some(State::Count(count)) = row.0.first_mut() {
+fn apply(
+    row: &mut RowState,
+    definition: &AggregateDefinition,
+    contribution: &Contribution,
+    times: i64,
+) {
+    if let Some(SlotValue::Count(count)) = row.0.first_mut() {
         *count += times;
     }
     for (measure, input) in definition.measures.iter().zip(&contribution.inputs) {
-        if !measure.has_items && *input != Input::Nothing {
+        if !measure.has_items && *input != MeasureInput::Nothing {
             apply_input(row, measure, input, times);
         }
     }
 }
 
-fn apply_input(row: &mut Row, measure: &Measure, input: &Input, times: i64) {
+fn apply_input(row: &mut RowState, measure: &AggregateMeasure, input: &MeasureInput, times: i64) {
     let Some(slots) = row.0.get_mut(measure.slot..) else {
         return;
     };
     match (slots, input) {
-        ([State::Whole(sum), ..], Input::Whole(number)) => {
+        ([SlotValue::Whole(sum), ..], MeasureInput::Whole(number)) => {
             *sum = sum.saturating_add(number.saturating_mul(times.into()));
         }
-        ([State::Exact(sum), ..], Input::Double(double)) => sum.add(*double, times),
-        ([State::Least(own), ..], Input::Value(value)) => least(own, value),
-        ([State::Greatest(own), ..], Input::Value(value)) => greatest(own, value),
-        ([State::Distinct(set), ..], Input::Value(value)) => set.add(value),
-        ([State::Sketch(sketch), ..], Input::Double(double)) => {
-            if let Op::Quantiles(_, _, accuracy) = &measure.op {
+        ([SlotValue::Exact(sum), ..], MeasureInput::Double(double)) => sum.add(*double, times),
+        ([SlotValue::Least(own), ..], MeasureInput::Value(value)) => least(own, value),
+        ([SlotValue::Greatest(own), ..], MeasureInput::Value(value)) => greatest(own, value),
+        ([SlotValue::Distinct(set), ..], MeasureInput::Value(value)) => set.add(value),
+        ([SlotValue::Sketch(sketch), ..], MeasureInput::Double(double)) => {
+            if let MeasureOperator::Quantiles(_, _, accuracy) = &measure.op {
                 sketch.add(*accuracy, *double, times);
             }
         }
         _ => {}
     }
-    if let (Op::Avg(..), Some(State::Count(count))) = (&measure.op, row.0.get_mut(measure.slot + 1))
+    if let (MeasureOperator::Avg(..), Some(SlotValue::Count(count))) =
+        (&measure.op, row.0.get_mut(measure.slot + 1))
     {
         *count += times;
     }

@@ -7,7 +7,7 @@
 
 use std::hash::Hasher as _;
 
-use crate::coding::{Reader, put_varint};
+use crate::coding::{ValueReader, put_varint};
 use crate::hash::Hasher;
 
 /// Bits of a hash that choose a register.
@@ -20,10 +20,10 @@ const DENSE_FROM: usize = 1024;
 
 /// A set of values, remembered by hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Distinct(Registers);
+pub struct Distinct(HllRegisters);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Registers {
+enum HllRegisters {
     /// Those that are filled, by place.
     Sparse(Vec<(u16, u8)>),
     Dense(Box<[u8]>),
@@ -31,7 +31,7 @@ enum Registers {
 
 impl Default for Distinct {
     fn default() -> Self {
-        Self(Registers::Sparse(Vec::new()))
+        Self(HllRegisters::Sparse(Vec::new()))
     }
 }
 
@@ -48,12 +48,12 @@ impl Distinct {
 
     fn raise(&mut self, place: u16, run: u8) {
         match &mut self.0 {
-            Registers::Dense(all) => {
+            HllRegisters::Dense(all) => {
                 if let Some(register) = all.get_mut(usize::from(place)) {
                     *register = (*register).max(run);
                 }
             }
-            Registers::Sparse(some) => {
+            HllRegisters::Sparse(some) => {
                 match some.binary_search_by_key(&place, |(at, _)| *at) {
                     Ok(at) => {
                         if let Some((_, register)) = some.get_mut(at) {
@@ -76,14 +76,14 @@ impl Distinct {
                 *register = run;
             }
         });
-        self.0 = Registers::Dense(all);
+        self.0 = HllRegisters::Dense(all);
     }
 
     /// All registers that are filled.
     fn each(&self, mut take: impl FnMut(u16, u8)) {
         match &self.0 {
-            Registers::Sparse(some) => some.iter().for_each(|&(place, run)| take(place, run)),
-            Registers::Dense(all) => {
+            HllRegisters::Sparse(some) => some.iter().for_each(|&(place, run)| take(place, run)),
+            HllRegisters::Dense(all) => {
                 for (place, &run) in (0..).zip(all) {
                     if run > 0 {
                         take(place, run);
@@ -128,26 +128,26 @@ impl Distinct {
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match &self.0 {
-            Registers::Sparse(some) => {
+            HllRegisters::Sparse(some) => {
                 put_varint(out, some.len() as u64);
                 for &(place, run) in some {
                     out.extend_from_slice(&place.to_be_bytes());
                     out.push(run);
                 }
             }
-            Registers::Dense(all) => {
+            HllRegisters::Dense(all) => {
                 put_varint(out, REGISTERS as u64);
                 out.extend_from_slice(all);
             }
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
         let count = reader.count()?;
         if count == REGISTERS {
             let all = reader.take(REGISTERS)?;
             let valid = all.iter().all(|&run| run <= LONGEST);
-            return valid.then(|| Self(Registers::Dense(all.into())));
+            return valid.then(|| Self(HllRegisters::Dense(all.into())));
         }
         let mut some = Vec::with_capacity(count);
         for _ in 0..count {
@@ -159,7 +159,7 @@ impl Distinct {
             }
             some.push((place, run));
         }
-        (count < DENSE_FROM).then_some(Self(Registers::Sparse(some)))
+        (count < DENSE_FROM).then_some(Self(HllRegisters::Sparse(some)))
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
             prop_assert_eq!(&whole, &parts);
             let mut bytes = Vec::new();
             whole.write(&mut bytes);
-            prop_assert_eq!(Distinct::read(&mut Reader(&bytes)), Some(whole));
+            prop_assert_eq!(Distinct::read(&mut ValueReader(&bytes)), Some(whole));
         }
     }
 }

@@ -9,16 +9,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone)]
 pub enum Error {
     /// What was asked makes no sense, or cannot be done.
-    Refused(Refused),
+    Refused(AggregateRefusal),
     /// The engine could not.
     Engine(rillbase_engine::Error),
 }
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct AggregateRefusal {
     /// The stable name.
-    pub code: Code,
+    pub code: AggregateErrorCode,
     /// Which of many events, counted from 0.
     pub index: Option<usize>,
     /// The offending place as an RFC 6901 pointer.
@@ -29,7 +29,7 @@ pub struct Refused {
 
 /// The stable name of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum AggregateErrorCode {
     /// The definition is malformed.
     BadDefinition,
     /// An aggregate of that name has another definition.
@@ -60,7 +60,7 @@ pub enum Code {
     SnapshotExpired,
 }
 
-impl Code {
+impl AggregateErrorCode {
     /// The code as clients see it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,13 +84,17 @@ impl Code {
 
 impl Error {
     /// A refusal of the whole.
-    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+    pub fn new(code: AggregateErrorCode, detail: impl Into<String>) -> Self {
         Self::at(code, "", detail)
     }
 
     /// A refusal at a place.
-    pub fn at(code: Code, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self::Refused(Refused {
+    pub fn at(
+        code: AggregateErrorCode,
+        pointer: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self::Refused(AggregateRefusal {
             code,
             index: None,
             pointer: pointer.into(),
@@ -102,7 +106,7 @@ impl Error {
     #[must_use]
     pub fn of_event(self, index: usize) -> Self {
         match self {
-            Self::Refused(refused) => Self::Refused(Refused {
+            Self::Refused(refused) => Self::Refused(AggregateRefusal {
                 index: Some(index),
                 ..refused
             }),
@@ -124,13 +128,13 @@ impl fmt::Display for Error {
                     pointer => pointer,
                 };
                 match refused.code {
-                    Code::BadEvent
-                    | Code::EventTooOld
-                    | Code::Overflow
-                    | Code::TooManyItems
-                    | Code::BadChange
-                    | Code::BadDefinition
-                    | Code::BadQuery => write!(out, "{pointer} {}", refused.detail),
+                    AggregateErrorCode::BadEvent
+                    | AggregateErrorCode::EventTooOld
+                    | AggregateErrorCode::Overflow
+                    | AggregateErrorCode::TooManyItems
+                    | AggregateErrorCode::BadChange
+                    | AggregateErrorCode::BadDefinition
+                    | AggregateErrorCode::BadQuery => write!(out, "{pointer} {}", refused.detail),
                     _ => out.write_str(&refused.detail),
                 }
             }

@@ -3,7 +3,7 @@
 
 use rillbase_query::exact::ExactSum;
 
-use crate::coding::{Reader, put_signed, put_varint};
+use crate::coding::{ValueReader, put_signed, put_varint};
 
 /// Appends a sum.
 pub(crate) fn write(sum: &ExactSum, out: &mut Vec<u8>) {
@@ -18,7 +18,7 @@ pub(crate) fn write(sum: &ExactSum, out: &mut Vec<u8>) {
 }
 
 /// Reads a sum.
-pub(crate) fn read(reader: &mut Reader<'_>) -> Option<ExactSum> {
+pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<ExactSum> {
     let specials = [
         reader.signed_64()?,
         reader.signed_64()?,
@@ -41,7 +41,7 @@ mod tests {
             doubles.iter().for_each(|double| sum.add(*double, 1));
             let mut bytes = Vec::new();
             write(&sum, &mut bytes);
-            prop_assert_eq!(read(&mut Reader(&bytes)), Some(sum));
+            prop_assert_eq!(read(&mut ValueReader(&bytes)), Some(sum));
         }
     }
 }

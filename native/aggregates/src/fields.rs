@@ -10,8 +10,8 @@ use rillbase_json::{Integer, JsonLimits, JsonSink, read};
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson;
 
-use crate::definition::Field;
-use crate::error::{Code, Error, Result};
+use crate::definition::DottedField;
+use crate::error::{AggregateErrorCode, Error, Result};
 
 /// No flat event has more members; larger ones are documents.
 const MOST_MEMBERS: usize = 64;
@@ -29,7 +29,7 @@ pub enum Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The value of a field. Arrays are not looked into.
-    pub fn find(self, field: &Field) -> Option<ValueRef<'a>> {
+    pub fn find(self, field: &DottedField) -> Option<ValueRef<'a>> {
         match self {
             Self::Document(document) => field.find(document),
             Self::Flat(flat) => flat.get(field.single()?),
@@ -47,12 +47,12 @@ impl<'a> Fields<'a> {
 
 /// An event that was read.
 #[derive(Debug)]
-pub(crate) enum Read<'a> {
+pub(crate) enum ParsedEvent<'a> {
     Document(DocumentBuf),
     Flat(&'a Flat),
 }
 
-impl<'a> Read<'a> {
+impl<'a> ParsedEvent<'a> {
     /// Reads an event into `room`, which may have been another's before.
     pub(crate) fn event(json: &[u8], room: &'a mut Flat) -> Result<Self> {
         room.clear();
@@ -63,8 +63,9 @@ impl<'a> Read<'a> {
             return Ok(Self::Flat(room));
         }
         let parsed = ejson::parse_document(json);
-        let parsed =
-            parsed.map_err(|error| Error::at(Code::BadEvent, error.pointer, error.detail))?;
+        let parsed = parsed.map_err(|error| {
+            Error::at(AggregateErrorCode::BadEvent, error.pointer, error.detail)
+        })?;
         Ok(Self::Document(parsed))
     }
 
@@ -77,7 +78,7 @@ impl<'a> Read<'a> {
 }
 
 #[derive(Debug, Clone)]
-enum Plain {
+enum FlatValue {
     Null,
     Bool(bool),
     Int(i64),
@@ -90,7 +91,7 @@ enum Plain {
 pub struct Flat {
     /// All names and strings, one after the other.
     text: String,
-    members: Vec<(Range<usize>, Plain)>,
+    members: Vec<(Range<usize>, FlatValue)>,
     /// The name whose value comes next.
     name: Range<usize>,
     is_begun: bool,
@@ -111,11 +112,11 @@ impl Flat {
         let text = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
         let (_, value) = self.members.iter().find(|(own, _)| text(own) == name)?;
         Some(match value {
-            Plain::Null => ValueRef::Null,
-            Plain::Bool(bool) => ValueRef::Bool(*bool),
-            Plain::Int(int) => ValueRef::Int64(*int),
-            Plain::Double(double) => ValueRef::Double(*double),
-            Plain::Text(range) => ValueRef::String(text(range)),
+            FlatValue::Null => ValueRef::Null,
+            FlatValue::Bool(bool) => ValueRef::Bool(*bool),
+            FlatValue::Int(int) => ValueRef::Int64(*int),
+            FlatValue::Double(double) => ValueRef::Double(*double),
+            FlatValue::Text(range) => ValueRef::String(text(range)),
         })
     }
 
@@ -125,7 +126,7 @@ impl Flat {
         start..self.text.len()
     }
 
-    fn take(&mut self, value: Plain) -> std::result::Result<(), Nested> {
+    fn take(&mut self, value: FlatValue) -> std::result::Result<(), Nested> {
         if !self.is_begun || self.members.len() >= MOST_MEMBERS {
             return Err(Nested);
         }
@@ -138,27 +139,27 @@ impl JsonSink for Flat {
     type Error = Nested;
 
     fn null(&mut self) -> std::result::Result<(), Nested> {
-        self.take(Plain::Null)
+        self.take(FlatValue::Null)
     }
 
     fn boolean(&mut self, value: bool) -> std::result::Result<(), Nested> {
-        self.take(Plain::Bool(value))
+        self.take(FlatValue::Bool(value))
     }
 
     fn integer(&mut self, value: Integer<'_>) -> std::result::Result<(), Nested> {
         match value {
-            Integer::Small(int) => self.take(Plain::Int(int)),
+            Integer::Small(int) => self.take(FlatValue::Int(int)),
             Integer::Large(_) => Err(Nested),
         }
     }
 
     fn double(&mut self, value: f64) -> std::result::Result<(), Nested> {
-        self.take(Plain::Double(value))
+        self.take(FlatValue::Double(value))
     }
 
     fn string(&mut self, value: &str) -> std::result::Result<(), Nested> {
         let range = self.keep(value);
-        self.take(Plain::Text(range))
+        self.take(FlatValue::Text(range))
     }
 
     fn begin_object(&mut self) -> std::result::Result<(), Nested> {
@@ -192,19 +193,23 @@ impl JsonSink for Flat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::Value;
+    use crate::value::DimensionValue;
     use proptest::prelude::*;
 
     #[test]
     fn flat_events_are_read_as_documents_are() {
         let json = br#"{"a":"x\u00e9","n":-3,"d":1.5,"t":true,"z":null,"e":""}"#;
         let mut room = Flat::default();
-        let flat = Read::event(json, &mut room).unwrap();
-        assert!(matches!(flat, Read::Flat(_)));
+        let flat = ParsedEvent::event(json, &mut room).unwrap();
+        assert!(matches!(flat, ParsedEvent::Flat(_)));
         let document = ejson::parse_document(json).unwrap();
         for name in ["a", "n", "d", "t", "z", "e", "missing"] {
-            let of_document = Value::of(document.as_ref().get(name));
-            assert_eq!(Value::of(flat.fields().get(name)), of_document, "{name}");
+            let of_document = DimensionValue::of(document.as_ref().get(name));
+            assert_eq!(
+                DimensionValue::of(flat.fields().get(name)),
+                of_document,
+                "{name}"
+            );
         }
     }
 
@@ -216,11 +221,14 @@ mod tests {
             r#"{"a":[1]}"#,
             r#"{"a":{"$numberLong":"1"}}"#,
         ] {
-            let read = Read::event(json.as_bytes(), &mut room).unwrap();
-            assert!(matches!(read, Read::Document(_)), "{json}");
+            let read = ParsedEvent::event(json.as_bytes(), &mut room).unwrap();
+            assert!(matches!(read, ParsedEvent::Document(_)), "{json}");
         }
         for json in ["1", "[]", r#"{"a":1,"a":2}"#, r#"{"a":1"#, "\"a\""] {
-            assert!(Read::event(json.as_bytes(), &mut room).is_err(), "{json}");
+            assert!(
+                ParsedEvent::event(json.as_bytes(), &mut room).is_err(),
+                "{json}"
+            );
         }
     }
 
@@ -230,9 +238,9 @@ mod tests {
             let as_document = ejson::parse_document(json.as_bytes());
             let mut room = Flat::default();
             // What was there before is of no moment.
-            let before = Read::event(br#"{"a":1"#, &mut room).is_ok();
+            let before = ParsedEvent::event(br#"{"a":1"#, &mut room).is_ok();
             prop_assert!(!before);
-            let read = Read::event(json.as_bytes(), &mut room);
+            let read = ParsedEvent::event(json.as_bytes(), &mut room);
             prop_assert_eq!(read.is_ok(), as_document.is_ok());
         }
     }

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 
 use rillbase_engine::{Sequence, WriteBatch};
 
-use crate::catalog::{Aggregate, Building};
-use crate::coding::{Reader, put_varint};
+use crate::catalog::{AggregateEntry, GenerationBuild};
+use crate::coding::{ValueReader, put_varint};
 use crate::contribution::Contribution;
 use crate::deltas::Deltas;
 use crate::error::{Result, malformed};
-use crate::fields::{Flat, Read};
+use crate::fields::{Flat, ParsedEvent};
 use crate::store::Aggregates;
 
 /// So many events are brought in by one step.
@@ -35,7 +35,11 @@ impl Aggregates {
         Ok(has_more)
     }
 
-    fn fill_step(&self, aggregate: &Arc<Aggregate>, building: &Building) -> Result<bool> {
+    fn fill_step(
+        &self,
+        aggregate: &Arc<AggregateEntry>,
+        building: &GenerationBuild,
+    ) -> Result<bool> {
         let mut progress = building.generation.number.to_be_bytes().to_vec();
         progress.push(b'f');
         let (sequence, index) = match self.db.get(&self.spaces.kept, &progress)? {
@@ -55,7 +59,7 @@ impl Aggregates {
             .take_while(|fact| fact.sequence <= building.since)
         {
             last = Some((fact.sequence, fact.index));
-            let event = Read::event(&fact.json, &mut room)?;
+            let event = ParsedEvent::event(&fact.json, &mut room)?;
             // The time of an event that did not say was that of its writing, which is not kept
             // apart: it counts as of now.
             let now = i64::try_from(self.db.now()).unwrap_or(i64::MAX);
@@ -81,7 +85,7 @@ impl Aggregates {
 }
 
 fn read_place(bytes: &[u8]) -> Option<(Sequence, usize)> {
-    let mut reader = Reader(bytes);
+    let mut reader = ValueReader(bytes);
     let sequence = reader.varint()?;
     Some((sequence, usize::try_from(reader.varint()?).ok()?))
 }

@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::error::{Code, Error, Result, malformed};
-use crate::state::{Row, State};
-use crate::walk::MOST_ITEMS;
+use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::row_scan::MOST_ITEMS;
+use crate::state::{RowState, SlotValue};
 
 /// Values of items with their counts.
 pub(crate) type Items = BTreeMap<Vec<u8>, i64>;
@@ -20,24 +20,24 @@ const SORTED_FROM: usize = 65_536;
 
 /// Rows that are shown as one.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct RowGroup {
     key: Range<usize>,
     /// The first row, as it was read: most groups are one row.
     first: Range<usize>,
     /// All rows, if there are several.
-    sum: Option<Box<Row>>,
+    sum: Option<Box<RowState>>,
     /// For each measure that is shown, if one has items.
     items: Option<Box<[Items]>>,
 }
 
 /// What a group comes to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sum<'g> {
-    pub(crate) row: &'g Row,
+pub(crate) struct MergedGroup<'g> {
+    pub(crate) row: &'g RowState,
     items: Option<&'g [Items]>,
 }
 
-impl<'g> Sum<'g> {
+impl<'g> MergedGroup<'g> {
     /// The items of a measure that is shown.
     pub(crate) fn items(&self, place: usize) -> Option<&'g Items> {
         self.items?.get(place)
@@ -46,11 +46,11 @@ impl<'g> Sum<'g> {
 
 /// All groups of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
+pub(crate) struct RowGroups {
     /// What groups are told apart by, in the form that sorts, and their first rows: one after the
     /// other.
     bytes: Vec<u8>,
-    list: Vec<Group>,
+    list: Vec<RowGroup>,
     is_mixed: bool,
     sort_at: usize,
 }
@@ -63,26 +63,26 @@ fn slice<'b>(bytes: &'b [u8], range: &Range<usize>) -> &'b [u8] {
 pub(crate) fn check_count(items: &Items) -> Result<()> {
     if items.len() > MOST_ITEMS {
         let detail = "a group has more than 100,000 items";
-        return Err(Error::new(Code::TooExpensive, detail));
+        return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
     }
     Ok(())
 }
 
-impl Group {
+impl RowGroup {
     /// Whether anything counts for it.
     fn counts(&self, bytes: &[u8]) -> bool {
         let count = match &self.sum {
             Some(sum) => sum.0.first().cloned(),
-            None => State::first(slice(bytes, &self.first)),
+            None => SlotValue::first(slice(bytes, &self.first)),
         };
-        matches!(count, Some(State::Count(count)) if count > 0)
+        matches!(count, Some(SlotValue::Count(count)) if count > 0)
     }
 
-    fn merge(&mut self, bytes: &[u8], row: &Row, items: Option<&[Items]>) -> Result<()> {
+    fn merge(&mut self, bytes: &[u8], row: &RowState, items: Option<&[Items]>) -> Result<()> {
         if let Some(sum) = &mut self.sum {
             sum.merge(row);
         } else {
-            let first = Row::from_bytes(slice(bytes, &self.first));
+            let first = RowState::from_bytes(slice(bytes, &self.first));
             let mut sum = Box::new(first.ok_or_else(malformed)?);
             sum.merge(row);
             self.sum = Some(sum);
@@ -102,7 +102,7 @@ impl Group {
     }
 }
 
-impl Groups {
+impl RowGroups {
     /// Takes in a row, as it is kept, with its items.
     pub(crate) fn take(
         &mut self,
@@ -113,13 +113,13 @@ impl Groups {
         if let Some(last) = self.list.last_mut() {
             let order = slice(&self.bytes, &last.key).cmp(key);
             if order == Ordering::Equal {
-                let row = Row::from_bytes(row).ok_or_else(malformed)?;
+                let row = RowState::from_bytes(row).ok_or_else(malformed)?;
                 return last.merge(&self.bytes, &row, items.as_deref());
             }
             self.is_mixed |= order == Ordering::Greater;
         }
         let (key, first) = (self.keep(key), self.keep(row));
-        self.list.push(Group {
+        self.list.push(RowGroup {
             key,
             first,
             sum: None,
@@ -166,13 +166,13 @@ impl Groups {
     }
 
     /// The group that a row was taken into last.
-    pub(crate) fn last(&self) -> Option<(&[u8], &Group)> {
+    pub(crate) fn last(&self) -> Option<(&[u8], &RowGroup)> {
         let group = self.list.last()?;
         Some((slice(&self.bytes, &group.key), group))
     }
 
     /// Whether anything counts for a group.
-    pub(crate) fn counts(&self, group: &Group) -> bool {
+    pub(crate) fn counts(&self, group: &RowGroup) -> bool {
         group.counts(&self.bytes)
     }
 
@@ -186,14 +186,14 @@ impl Groups {
         self.list.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Group)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &RowGroup)> {
         self.list
             .iter()
             .map(|group| (slice(&self.bytes, &group.key), group))
     }
 
     /// The group of a key, once they are in order.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Group> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&RowGroup> {
         let found = self
             .list
             .binary_search_by(|group| slice(&self.bytes, &group.key).cmp(key));
@@ -201,7 +201,11 @@ impl Groups {
     }
 
     /// What a group comes to; a single row is read into `scratch`.
-    pub(crate) fn sum<'g>(&'g self, group: &'g Group, scratch: &'g mut Row) -> Result<Sum<'g>> {
+    pub(crate) fn sum<'g>(
+        &'g self,
+        group: &'g RowGroup,
+        scratch: &'g mut RowState,
+    ) -> Result<MergedGroup<'g>> {
         let row = if let Some(sum) = &group.sum {
             sum
         } else {
@@ -210,6 +214,6 @@ impl Groups {
             &*scratch
         };
         let items = group.items.as_deref();
-        Ok(Sum { row, items })
+        Ok(MergedGroup { row, items })
     }
 }

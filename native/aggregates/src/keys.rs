@@ -10,10 +10,10 @@
 
 use std::ops::Range;
 
-use crate::coding::Reader;
+use crate::coding::ValueReader;
 use crate::contribution::Contribution;
-use crate::definition::Definition;
-use crate::value::{Value, millis, put_millis};
+use crate::definition::AggregateDefinition;
+use crate::value::{DimensionValue, millis, put_millis};
 
 /// What all keys of a rollup begin with.
 pub(crate) fn rollup(out: &mut Vec<u8>, generation: u64, rollup: usize) {
@@ -45,7 +45,7 @@ const MOST_VALUES: usize = 16;
 
 /// What a row's key says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct RowKeyParts<'a> {
     /// All values, one after the other.
     pub(crate) values: &'a [u8],
     /// Where each ends.
@@ -55,17 +55,17 @@ pub(crate) struct Parts<'a> {
 
 /// The values of one key, so that those behind it that have the same are not taken apart again.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct DecodedValues {
     values: Vec<u8>,
     ends: [u32; MOST_VALUES],
 }
 
-impl Seen {
+impl DecodedValues {
     /// The parts of a key, if its values are those that were seen.
-    pub(crate) fn parts<'k>(&self, key: &'k [u8], has_time: bool) -> Option<Parts<'k>> {
+    pub(crate) fn parts<'k>(&self, key: &'k [u8], has_time: bool) -> Option<RowKeyParts<'k>> {
         let rest = key.get(ROLLUP_BYTES..)?;
         let values = rest.get(..self.values.len())?;
-        let mut reader = Reader(rest.get(self.values.len()..)?);
+        let mut reader = ValueReader(rest.get(self.values.len()..)?);
         if values != self.values.as_slice() || self.values.is_empty() {
             return None;
         }
@@ -74,28 +74,28 @@ impl Seen {
         } else {
             None
         };
-        Some(Parts {
+        Some(RowKeyParts {
             values,
             ends: self.ends,
             bucket,
         })
     }
 
-    pub(crate) fn note(&mut self, parts: &Parts<'_>) {
+    pub(crate) fn note(&mut self, parts: &RowKeyParts<'_>) {
         self.values.clear();
         self.values.extend_from_slice(parts.values);
         self.ends = parts.ends;
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RowKeyParts<'a> {
     /// Takes the key of a row, or of an item, of a rollup with so many dimensions apart.
     pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {
-        let mut reader = Reader(key.get(ROLLUP_BYTES..)?);
+        let mut reader = ValueReader(key.get(ROLLUP_BYTES..)?);
         let all = reader.0;
         let mut ends = [0; MOST_VALUES];
         for end in ends.get_mut(..dimensions)? {
-            Value::skip(&mut reader)?;
+            DimensionValue::skip(&mut reader)?;
             *end = u32::try_from(all.len() - reader.0.len()).ok()?;
         }
         let values = all.get(..all.len() - reader.0.len())?;
@@ -124,9 +124,9 @@ impl<'a> Parts<'a> {
 }
 
 /// When the row or item with this key is not kept any longer.
-pub(crate) fn expiry(key: &[u8], definition: &Definition) -> Option<i64> {
+pub(crate) fn expiry(key: &[u8], definition: &AggregateDefinition) -> Option<i64> {
     definition.retention?;
     let rollup = definition.rollups.get(usize::from(*key.get(8)?))?;
-    let bucket = Parts::of(key, rollup.len(), true)?.bucket?;
+    let bucket = RowKeyParts::of(key, rollup.len(), true)?.bucket?;
     definition.expires(bucket)
 }

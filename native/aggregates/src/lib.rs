@@ -3,16 +3,16 @@
 //!
 //! In the order in which data flows:
 //!
-//! - [`Definition`] — dimensions, buckets, measures, rollups.
+//! - [`AggregateDefinition`] — dimensions, buckets, measures, rollups.
 //! - [`Contribution`] — what one event or document adds; `fields.rs`, `scaled.rs` and `value.rs` read its fields.
 //! - [`Deltas`] — what many contributions change: one delta for each row.
-//! - [`Row`], [`State`] — what a row keeps, and how deltas fold; `exact.rs`, `distinct.rs` and
+//! - [`RowState`], [`SlotValue`] — what a row keeps, and how deltas fold; `exact.rs`, `distinct.rs` and
 //!   `sketch.rs` are what measures keep. All of it is associative and commutative.
 //! - `keys.rs` — where rows lie: by dimensions, then by time.
 //! - [`Aggregates`] — definitions, events, views, over a database: `catalog.rs` keeps definitions,
 //!   `add.rs` takes events, `crowds.rs` refuses those that would give a row too many items, `staged.rs` takes those of
 //!   transactions, `apply.rs` follows documents, `fill.rs` builds a new generation from kept events.
-//! - [`Query`], [`Answer`] — what is asked, and how it is answered: `plan.rs` chooses, `walk.rs`
+//! - [`AggregateQuery`], [`AggregateResult`] — what is asked, and how it is answered: `plan.rs` chooses, `walk.rs`
 //!   reads, `answer.rs` groups (`groups.rs`) and sorts, `show.rs` writes.
 #![allow(
     clippy::missing_errors_doc,
@@ -65,6 +65,7 @@ mod hash;
 mod keys;
 mod plan;
 mod query;
+mod row_scan;
 mod scaled;
 mod show;
 mod sketch;
@@ -72,20 +73,19 @@ mod staged;
 mod state;
 mod store;
 mod value;
-mod walk;
 
 pub use add::{Add, Fact};
-pub use answer::{Shown, answer};
-pub use apply::{Apply, Change};
-pub use catalog::{Aggregate, Building, Shape};
-pub use contribution::{Contribution, Input};
-pub use definition::{Definition, Measure, Op, Source};
-pub use deltas::{Deltas, Generation};
-pub use error::{Code, Error, Refused, Result};
+pub use answer::{AnswerRow, answer};
+pub use apply::{Apply, ViewChange};
+pub use catalog::{AggregateEntry, AggregateState, GenerationBuild};
+pub use contribution::{Contribution, MeasureInput};
+pub use definition::{AggregateDefinition, AggregateMeasure, ContributionSource, MeasureOperator};
+pub use deltas::{AggregateGeneration, Deltas};
+pub use error::{AggregateErrorCode, AggregateRefusal, Error, Result};
 pub use fields::{Fields, Flat, Nested};
-pub use query::{Compare, Moment, Query};
+pub use query::{AggregateQuery, Compare, SnapshotSelector};
+pub use row_scan::ReadSnapshot;
 pub use staged::Staged;
-pub use state::{Fold, Row, State};
-pub use store::{Aggregates, Answer, Lifetimes, Period, keyspaces};
-pub use value::Value;
-pub use walk::Sight;
+pub use state::{Fold, RowState, SlotValue};
+pub use store::{AggregateResult, Aggregates, Lifetimes, Period, keyspaces};
+pub use value::DimensionValue;

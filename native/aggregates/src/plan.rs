@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use rillbase_query::bson::{Array, Document, ValueRef};
 
-use crate::definition::{Definition, Measure};
+use crate::definition::{AggregateDefinition, AggregateMeasure};
 use crate::error::Result;
-use crate::query::{Compare, Query, fields, refuse};
-use crate::value::Value;
+use crate::query::{AggregateQuery, Compare, fields, refuse};
+use crate::value::DimensionValue;
 
 /// What rows are told apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum GroupColumn {
     /// The value at this place of the rollup.
     Value(usize),
     /// The bucket.
@@ -20,7 +20,7 @@ pub(crate) enum By {
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum AggregateSort {
     /// The place among the things that rows are told apart by.
     By(usize),
     /// The place among the measures that are shown.
@@ -29,9 +29,9 @@ pub(crate) enum Sort {
 
 /// How a query is answered.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    pub(crate) definition: &'a Definition,
-    pub(crate) query: &'a Query,
+pub(crate) struct AggregatePlan<'a> {
+    pub(crate) definition: &'a AggregateDefinition,
+    pub(crate) query: &'a AggregateQuery,
     /// The rollup's number, and its dimensions.
     pub(crate) rollup: usize,
     pub(crate) dimensions: &'a [usize],
@@ -39,11 +39,11 @@ pub(crate) struct Plan<'a> {
     pub(crate) allowed: Vec<Option<BTreeSet<Vec<u8>>>>,
     /// Whether that is all that the filter says.
     pub(crate) is_decided: bool,
-    pub(crate) by: Vec<By>,
+    pub(crate) by: Vec<GroupColumn>,
     /// The length of the buckets that are shown.
     pub(crate) bucket: i64,
-    pub(crate) measures: Vec<(usize, &'a Measure)>,
-    pub(crate) sort: Vec<(Sort, bool)>,
+    pub(crate) measures: Vec<(usize, &'a AggregateMeasure)>,
+    pub(crate) sort: Vec<(AggregateSort, bool)>,
     /// Rounded to buckets.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
@@ -51,8 +51,11 @@ pub(crate) struct Plan<'a> {
     pub(crate) earlier: Option<i64>,
 }
 
-impl<'a> Plan<'a> {
-    pub(crate) fn new(definition: &'a Definition, query: &'a Query) -> Result<Self> {
+impl<'a> AggregatePlan<'a> {
+    pub(crate) fn new(
+        definition: &'a AggregateDefinition,
+        query: &'a AggregateQuery,
+    ) -> Result<Self> {
         let rollup = choose(definition, query)?;
         let dimensions = definition
             .rollups
@@ -101,9 +104,10 @@ impl<'a> Plan<'a> {
             allowed.is_some_and(|allowed| allowed.len() == 1)
         };
         // A value that all rows have changes no order.
-        let changes = |by: &&By| !matches!(by, By::Value(place) if is_single(*place));
-        let values = (0..self.dimensions.len()).map(By::Value);
-        let keys: Vec<By> = values.chain([By::Bucket]).collect();
+        let changes =
+            |by: &&GroupColumn| !matches!(by, GroupColumn::Value(place) if is_single(*place));
+        let values = (0..self.dimensions.len()).map(GroupColumn::Value);
+        let keys: Vec<GroupColumn> = values.chain([GroupColumn::Bucket]).collect();
         let mut of_keys = keys.iter().filter(changes);
         let in_order = self
             .by
@@ -120,7 +124,7 @@ impl<'a> Plan<'a> {
     }
 
     fn find_earlier(&self) -> Result<Option<i64>> {
-        let by_time = self.by.contains(&By::Bucket);
+        let by_time = self.by.contains(&GroupColumn::Bucket);
         match (self.query.compare, self.definition.time.is_some()) {
             (None, _) => Ok(None),
             (Some(_), false) => Err(refuse("/compare", "this aggregate has no time")),
@@ -182,8 +186,8 @@ impl<'a> Plan<'a> {
 fn equal_to(test: ValueRef<'_>) -> Option<BTreeSet<Vec<u8>>> {
     let one = |value: ValueRef<'_>| {
         let is_plain = !matches!(value, ValueRef::Regex(_) | ValueRef::Document(_));
-        let value = Value::of(Some(value));
-        (is_plain && !matches!(value, Value::Other(_))).then(|| value.encoded())
+        let value = DimensionValue::of(Some(value));
+        (is_plain && !matches!(value, DimensionValue::Other(_))).then(|| value.encoded())
     };
     let Some(operators) = test.as_document() else {
         return Some(BTreeSet::from([one(test)?]));
@@ -201,7 +205,7 @@ fn is_alone(test: ValueRef<'_>) -> bool {
         .is_none_or(|operators| operators.iter().count() == 1)
 }
 
-fn choose(definition: &Definition, query: &Query) -> Result<usize> {
+fn choose(definition: &AggregateDefinition, query: &AggregateQuery) -> Result<usize> {
     let place = |name: &String| definition.dimension(name);
     if let Some(names) = &query.rollup {
         let asked: Option<BTreeSet<usize>> = names.iter().map(place).collect();
@@ -235,17 +239,21 @@ fn choose(definition: &Definition, query: &Query) -> Result<usize> {
     Ok(shortest.map_or(0, |(number, _)| number))
 }
 
-fn by(definition: &Definition, dimensions: &[usize], name: &str) -> Option<By> {
+fn by(definition: &AggregateDefinition, dimensions: &[usize], name: &str) -> Option<GroupColumn> {
     let time = definition.time.as_ref();
     if time.is_some_and(|time| time.field.name == name) {
-        return Some(By::Bucket);
+        return Some(GroupColumn::Bucket);
     }
     let dimension = definition.dimension(name)?;
     let place = dimensions.iter().position(|&other| other == dimension)?;
-    Some(By::Value(place))
+    Some(GroupColumn::Value(place))
 }
 
-fn group(definition: &Definition, query: &Query, dimensions: &[usize]) -> Result<Vec<By>> {
+fn group(
+    definition: &AggregateDefinition,
+    query: &AggregateQuery,
+    dimensions: &[usize],
+) -> Result<Vec<GroupColumn>> {
     if let Some((document, _)) = &query.filter {
         let mut names = Vec::new();
         fields(document.as_ref(), &mut names);
@@ -259,8 +267,8 @@ fn group(definition: &Definition, query: &Query, dimensions: &[usize]) -> Result
         }
     }
     let Some(names) = &query.group_by else {
-        let values = (0..dimensions.len()).map(By::Value);
-        let bucket = definition.time.iter().map(|_| By::Bucket);
+        let values = (0..dimensions.len()).map(GroupColumn::Value);
+        let bucket = definition.time.iter().map(|_| GroupColumn::Bucket);
         return Ok(values.chain(bucket).collect());
     };
     let mut group = Vec::new();
@@ -278,7 +286,10 @@ fn group(definition: &Definition, query: &Query, dimensions: &[usize]) -> Result
     Ok(group)
 }
 
-fn shown<'a>(definition: &'a Definition, query: &Query) -> Result<Vec<(usize, &'a Measure)>> {
+fn shown<'a>(
+    definition: &'a AggregateDefinition,
+    query: &AggregateQuery,
+) -> Result<Vec<(usize, &'a AggregateMeasure)>> {
     let all = || definition.measures.iter().enumerate();
     let Some(names) = &query.measures else {
         return Ok(all().collect());
@@ -294,11 +305,11 @@ fn shown<'a>(definition: &'a Definition, query: &Query) -> Result<Vec<(usize, &'
 }
 
 fn sort(
-    definition: &Definition,
-    query: &Query,
-    (dimensions, group): (&[usize], &[By]),
-    measures: &[(usize, &Measure)],
-) -> Result<Vec<(Sort, bool)>> {
+    definition: &AggregateDefinition,
+    query: &AggregateQuery,
+    (dimensions, group): (&[usize], &[GroupColumn]),
+    measures: &[(usize, &AggregateMeasure)],
+) -> Result<Vec<(AggregateSort, bool)>> {
     let keys = query
         .order
         .iter()
@@ -310,8 +321,8 @@ fn sort(
                 .iter()
                 .position(|(_, measure)| measure.name == *name);
             match (by, measure) {
-                (Some(by), _) => Ok((Sort::By(by), *descends)),
-                (_, Some(measure)) => Ok((Sort::Measure(measure), *descends)),
+                (Some(by), _) => Ok((AggregateSort::By(by), *descends)),
+                (_, Some(measure)) => Ok((AggregateSort::Measure(measure), *descends)),
                 _ => {
                     let detail = format!("'{name}' is not shown");
                     Err(refuse(format!("/order/{place}"), detail))
@@ -321,7 +332,7 @@ fn sort(
     keys.collect()
 }
 
-fn bucket(definition: &Definition, query: &Query) -> Result<i64> {
+fn bucket(definition: &AggregateDefinition, query: &AggregateQuery) -> Result<i64> {
     let own = definition.time.as_ref().map_or(1, |time| time.bucket);
     match query.bucket {
         None => Ok(own),

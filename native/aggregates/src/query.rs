@@ -5,7 +5,7 @@ use rillbase_query::ejson::{self, date};
 use rillbase_query::filter::Filter;
 
 use crate::definition::duration;
-use crate::error::{Code, Error, Result, segment};
+use crate::error::{AggregateErrorCode, Error, Result, segment};
 
 const DEFAULT_LIMIT: usize = 1000;
 const MOST_LIMIT: i64 = 10_000;
@@ -21,7 +21,7 @@ pub enum Compare {
 
 /// Which moment is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moment {
+pub enum SnapshotSelector {
     /// One at most a second ago, which many share.
     Shared,
     /// Now.
@@ -32,7 +32,7 @@ pub enum Moment {
 
 /// A query.
 #[derive(Debug)]
-pub struct Query {
+pub struct AggregateQuery {
     /// The level of detail to be read.
     pub rollup: Option<Vec<String>>,
     /// Which rows count.
@@ -54,14 +54,14 @@ pub struct Query {
     /// What each is set beside.
     pub compare: Option<Compare>,
     /// Which moment is asked about.
-    pub moment: Moment,
+    pub moment: SnapshotSelector,
 }
 
 pub(crate) fn refuse(pointer: impl Into<String>, detail: impl Into<String>) -> Error {
-    Error::at(Code::BadQuery, pointer, detail)
+    Error::at(AggregateErrorCode::BadQuery, pointer, detail)
 }
 
-impl Query {
+impl AggregateQuery {
     /// Reads a query from JSON; `now` is what times are relative to.
     pub fn parse(text: &[u8], now: i64) -> Result<Self> {
         let parsed = ejson::parse_document(text);
@@ -78,7 +78,7 @@ impl Query {
             limit: DEFAULT_LIMIT,
             measures: None,
             compare: None,
-            moment: Moment::Shared,
+            moment: SnapshotSelector::Shared,
         };
         for (name, value) in document.iter() {
             if !matches!(value, ValueRef::Null) {
@@ -108,8 +108,8 @@ impl Query {
             }
             "snapshot" => {
                 self.moment = match value.as_str() {
-                    Some("fresh") => Moment::Fresh,
-                    Some(name) => Moment::Named(name.to_owned()),
+                    Some("fresh") => SnapshotSelector::Fresh,
+                    Some(name) => SnapshotSelector::Named(name.to_owned()),
                     None => return Err(refuse(pointer, "a string is expected")),
                 }
             }
@@ -227,7 +227,7 @@ mod tests {
             (r#"{"from":"1970-01-01T00:00:01Z"}"#, Some(1000)),
             (r#"{"from":null}"#, None),
         ] {
-            let query = Query::parse(text.as_bytes(), 1_000_000).unwrap();
+            let query = AggregateQuery::parse(text.as_bytes(), 1_000_000).unwrap();
             assert_eq!(query.from, expected, "{text}");
         }
     }
@@ -242,7 +242,9 @@ mod tests {
             (r#"{"from":"noon"}"#, "/from a time"),
             (r#"{"sort":[]}"#, "/sort unknown member"),
         ] {
-            let refusal = Query::parse(text.as_bytes(), 0).unwrap_err().to_string();
+            let refusal = AggregateQuery::parse(text.as_bytes(), 0)
+                .unwrap_err()
+                .to_string();
             assert!(refusal.starts_with(expected), "{refusal}");
         }
     }

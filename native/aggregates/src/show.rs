@@ -7,14 +7,14 @@ use rillbase_query::ejson::date::DAY_MS;
 use rillbase_query::ejson::{self, Form};
 
 use crate::answer::{Pair, skip, whole};
-use crate::coding::Reader;
-use crate::definition::{Measure, Number, Op};
+use crate::coding::ValueReader;
+use crate::definition::{AggregateMeasure, MeasureOperator, SumType};
 use crate::error::{Result, malformed};
-use crate::groups::{Items, Sum};
-use crate::plan::{By, Plan};
+use crate::groups::{Items, MergedGroup};
+use crate::plan::{AggregatePlan, GroupColumn};
 use crate::scaled;
-use crate::state::{Row, State};
-use crate::value::{Value, millis, write_moment};
+use crate::state::{RowState, SlotValue};
+use crate::value::{DimensionValue, millis, write_moment};
 
 /// Digits that a mean of decimals has beyond their scale.
 const MEAN_DIGITS: u32 = 6;
@@ -23,8 +23,8 @@ const EXACT_IN_JSON: u64 = 1 << 53;
 
 /// What is written of one of the things that rows are told apart by.
 #[derive(Debug)]
-struct Told {
-    by: By,
+struct GroupLabel {
+    by: GroupColumn,
     /// Its name, as a member begins.
     name: String,
     /// The value that was written last, and its text: rows behind one another often have the same.
@@ -33,19 +33,19 @@ struct Told {
     day: Day,
 }
 
-impl Told {
+impl GroupLabel {
     fn write(&mut self, value: &[u8]) -> Result<()> {
         self.value.clear();
         self.value.extend_from_slice(value);
         self.text.clear();
-        let mut reader = Reader(value);
+        let mut reader = ValueReader(value);
         match self.by {
-            By::Bucket => {
+            GroupColumn::Bucket => {
                 let at = millis(&mut reader).ok_or_else(malformed)?;
                 self.day.write(&mut self.text, at);
             }
-            By::Value(_) => {
-                let value = Value::decode(&mut reader).ok_or_else(malformed)?;
+            GroupColumn::Value(_) => {
+                let value = DimensionValue::decode(&mut reader).ok_or_else(malformed)?;
                 value.write(&mut self.text);
             }
         }
@@ -91,16 +91,16 @@ impl Day {
 
 /// Writes rows.
 #[derive(Debug)]
-pub(crate) struct Writer<'a> {
-    plan: &'a Plan<'a>,
-    told: Vec<Told>,
+pub(crate) struct RowWriter<'a> {
+    plan: &'a AggregatePlan<'a>,
+    told: Vec<GroupLabel>,
     /// The names of measures, as members begin.
     names: Vec<String>,
 }
 
-impl<'a> Writer<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>) -> Self {
-        let told = plan.by.iter().map(|by| Told {
+impl<'a> RowWriter<'a> {
+    pub(crate) fn new(plan: &'a AggregatePlan<'a>) -> Self {
+        let told = plan.by.iter().map(|by| GroupLabel {
             by: *by,
             name: member(name_of(plan, *by)),
             value: Vec::new(),
@@ -120,7 +120,7 @@ impl<'a> Writer<'a> {
 
     /// Begins a row by what it is told apart by.
     pub(crate) fn begin(&mut self, out: &mut String, key: &[u8]) -> Result<()> {
-        let mut reader = Reader(key);
+        let mut reader = ValueReader(key);
         out.push('{');
         for told in &mut self.told {
             let before = reader.0;
@@ -161,7 +161,7 @@ impl<'a> Writer<'a> {
         out.push('}');
     }
 
-    fn write_measures(&self, out: &mut String, sum: Sum<'_>) {
+    fn write_measures(&self, out: &mut String, sum: MergedGroup<'_>) {
         let measures = self.plan.measures.iter().zip(&self.names).enumerate();
         for (place, ((_, measure), name)) in measures {
             separate(out);
@@ -171,11 +171,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn name_of<'a>(plan: &Plan<'a>, by: By) -> &'a str {
+fn name_of<'a>(plan: &AggregatePlan<'a>, by: GroupColumn) -> &'a str {
     let definition = plan.definition;
     let field = match by {
-        By::Bucket => definition.time.as_ref().map(|time| &time.field),
-        By::Value(place) => {
+        GroupColumn::Bucket => definition.time.as_ref().map(|time| &time.field),
+        GroupColumn::Value(place) => {
             let dimension = plan.dimensions.get(place);
             dimension.and_then(|place| definition.dimensions.get(*place))
         }
@@ -239,41 +239,53 @@ fn write_double(out: &mut String, double: Option<f64>) {
 }
 
 fn write_value(out: &mut String, encoded: Option<&[u8]>) {
-    match encoded.and_then(|bytes| Value::decode(&mut Reader(bytes))) {
+    match encoded.and_then(|bytes| DimensionValue::decode(&mut ValueReader(bytes))) {
         Some(value) => value.write(out),
         None => out.push_str("null"),
     }
 }
 
-fn write_measure(out: &mut String, measure: &Measure, row: &Row, items: Option<&Items>) {
+fn write_measure(
+    out: &mut String,
+    measure: &AggregateMeasure,
+    row: &RowState,
+    items: Option<&Items>,
+) {
     let state = row.0.get(measure.slot);
     let positive = || items.into_iter().flatten().filter(|(_, count)| **count > 0);
     match (&measure.op, state) {
-        (Op::Sum(_, Number::Decimal(scale)), state) => {
+        (MeasureOperator::Sum(_, SumType::Decimal(scale)), state) => {
             write_text(out, &scaled::text(whole(state), *scale));
         }
-        (Op::Sum(..), Some(State::Exact(sum))) => write_double(out, Some(sum.value())),
-        (Op::Count | Op::Sum(..), state) => write_whole(out, whole(state)),
-        (Op::Avg(_, number), state) => {
+        (MeasureOperator::Sum(..), Some(SlotValue::Exact(sum))) => {
+            write_double(out, Some(sum.value()))
+        }
+        (MeasureOperator::Count | MeasureOperator::Sum(..), state) => {
+            write_whole(out, whole(state))
+        }
+        (MeasureOperator::Avg(_, number), state) => {
             write_mean(out, *number, (state, row.0.get(measure.slot + 1)));
         }
-        (Op::Min(_), _) if measure.has_items => {
+        (MeasureOperator::Min(_), _) if measure.has_items => {
             write_value(out, positive().next().map(|(value, _)| value.as_slice()));
         }
-        (Op::Max(_), _) if measure.has_items => {
+        (MeasureOperator::Max(_), _) if measure.has_items => {
             write_value(
                 out,
                 positive().next_back().map(|(value, _)| value.as_slice()),
             );
         }
-        (Op::Min(_) | Op::Max(_), Some(State::Least(value) | State::Greatest(value))) => {
+        (
+            MeasureOperator::Min(_) | MeasureOperator::Max(_),
+            Some(SlotValue::Least(value) | SlotValue::Greatest(value)),
+        ) => {
             write_value(out, Some(value));
         }
-        (Op::Distinct(_), Some(State::Distinct(set))) if !measure.has_items => {
+        (MeasureOperator::Distinct(_), Some(SlotValue::Distinct(set))) if !measure.has_items => {
             write_whole(out, set.estimate().into());
         }
-        (Op::Distinct(_), _) => write_whole(out, positive().count() as i128),
-        (Op::Quantiles(_, shares, accuracy), Some(State::Sketch(sketch))) => {
+        (MeasureOperator::Distinct(_), _) => write_whole(out, positive().count() as i128),
+        (MeasureOperator::Quantiles(_, shares, accuracy), Some(SlotValue::Sketch(sketch))) => {
             out.push('{');
             for share in shares {
                 write_name(out, &share.to_string());
@@ -281,22 +293,26 @@ fn write_measure(out: &mut String, measure: &Measure, row: &Row, items: Option<&
             }
             out.push('}');
         }
-        (Op::Top(_, k), _) => write_top(out, positive().collect(), *k),
+        (MeasureOperator::Top(_, k), _) => write_top(out, positive().collect(), *k),
         _ => out.push_str("null"),
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a double is asked for")]
-fn write_mean(out: &mut String, number: Number, (sum, count): (Option<&State>, Option<&State>)) {
+fn write_mean(
+    out: &mut String,
+    number: SumType,
+    (sum, count): (Option<&SlotValue>, Option<&SlotValue>),
+) {
     let count = whole(count);
     match (number, sum) {
         _ if count <= 0 => out.push_str("null"),
-        (Number::Decimal(scale), sum) => {
+        (SumType::Decimal(scale), sum) => {
             let units = whole(sum).saturating_mul(10_i128.pow(MEAN_DIGITS));
             let mean = scaled::divide(units, count);
             write_text(out, &scaled::text(mean, scale + MEAN_DIGITS));
         }
-        (_, Some(State::Exact(sum))) => write_double(out, Some(sum.value() / count as f64)),
+        (_, Some(SlotValue::Exact(sum))) => write_double(out, Some(sum.value() / count as f64)),
         (_, sum) => write_double(out, Some(whole(sum) as f64 / count as f64)),
     }
 }

@@ -5,7 +5,7 @@
 //! sketches add up, and numbers can be taken away again. Numbers below 10^−12 count as zero and
 //! those above 10^15 as that, which bounds the bins.
 
-use crate::coding::{Reader, put_signed, put_varint};
+use crate::coding::{ValueReader, put_signed, put_varint};
 
 /// Smaller ones are zero.
 const SMALLEST: f64 = 1e-12;
@@ -124,7 +124,7 @@ impl Sketch {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
         let length = reader.count()?;
         let mut bins = Vec::with_capacity(length);
         for _ in 0..length {
@@ -181,7 +181,7 @@ mod tests {
             prop_assert_eq!(&whole, &parts);
             let mut bytes = Vec::new();
             whole.write(&mut bytes);
-            prop_assert_eq!(Sketch::read(&mut Reader(&bytes)), Some(whole.clone()));
+            prop_assert_eq!(Sketch::read(&mut ValueReader(&bytes)), Some(whole.clone()));
             left.iter().for_each(|one| whole.add(accuracy, *one, -1));
             prop_assert_eq!(whole, of(accuracy, &right));
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rillbase_engine::{DbTransaction, Error as EngineError, Sequence};
 
-use crate::add::{Add, Group};
-use crate::catalog::{Aggregate, Shape};
+use crate::add::{Add, EventGroup};
+use crate::catalog::{AggregateEntry, AggregateState};
 use crate::deltas::Deltas;
 use crate::error::{Error, Result};
 use crate::store::Aggregates;
@@ -16,12 +16,12 @@ use crate::store::Aggregates;
 /// What a transaction will add.
 #[derive(Debug, Default)]
 pub struct Staged {
-    group: Group,
+    group: EventGroup,
     read: Vec<Read>,
 }
 
 /// Whose events, and as what they were read.
-type Read = (Arc<Aggregate>, Arc<Shape>);
+type Read = (Arc<AggregateEntry>, Arc<AggregateState>);
 
 impl Staged {
     /// What its events change.

@@ -17,14 +17,14 @@
 use rillbase_engine::Merge;
 use rillbase_query::exact::ExactSum;
 
-use crate::coding::{Reader, put_signed, put_slice};
+use crate::coding::{ValueReader, put_signed, put_slice};
 use crate::distinct::Distinct;
 use crate::exact;
 use crate::sketch::Sketch;
 
 /// What a slot holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum SlotValue {
     /// A count.
     Count(i64),
     /// A sum of integers. Values are bounded so that 2^40 of them fit.
@@ -41,7 +41,7 @@ pub enum State {
     Sketch(Sketch),
 }
 
-impl State {
+impl SlotValue {
     /// Takes in another of the same kind. One of another kind is of another definition, and is
     /// never asked for: keys begin with the definition's generation.
     pub fn merge(&mut self, other: &Self) {
@@ -104,10 +104,10 @@ impl State {
 
     /// The first state of a row: how many are counted.
     pub(crate) fn first(row: &[u8]) -> Option<Self> {
-        Self::read(&mut Reader(row))
+        Self::read(&mut ValueReader(row))
     }
 
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
         Some(match reader.byte()? {
             0 => Self::Count(reader.signed_64()?),
             1 => Self::Whole(reader.signed()?),
@@ -139,9 +139,9 @@ const USUAL_STATES: usize = 4;
 
 /// What a row keeps, slot by slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Row(pub Vec<State>);
+pub struct RowState(pub Vec<SlotValue>);
 
-impl Row {
+impl RowState {
     /// Takes in another row of the same definition.
     pub fn merge(&mut self, other: &Self) {
         if self.0.is_empty() {
@@ -169,10 +169,10 @@ impl Row {
 
     /// Becomes another row.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<()> {
-        let mut reader = Reader(bytes);
+        let mut reader = ValueReader(bytes);
         self.0.clear();
         while !reader.is_empty() {
-            self.0.push(State::read(&mut reader)?);
+            self.0.push(SlotValue::read(&mut reader)?);
         }
         Some(())
     }
@@ -185,7 +185,7 @@ pub struct Fold;
 impl Fold {
     /// Bytes that are malformed count for nothing: what was written is checked by checksums.
     fn fold<'a>(rows: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-        let (mut folded, mut row) = (Row::default(), Row::default());
+        let (mut folded, mut row) = (RowState::default(), RowState::default());
         for bytes in rows {
             if row.read(bytes).is_some() {
                 folded.merge(&row);
@@ -217,7 +217,7 @@ impl Merge for Fold {
 
     /// Rows and items of which everything has been taken away again.
     fn is_nothing(&self, value: &[u8]) -> bool {
-        Row::from_bytes(value).is_some_and(|row| row.0.iter().all(State::is_nothing))
+        RowState::from_bytes(value).is_some_and(|row| row.0.iter().all(SlotValue::is_nothing))
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
     use crate::sketch::Accuracy;
     use proptest::prelude::*;
 
-    fn row() -> impl Strategy<Value = Row> {
+    fn row() -> impl Strategy<Value = RowState> {
         let double = prop_oneof![any::<f64>(), -1e6_f64..1e6];
         (any::<i32>(), any::<i64>(), double, any::<Vec<u8>>()).prop_map(
             |(count, whole, double, bytes)| {
@@ -236,14 +236,14 @@ mod tests {
                 exact.add(double, 1);
                 set.add(&bytes);
                 sketch.add(Accuracy::new(0.01), double, 1);
-                Row(vec![
-                    State::Count(count.into()),
-                    State::Whole(whole.into()),
-                    State::Exact(exact),
-                    State::Least(bytes.clone()),
-                    State::Greatest(bytes),
-                    State::Distinct(set),
-                    State::Sketch(sketch),
+                RowState(vec![
+                    SlotValue::Count(count.into()),
+                    SlotValue::Whole(whole.into()),
+                    SlotValue::Exact(exact),
+                    SlotValue::Least(bytes.clone()),
+                    SlotValue::Greatest(bytes),
+                    SlotValue::Distinct(set),
+                    SlotValue::Sketch(sketch),
                 ])
             },
         )
@@ -256,7 +256,7 @@ mod tests {
             turn in any::<prop::sample::Index>(),
             cut in any::<prop::sample::Index>(),
         ) {
-            let bytes: Vec<Vec<u8>> = rows.iter().map(Row::to_bytes).collect();
+            let bytes: Vec<Vec<u8>> = rows.iter().map(RowState::to_bytes).collect();
             let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
             let whole = Fold.full(b"", None, &slices);
             let mut turned = slices.clone();
@@ -265,12 +265,12 @@ mod tests {
             let right = Fold.partial(b"", right).unwrap();
             let below = Fold.full(b"", None, left);
             prop_assert_eq!(&whole, &Fold.full(b"", Some(&below), &[&right]));
-            prop_assert_eq!(Row::from_bytes(&whole).unwrap().to_bytes(), whole);
+            prop_assert_eq!(RowState::from_bytes(&whole).unwrap().to_bytes(), whole);
         }
 
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
-            let _ = Row::from_bytes(&bytes);
+            let _ = RowState::from_bytes(&bytes);
         }
     }
 }

@@ -11,26 +11,26 @@ use rillbase_engine::{
     prefix_end,
 };
 
-use crate::answer::{Shown, answer, answer_json};
-use crate::catalog::{Aggregate, Catalog, Defined, Shape};
+use crate::answer::{AnswerRow, answer, answer_json};
+use crate::catalog::{AggregateCatalog, AggregateEntry, AggregateState, Defined};
 use crate::claims::Claims;
-use crate::coding::Reader;
+use crate::coding::ValueReader;
 use crate::crowds::Crowds;
-use crate::definition::{Definition, Source};
-use crate::deltas::{Deltas, Generation};
+use crate::definition::{AggregateDefinition, ContributionSource};
+use crate::deltas::{AggregateGeneration, Deltas};
 use crate::error::{Result, malformed};
 use crate::keys;
-use crate::plan::Plan;
-use crate::query::Query;
+use crate::plan::AggregatePlan;
+use crate::query::AggregateQuery;
+use crate::row_scan::ReadSnapshot;
 use crate::state::Fold;
-use crate::walk::Sight;
 
 const ROWS: &str = "aggregates.rows";
 const ITEMS: &str = "aggregates.items";
 
 /// The keyspaces.
 #[derive(Debug)]
-pub(crate) struct Spaces {
+pub(crate) struct AggregateKeyspaces {
     /// `generation rollup values [bucket] → row`
     pub(crate) rows: Keyspace,
     /// `row measure value → count`
@@ -47,8 +47,8 @@ pub(crate) struct Spaces {
 #[derive(Debug)]
 pub struct Aggregates {
     pub(crate) db: Arc<Db>,
-    pub(crate) spaces: Spaces,
-    pub(crate) catalog: Catalog,
+    pub(crate) spaces: AggregateKeyspaces,
+    pub(crate) catalog: AggregateCatalog,
     lifetimes: Arc<Lifetimes>,
     pub(crate) claims: Claims,
     pub(crate) crowds: Crowds,
@@ -64,12 +64,12 @@ pub type Period = (Option<i64>, Option<i64>);
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct AggregateResult {
     /// Its rows.
-    pub rows: Vec<Shown>,
+    pub rows: Vec<AnswerRow>,
 }
 
-impl Answer {
+impl AggregateResult {
     /// The rows as a JSON array.
     pub fn json(&self) -> String {
         let rows: Vec<&str> = self.rows.iter().map(|row| row.json.as_str()).collect();
@@ -79,7 +79,7 @@ impl Answer {
 
 /// The generations that there are, by which keys of rows and items tell when they expire.
 #[derive(Debug, Default)]
-pub struct Lifetimes(RwLock<HashMap<u64, Arc<Generation>>>);
+pub struct Lifetimes(RwLock<HashMap<u64, Arc<AggregateGeneration>>>);
 
 impl Lifetime for Lifetimes {
     fn expiry(&self, key: &[u8]) -> Option<Millis> {
@@ -92,7 +92,7 @@ impl Lifetime for Lifetimes {
 
 impl Lifetimes {
     /// From now on keys of these generations tell when they expire.
-    pub(crate) fn know(&self, shape: &Shape) {
+    pub(crate) fn know(&self, shape: &AggregateState) {
         let building = shape.building.iter().map(|building| &building.generation);
         let mut known = self.0.write();
         for generation in std::iter::once(&shape.current).chain(building) {
@@ -100,7 +100,7 @@ impl Lifetimes {
         }
     }
 
-    fn forget(&self, generation: &Generation) {
+    fn forget(&self, generation: &AggregateGeneration) {
         self.0.write().remove(&generation.number);
     }
 }
@@ -124,14 +124,14 @@ impl Aggregates {
     /// Opens the aggregates of a database, which was opened with the same lifetimes.
     pub fn open(db: &Arc<Db>, durability: Durability, lifetimes: &Arc<Lifetimes>) -> Result<Self> {
         let plain = |name: &str| db.create_keyspace(name, KeyspaceOptions::default());
-        let spaces = Spaces {
+        let spaces = AggregateKeyspaces {
             rows: db.create_keyspace(ROWS, folding(lifetimes))?,
             items: db.create_keyspace(ITEMS, folding(lifetimes))?,
             facts: plain("aggregates.facts")?,
             ids: plain("aggregates.ids")?,
             kept: plain("aggregates.kept")?,
         };
-        let catalog = Catalog::open(db, plain("aggregates.catalog")?)?;
+        let catalog = AggregateCatalog::open(db, plain("aggregates.catalog")?)?;
         for aggregate in catalog.all() {
             lifetimes.know(&aggregate.shape());
         }
@@ -159,7 +159,7 @@ impl Aggregates {
             generations.insert(shape.current.number);
             generations.extend(shape.building.iter().map(|one| one.generation.number));
         }
-        let Spaces {
+        let AggregateKeyspaces {
             rows,
             items,
             facts,
@@ -193,7 +193,7 @@ impl Aggregates {
         let mut scan = self.db.scan_prefix(keyspace, &[], Some(&now))?;
         scan.first()?;
         while scan.is_valid() {
-            let number = Reader(scan.key()).u64().ok_or_else(malformed)?;
+            let number = ValueReader(scan.key()).u64().ok_or_else(malformed)?;
             found.push(number);
             match prefix_end(&number.to_be_bytes()) {
                 Some(next) => scan.seek(&next)?,
@@ -223,7 +223,8 @@ impl Aggregates {
                 number
             }
         };
-        let by_others = |definition: &Definition| definition.source == Source::View;
+        let by_others =
+            |definition: &AggregateDefinition| definition.source == ContributionSource::View;
         if let Some(building) = &shape.building
             && by_others(&building.generation.definition)
         {
@@ -233,7 +234,7 @@ impl Aggregates {
     }
 
     /// Lets queries see the generation that was built; the one before is forgotten.
-    pub fn switch(&self, aggregate: &Aggregate, number: u64) -> Result<()> {
+    pub fn switch(&self, aggregate: &AggregateEntry, number: u64) -> Result<()> {
         let alone = self.gate.write();
         let left = self.catalog.switch(aggregate, number)?;
         drop(alone);
@@ -244,7 +245,7 @@ impl Aggregates {
     }
 
     /// Removes an aggregate with all that is in it.
-    pub fn remove(&self, aggregate: &Aggregate) -> Result<()> {
+    pub fn remove(&self, aggregate: &AggregateEntry) -> Result<()> {
         let alone = self.gate.write();
         let shape = aggregate.shape();
         self.catalog.remove(aggregate)?;
@@ -261,7 +262,7 @@ impl Aggregates {
         Ok(())
     }
 
-    fn forget(&self, generation: &Generation) -> Result<()> {
+    fn forget(&self, generation: &AggregateGeneration) -> Result<()> {
         self.lifetimes.forget(generation);
         let mut batch = WriteBatch::new();
         for keyspace in [&self.spaces.rows, &self.spaces.items, &self.spaces.kept] {
@@ -272,12 +273,12 @@ impl Aggregates {
     }
 
     /// The aggregate of a name.
-    pub fn find(&self, namespace: u64, name: &str) -> Result<Arc<Aggregate>> {
+    pub fn find(&self, namespace: u64, name: &str) -> Result<Arc<AggregateEntry>> {
         self.catalog.find(namespace, name)
     }
 
     /// All of a namespace, by name.
-    pub fn list(&self, namespace: u64) -> Vec<Arc<Aggregate>> {
+    pub fn list(&self, namespace: u64) -> Vec<Arc<AggregateEntry>> {
         self.catalog.of(namespace)
     }
 
@@ -295,20 +296,20 @@ impl Aggregates {
     /// Answers a query at a moment; a transaction sees what it has changed itself.
     pub fn query(
         &self,
-        aggregate: &Aggregate,
-        query: &Query,
+        aggregate: &AggregateEntry,
+        query: &AggregateQuery,
         snapshot: &DbSnapshot,
         own: Option<&Deltas>,
-    ) -> Result<Answer> {
+    ) -> Result<AggregateResult> {
         let generation = aggregate.seen_at(snapshot.sequence())?;
         let rows = answer(self.sight(snapshot, own), &generation, query)?;
-        Ok(Answer { rows })
+        Ok(AggregateResult { rows })
     }
 
     /// Appends the same as a JSON array only.
     pub fn query_json(
         &self,
-        (aggregate, query): (&Aggregate, &Query),
+        (aggregate, query): (&AggregateEntry, &AggregateQuery),
         (snapshot, own): (&DbSnapshot, Option<&Deltas>),
         out: &mut String,
     ) -> Result<()> {
@@ -320,17 +321,17 @@ impl Aggregates {
     /// asked, the buckets that they lie in do not.
     pub fn period(
         &self,
-        aggregate: &Aggregate,
-        query: &Query,
+        aggregate: &AggregateEntry,
+        query: &AggregateQuery,
         snapshot: &DbSnapshot,
     ) -> Result<Period> {
         let generation = aggregate.seen_at(snapshot.sequence())?;
-        let plan = Plan::new(&generation.definition, query)?;
+        let plan = AggregatePlan::new(&generation.definition, query)?;
         Ok((plan.from, plan.to))
     }
 
-    fn sight<'a>(&'a self, snapshot: &'a DbSnapshot, own: Option<&'a Deltas>) -> Sight<'a> {
-        Sight {
+    fn sight<'a>(&'a self, snapshot: &'a DbSnapshot, own: Option<&'a Deltas>) -> ReadSnapshot<'a> {
+        ReadSnapshot {
             db: &self.db,
             rows: &self.spaces.rows,
             items: &self.spaces.items,

@@ -18,7 +18,7 @@
 use rillbase_query::bson::{DocumentWriter, ObjectId, ValueRef};
 use rillbase_query::ejson::{self, Form, date};
 
-use crate::coding::Reader;
+use crate::coding::ValueReader;
 
 const NULL: u8 = 0x05;
 const NUMBER: u8 = 0x0a;
@@ -42,7 +42,7 @@ const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum DimensionValue {
     /// Null, or missing.
     Null,
     /// An integer.
@@ -61,7 +61,7 @@ pub enum Value {
     Date(i64),
 }
 
-impl Value {
+impl DimensionValue {
     /// The value of a field of a document.
     pub fn of(value: Option<ValueRef<'_>>) -> Self {
         match value {
@@ -135,7 +135,7 @@ impl Value {
     }
 
     /// Takes one from the front of bytes.
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode(reader: &mut ValueReader<'_>) -> Option<Self> {
         Some(match reader.byte()? {
             NULL => Self::Null,
             NUMBER => {
@@ -159,7 +159,7 @@ impl Value {
     }
 
     /// Takes one from the front of bytes, unread.
-    pub(crate) fn skip(reader: &mut Reader<'_>) -> Option<()> {
+    pub(crate) fn skip(reader: &mut ValueReader<'_>) -> Option<()> {
         match reader.byte()? {
             NULL | FALSE | TRUE => {}
             NUMBER => drop(reader.take(11)?),
@@ -217,7 +217,7 @@ impl Value {
 pub(crate) fn encode_field(value: Option<ValueRef<'_>>, out: &mut Vec<u8>) {
     match value {
         Some(ValueRef::String(text)) => encode_text(out, TEXT, text),
-        other => Value::of(other).encode(out),
+        other => DimensionValue::of(other).encode(out),
     }
 }
 
@@ -264,7 +264,7 @@ fn encode_text(out: &mut Vec<u8>, tag: u8, text: &str) {
     out.extend_from_slice(&[ESCAPE, END]);
 }
 
-fn decode_text(reader: &mut Reader<'_>) -> Option<String> {
+fn decode_text(reader: &mut ValueReader<'_>) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
         let at = reader.0.iter().position(|&byte| byte == ESCAPE)?;
@@ -283,7 +283,7 @@ pub(crate) fn put_millis(out: &mut Vec<u8>, millis: i64) {
 }
 
 /// Takes a moment from the front of bytes.
-pub(crate) fn millis(reader: &mut Reader<'_>) -> Option<i64> {
+pub(crate) fn millis(reader: &mut ValueReader<'_>) -> Option<i64> {
     Some((reader.u64()? ^ SIGN).cast_signed())
 }
 
@@ -305,30 +305,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_value() -> impl Strategy<Value = Value> {
+    fn any_value() -> impl Strategy<Value = DimensionValue> {
         prop_oneof![
-            Just(Value::Null),
-            any::<i64>().prop_map(Value::Int),
-            (-3_i64..3).prop_map(Value::Int),
+            Just(DimensionValue::Null),
+            any::<i64>().prop_map(DimensionValue::Int),
+            (-3_i64..3).prop_map(DimensionValue::Int),
             any::<f64>()
                 .prop_filter("no NaN, which equals nothing", |double| !double.is_nan())
-                .prop_map(Value::of_double),
-            "[a\\x00\u{e9}]{0,4}".prop_map(Value::Text),
-            any::<[u8; 12]>().prop_map(Value::Id),
-            any::<bool>().prop_map(Value::Bool),
-            any::<i64>().prop_map(Value::Date),
+                .prop_map(DimensionValue::of_double),
+            "[a\\x00\u{e9}]{0,4}".prop_map(DimensionValue::Text),
+            any::<[u8; 12]>().prop_map(DimensionValue::Id),
+            any::<bool>().prop_map(DimensionValue::Bool),
+            any::<i64>().prop_map(DimensionValue::Date),
         ]
     }
 
     #[allow(clippy::cast_precision_loss, reason = "only near ones are compared so")]
-    fn order(left: &Value, right: &Value) -> Option<std::cmp::Ordering> {
+    fn order(left: &DimensionValue, right: &DimensionValue) -> Option<std::cmp::Ordering> {
         Some(match (left, right) {
-            (Value::Int(left), Value::Int(right)) | (Value::Date(left), Value::Date(right)) => {
-                left.cmp(right)
+            (DimensionValue::Int(left), DimensionValue::Int(right))
+            | (DimensionValue::Date(left), DimensionValue::Date(right)) => left.cmp(right),
+            (DimensionValue::Double(left), DimensionValue::Double(right)) => left.total_cmp(right),
+            (DimensionValue::Int(left), DimensionValue::Double(right)) => {
+                (*left as f64).partial_cmp(right)?
             }
-            (Value::Double(left), Value::Double(right)) => left.total_cmp(right),
-            (Value::Int(left), Value::Double(right)) => (*left as f64).partial_cmp(right)?,
-            (Value::Text(left), Value::Text(right)) => left.cmp(right),
+            (DimensionValue::Text(left), DimensionValue::Text(right)) => left.cmp(right),
             _ => return None,
         })
     }
@@ -338,11 +339,11 @@ mod tests {
         fn values_come_back_and_are_passed_over(value in any_value(), behind in any::<u8>()) {
             let mut bytes = value.encoded();
             bytes.push(behind);
-            let mut reader = Reader(&bytes);
-            prop_assert_eq!(Value::decode(&mut reader), Some(value));
+            let mut reader = ValueReader(&bytes);
+            prop_assert_eq!(DimensionValue::decode(&mut reader), Some(value));
             prop_assert_eq!(reader.0, &[behind][..]);
-            let mut reader = Reader(&bytes);
-            prop_assert_eq!(Value::skip(&mut reader), Some(()));
+            let mut reader = ValueReader(&bytes);
+            prop_assert_eq!(DimensionValue::skip(&mut reader), Some(()));
             prop_assert_eq!(reader.0, &[behind][..]);
         }
 
@@ -355,17 +356,20 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
-            let _ = Value::decode(&mut Reader(&bytes));
-            let _ = Value::skip(&mut Reader(&bytes));
+            let _ = DimensionValue::decode(&mut ValueReader(&bytes));
+            let _ = DimensionValue::skip(&mut ValueReader(&bytes));
         }
     }
 
     #[test]
     fn a_whole_double_is_the_integer() {
-        let of = |value| Value::of(Some(value)).encoded();
+        let of = |value| DimensionValue::of(Some(value)).encoded();
         assert_eq!(of(ValueRef::Double(1.0)), of(ValueRef::Int32(1)));
         assert_eq!(of(ValueRef::Double(-0.0)), of(ValueRef::Int64(0)));
         assert_ne!(of(ValueRef::Double(1.5)), of(ValueRef::Int32(1)));
-        assert_eq!(Value::of(None), Value::of(Some(ValueRef::Null)));
+        assert_eq!(
+            DimensionValue::of(None),
+            DimensionValue::of(Some(ValueRef::Null))
+        );
     }
 }

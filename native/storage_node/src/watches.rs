@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rillbase_aggregates::{Aggregate, Answer};
+use rillbase_aggregates::{AggregateEntry, AggregateResult};
 use rillbase_engine::{Millis, Sequence};
 
 use crate::node::Node;
@@ -37,7 +37,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) number: u64,
-    aggregate: Arc<Aggregate>,
+    aggregate: Arc<AggregateEntry>,
     query: String,
     outbox: Arc<Outbox>,
     state: Mutex<State>,
@@ -51,7 +51,7 @@ pub(crate) struct Watches {
     pub(crate) told: AtomicU64,
 }
 
-fn told(answer: Answer) -> Told {
+fn told(answer: AggregateResult) -> Told {
     let rows = answer.rows.into_iter();
     rows.map(|row| (row.key, (row.by, row.json))).collect()
 }
@@ -64,8 +64,8 @@ impl Watches {
     /// Begins to watch; `answer` is what the connection is told now.
     pub(crate) fn enter(
         &self,
-        (aggregate, query): (&Arc<Aggregate>, &str),
-        (answer, position, asked_at): (Answer, Sequence, Millis),
+        (aggregate, query): (&Arc<AggregateEntry>, &str),
+        (answer, position, asked_at): (AggregateResult, Sequence, Millis),
         outbox: &Arc<Outbox>,
     ) -> Arc<Watch> {
         let watch = Arc::new(Watch {
@@ -127,7 +127,7 @@ impl Watch {
     }
 
     /// Tells of what is not as it was told before. Returns whether there was anything.
-    fn tell(&self, answer: Answer, position: Sequence, asked_at: Millis) -> bool {
+    fn tell(&self, answer: AggregateResult, position: Sequence, asked_at: Millis) -> bool {
         let mut state = self.state.lock();
         let rows = told(answer);
         let before = &state.rows;
@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    fn ask_again(&self, watch: &Watch) -> Result<(Answer, Sequence)> {
+    fn ask_again(&self, watch: &Watch) -> Result<(AggregateResult, Sequence)> {
         let query = crate::command::parse_query(self, &watch.query)?;
         // All that was noted before is visible now.
         let snapshot = self.db.snapshot();

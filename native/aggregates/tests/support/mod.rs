@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use rillbase_aggregates::{Add, Aggregate, Aggregates, Apply, Lifetimes, Query, Result, keyspaces};
+use rillbase_aggregates::{
+    Add, AggregateEntry, AggregateQuery, Aggregates, Apply, Lifetimes, Result, keyspaces,
+};
 use rillbase_engine::vfs::{FaultVfs, SeededRandom};
 use rillbase_engine::{Clock, Db, DbOptions, DbSnapshot, Durability, ManualClock};
 
@@ -62,7 +64,7 @@ impl World {
         &self.open.as_ref().unwrap().1
     }
 
-    pub(crate) fn find(&self, name: &str) -> Arc<Aggregate> {
+    pub(crate) fn find(&self, name: &str) -> Arc<AggregateEntry> {
         self.aggregates().find(NAMESPACE, name).unwrap()
     }
 
@@ -110,15 +112,15 @@ impl World {
         answer.unwrap().json()
     }
 
-    pub(crate) fn query(&self, query: &str) -> Query {
+    pub(crate) fn query(&self, query: &str) -> AggregateQuery {
         let now = i64::try_from(self.clock.now()).unwrap();
-        Query::parse(query.as_bytes(), now).unwrap()
+        AggregateQuery::parse(query.as_bytes(), now).unwrap()
     }
 
     pub(crate) fn refusal(&self, name: &str, query: &str) -> String {
         let snapshot = self.db().snapshot();
         let now = i64::try_from(self.clock.now()).unwrap();
-        let answer = Query::parse(query.as_bytes(), now).and_then(|query| {
+        let answer = AggregateQuery::parse(query.as_bytes(), now).and_then(|query| {
             self.aggregates()
                 .query(&self.find(name), &query, &snapshot, None)
         });

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rillbase_aggregates::{Add, Aggregate, Apply, Moment as Asked, Query};
+use rillbase_aggregates::{Add, AggregateEntry, AggregateQuery, Apply, SnapshotSelector as Asked};
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{self, Form};
 
@@ -39,7 +39,7 @@ thread_local! {
 pub(super) const ROWS: &str = r#"{"rows":"#;
 
 /// The aggregate of a name in the caller's namespace.
-pub(super) fn find(node: &Node, session: &Session, name: &str) -> Result<Arc<Aggregate>> {
+pub(super) fn find(node: &Node, session: &Session, name: &str) -> Result<Arc<AggregateEntry>> {
     Ok(node.aggregates.find(session.namespace()?.number, name)?)
 }
 
@@ -221,7 +221,12 @@ fn place(text: &str) -> Result<(u64, usize)> {
 }
 
 /// The moment that a query asks about.
-fn moment(node: &Node, session: &Session, aggregate: &Aggregate, asked: &Asked) -> Result<Moment> {
+fn moment(
+    node: &Node,
+    session: &Session,
+    aggregate: &AggregateEntry,
+    asked: &Asked,
+) -> Result<Moment> {
     let namespace = session.namespace()?.number;
     match asked {
         Asked::Shared => {
@@ -239,9 +244,9 @@ fn moment(node: &Node, session: &Session, aggregate: &Aggregate, asked: &Asked) 
 }
 
 /// A query, as of now.
-pub(crate) fn parse(node: &Node, text: &str) -> Result<Query> {
+pub(crate) fn parse(node: &Node, text: &str) -> Result<AggregateQuery> {
     let now = i64::try_from(node.now()).unwrap_or(i64::MAX);
-    Ok(Query::parse(text.as_bytes(), now)?)
+    Ok(AggregateQuery::parse(text.as_bytes(), now)?)
 }
 
 pub(super) fn query(
@@ -282,7 +287,7 @@ pub(super) fn query(
 
 fn write_answer(
     node: &Node,
-    asked: (&Aggregate, &Query),
+    asked: (&AggregateEntry, &AggregateQuery),
     moment: &Moment,
     out: &mut String,
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rillbase_aggregates::{Add, Moment as Asked};
+use rillbase_aggregates::{Add, SnapshotSelector as Asked};
 
 use super::Step;
 use super::aggregates::{ROWS, find, parse};

@@ -8,14 +8,14 @@ use rillbase_engine::{Db, DbSnapshot, Keyspace, Scan, prefix_end};
 use rillbase_query::bson::{DocumentBuf, DocumentWriter};
 use rillbase_query::filter::Filter;
 
-use crate::coding::Reader;
-use crate::definition::Definition;
+use crate::coding::ValueReader;
+use crate::definition::AggregateDefinition;
 use crate::deltas::Deltas;
-use crate::error::{Code, Error, Result, malformed};
-use crate::keys::{self, Parts, ROLLUP_BYTES, Seen};
-use crate::plan::Plan;
-use crate::state::{Row, State};
-use crate::value::{BEHIND, Value, put_millis};
+use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::keys::{self, DecodedValues, ROLLUP_BYTES, RowKeyParts};
+use crate::plan::AggregatePlan;
+use crate::state::{RowState, SlotValue};
+use crate::value::{BEHIND, DimensionValue, put_millis};
 
 /// A query that reads more is refused.
 const MOST_READ: usize = 1_000_000;
@@ -24,7 +24,7 @@ pub(crate) const MOST_ITEMS: usize = 100_000;
 
 /// What is read: the database at one moment, and changes that are not written yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Sight<'a> {
+pub struct ReadSnapshot<'a> {
     /// The database.
     pub db: &'a Db,
     /// Rows.
@@ -38,21 +38,21 @@ pub struct Sight<'a> {
 }
 
 /// A row that was found.
-pub(crate) struct Found<'a> {
+pub(crate) struct ScannedRow<'a> {
     pub(crate) key: &'a [u8],
-    pub(crate) parts: Parts<'a>,
+    pub(crate) parts: RowKeyParts<'a>,
     /// As it is kept.
     pub(crate) row: &'a [u8],
 }
 
 /// Takes rows; says whether more are wanted.
-pub(crate) type Take<'t> = &'t mut dyn FnMut(Found<'_>) -> Result<bool>;
+pub(crate) type Take<'t> = &'t mut dyn FnMut(ScannedRow<'_>) -> Result<bool>;
 
 /// A walk over the rows of a plan.
-pub(crate) struct Walk<'a> {
-    sight: Sight<'a>,
+pub(crate) struct RowScan<'a> {
+    sight: ReadSnapshot<'a>,
     generation: u64,
-    plan: &'a Plan<'a>,
+    plan: &'a AggregatePlan<'a>,
     from: Option<i64>,
     to: Option<i64>,
     /// The filter, where equality alone does not decide.
@@ -60,17 +60,17 @@ pub(crate) struct Walk<'a> {
 }
 
 /// What is to be done about a key.
-enum Wanted {
+enum SeekDecision {
     Yes,
     /// The next that may be wanted is here.
     Seek(Vec<u8>),
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RowScan<'a> {
     pub(crate) fn new(
-        sight: Sight<'a>,
+        sight: ReadSnapshot<'a>,
         generation: u64,
-        plan: &'a Plan<'a>,
+        plan: &'a AggregatePlan<'a>,
         (from, to): (Option<i64>, Option<i64>),
     ) -> Self {
         let filter = plan.query.filter.as_ref().filter(|_| !plan.is_decided);
@@ -101,9 +101,9 @@ impl<'a> Walk<'a> {
         let prefix = self.prefix();
         for (key, row) in own.rows().filter(|(key, _)| key.starts_with(&prefix)) {
             let parts = self.parts(key)?;
-            if matches!(self.wanted(key, &parts), Wanted::Yes) && self.matches(&parts)? {
+            if matches!(self.wanted(key, &parts), SeekDecision::Yes) && self.matches(&parts)? {
                 let row = &row.to_bytes();
-                if !take(Found { key, parts, row })? {
+                if !take(ScannedRow { key, parts, row })? {
                     break;
                 }
             }
@@ -123,14 +123,14 @@ impl<'a> Walk<'a> {
             Some(self.sight.snapshot),
         )?;
         scan.seek(&self.start(&prefix))?;
-        let (mut read, mut seen) = (0, Seen::default());
+        let (mut read, mut seen) = (0, DecodedValues::default());
         let has_time = self.plan.definition.time.is_some();
         while scan.is_valid() {
             read += 1;
             if read > MOST_READ {
                 let detail =
                     "the query reads more than a million rows: choose a smaller rollup or period";
-                return Err(Error::new(Code::TooExpensive, detail));
+                return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
             }
             let (parts, wanted) = if let Some(parts) = seen.parts(scan.key(), has_time) {
                 (parts, self.wanted_bucket(scan.key(), &parts))
@@ -140,17 +140,17 @@ impl<'a> Walk<'a> {
                 (parts, self.wanted(scan.key(), &parts))
             };
             match wanted {
-                Wanted::Seek(target) => {
+                SeekDecision::Seek(target) => {
                     scan.seek(&target)?;
                     continue;
                 }
-                Wanted::Yes if self.matches(&parts)? => {
+                SeekDecision::Yes if self.matches(&parts)? => {
                     let (key, row) = (scan.key(), scan.value());
-                    if !take(Found { key, parts, row })? {
+                    if !take(ScannedRow { key, parts, row })? {
                         return Ok(false);
                     }
                 }
-                Wanted::Yes => {}
+                SeekDecision::Yes => {}
             }
             scan.advance()?;
         }
@@ -174,13 +174,13 @@ impl<'a> Walk<'a> {
         start
     }
 
-    fn parts<'k>(&self, key: &'k [u8]) -> Result<Parts<'k>> {
+    fn parts<'k>(&self, key: &'k [u8]) -> Result<RowKeyParts<'k>> {
         let has_time = self.plan.definition.time.is_some();
-        Parts::of(key, self.plan.dimensions.len(), has_time).ok_or_else(malformed)
+        RowKeyParts::of(key, self.plan.dimensions.len(), has_time).ok_or_else(malformed)
     }
 
     /// Whether values and bucket are wanted, as far as their order tells.
-    fn wanted(&self, key: &[u8], parts: &Parts<'_>) -> Wanted {
+    fn wanted(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
         for (place, allowed) in self.plan.allowed.iter().enumerate() {
             let Some(allowed) = allowed else { continue };
             let value = parts.value(place);
@@ -197,15 +197,15 @@ impl<'a> Walk<'a> {
                 Some(next) => target.extend_from_slice(next),
                 None => target.push(BEHIND),
             }
-            return Wanted::Seek(target);
+            return SeekDecision::Seek(target);
         }
         self.wanted_bucket(key, parts)
     }
 
     /// Whether the bucket is wanted, of values that are.
-    fn wanted_bucket(&self, key: &[u8], parts: &Parts<'_>) -> Wanted {
+    fn wanted_bucket(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
         let Some(bucket) = parts.bucket else {
-            return Wanted::Yes;
+            return SeekDecision::Yes;
         };
         let head = || {
             key.get(..ROLLUP_BYTES + parts.values.len())
@@ -216,40 +216,44 @@ impl<'a> Walk<'a> {
             Some(from) if bucket < from => {
                 let mut target = head();
                 put_millis(&mut target, from);
-                return Wanted::Seek(target);
+                return SeekDecision::Seek(target);
             }
             _ => {}
         }
         if self.to.is_some_and(|to| bucket >= to) {
             let mut target = head();
             target.push(BEHIND);
-            return Wanted::Seek(target);
+            return SeekDecision::Seek(target);
         }
-        Wanted::Yes
+        SeekDecision::Yes
     }
 
-    fn matches(&self, parts: &Parts<'_>) -> Result<bool> {
+    fn matches(&self, parts: &RowKeyParts<'_>) -> Result<bool> {
         let Some(filter) = self.filter else {
             return Ok(true);
         };
         let document = self.document(parts)?;
-        filter
-            .matches(document.as_ref())
-            .map_err(|failure| Error::at(Code::BadQuery, "/filter", failure.into_error().detail))
+        filter.matches(document.as_ref()).map_err(|failure| {
+            Error::at(
+                AggregateErrorCode::BadQuery,
+                "/filter",
+                failure.into_error().detail,
+            )
+        })
     }
 
     /// What the filter looks at.
-    fn document(&self, parts: &Parts<'_>) -> Result<DocumentBuf> {
-        let mut reader = Reader(parts.values);
-        let mut fields: Vec<(&str, Value)> = Vec::new();
+    fn document(&self, parts: &RowKeyParts<'_>) -> Result<DocumentBuf> {
+        let mut reader = ValueReader(parts.values);
+        let mut fields: Vec<(&str, DimensionValue)> = Vec::new();
         for &dimension in self.plan.dimensions {
-            let value = Value::decode(&mut reader).ok_or_else(malformed)?;
+            let value = DimensionValue::decode(&mut reader).ok_or_else(malformed)?;
             if let Some(field) = self.plan.definition.dimensions.get(dimension) {
                 fields.push((&field.name, value));
             }
         }
         if let (Some(time), Some(bucket)) = (&self.plan.definition.time, parts.bucket) {
-            fields.push((&time.field.name, Value::Date(bucket)));
+            fields.push((&time.field.name, DimensionValue::Date(bucket)));
         }
         let bytes = nest(&fields);
         DocumentBuf::parse(bytes).map_err(|_| malformed())
@@ -280,9 +284,9 @@ impl<'a> Walk<'a> {
         }
         let (mut read, mut counted) = (0, 0);
         while scan.is_valid() {
-            let row = Row::from_bytes(scan.value()).ok_or_else(malformed)?;
+            let row = RowState::from_bytes(scan.value()).ok_or_else(malformed)?;
             read += 1;
-            if let [State::Count(count)] = row.0.as_slice()
+            if let [SlotValue::Count(count)] = row.0.as_slice()
                 && *count != 0
             {
                 counted += 1;
@@ -294,7 +298,7 @@ impl<'a> Walk<'a> {
             // Items that are gone stay until they are compacted.
             if counted > MOST_ITEMS || read > MOST_READ {
                 let detail = "a group has more than 100,000 items";
-                return Err(Error::new(Code::TooExpensive, detail));
+                return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
             }
             step(&mut scan)?;
         }
@@ -314,7 +318,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The first bucket that has not expired.
-fn kept_from(definition: &Definition, snapshot: &DbSnapshot) -> Option<i64> {
+fn kept_from(definition: &AggregateDefinition, snapshot: &DbSnapshot) -> Option<i64> {
     let (time, retention) = (definition.time.as_ref()?, definition.retention?);
     let now = i64::try_from(snapshot.time()).unwrap_or(i64::MAX);
     // The first whose end, and the retention behind it, is later than now.
@@ -327,7 +331,7 @@ fn kept_from(definition: &Definition, snapshot: &DbSnapshot) -> Option<i64> {
 }
 
 /// A document of fields with dotted names.
-fn nest(fields: &[(&str, Value)]) -> Vec<u8> {
+fn nest(fields: &[(&str, DimensionValue)]) -> Vec<u8> {
     let mut writer = DocumentWriter::new();
     let mut done: Vec<&str> = Vec::new();
     for (name, value) in fields {
@@ -336,12 +340,12 @@ fn nest(fields: &[(&str, Value)]) -> Vec<u8> {
             value.append(&mut writer, name);
         } else if !done.contains(&head) {
             done.push(head);
-            let below = |(name, value): &(&'_ str, Value)| {
+            let below = |(name, value): &(&'_ str, DimensionValue)| {
                 let rest = name.strip_prefix(head)?.strip_prefix('.')?;
                 Some((rest.to_owned(), value.clone()))
             };
-            let below: Vec<(String, Value)> = fields.iter().filter_map(below).collect();
-            let below: Vec<(&str, Value)> = below
+            let below: Vec<(String, DimensionValue)> = fields.iter().filter_map(below).collect();
+            let below: Vec<(&str, DimensionValue)> = below
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.clone()))
                 .collect();
