@@ -3,7 +3,7 @@
 //! The plane has any unit. Whoever has longitudes and latitudes projects them first, so that a
 //! circle is one.
 
-use crate::coding::Reader;
+use crate::coding::RecordReader;
 use crate::error::{Error, Result};
 
 /// West, south, east, north.
@@ -11,7 +11,7 @@ pub type Rectangle = [f64; 4];
 
 /// Part of a plane.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Area {
+pub enum TopicArea {
     /// All within a distance of a point.
     Circle {
         /// The point.
@@ -23,7 +23,7 @@ pub enum Area {
     Box(Rectangle),
 }
 
-impl Area {
+impl TopicArea {
     /// A circle.
     pub fn circle(centre: [f64; 2], radius: f64) -> Result<Self> {
         if !centre.iter().all(|at| at.is_finite()) || !radius.is_finite() || radius < 0.0 {
@@ -109,7 +109,7 @@ impl Area {
         }
     }
 
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(crate) fn decode(reader: &mut RecordReader<'_>) -> Option<Self> {
         match reader.byte()? {
             1 => Some(Self::Circle {
                 centre: [reader.double()?, reader.double()?],
@@ -121,7 +121,7 @@ impl Area {
     }
 }
 
-pub(crate) fn sides(reader: &mut Reader<'_>) -> Option<Rectangle> {
+pub(crate) fn sides(reader: &mut RecordReader<'_>) -> Option<Rectangle> {
     let mut side = || reader.double();
     Some([side()?, side()?, side()?, side()?])
 }
@@ -142,20 +142,20 @@ mod tests {
 
     #[test]
     fn areas_intersect_where_they_touch() {
-        let circle = Area::circle([0.0, 0.0], 1.0).unwrap();
-        let meets = |other: Result<Area>| circle.intersects(&other.unwrap());
-        assert!(meets(Area::circle([2.0, 0.0], 1.0)));
-        assert!(!meets(Area::circle([2.0, 0.1], 1.0)));
-        assert!(meets(Area::rectangle([1.0, -1.0, 2.0, 1.0])));
+        let circle = TopicArea::circle([0.0, 0.0], 1.0).unwrap();
+        let meets = |other: Result<TopicArea>| circle.intersects(&other.unwrap());
+        assert!(meets(TopicArea::circle([2.0, 0.0], 1.0)));
+        assert!(!meets(TopicArea::circle([2.0, 0.1], 1.0)));
+        assert!(meets(TopicArea::rectangle([1.0, -1.0, 2.0, 1.0])));
         // The corner of its bounds is outside of a circle.
-        assert!(!meets(Area::rectangle([0.9, 0.9, 2.0, 2.0])));
-        assert!(meets(Area::rectangle([-9.0, -9.0, 9.0, 9.0])));
+        assert!(!meets(TopicArea::rectangle([0.9, 0.9, 2.0, 2.0])));
+        assert!(meets(TopicArea::rectangle([-9.0, -9.0, 9.0, 9.0])));
     }
 
     #[test]
     fn what_is_no_area_is_refused() {
-        assert!(Area::circle([f64::NAN, 0.0], 1.0).is_err());
-        assert!(Area::circle([0.0, 0.0], -1.0).is_err());
-        assert!(Area::rectangle([1.0, 0.0, 0.0, 1.0]).is_err());
+        assert!(TopicArea::circle([f64::NAN, 0.0], 1.0).is_err());
+        assert!(TopicArea::circle([0.0, 0.0], -1.0).is_err());
+        assert!(TopicArea::rectangle([1.0, 0.0, 0.0, 1.0]).is_err());
     }
 }

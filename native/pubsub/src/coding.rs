@@ -17,9 +17,9 @@ pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Reads what was put; `None` at the first thing that cannot have been.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct RecordReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> RecordReader<'a> {
     pub(crate) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -65,10 +65,10 @@ mod tests {
         for number in [0, 1, 127, 128, 1 << 40, u64::MAX] {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, number);
-            assert_eq!(Reader(&bytes).varint(), Some(number));
+            assert_eq!(RecordReader(&bytes).varint(), Some(number));
             bytes.pop();
-            assert_eq!(Reader(&bytes).varint(), None);
+            assert_eq!(RecordReader(&bytes).varint(), None);
         }
-        assert_eq!(Reader(&[0xff; 11]).varint(), None);
+        assert_eq!(RecordReader(&[0xff; 11]).varint(), None);
     }
 }

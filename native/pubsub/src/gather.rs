@@ -6,28 +6,28 @@ use rillbase_engine::Sequence;
 
 use crate::error::Result;
 use crate::keys::{PUBLICATIONS, SUBSCRIPTIONS};
-use crate::look::Entry;
-use crate::place::{Extent, Ids};
-use crate::record::{self, Publication, Record, Stored, Subscription};
-use crate::store::Answer;
+use crate::look::ListEntry;
+use crate::place::{Ids, TopicExtent};
+use crate::record::{self, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord};
+use crate::store::StoreAnswer;
 
 /// Records before an operation that are kept, each once, however many of its cells were met.
 pub(crate) struct Gather<'a> {
     before: Sequence,
     /// What all of them meet.
-    around: (&'a Extent, Ids),
-    keep_publication: &'a dyn Fn(&Stored<Publication>) -> bool,
-    keep_subscription: &'a dyn Fn(&Stored<Subscription>) -> bool,
+    around: (&'a TopicExtent, Ids),
+    keep_publication: &'a dyn Fn(&StoredRecord<PublicationRecord>) -> bool,
+    keep_subscription: &'a dyn Fn(&StoredRecord<SubscriptionRecord>) -> bool,
     several: HashSet<(u8, Sequence)>,
-    publications: Vec<Stored<Publication>>,
-    subscriptions: Vec<Stored<Subscription>>,
+    publications: Vec<StoredRecord<PublicationRecord>>,
+    subscriptions: Vec<StoredRecord<SubscriptionRecord>>,
 }
 
 impl<'a> Gather<'a> {
     pub(crate) fn new(
-        (before, around): (Sequence, (&'a Extent, Ids)),
-        keep_publication: &'a dyn Fn(&Stored<Publication>) -> bool,
-        keep_subscription: &'a dyn Fn(&Stored<Subscription>) -> bool,
+        (before, around): (Sequence, (&'a TopicExtent, Ids)),
+        keep_publication: &'a dyn Fn(&StoredRecord<PublicationRecord>) -> bool,
+        keep_subscription: &'a dyn Fn(&StoredRecord<SubscriptionRecord>) -> bool,
     ) -> Self {
         Self {
             before,
@@ -40,7 +40,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    pub(crate) fn take(&mut self, entry: Entry<'_>) -> Result<()> {
+    pub(crate) fn take(&mut self, entry: ListEntry<'_>) -> Result<()> {
         match entry.kind {
             PUBLICATIONS => {
                 let found = self
@@ -60,7 +60,7 @@ impl<'a> Gather<'a> {
     }
 
     /// The record of an entry, unless it comes later, was there already or lies elsewhere.
-    fn read<T: Record>(&mut self, entry: Entry<'_>) -> Result<Option<Stored<T>>> {
+    fn read<T: TimedRecord>(&mut self, entry: ListEntry<'_>) -> Result<Option<StoredRecord<T>>> {
         let opened = record::open(entry.value, entry.sequence)?;
         let mut is_new = || self.several.insert((entry.kind, opened.sequence));
         if opened.sequence >= self.before || opened.has_several && !is_new() {
@@ -71,15 +71,15 @@ impl<'a> Gather<'a> {
     }
 
     /// What was kept, in the order in which it came.
-    pub(crate) fn finish(mut self) -> Answer {
+    pub(crate) fn finish(mut self) -> StoreAnswer {
         self.publications
             .sort_unstable_by_key(|found| found.sequence);
         self.subscriptions
             .sort_unstable_by_key(|found| found.sequence);
-        Answer {
+        StoreAnswer {
             publications: self.publications,
             subscriptions: self.subscriptions,
-            ..Answer::default()
+            ..StoreAnswer::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Areas as cells of a tree, such as a quad tree.
 //!
 //! A box of the plane is cut into `sides` × `sides` cells, each of them again, `depth` times. A cell
-//! is an [`Id`]: one component for each cut, `1 + row * sides + column`, south-west first; the root
+//! is an [`DeweyId`]: one component for each cut, `1 + row * sides + column`, south-west first; the root
 //! is everything. An area may be written by its cells in three ways:
 //!
 //! - *fixed*: all leaves that it intersects. Two areas that intersect share a leaf.
@@ -14,9 +14,9 @@
 //! is found from that leaf: so all three agree. What lies outside of the box belongs to the
 //! outermost cells.
 
-use crate::area::{Area, Rectangle};
+use crate::area::{Rectangle, TopicArea};
 use crate::error::{Error, Result};
-use crate::id::Id;
+use crate::id::DeweyId;
 
 /// An operation writes no more cells than this.
 pub(crate) const MOST_CELLS: u64 = 1 << 16;
@@ -34,7 +34,7 @@ pub enum Granularity {
 
 /// A box cut into cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grid {
+pub struct CellGrid {
     bounds: Rectangle,
     sides: u64,
     depth: u32,
@@ -42,19 +42,19 @@ pub struct Grid {
 
 /// Cells of one level, both corners included, counted from the south-west.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
+struct CellSpan {
     level: u32,
     columns: (u64, u64),
     rows: (u64, u64),
 }
 
-impl Span {
+impl CellSpan {
     fn count(&self) -> u64 {
         (self.columns.1 - self.columns.0 + 1).saturating_mul(self.rows.1 - self.rows.0 + 1)
     }
 }
 
-impl Grid {
+impl CellGrid {
     /// A grid of `sides`² cells in a cell, cut `depth` times.
     pub fn new(bounds: Rectangle, sides: u64, depth: u32) -> Result<Self> {
         let [west, south, east, north] = bounds;
@@ -110,13 +110,13 @@ impl Grid {
     }
 
     /// The cells of a level that have points of a box.
-    fn span(&self, area: Rectangle, level: u32) -> Span {
+    fn span(&self, area: Rectangle, level: u32) -> CellSpan {
         let [west, south, east, north] = self.bounds;
         let [left, bottom, right, top] = area;
         let below = self.width(self.depth - level);
         let column = |at| self.leaf(at, west, east) / below;
         let row = |at| self.leaf(at, south, north) / below;
-        Span {
+        CellSpan {
             level,
             columns: (column(left), column(right)),
             rows: (row(bottom), row(top)),
@@ -124,7 +124,7 @@ impl Grid {
     }
 
     /// The cells that an area is written by.
-    pub fn cover(&self, area: &Area, granularity: Granularity) -> Result<Vec<Id>> {
+    pub fn cover(&self, area: &TopicArea, granularity: Granularity) -> Result<Vec<DeweyId>> {
         let bounds = area.bounds();
         match granularity {
             Granularity::Fixed => self.leaves_of(area),
@@ -144,7 +144,7 @@ impl Grid {
     }
 
     /// The leaves that an area intersects.
-    fn leaves_of(&self, area: &Area) -> Result<Vec<Id>> {
+    fn leaves_of(&self, area: &TopicArea) -> Result<Vec<DeweyId>> {
         let span = self.span(area.bounds(), self.depth);
         if span.count() > MOST_CELLS {
             return Err(Error::TooManyCells);
@@ -159,7 +159,7 @@ impl Grid {
         Ok(leaves)
     }
 
-    fn cells(&self, span: &Span) -> Vec<Id> {
+    fn cells(&self, span: &CellSpan) -> Vec<DeweyId> {
         let rows = span.rows.0..=span.rows.1;
         let cell = |row| {
             let columns = span.columns.0..=span.columns.1;
@@ -168,8 +168,8 @@ impl Grid {
         rows.flat_map(cell).collect()
     }
 
-    fn cell(&self, level: u32, column: u64, row: u64) -> Id {
-        (0..level).rev().fold(Id::root(), |id, below| {
+    fn cell(&self, level: u32, column: u64, row: u64) -> DeweyId {
+        (0..level).rev().fold(DeweyId::root(), |id, below| {
             let size = self.width(below);
             let (column, row) = (column / size % self.sides, row / size % self.sides);
             id.child(1 + row * self.sides + column)
@@ -177,7 +177,7 @@ impl Grid {
     }
 
     /// Where a cell lies; `None` if the id is no cell of this grid.
-    pub fn rectangle(&self, cell: &Id) -> Option<Rectangle> {
+    pub fn rectangle(&self, cell: &DeweyId) -> Option<Rectangle> {
         let (mut column, mut row, mut level) = (0, 0, 0);
         for number in cell.numbers()? {
             let place = number.checked_sub(1)?;
@@ -196,18 +196,18 @@ impl Grid {
     }
 
     /// A leaf as an area, a little larger than it is, so that rounding leaves no point outside.
-    fn rectangle_padded(&self, leaf: &Id) -> Area {
+    fn rectangle_padded(&self, leaf: &DeweyId) -> TopicArea {
         let [west, south, east, north] = self.rectangle(leaf).unwrap_or(self.bounds);
         let largest = self
             .bounds
             .iter()
             .fold(0.0, |most: f64, side| most.max(side.abs()));
         let spare = largest * 4.0 * f64::EPSILON;
-        Area::Box([west - spare, south - spare, east + spare, north + spare])
+        TopicArea::Box([west - spare, south - spare, east + spare, north + spare])
     }
 
     /// All leaves at or below a cell.
-    pub fn leaves_below(&self, cell: &Id) -> Result<Vec<Id>> {
+    pub fn leaves_below(&self, cell: &DeweyId) -> Result<Vec<DeweyId>> {
         let what = "the id is no cell of this grid";
         let refused = Error::InvalidId { what };
         if self.rectangle(cell).is_none() {
@@ -220,7 +220,11 @@ impl Grid {
         }
         let mut cells = vec![cell.clone()];
         for _ in 0..left {
-            let below = |cell: &Id| (1..=children).map(|n| cell.child(n)).collect::<Vec<Id>>();
+            let below = |cell: &DeweyId| {
+                (1..=children)
+                    .map(|n| cell.child(n))
+                    .collect::<Vec<DeweyId>>()
+            };
             cells = cells.iter().flat_map(below).collect();
         }
         Ok(cells)
@@ -241,43 +245,43 @@ mod tests {
 
     use super::*;
 
-    fn quad() -> Grid {
-        Grid::new([0.0, 0.0, 32.0, 32.0], 2, 5).unwrap()
+    fn quad() -> CellGrid {
+        CellGrid::new([0.0, 0.0, 32.0, 32.0], 2, 5).unwrap()
     }
 
-    fn names(cells: &[Id]) -> Vec<String> {
+    fn names(cells: &[DeweyId]) -> Vec<String> {
         cells.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn an_area_is_covered_by_up_to_four_cells_of_its_size() {
-        let small = Area::circle([16.0, 16.0], 0.25).unwrap();
+        let small = TopicArea::circle([16.0, 16.0], 0.25).unwrap();
         let four = quad().cover(&small, Granularity::Variable).unwrap();
         assert_eq!(
             names(&four),
             ["1.4.4.4.4", "2.3.3.3.3", "3.2.2.2.2", "4.1.1.1.1"]
         );
         let single = quad().cover(&small, Granularity::Single).unwrap();
-        assert_eq!(single, [Id::root()]);
-        let half = Area::rectangle([1.0, 1.0, 4.0, 4.0]).unwrap();
+        assert_eq!(single, [DeweyId::root()]);
+        let half = TopicArea::rectangle([1.0, 1.0, 4.0, 4.0]).unwrap();
         let cells = quad().cover(&half, Granularity::Variable).unwrap();
         assert_eq!(names(&cells), ["1.1.1", "1.1.2", "1.1.3", "1.1.4"]);
     }
 
     #[test]
     fn what_lies_outside_belongs_to_the_outermost_cells() {
-        let outside = Area::circle([-50.0, 90.0], 1.0).unwrap();
+        let outside = TopicArea::circle([-50.0, 90.0], 1.0).unwrap();
         let leaves = quad().cover(&outside, Granularity::Fixed).unwrap();
         assert_eq!(names(&leaves), ["3.3.3.3.3"]);
     }
 
     #[test]
     fn a_cell_knows_where_it_lies_and_what_is_below_it() {
-        let cell = Id::parse("4.1").unwrap();
+        let cell = DeweyId::parse("4.1").unwrap();
         assert_eq!(quad().rectangle(&cell), Some([16.0, 16.0, 24.0, 24.0]));
         assert_eq!(quad().leaves_below(&cell).unwrap().len(), 64);
         for other in ["5", "0", "news", "1.1.1.1.1.1"] {
-            let other = Id::parse(other).unwrap();
+            let other = DeweyId::parse(other).unwrap();
             assert_eq!(quad().rectangle(&other), None);
             assert!(quad().leaves_below(&other).is_err());
         }
@@ -285,8 +289,8 @@ mod tests {
 
     #[test]
     fn an_area_of_too_many_leaves_is_refused() {
-        let fine = Grid::new([0.0, 0.0, 1.0, 1.0], 2, 20).unwrap();
-        let half = Area::rectangle([0.0, 0.0, 0.5, 0.5]).unwrap();
+        let fine = CellGrid::new([0.0, 0.0, 1.0, 1.0], 2, 20).unwrap();
+        let half = TopicArea::rectangle([0.0, 0.0, 0.5, 0.5]).unwrap();
         assert!(matches!(
             fine.cover(&half, Granularity::Fixed),
             Err(Error::TooManyCells)

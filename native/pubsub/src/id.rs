@@ -29,9 +29,9 @@ const MOST_COMPONENTS: usize = 64;
 
 /// A place in a hierarchy of topics or cells.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(Vec<u8>);
+pub struct DeweyId(Vec<u8>);
 
-impl Id {
+impl DeweyId {
     /// The id above all others.
     pub fn root() -> Self {
         Self::default()
@@ -227,7 +227,7 @@ fn refused(what: &'static str) -> Error {
     Error::InvalidId { what }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for DeweyId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
         while let Some(component) = self.component(at) {
@@ -245,7 +245,7 @@ impl fmt::Display for Id {
     }
 }
 
-impl fmt::Debug for Id {
+impl fmt::Debug for DeweyId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Id({self})")
     }
@@ -257,8 +257,8 @@ mod tests {
 
     use super::*;
 
-    fn id(text: &str) -> Id {
-        Id::parse(text).unwrap()
+    fn id(text: &str) -> DeweyId {
+        DeweyId::parse(text).unwrap()
     }
 
     #[test]
@@ -298,9 +298,9 @@ mod tests {
             "340282366920938463463374607431768211456.007",
         ] {
             assert_eq!(id(text).to_string(), text);
-            assert_eq!(Id::from_bytes(id(text).as_bytes()), Some(id(text)));
+            assert_eq!(DeweyId::from_bytes(id(text).as_bytes()), Some(id(text)));
         }
-        assert_eq!(Id::root().child(300).child(0), id("300.0"));
+        assert_eq!(DeweyId::root().child(300).child(0), id("300.0"));
     }
 
     #[test]
@@ -324,16 +324,16 @@ mod tests {
             ]
         );
         assert_eq!(low.depth(), 3);
-        assert_eq!(Id::root().ancestors().count(), 0);
+        assert_eq!(DeweyId::root().ancestors().count(), 0);
     }
 
     #[test]
     fn what_is_no_id_is_refused() {
         for text in [".", "1..2", "a.", "x\0y"] {
-            assert!(Id::parse(text).is_err(), "{text}");
+            assert!(DeweyId::parse(text).is_err(), "{text}");
         }
-        assert!(Id::parse(&"9".repeat(700)).is_err());
-        assert!(Id::parse(&vec!["1"; 65].join(".")).is_err());
-        assert_eq!(Id::from_bytes(&[3, 1]), None);
+        assert!(DeweyId::parse(&"9".repeat(700)).is_err());
+        assert!(DeweyId::parse(&vec!["1"; 65].join(".")).is_err());
+        assert_eq!(DeweyId::from_bytes(&[3, 1]), None);
     }
 }

@@ -15,45 +15,47 @@ use rillbase_engine::{Db, DbSnapshot, Millis, Sequence, WriteBatch};
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
 use crate::gather::Gather;
-use crate::keys::{self, PUBLICATIONS, SUBSCRIPTIONS, Spaces};
-use crate::look::{Cost, Look, Wanted, Window};
-use crate::memory::{self, Memory};
-use crate::name::Name;
-use crate::once::{self, Mark, Once, Repeats};
-use crate::place::Place;
-use crate::record::{self, Publication, Record, Side, Stored, Subscription};
-use crate::rule::{Rule, is_alive};
-use crate::store::{Answer, Operation, StoreOptions, Topic};
-use crate::turns::{Delivery, Turn, Turns};
+use crate::keys::{self, PUBLICATIONS, SUBSCRIPTIONS, TopicKeyspaces};
+use crate::look::{Cost, Look, LookWindows, TimeWindow};
+use crate::name::SubscriptionLocator;
+use crate::once::{self, BatchMark, Once, Repeats};
+use crate::place::TopicPlace;
+use crate::record::{
+    self, MeetingSide, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord,
+};
+use crate::rule::{MeetingRule, is_alive};
+use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec};
+use crate::subscription_history::{self, SubscriptionHistory};
+use crate::turns::{Delivery, OperationTurn, OperationTurns};
 
 /// A store that answers at once.
 #[derive(Debug)]
 pub(crate) struct Instant {
     db: Arc<Db>,
-    spaces: Spaces,
+    spaces: TopicKeyspaces,
     options: StoreOptions,
-    turns: Option<Turns>,
+    turns: Option<OperationTurns>,
     conditions: Conditions,
     once: Once,
     cost: Mutex<Cost>,
 }
 
 /// The moment that an operation, or a look-up, sees.
-struct Moment<'a> {
-    topic: &'a Topic,
+struct ReadMoment<'a> {
+    topic: &'a TopicSpec,
     snapshot: &'a DbSnapshot,
     /// What has a sequence from here on is not seen.
     before: Sequence,
 }
 
-impl Moment<'_> {
+impl ReadMoment<'_> {
     fn now(&self) -> Millis {
         self.snapshot.time()
     }
 
     /// What comes at this moment.
-    fn side<'a, T>(&self, place: &'a Place, record: &'a T) -> Side<'a, T> {
-        Side {
+    fn side<'a, T>(&self, place: &'a TopicPlace, record: &'a T) -> MeetingSide<'a, T> {
+        MeetingSide {
             sequence: self.before,
             received: self.now(),
             extent: place.extent(),
@@ -68,11 +70,11 @@ impl Moment<'_> {
 }
 
 impl Instant {
-    pub(crate) fn new(db: Arc<Db>, spaces: Spaces, options: StoreOptions) -> Self {
+    pub(crate) fn new(db: Arc<Db>, spaces: TopicKeyspaces, options: StoreOptions) -> Self {
         Self {
             db,
             spaces,
-            turns: options.sink.clone().map(Turns::new),
+            turns: options.sink.clone().map(OperationTurns::new),
             options,
             conditions: Conditions::default(),
             once: Once::default(),
@@ -84,18 +86,18 @@ impl Instant {
         *self.cost.lock()
     }
 
-    fn rule(&self, topic: &Topic) -> Rule<'_> {
-        Rule {
+    fn rule(&self, topic: &TopicSpec) -> MeetingRule<'_> {
+        MeetingRule {
             ids: topic.ids,
             conditions: &self.conditions,
         }
     }
 
-    pub(crate) fn check(&self, topic: &Topic, operation: &Operation) -> Result<()> {
+    pub(crate) fn check(&self, topic: &TopicSpec, operation: &TopicOperation) -> Result<()> {
         check(topic, operation, &self.conditions)
     }
 
-    pub(crate) fn forget(&self, topic: &Topic) -> Result<()> {
+    pub(crate) fn forget(&self, topic: &TopicSpec) -> Result<()> {
         let mut batch = WriteBatch::new();
         for keyspace in [&self.spaces.subscriptions, &self.spaces.publications] {
             keys::forget(&mut batch, keyspace, topic.number);
@@ -104,7 +106,10 @@ impl Instant {
         Ok(())
     }
 
-    pub(crate) fn run(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>> {
+    pub(crate) fn run(
+        &self,
+        operations: &[(&TopicSpec, &TopicOperation)],
+    ) -> Result<Vec<StoreAnswer>> {
         operations
             .iter()
             .try_for_each(|(topic, operation)| self.check(topic, operation))?;
@@ -121,10 +126,10 @@ impl Instant {
         for (topic, operation) in operations {
             let space = (&*self.db, &self.spaces.publications, topic.number);
             let mark = match seen.find(space, operation, batch.len() as u64)? {
-                Some(first) => Mark::Repeats(first),
-                None => Mark::Writes(batch.len() as u64),
+                Some(first) => BatchMark::Repeats(first),
+                None => BatchMark::Writes(batch.len() as u64),
             };
-            if let Mark::Writes(_) = mark {
+            if let BatchMark::Writes(_) = mark {
                 self.put(&mut batch, topic, operation, since.time());
             }
             marks.push(mark);
@@ -136,13 +141,13 @@ impl Instant {
         }
         let each = operations.iter().zip(marks);
         each.map(|((topic, operation), mark)| {
-            let moment = Moment {
+            let moment = ReadMoment {
                 topic,
                 snapshot: &snapshot,
                 before: mark.sequence(first),
             };
             let mut answer = self.answer(&moment, operation)?;
-            answer.is_repeated = !matches!(mark, Mark::Writes(_));
+            answer.is_repeated = !matches!(mark, BatchMark::Writes(_));
             if let (false, Some(turn)) = (answer.is_repeated, &turn) {
                 hand_on(turn, &moment, operation, &answer);
             }
@@ -166,9 +171,15 @@ impl Instant {
     }
 
     /// Adds what an operation writes to a batch.
-    fn put(&self, batch: &mut WriteBatch, topic: &Topic, operation: &Operation, now: Millis) {
+    fn put(
+        &self,
+        batch: &mut WriteBatch,
+        topic: &TopicSpec,
+        operation: &TopicOperation,
+        now: Millis,
+    ) {
         match operation {
-            Operation::Publish {
+            TopicOperation::Publish {
                 place,
                 publication,
                 once,
@@ -180,7 +191,7 @@ impl Instant {
                     once::remember(batch, space, (place, publication), now);
                 }
             }
-            Operation::Subscribe {
+            TopicOperation::Subscribe {
                 place,
                 subscription,
                 ..
@@ -188,17 +199,17 @@ impl Instant {
                 self.put_record(batch, topic, (place, subscription, SUBSCRIPTIONS), now);
                 if subscription.unseen_only {
                     let space = (&self.spaces.subscriptions, topic);
-                    memory::begin(batch, space, (place, subscription), now);
+                    subscription_history::begin(batch, space, (place, subscription), now);
                 }
             }
         }
     }
 
-    fn put_record<T: Record>(
+    fn put_record<T: TimedRecord>(
         &self,
         batch: &mut WriteBatch,
-        topic: &Topic,
-        (place, record, kind): (&Place, &T, u8),
+        topic: &TopicSpec,
+        (place, record, kind): (&TopicPlace, &T, u8),
         now: Millis,
     ) {
         let keyspace = self.spaces.of(kind);
@@ -213,9 +224,9 @@ impl Instant {
     }
 
     /// What an operation finds before it.
-    fn answer(&self, moment: &Moment<'_>, operation: &Operation) -> Result<Answer> {
+    fn answer(&self, moment: &ReadMoment<'_>, operation: &TopicOperation) -> Result<StoreAnswer> {
         let mut answer = match operation {
-            Operation::Publish {
+            TopicOperation::Publish {
                 place,
                 publication,
                 self_join,
@@ -224,14 +235,14 @@ impl Instant {
                 let news = moment.side(place, publication);
                 self.met_by_publication(moment, place, news, *self_join)?
             }
-            Operation::Subscribe {
+            TopicOperation::Subscribe {
                 place,
                 subscription,
                 self_join,
             } => {
                 let wish = moment.side(place, subscription);
                 let mut answer = self.met_by_subscription(moment, place, wish, *self_join)?;
-                answer.name = Some(Name {
+                answer.name = Some(SubscriptionLocator {
                     sequence: moment.before,
                     until: subscription.until,
                     user: subscription.unseen_only.then(|| subscription.user.clone()),
@@ -246,51 +257,51 @@ impl Instant {
 
     fn met_by_publication(
         &self,
-        moment: &Moment<'_>,
-        place: &Place,
-        news: Side<'_, Publication>,
+        moment: &ReadMoment<'_>,
+        place: &TopicPlace,
+        news: MeetingSide<'_, PublicationRecord>,
         self_join: bool,
-    ) -> Result<Answer> {
+    ) -> Result<StoreAnswer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
         if !is_alive(news.record.until, now) {
-            return Ok(Answer::default());
+            return Ok(StoreAnswer::default());
         }
-        let wanted = Wanted {
-            subscriptions: Some(Window::since(news.record.at.max(now))),
-            publications: self_join.then(|| Window::since(moment.oldest())),
+        let wanted = LookWindows {
+            subscriptions: Some(TimeWindow::since(news.record.at.max(now))),
+            publications: self_join.then(|| TimeWindow::since(moment.oldest())),
         };
-        let alike = |other: &Stored<Publication>| is_alive(other.record.until, now);
-        let meets = |wish: &Stored<Subscription>| rule.meets(wish.side(), news, now);
+        let alike = |other: &StoredRecord<PublicationRecord>| is_alive(other.record.until, now);
+        let meets = |wish: &StoredRecord<SubscriptionRecord>| rule.meets(wish.side(), news, now);
         let mut answer = self.look(
             moment,
             place,
             wanted,
             Gather::new((moment.before, (place.extent(), rule.ids)), &alike, &meets),
         )?;
-        memory::oldest_of_users(&mut answer.subscriptions);
+        subscription_history::oldest_of_users(&mut answer.subscriptions);
         Ok(answer)
     }
 
     fn met_by_subscription(
         &self,
-        moment: &Moment<'_>,
-        place: &Place,
-        wish: Side<'_, Subscription>,
+        moment: &ReadMoment<'_>,
+        place: &TopicPlace,
+        wish: MeetingSide<'_, SubscriptionRecord>,
         self_join: bool,
-    ) -> Result<Answer> {
+    ) -> Result<StoreAnswer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
         if !is_alive(wish.record.until, now) {
-            return Ok(Answer::default());
+            return Ok(StoreAnswer::default());
         }
-        let wanted = Wanted {
-            publications: Some(Window {
+        let wanted = LookWindows {
+            publications: Some(TimeWindow {
                 from: wish.record.from.max(moment.oldest()),
                 to: wish.record.until,
             }),
-            subscriptions: self_join.then(|| Window::since(wish.record.from.max(now))),
+            subscriptions: self_join.then(|| TimeWindow::since(wish.record.from.max(now))),
         };
-        let meets = |news: &Stored<Publication>| rule.meets(wish, news.side(), now);
-        let alike = |other: &Stored<Subscription>| {
+        let meets = |news: &StoredRecord<PublicationRecord>| rule.meets(wish, news.side(), now);
+        let alike = |other: &StoredRecord<SubscriptionRecord>| {
             is_alive(other.record.until, now) && other.record.from <= wish.record.until
         };
         let mut answer = self.look(
@@ -308,14 +319,14 @@ impl Instant {
     /// Leaves what no older subscription of the user has met that wishes so as well.
     fn leave_unseen(
         &self,
-        moment: &Moment<'_>,
-        wish: Side<'_, Subscription>,
-        publications: &mut Vec<Stored<Publication>>,
+        moment: &ReadMoment<'_>,
+        wish: MeetingSide<'_, SubscriptionRecord>,
+        publications: &mut Vec<StoredRecord<PublicationRecord>>,
     ) -> Result<()> {
         let from = wish.record.from.max(moment.oldest());
         let at = (&*self.db, &self.spaces.subscriptions, moment.snapshot);
         let user = (moment.topic, wish.record.user.as_slice());
-        let memory = Memory::read(at, user, (from, moment.before))?;
+        let memory = SubscriptionHistory::read(at, user, (from, moment.before))?;
         let rule = self.rule(moment.topic);
         publications.retain(|news| !memory.has_met(news, wish.sequence, rule));
         Ok(())
@@ -324,11 +335,11 @@ impl Instant {
     /// Looks through the lists that a place meets: in one scan where one keyspace has them all.
     fn look(
         &self,
-        moment: &Moment<'_>,
-        place: &Place,
-        wanted: Wanted,
+        moment: &ReadMoment<'_>,
+        place: &TopicPlace,
+        wanted: LookWindows,
         mut gather: Gather<'_>,
-    ) -> Result<Answer> {
+    ) -> Result<StoreAnswer> {
         let topic = keys::topic(moment.topic.number);
         let mut cost = Cost::default();
         for (keyspace, wanted) in self.spaces.looks(wanted) {
@@ -339,7 +350,7 @@ impl Instant {
                 wanted,
                 snapshot: moment.snapshot,
             };
-            let visit = &mut |entry: crate::look::Entry<'_>| gather.take(entry);
+            let visit = &mut |entry: crate::look::ListEntry<'_>| gather.take(entry);
             cost.add(&look.run(place.ids(), moment.topic.ids, visit)?);
         }
         self.cost.lock().add(&cost);
@@ -351,27 +362,28 @@ impl Instant {
     /// What is alive now, of publications within a window and of subscriptions that are kept.
     pub(crate) fn find(
         &self,
-        topic: &Topic,
-        place: &Place,
-        window: Option<Window>,
-        keep: Option<&dyn Fn(&Subscription) -> bool>,
-    ) -> Result<Answer> {
+        topic: &TopicSpec,
+        place: &TopicPlace,
+        window: Option<TimeWindow>,
+        keep: Option<&dyn Fn(&SubscriptionRecord) -> bool>,
+    ) -> Result<StoreAnswer> {
         let snapshot = self.db.snapshot();
-        let moment = Moment {
+        let moment = ReadMoment {
             topic,
             snapshot: &snapshot,
             before: Sequence::MAX,
         };
         let now = moment.now();
-        let wanted = Wanted {
-            publications: window.map(|window| Window {
+        let wanted = LookWindows {
+            publications: window.map(|window| TimeWindow {
                 from: window.from.max(moment.oldest()),
                 to: window.to,
             }),
-            subscriptions: keep.map(|_| Window::since(now)),
+            subscriptions: keep.map(|_| TimeWindow::since(now)),
         };
-        let data = |news: &Stored<Publication>| is_alive(news.record.until, now);
-        let subscribers = |wish: &Stored<Subscription>| keep.is_some_and(|keep| keep(&wish.record));
+        let data = |news: &StoredRecord<PublicationRecord>| is_alive(news.record.until, now);
+        let subscribers =
+            |wish: &StoredRecord<SubscriptionRecord>| keep.is_some_and(|keep| keep(&wish.record));
         self.look(
             &moment,
             place,
@@ -386,13 +398,17 @@ impl Instant {
 
     pub(crate) fn get_subscription(
         &self,
-        topic: &Topic,
-        name: &Name,
-    ) -> Result<Option<Stored<Subscription>>> {
+        topic: &TopicSpec,
+        name: &SubscriptionLocator,
+    ) -> Result<Option<StoredRecord<SubscriptionRecord>>> {
         self.subscription(topic, name, &self.db.snapshot())
     }
 
-    pub(crate) fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool> {
+    pub(crate) fn unsubscribe(
+        &self,
+        topic: &TopicSpec,
+        name: &SubscriptionLocator,
+    ) -> Result<bool> {
         let keyspace = &self.spaces.subscriptions;
         let bytes = keys::topic(topic.number);
         let key = |(id, at)| keys::entry(&bytes, id, SUBSCRIPTIONS, name.until, at);
@@ -407,39 +423,39 @@ impl Instant {
         for key in &entries {
             batch.delete(keyspace, key);
         }
-        memory::end(&mut batch, (keyspace, topic), name);
+        subscription_history::end(&mut batch, (keyspace, topic), name);
         self.db.write(batch, self.options.durability)?;
         Ok(true)
     }
 
     pub(crate) fn resume(
         &self,
-        topic: &Topic,
-        name: &Name,
+        topic: &TopicSpec,
+        name: &SubscriptionLocator,
         position: Sequence,
-    ) -> Result<Option<Vec<Stored<Publication>>>> {
+    ) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>> {
         let snapshot = self.db.snapshot();
         let Some(wish) = self.subscription(topic, name, &snapshot)? else {
             return Ok(None);
         };
-        let moment = Moment {
+        let moment = ReadMoment {
             topic,
             snapshot: &snapshot,
             before: Sequence::MAX,
         };
-        let window = Window {
+        let window = TimeWindow {
             from: wish.record.from.max(moment.oldest()),
             to: wish.record.until,
         };
-        let wanted = Wanted {
+        let wanted = LookWindows {
             publications: Some(window),
             subscriptions: None,
         };
         let (now, rule) = (moment.now(), self.rule(topic));
-        let meets = |news: &Stored<Publication>| {
+        let meets = |news: &StoredRecord<PublicationRecord>| {
             news.sequence > position && rule.meets(wish.side(), news.side(), now)
         };
-        let place = Place::of_parts(name.ids.clone(), wish.extent.clone());
+        let place = TopicPlace::of_parts(name.ids.clone(), wish.extent.clone());
         let gather = Gather::new(
             (moment.before, (place.extent(), topic.ids)),
             &meets,
@@ -455,10 +471,10 @@ impl Instant {
     /// The subscription of a name, if it has not ended.
     fn subscription(
         &self,
-        topic: &Topic,
-        name: &Name,
+        topic: &TopicSpec,
+        name: &SubscriptionLocator,
         snapshot: &DbSnapshot,
-    ) -> Result<Option<Stored<Subscription>>> {
+    ) -> Result<Option<StoredRecord<SubscriptionRecord>>> {
         let Some(id) = name.ids.first() else {
             return Ok(None);
         };
@@ -472,19 +488,23 @@ impl Instant {
 }
 
 /// Refuses what no store takes.
-pub(crate) fn check(topic: &Topic, operation: &Operation, conditions: &Conditions) -> Result<()> {
+pub(crate) fn check(
+    topic: &TopicSpec,
+    operation: &TopicOperation,
+    conditions: &Conditions,
+) -> Result<()> {
     if operation.place().ids().is_empty() {
         let what = "a place needs an id";
         return Err(Error::InvalidId { what });
     }
     match operation {
-        Operation::Publish { publication, .. } => {
+        TopicOperation::Publish { publication, .. } => {
             let life = publication.until.saturating_sub(publication.at);
             if life > topic.retention {
                 return Err(Error::LivesTooLong);
             }
         }
-        Operation::Subscribe { subscription, .. } => {
+        TopicOperation::Subscribe { subscription, .. } => {
             if let Some(filter) = &subscription.filter {
                 conditions.check(filter)?;
             }
@@ -494,8 +514,13 @@ pub(crate) fn check(topic: &Topic, operation: &Operation, conditions: &Condition
 }
 
 /// What a publication met is handed on in its turn.
-fn hand_on(turn: &Turn<'_>, moment: &Moment<'_>, operation: &Operation, answer: &Answer) {
-    if let Operation::Publish {
+fn hand_on(
+    turn: &OperationTurn<'_>,
+    moment: &ReadMoment<'_>,
+    operation: &TopicOperation,
+    answer: &StoreAnswer,
+) {
+    if let TopicOperation::Publish {
         place, publication, ..
     } = operation
         && !answer.subscriptions.is_empty()
@@ -505,9 +530,9 @@ fn hand_on(turn: &Turn<'_>, moment: &Moment<'_>, operation: &Operation, answer: 
     }
 }
 
-fn deliveries(answer: &Answer, news: Stored<Publication>) -> Vec<Delivery> {
+fn deliveries(answer: &StoreAnswer, news: StoredRecord<PublicationRecord>) -> Vec<Delivery> {
     let publication = Arc::new(news);
-    let delivery = |subscription: &Stored<Subscription>| Delivery {
+    let delivery = |subscription: &StoredRecord<SubscriptionRecord>| Delivery {
         subscription: subscription.clone(),
         publication: Arc::clone(&publication),
     };

@@ -17,8 +17,8 @@
 use rillbase_engine::{Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::coding::put_slice;
-use crate::id::{Id, put_component};
-use crate::look::Wanted;
+use crate::id::{DeweyId, put_component};
+use crate::look::LookWindows;
 
 /// Subscriptions of an id.
 pub(crate) const SUBSCRIPTIONS: u8 = 1;
@@ -69,7 +69,7 @@ pub(crate) fn at(topic: &[u8], id: &[u8], kind: u8, time: Millis) -> Vec<u8> {
 }
 
 /// The key of an entry.
-pub(crate) fn entry(topic: &[u8], id: &Id, kind: u8, time: Millis, at: Sequence) -> Vec<u8> {
+pub(crate) fn entry(topic: &[u8], id: &DeweyId, kind: u8, time: Millis, at: Sequence) -> Vec<u8> {
     let mut key = self::at(topic, id.as_bytes(), kind, time);
     key.extend_from_slice(&(!at).to_be_bytes());
     key
@@ -113,12 +113,12 @@ pub(crate) fn tail(key: &[u8]) -> Option<(&[u8], u8, Millis, Sequence)> {
 
 /// The keyspaces of a store.
 #[derive(Debug, Clone)]
-pub(crate) struct Spaces {
+pub(crate) struct TopicKeyspaces {
     pub(crate) subscriptions: Keyspace,
     pub(crate) publications: Keyspace,
 }
 
-impl Spaces {
+impl TopicKeyspaces {
     /// The keyspace of a kind of list.
     pub(crate) fn of(&self, kind: u8) -> &Keyspace {
         if kind == PUBLICATIONS {
@@ -129,13 +129,16 @@ impl Spaces {
     }
 
     /// Which looks find what is wanted: one, if one keyspace has both.
-    pub(crate) fn looks(&self, wanted: Wanted) -> impl Iterator<Item = (&Keyspace, Wanted)> {
+    pub(crate) fn looks(
+        &self,
+        wanted: LookWindows,
+    ) -> impl Iterator<Item = (&Keyspace, LookWindows)> {
         let shared = self.publications.name() == self.subscriptions.name();
-        let subscriptions = Wanted {
+        let subscriptions = LookWindows {
             publications: wanted.publications.filter(|_| shared),
             ..wanted
         };
-        let publications = Wanted {
+        let publications = LookWindows {
             subscriptions: None,
             publications: wanted.publications.filter(|_| !shared),
         };

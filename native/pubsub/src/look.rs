@@ -11,7 +11,7 @@ use std::ops::Bound;
 use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Scan, Sequence, prefix_end};
 
 use crate::error::{Error, Result};
-use crate::id::Id;
+use crate::id::DeweyId;
 use crate::keys::{self, BEHIND, PUBLICATIONS, SUBSCRIPTIONS};
 use crate::place::Ids;
 
@@ -20,14 +20,14 @@ const STEPS: usize = 4;
 
 /// Times, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct TimeWindow {
     /// The first.
     pub from: Millis,
     /// The last.
     pub to: Millis,
 }
 
-impl Window {
+impl TimeWindow {
     /// From a moment on.
     pub fn since(from: Millis) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Window {
 
 /// Which entries of each list are looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) subscriptions: Option<Window>,
-    pub(crate) publications: Option<Window>,
+pub(crate) struct LookWindows {
+    pub(crate) subscriptions: Option<TimeWindow>,
+    pub(crate) publications: Option<TimeWindow>,
 }
 
-impl Wanted {
-    fn window(&self, kind: u8) -> Option<Window> {
+impl LookWindows {
+    fn window(&self, kind: u8) -> Option<TimeWindow> {
         match kind {
             SUBSCRIPTIONS => self.subscriptions,
             PUBLICATIONS => self.publications,
@@ -62,7 +62,7 @@ impl Wanted {
     }
 
     /// The first kind behind another that is wanted.
-    fn next(&self, kind: u8) -> Option<(u8, Window)> {
+    fn next(&self, kind: u8) -> Option<(u8, TimeWindow)> {
         let mut later = kind + 1..BEHIND;
         later.find_map(|kind| Some((kind, self.window(kind)?)))
     }
@@ -92,7 +92,7 @@ impl Cost {
 
 /// An entry that a look came to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct ListEntry<'a> {
     pub(crate) id: &'a [u8],
     pub(crate) kind: u8,
     pub(crate) time: Millis,
@@ -101,25 +101,25 @@ pub(crate) struct Entry<'a> {
 }
 
 /// What a look does with entries.
-pub(crate) type Visit<'a> = dyn FnMut(Entry<'_>) -> Result<()> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(ListEntry<'_>) -> Result<()> + 'a;
 
 /// Whether a look takes an id alone, or all below it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum IdScope {
     Own,
     Below,
 }
 
 /// The ids whose lists are looked through, in their order.
-fn plan(ids: &[Id], how: Ids) -> BTreeMap<&[u8], Reach> {
+fn plan(ids: &[DeweyId], how: Ids) -> BTreeMap<&[u8], IdScope> {
     let mut plan = BTreeMap::new();
     if how == Ids::Hierarchy {
-        let ancestors = ids.iter().flat_map(Id::ancestors);
-        plan.extend(ancestors.map(|ancestor| (ancestor, Reach::Own)));
+        let ancestors = ids.iter().flat_map(DeweyId::ancestors);
+        plan.extend(ancestors.map(|ancestor| (ancestor, IdScope::Own)));
     }
     let reach = match how {
-        Ids::Flat => Reach::Own,
-        Ids::Hierarchy => Reach::Below,
+        Ids::Flat => IdScope::Own,
+        Ids::Hierarchy => IdScope::Below,
     };
     plan.extend(ids.iter().map(|id| (id.as_bytes(), reach)));
     plan
@@ -130,13 +130,13 @@ pub(crate) struct Look<'a> {
     pub(crate) db: &'a Db,
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) topic: &'a [u8],
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: LookWindows,
     pub(crate) snapshot: &'a DbSnapshot,
 }
 
 impl Look<'_> {
     /// Visits the entries within the windows.
-    pub(crate) fn run(&self, ids: &[Id], how: Ids, visit: &mut Visit<'_>) -> Result<Cost> {
+    pub(crate) fn run(&self, ids: &[DeweyId], how: Ids, visit: &mut Visit<'_>) -> Result<Cost> {
         let end = prefix_end(self.topic);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let lower = Bound::Included(self.topic);
@@ -146,10 +146,10 @@ impl Look<'_> {
         // Whether a record is alive is judged by what it says; passing over those that are not
         // would be looking at them.
         let scan = scan.show_expired();
-        let mut walk = Walk {
+        let mut walk = ListWalk {
             look: self,
             scan,
-            at: At::Nowhere,
+            at: ScanScope::Nowhere,
             cost: Cost::default(),
         };
         let mut passed: Option<&[u8]> = None;
@@ -158,7 +158,7 @@ impl Look<'_> {
                 continue;
             }
             walk.id(id, reach, visit)?;
-            if reach == Reach::Below {
+            if reach == IdScope::Below {
                 passed = Some(id);
             }
         }
@@ -167,13 +167,13 @@ impl Look<'_> {
 }
 
 /// Where a look goes on.
-struct Next {
+struct NextSeek {
     place: Vec<u8>,
     /// No list of this id follows.
     is_last: bool,
 }
 
-impl Next {
+impl NextSeek {
     fn within(place: Vec<u8>) -> Self {
         Self {
             place,
@@ -184,7 +184,7 @@ impl Next {
 
 /// What the scan shows from where it is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum ScanScope {
     Nowhere,
     /// All lists.
     All,
@@ -192,14 +192,14 @@ enum At {
     One,
 }
 
-struct Walk<'a> {
+struct ListWalk<'a> {
     look: &'a Look<'a>,
     scan: Scan,
-    at: At,
+    at: ScanScope,
     cost: Cost,
 }
 
-impl Walk<'_> {
+impl ListWalk<'_> {
     /// To the first entry at or behind a key, which is not before where the scan is.
     fn go(&mut self, target: &[u8]) -> Result<()> {
         for _ in 0..STEPS {
@@ -217,32 +217,32 @@ impl Walk<'_> {
 
     /// To the first entry at or behind a key of an id, from wherever the scan is. For the lists of
     /// an id alone no table is read that has none of those that are wanted.
-    fn enter(&mut self, id: &[u8], reach: Reach, target: &[u8]) -> Result<()> {
-        if reach == Reach::Own {
+    fn enter(&mut self, id: &[u8], reach: IdScope, target: &[u8]) -> Result<()> {
+        if reach == IdScope::Own {
             let topic = self.look.topic;
             let wanted = self.look.wanted.kinds();
             let lists: Vec<Vec<u8>> = wanted.map(|kind| keys::list(topic, id, kind)).collect();
             let heads: Vec<&[u8]> = lists.iter().map(Vec::as_slice).collect();
-            self.at = At::One;
+            self.at = ScanScope::One;
             self.cost.seeks += 1;
             return Ok(self.scan.seek_heads(target, &heads)?);
         }
-        if self.at == At::All {
+        if self.at == ScanScope::All {
             return self.go(target);
         }
-        self.at = At::All;
+        self.at = ScanScope::All;
         self.cost.seeks += 1;
         Ok(self.scan.seek(target)?)
     }
 
     /// Reads the lists of an id, and of all below it if they are within reach.
-    fn id(&mut self, id: &[u8], reach: Reach, visit: &mut Visit<'_>) -> Result<()> {
+    fn id(&mut self, id: &[u8], reach: IdScope, visit: &mut Visit<'_>) -> Result<()> {
         let Some((kind, window)) = self.look.wanted.next(0) else {
             return Ok(());
         };
         let topic = self.look.topic;
         let mut place = [topic, id].concat();
-        if reach == Reach::Own {
+        if reach == IdScope::Own {
             place.push(0);
         }
         self.enter(id, reach, &keys::at(topic, id, kind, window.to))?;
@@ -250,7 +250,7 @@ impl Walk<'_> {
             let Some(next) = self.list(visit)? else {
                 continue;
             };
-            if reach == Reach::Own && next.is_last {
+            if reach == IdScope::Own && next.is_last {
                 return Ok(());
             }
             self.go(&next.place)?;
@@ -259,7 +259,7 @@ impl Walk<'_> {
     }
 
     /// Reads the list that the scan is in. Says where to go on, unless the scan is there.
-    fn list(&mut self, visit: &mut Visit<'_>) -> Result<Option<Next>> {
+    fn list(&mut self, visit: &mut Visit<'_>) -> Result<Option<NextSeek>> {
         let topic = self.look.topic;
         let (head, kind, time, _) = keys::tail(self.scan.key()).ok_or(MALFORMED)?;
         let id = head.strip_suffix(&[0]);
@@ -270,7 +270,7 @@ impl Walk<'_> {
         if let Some(window) = self.look.wanted.window(kind) {
             if time > window.to {
                 let place = keys::at(topic, &id, kind, window.to);
-                return Ok(Some(Next::within(place)));
+                return Ok(Some(NextSeek::within(place)));
             }
             let list = self
                 .scan
@@ -284,8 +284,8 @@ impl Walk<'_> {
             }
         }
         Ok(Some(match self.look.wanted.next(kind) {
-            Some((kind, window)) => Next::within(keys::at(topic, &id, kind, window.to)),
-            None => Next {
+            Some((kind, window)) => NextSeek::within(keys::at(topic, &id, kind, window.to)),
+            None => NextSeek {
                 place: keys::at(topic, &id, BEHIND, Millis::MAX),
                 is_last: true,
             },
@@ -297,7 +297,7 @@ impl Walk<'_> {
         &mut self,
         list: &[u8],
         id: &[u8],
-        window: Window,
+        window: TimeWindow,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         self.cost.lists += 1;
@@ -308,7 +308,7 @@ impl Walk<'_> {
                 self.cost.early_stops += 1;
                 return Ok(());
             }
-            visit(Entry {
+            visit(ListEntry {
                 id,
                 kind,
                 time,

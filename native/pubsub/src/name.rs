@@ -9,23 +9,23 @@
 
 use rillbase_engine::{Millis, Sequence};
 
-use crate::coding::{Reader, put_slice, put_varint};
+use crate::coding::{RecordReader, put_slice, put_varint};
 use crate::error::{Error, Result};
-use crate::id::Id;
-use crate::record::{Stored, Subscription};
+use crate::id::DeweyId;
+use crate::record::{StoredRecord, SubscriptionRecord};
 
 /// The name of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
+pub struct SubscriptionLocator {
     pub(crate) sequence: Sequence,
     pub(crate) until: Millis,
     /// Whose it is, if it remembers what it was told.
     pub(crate) user: Option<Vec<u8>>,
     /// What it is written under.
-    pub(crate) ids: Vec<Id>,
+    pub(crate) ids: Vec<DeweyId>,
 }
 
-impl Name {
+impl SubscriptionLocator {
     /// Its bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -44,10 +44,10 @@ impl Name {
     /// The name of bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let what = "this is not the name of a subscription";
-        Self::read(Reader(bytes)).ok_or(Error::Malformed { what })
+        Self::read(RecordReader(bytes)).ok_or(Error::Malformed { what })
     }
 
-    fn read(mut reader: Reader<'_>) -> Option<Self> {
+    fn read(mut reader: RecordReader<'_>) -> Option<Self> {
         let mut name = Self {
             sequence: reader.varint()?,
             until: reader.varint()?,
@@ -59,13 +59,13 @@ impl Name {
             ids: Vec::new(),
         };
         while !reader.0.is_empty() {
-            name.ids.push(Id::from_bytes(reader.slice()?)?);
+            name.ids.push(DeweyId::from_bytes(reader.slice()?)?);
         }
         (!name.ids.is_empty()).then_some(name)
     }
 
     /// The name of a subscription that was found, which is written under `ids`.
-    pub fn of(found: &Stored<Subscription>, ids: &[Id]) -> Self {
+    pub fn of(found: &StoredRecord<SubscriptionRecord>, ids: &[DeweyId]) -> Self {
         let wish = &found.record;
         Self {
             sequence: found.sequence,

@@ -10,12 +10,12 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::{Condvar, Mutex};
 use rillbase_engine::{Db, Keyspace, Millis, Sequence, WriteBatch};
 
-use crate::coding::{Reader, put_varint};
+use crate::coding::{RecordReader, put_varint};
 use crate::error::{Error, Result};
 use crate::keys;
-use crate::place::Place;
-use crate::record::Publication;
-use crate::store::{Operation, REMEMBERED, Topic};
+use crate::place::TopicPlace;
+use crate::record::PublicationRecord;
+use crate::store::{REMEMBERED, TopicOperation, TopicSpec};
 
 /// A name within a topic.
 type Named = (u64, Vec<u8>);
@@ -29,7 +29,7 @@ pub(crate) struct Once {
 
 /// Names that are this operation's alone until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Claim<'a> {
+pub(crate) struct PublicationClaim<'a> {
     once: &'a Once,
     names: HashSet<Named>,
 }
@@ -37,7 +37,10 @@ pub(crate) struct Claim<'a> {
 impl Once {
     /// Waits until nobody else publishes the names of operations: for all at once, so that no two
     /// wait for one another.
-    pub(crate) fn claim(&self, operations: &[(&Topic, &Operation)]) -> Claim<'_> {
+    pub(crate) fn claim(
+        &self,
+        operations: &[(&TopicSpec, &TopicOperation)],
+    ) -> PublicationClaim<'_> {
         let asked = operations
             .iter()
             .filter_map(|(topic, operation)| name(topic.number, operation));
@@ -49,11 +52,11 @@ impl Once {
             }
             claimed.extend(names.iter().cloned());
         }
-        Claim { once: self, names }
+        PublicationClaim { once: self, names }
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for PublicationClaim<'_> {
     fn drop(&mut self) {
         if !self.names.is_empty() {
             let mut claimed = self.once.claimed.lock();
@@ -65,9 +68,9 @@ impl Drop for Claim<'_> {
 }
 
 /// What is published once.
-fn name(topic: u64, operation: &Operation) -> Option<Named> {
+fn name(topic: u64, operation: &TopicOperation) -> Option<Named> {
     match operation {
-        Operation::Publish {
+        TopicOperation::Publish {
             publication,
             once: true,
             ..
@@ -78,28 +81,28 @@ fn name(topic: u64, operation: &Operation) -> Option<Named> {
 
 /// What an operation of a batch has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum BatchMark {
     /// It writes from this place in the batch on.
     Writes(u64),
     /// Nothing is written: it repeats an earlier one.
-    Repeats(First),
+    Repeats(FirstPublication),
 }
 
 /// The one that came first by a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum First {
+pub(crate) enum FirstPublication {
     /// It was published.
     Published(Sequence),
     /// It is in the same batch, at this place.
     Ahead(u64),
 }
 
-impl Mark {
+impl BatchMark {
     /// The operation's sequence, in a batch that begins at `first`.
     pub(crate) fn sequence(self, first: Sequence) -> Sequence {
         match self {
-            Self::Writes(place) | Self::Repeats(First::Ahead(place)) => first + place,
-            Self::Repeats(First::Published(sequence)) => sequence,
+            Self::Writes(place) | Self::Repeats(FirstPublication::Ahead(place)) => first + place,
+            Self::Repeats(FirstPublication::Published(sequence)) => sequence,
         }
     }
 }
@@ -115,17 +118,17 @@ impl Repeats {
     pub(crate) fn find(
         &mut self,
         (db, keyspace, topic): (&Db, &Keyspace, u64),
-        operation: &Operation,
+        operation: &TopicOperation,
         place: u64,
-    ) -> Result<Option<First>> {
+    ) -> Result<Option<FirstPublication>> {
         let Some(named) = name(topic, operation) else {
             return Ok(None);
         };
         if let Some(&place) = self.ahead.get(&named) {
-            return Ok(Some(First::Ahead(place)));
+            return Ok(Some(FirstPublication::Ahead(place)));
         }
         if let Some(sequence) = published(db, keyspace, &keys::once(topic, &named.1))? {
-            return Ok(Some(First::Published(sequence)));
+            return Ok(Some(FirstPublication::Published(sequence)));
         }
         self.ahead.insert(named, place);
         Ok(None)
@@ -136,7 +139,7 @@ impl Repeats {
 pub(crate) fn remember(
     batch: &mut WriteBatch,
     (keyspace, topic): (&Keyspace, u64),
-    (place, publication): (&Place, &Publication),
+    (place, publication): (&TopicPlace, &PublicationRecord),
     now: Millis,
 ) {
     let mut value = Vec::new();
@@ -160,7 +163,9 @@ fn published(db: &Db, keyspace: &Keyspace, prefix: &[u8]) -> Result<Option<Seque
     let what = "what is remembered of a publication is malformed although its checksum matches";
     let malformed = Error::Malformed { what };
     let name = scan.key().last_chunk::<8>().ok_or(malformed.clone())?;
-    let entries = Reader(scan.value()).varint().ok_or(malformed.clone())?;
+    let entries = RecordReader(scan.value())
+        .varint()
+        .ok_or(malformed.clone())?;
     let sequence = (!u64::from_be_bytes(*name)).checked_sub(entries);
     sequence.ok_or(malformed).map(Some)
 }

@@ -3,11 +3,11 @@
 //!
 //! A look-up by ids finds all that may meet; what is covered decides.
 
-use crate::area::{Area, Rectangle, put_doubles, sides};
-use crate::coding::{Reader, put_slice};
+use crate::area::{Rectangle, TopicArea, put_doubles, sides};
+use crate::coding::{RecordReader, put_slice};
 use crate::error::{Error, Result};
-use crate::grid::{Granularity, Grid};
-use crate::id::Id;
+use crate::grid::{CellGrid, Granularity};
+use crate::id::DeweyId;
 
 /// How the ids of a topic meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,22 +20,22 @@ pub enum Ids {
 
 /// What is covered exactly.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Extent {
+pub enum TopicExtent {
     /// An id as such.
-    Id(Id),
+    Id(DeweyId),
     /// A cell of a grid.
-    Cell(Id, Rectangle),
+    Cell(DeweyId, Rectangle),
     /// An area of the plane.
-    Area(Area),
+    Area(TopicArea),
 }
 
-impl Extent {
+impl TopicExtent {
     /// Whether two of them meet. An id that is no cell never meets an area.
     pub(crate) fn meets(&self, other: &Self, ids: Ids) -> bool {
         match (self, other) {
             (Self::Area(one), Self::Area(two)) => one.intersects(two),
             (Self::Area(area), Self::Cell(_, sides)) | (Self::Cell(_, sides), Self::Area(area)) => {
-                area.intersects(&Area::Box(*sides))
+                area.intersects(&TopicArea::Box(*sides))
             }
             (Self::Area(_), Self::Id(_)) | (Self::Id(_), Self::Area(_)) => false,
             (Self::Id(one), Self::Id(two)) if ids == Ids::Flat => one == two,
@@ -47,7 +47,7 @@ impl Extent {
 
     /// `extent := 0 | area | 3 id{slice} west south east north | 4 id{slice}`; 0 is the one id that
     /// the record is written under.
-    pub(crate) fn encode(&self, under: Option<&Id>, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, under: Option<&DeweyId>, out: &mut Vec<u8>) {
         match self {
             Self::Id(id) if under == Some(id) => out.push(0),
             Self::Id(id) => {
@@ -63,44 +63,44 @@ impl Extent {
         }
     }
 
-    pub(crate) fn decode(reader: &mut Reader<'_>, under: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(reader: &mut RecordReader<'_>, under: &[u8]) -> Option<Self> {
         match reader.0.first()? {
             0 => {
                 reader.byte()?;
-                Id::from_bytes(under).map(Self::Id)
+                DeweyId::from_bytes(under).map(Self::Id)
             }
             3 => {
                 reader.byte()?;
-                let id = Id::from_bytes(reader.slice()?)?;
+                let id = DeweyId::from_bytes(reader.slice()?)?;
                 Some(Self::Cell(id, sides(reader)?))
             }
             4 => {
                 reader.byte()?;
-                Id::from_bytes(reader.slice()?).map(Self::Id)
+                DeweyId::from_bytes(reader.slice()?).map(Self::Id)
             }
-            _ => Area::decode(reader).map(Self::Area),
+            _ => TopicArea::decode(reader).map(Self::Area),
         }
     }
 }
 
 /// Where something is published or subscribed to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
-    ids: Vec<Id>,
-    extent: Extent,
+pub struct TopicPlace {
+    ids: Vec<DeweyId>,
+    extent: TopicExtent,
 }
 
-impl Place {
+impl TopicPlace {
     /// An id.
-    pub fn id(id: Id) -> Self {
+    pub fn id(id: DeweyId) -> Self {
         Self {
             ids: vec![id.clone()],
-            extent: Extent::Id(id),
+            extent: TopicExtent::Id(id),
         }
     }
 
     /// A cell of a grid, or a node of a tree that is as regular.
-    pub fn cell(grid: &Grid, id: Id, granularity: Granularity) -> Result<Self> {
+    pub fn cell(grid: &CellGrid, id: DeweyId, granularity: Granularity) -> Result<Self> {
         let what = "the id is no cell of this grid";
         let sides = grid.rectangle(&id).ok_or(Error::InvalidId { what })?;
         let ids = match granularity {
@@ -109,30 +109,30 @@ impl Place {
         };
         Ok(Self {
             ids,
-            extent: Extent::Cell(id, sides),
+            extent: TopicExtent::Cell(id, sides),
         })
     }
 
     /// An area of the plane.
-    pub fn area(grid: &Grid, area: Area, granularity: Granularity) -> Result<Self> {
+    pub fn area(grid: &CellGrid, area: TopicArea, granularity: Granularity) -> Result<Self> {
         Ok(Self {
             ids: grid.cover(&area, granularity)?,
-            extent: Extent::Area(area),
+            extent: TopicExtent::Area(area),
         })
     }
 
     /// A place of which both are known.
-    pub(crate) fn of_parts(ids: Vec<Id>, extent: Extent) -> Self {
+    pub(crate) fn of_parts(ids: Vec<DeweyId>, extent: TopicExtent) -> Self {
         Self { ids, extent }
     }
 
     /// The ids that it is written under, in no certain order.
-    pub fn ids(&self) -> &[Id] {
+    pub fn ids(&self) -> &[DeweyId] {
         &self.ids
     }
 
     /// What it covers.
-    pub fn extent(&self) -> &Extent {
+    pub fn extent(&self) -> &TopicExtent {
         &self.extent
     }
 }

@@ -17,12 +17,14 @@ use crate::error::{Error, Result};
 use crate::gather::Gather;
 use crate::instant::check;
 use crate::keys::{self, PUBLICATIONS};
-use crate::look::{Cost, Look, Wanted, Window};
-use crate::name::Name;
-use crate::place::Place;
-use crate::record::{self, Publication, Record, Side, Stored, Subscription};
-use crate::rule::{Rule, is_alive};
-use crate::store::{Answer, Operation, Store, StoreOptions, Topic};
+use crate::look::{Cost, Look, LookWindows, TimeWindow};
+use crate::name::SubscriptionLocator;
+use crate::place::TopicPlace;
+use crate::record::{
+    self, MeetingSide, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord,
+};
+use crate::rule::{MeetingRule, is_alive};
+use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicStore};
 
 /// Publications, and subscribers who poll for them.
 #[derive(Debug)]
@@ -38,15 +40,15 @@ pub struct RepQueries {
 }
 
 /// Decides whether a poll takes a publication.
-type Keep<'a> = dyn Fn(&Stored<Publication>) -> bool + 'a;
+type Keep<'a> = dyn Fn(&StoredRecord<PublicationRecord>) -> bool + 'a;
 
 /// What a poll found.
 #[derive(Debug, Clone)]
-pub struct Polled {
+pub struct PollResult {
     /// The name of the subscription that it was for.
-    pub name: Name,
+    pub name: SubscriptionLocator,
     /// What came since the last one.
-    pub publications: Vec<Stored<Publication>>,
+    pub publications: Vec<StoredRecord<PublicationRecord>>,
 }
 
 /// Subscriptions that are polled for, in memory.
@@ -67,9 +69,9 @@ struct Polling {
 /// What a subscription is polled for.
 #[derive(Debug)]
 struct About {
-    topic: Topic,
-    place: Place,
-    wish: Stored<Subscription>,
+    topic: TopicSpec,
+    place: TopicPlace,
+    wish: StoredRecord<SubscriptionRecord>,
 }
 
 impl Polls {
@@ -131,7 +133,7 @@ impl RepQueries {
     }
 
     /// Does all polls that are due.
-    pub fn poll(&self) -> Result<Vec<Polled>> {
+    pub fn poll(&self) -> Result<Vec<PollResult>> {
         let mut found = Vec::new();
         while self.next_poll().is_some_and(|due| due <= self.db.now()) {
             let snapshot = self.db.snapshot();
@@ -146,7 +148,7 @@ impl RepQueries {
             }
             polls.plan(number, snapshot.time(), self.interval);
             drop(polls);
-            found.push(Polled {
+            found.push(PollResult {
                 name: name_of(number, &polling.about),
                 publications,
             });
@@ -161,15 +163,21 @@ impl RepQueries {
     }
 
     /// What came since the last poll. Its last millisecond may have had more than it saw.
-    fn read(&self, polling: &Polling, snapshot: &DbSnapshot) -> Result<Vec<Stored<Publication>>> {
+    fn read(
+        &self,
+        polling: &Polling,
+        snapshot: &DbSnapshot,
+    ) -> Result<Vec<StoredRecord<PublicationRecord>>> {
         let (sequence, time) = polling.seen;
         let About { topic, place, wish } = &*polling.about;
         let wish = wish.side();
-        let window = Window {
+        let window = TimeWindow {
             from: wish.record.from.max(time),
             to: wish.record.until.min(snapshot.time()),
         };
-        let is_new = |news: &Stored<Publication>| news.record.at > time || news.sequence > sequence;
+        let is_new = |news: &StoredRecord<PublicationRecord>| {
+            news.record.at > time || news.sequence > sequence
+        };
         let at = (topic, snapshot);
         let found = self.find(at, place, window, (wish, &is_new))?;
         Ok(found.publications)
@@ -177,14 +185,14 @@ impl RepQueries {
 
     fn find(
         &self,
-        (topic, snapshot): (&Topic, &DbSnapshot),
-        place: &Place,
-        window: Window,
-        (wish, keep): (Side<'_, Subscription>, &Keep<'_>),
-    ) -> Result<Answer> {
+        (topic, snapshot): (&TopicSpec, &DbSnapshot),
+        place: &TopicPlace,
+        window: TimeWindow,
+        (wish, keep): (MeetingSide<'_, SubscriptionRecord>, &Keep<'_>),
+    ) -> Result<StoreAnswer> {
         let (now, rule) = (
             snapshot.time(),
-            Rule {
+            MeetingRule {
                 ids: topic.ids,
                 conditions: &self.conditions,
             },
@@ -195,8 +203,8 @@ impl RepQueries {
             db: &self.db,
             keyspace: &self.keyspace,
             topic: &bytes,
-            wanted: Wanted {
-                publications: Some(Window {
+            wanted: LookWindows {
+                publications: Some(TimeWindow {
                     from: window.from.max(oldest),
                     to: window.to,
                 }),
@@ -204,7 +212,7 @@ impl RepQueries {
             },
             snapshot,
         };
-        let meets = |news: &Stored<Publication>| {
+        let meets = |news: &StoredRecord<PublicationRecord>| {
             // The subscription's last poll may come a little late.
             keep(news)
                 && rule.meets(wish, news.side(), now.min(wish.record.until))
@@ -224,9 +232,9 @@ impl RepQueries {
 
     fn publish_all(
         &self,
-        topic: &Topic,
-        (place, publication): (&Place, &Publication),
-    ) -> Result<Answer> {
+        topic: &TopicSpec,
+        (place, publication): (&TopicPlace, &PublicationRecord),
+    ) -> Result<StoreAnswer> {
         let mut batch = WriteBatch::new();
         let (bytes, now) = (keys::topic(topic.number), self.db.now());
         let several = place.ids().len() > 1;
@@ -238,25 +246,30 @@ impl RepQueries {
         }
         let writes = batch.len() as u64;
         let last = self.db.write(batch, self.options.durability)?;
-        Ok(Answer {
+        Ok(StoreAnswer {
             sequence: last + 1 - writes,
-            ..Answer::default()
+            ..StoreAnswer::default()
         })
     }
 
-    fn begin(&self, topic: &Topic, place: &Place, subscription: &Subscription) -> Result<Answer> {
+    fn begin(
+        &self,
+        topic: &TopicSpec,
+        place: &TopicPlace,
+        subscription: &SubscriptionRecord,
+    ) -> Result<StoreAnswer> {
         let snapshot = self.db.snapshot();
         let now = snapshot.time();
         if !is_alive(subscription.until, now) {
-            return Ok(Answer::default());
+            return Ok(StoreAnswer::default());
         }
-        let wish = Side {
+        let wish = MeetingSide {
             sequence: snapshot.sequence(),
             received: now,
             extent: place.extent(),
             record: subscription,
         };
-        let window = Window {
+        let window = TimeWindow {
             from: subscription.from,
             to: subscription.until.min(now),
         };
@@ -276,8 +289,8 @@ impl RepQueries {
     }
 }
 
-fn name_of(number: Sequence, about: &About) -> Name {
-    Name {
+fn name_of(number: Sequence, about: &About) -> SubscriptionLocator {
+    SubscriptionLocator {
         sequence: number,
         until: about.wish.record.until,
         user: None,
@@ -290,28 +303,28 @@ fn unsupported<T>() -> Result<T> {
     Err(Error::Unsupported { what })
 }
 
-impl Store for RepQueries {
-    fn run_each(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>> {
+impl TopicStore for RepQueries {
+    fn run_each(&self, operations: &[(&TopicSpec, &TopicOperation)]) -> Result<Vec<StoreAnswer>> {
         let mut answers = Vec::with_capacity(operations.len());
         for (topic, operation) in operations {
             check(topic, operation, &self.conditions)?;
             answers.push(match operation {
-                Operation::Publish {
+                TopicOperation::Publish {
                     self_join: true, ..
                 }
-                | Operation::Publish { once: true, .. }
-                | Operation::Subscribe {
+                | TopicOperation::Publish { once: true, .. }
+                | TopicOperation::Subscribe {
                     self_join: true, ..
                 } => {
                     return unsupported();
                 }
-                Operation::Subscribe { subscription, .. } if subscription.unseen_only => {
+                TopicOperation::Subscribe { subscription, .. } if subscription.unseen_only => {
                     return unsupported();
                 }
-                Operation::Publish {
+                TopicOperation::Publish {
                     place, publication, ..
                 } => self.publish_all(topic, (place, publication))?,
-                Operation::Subscribe {
+                TopicOperation::Subscribe {
                     place,
                     subscription,
                     ..
@@ -321,11 +334,11 @@ impl Store for RepQueries {
         Ok(answers)
     }
 
-    fn check(&self, topic: &Topic, operation: &Operation) -> Result<()> {
+    fn check(&self, topic: &TopicSpec, operation: &TopicOperation) -> Result<()> {
         check(topic, operation, &self.conditions)
     }
 
-    fn forget(&self, topic: &Topic) -> Result<()> {
+    fn forget(&self, topic: &TopicSpec) -> Result<()> {
         let mut batch = WriteBatch::new();
         keys::forget(&mut batch, &self.keyspace, topic.number);
         self.db.write(batch, self.options.durability)?;
@@ -336,13 +349,18 @@ impl Store for RepQueries {
         Ok(())
     }
 
-    fn get_data(&self, topic: &Topic, place: &Place, window: Window) -> Result<Answer> {
+    fn get_data(
+        &self,
+        topic: &TopicSpec,
+        place: &TopicPlace,
+        window: TimeWindow,
+    ) -> Result<StoreAnswer> {
         let snapshot = self.db.snapshot();
-        let everything = Subscription {
+        let everything = SubscriptionRecord {
             until: Millis::MAX,
-            ..Subscription::default()
+            ..SubscriptionRecord::default()
         };
-        let all = Side {
+        let all = MeetingSide {
             sequence: 0,
             received: 0,
             extent: place.extent(),
@@ -351,32 +369,41 @@ impl Store for RepQueries {
         self.find((topic, &snapshot), place, window, (all, &|_| true))
     }
 
-    fn get_subscribers(&self, _: &Topic, _: &Place, _: Millis) -> Result<Answer> {
+    fn get_subscribers(&self, _: &TopicSpec, _: &TopicPlace, _: Millis) -> Result<StoreAnswer> {
         unsupported()
     }
 
     fn get_data_and_subscribers(
         &self,
-        _: &Topic,
-        _: &Place,
-        _: (Window, Millis),
-    ) -> Result<Answer> {
+        _: &TopicSpec,
+        _: &TopicPlace,
+        _: (TimeWindow, Millis),
+    ) -> Result<StoreAnswer> {
         unsupported()
     }
 
-    fn list(&self, _: &Topic, _: &Place) -> Result<Answer> {
+    fn list(&self, _: &TopicSpec, _: &TopicPlace) -> Result<StoreAnswer> {
         unsupported()
     }
 
-    fn get_subscription(&self, _: &Topic, _: &Name) -> Result<Option<Stored<Subscription>>> {
+    fn get_subscription(
+        &self,
+        _: &TopicSpec,
+        _: &SubscriptionLocator,
+    ) -> Result<Option<StoredRecord<SubscriptionRecord>>> {
         unsupported()
     }
 
-    fn unsubscribe(&self, _: &Topic, name: &Name) -> Result<bool> {
+    fn unsubscribe(&self, _: &TopicSpec, name: &SubscriptionLocator) -> Result<bool> {
         Ok(self.polls.lock().polled.remove(&name.sequence).is_some())
     }
 
-    fn resume(&self, _: &Topic, _: &Name, _: Sequence) -> Result<Option<Vec<Stored<Publication>>>> {
+    fn resume(
+        &self,
+        _: &TopicSpec,
+        _: &SubscriptionLocator,
+        _: Sequence,
+    ) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>> {
         unsupported()
     }
 

@@ -12,14 +12,14 @@
 
 use rillbase_engine::{Millis, Sequence};
 
-use crate::coding::{Reader, put_slice, put_varint};
+use crate::coding::{RecordReader, put_slice, put_varint};
 use crate::error::{Error, Result};
-use crate::id::Id;
-use crate::place::{Extent, Place};
+use crate::id::DeweyId;
+use crate::place::{TopicExtent, TopicPlace};
 
 /// Something that was published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Publication {
+pub struct PublicationRecord {
     /// When it happened (Tp).
     pub at: Millis,
     /// The last moment at which it is alive (Tmax).
@@ -32,7 +32,7 @@ pub struct Publication {
 
 /// Somebody's wish to be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subscription {
+pub struct SubscriptionRecord {
     /// The first moment of publications that it is about (Tmin), which may have passed.
     pub from: Millis,
     /// The last one (Tmax), with which the subscription itself ends.
@@ -52,38 +52,38 @@ pub struct Subscription {
 
 /// A record as it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored<T> {
+pub struct StoredRecord<T> {
     /// Its place in the order of all operations, by which it is named.
     pub sequence: Sequence,
     /// The store's time when it came.
     pub received: Millis,
     /// What it covers.
-    pub extent: Extent,
+    pub extent: TopicExtent,
     /// The record.
     pub record: T,
 }
 
 /// One side of a meeting: a record that is kept, or is about to be.
 #[derive(Debug)]
-pub(crate) struct Side<'a, T> {
+pub(crate) struct MeetingSide<'a, T> {
     pub(crate) sequence: Sequence,
     pub(crate) received: Millis,
-    pub(crate) extent: &'a Extent,
+    pub(crate) extent: &'a TopicExtent,
     pub(crate) record: &'a T,
 }
 
-impl<T> Clone for Side<'_, T> {
+impl<T> Clone for MeetingSide<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Side<'_, T> {}
+impl<T> Copy for MeetingSide<'_, T> {}
 
-impl<T: Clone> Side<'_, T> {
+impl<T: Clone> MeetingSide<'_, T> {
     /// The record as it is kept.
-    pub(crate) fn stored(self) -> Stored<T> {
-        Stored {
+    pub(crate) fn stored(self) -> StoredRecord<T> {
+        StoredRecord {
             sequence: self.sequence,
             received: self.received,
             extent: self.extent.clone(),
@@ -92,9 +92,9 @@ impl<T: Clone> Side<'_, T> {
     }
 }
 
-impl<T> Stored<T> {
-    pub(crate) fn side(&self) -> Side<'_, T> {
-        Side {
+impl<T> StoredRecord<T> {
+    pub(crate) fn side(&self) -> MeetingSide<'_, T> {
+        MeetingSide {
             sequence: self.sequence,
             received: self.received,
             extent: &self.extent,
@@ -109,16 +109,16 @@ const UNSEEN_ONLY: u8 = 2;
 const FIRST_BYTES: usize = 240;
 
 /// A record that is kept under a time that orders its list.
-pub(crate) trait Record: Sized {
+pub(crate) trait TimedRecord: Sized {
     /// The time of the key.
     fn time(&self) -> Millis;
     /// From when on it is gone.
     fn expiry(&self) -> Millis;
     fn encode(&self, out: &mut Vec<u8>);
-    fn decode(reader: &mut Reader<'_>, time: Millis) -> Option<Self>;
+    fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self>;
 }
 
-impl Record for Publication {
+impl TimedRecord for PublicationRecord {
     fn time(&self) -> Millis {
         self.at
     }
@@ -133,7 +133,7 @@ impl Record for Publication {
         put_slice(out, &self.data);
     }
 
-    fn decode(reader: &mut Reader<'_>, time: Millis) -> Option<Self> {
+    fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self> {
         Some(Self {
             at: time,
             until: reader.varint()?,
@@ -143,7 +143,7 @@ impl Record for Publication {
     }
 }
 
-impl Record for Subscription {
+impl TimedRecord for SubscriptionRecord {
     fn time(&self) -> Millis {
         self.until
     }
@@ -165,7 +165,7 @@ impl Record for Subscription {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>, time: Millis) -> Option<Self> {
+    fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self> {
         let flags = reader.byte()?;
         Some(Self {
             until: time,
@@ -183,16 +183,16 @@ impl Record for Subscription {
 }
 
 /// Which part of a record an entry is.
-pub(crate) fn parts(place: &Place) -> impl Iterator<Item = (u64, &Id)> {
+pub(crate) fn parts(place: &TopicPlace) -> impl Iterator<Item = (u64, &DeweyId)> {
     let first = u64::from(place.ids().len() > 1);
     (first..).zip(place.ids())
 }
 
-pub(crate) fn encode<T: Record>(
+pub(crate) fn encode<T: TimedRecord>(
     record: &T,
     part: u64,
     received: Millis,
-    (extent, under): (&Extent, Option<&Id>),
+    (extent, under): (&TopicExtent, Option<&DeweyId>),
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIRST_BYTES);
     put_varint(&mut out, part);
@@ -203,13 +203,13 @@ pub(crate) fn encode<T: Record>(
 }
 
 /// What an entry says before its record: enough to know whether it is worth reading.
-pub(crate) struct Opened<'a> {
+pub(crate) struct OpenedRecord<'a> {
     /// The sequence that names the record.
     pub(crate) sequence: Sequence,
     /// Whether the record has several entries.
     pub(crate) has_several: bool,
     received: Millis,
-    rest: Reader<'a>,
+    rest: RecordReader<'a>,
 }
 
 const MALFORMED: Error = Error::Malformed {
@@ -217,15 +217,15 @@ const MALFORMED: Error = Error::Malformed {
 };
 
 /// Begins to read an entry.
-pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<Opened<'_>> {
-    let mut rest = Reader(value);
+pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<OpenedRecord<'_>> {
+    let mut rest = RecordReader(value);
     let mut read = || {
         let part = rest.varint()?;
         let named = sequence.checked_sub(part.saturating_sub(1))?;
         Some((named, part > 0, rest.varint()?))
     };
     let (sequence, has_several, received) = read().ok_or(MALFORMED)?;
-    Ok(Opened {
+    Ok(OpenedRecord {
         sequence,
         has_several,
         received,
@@ -233,14 +233,14 @@ pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<Opened<'_>> {
     })
 }
 
-impl Opened<'_> {
+impl OpenedRecord<'_> {
     /// The record, if what it covers is wanted.
-    pub(crate) fn read<T: Record>(
+    pub(crate) fn read<T: TimedRecord>(
         mut self,
         (id, time): (&[u8], Millis),
-        is_wanted: impl FnOnce(&Extent) -> bool,
-    ) -> Result<Option<Stored<T>>> {
-        let extent = Extent::decode(&mut self.rest, id).ok_or(MALFORMED)?;
+        is_wanted: impl FnOnce(&TopicExtent) -> bool,
+    ) -> Result<Option<StoredRecord<T>>> {
+        let extent = TopicExtent::decode(&mut self.rest, id).ok_or(MALFORMED)?;
         if !is_wanted(&extent) {
             return Ok(None);
         }
@@ -248,7 +248,7 @@ impl Opened<'_> {
         if !self.rest.0.is_empty() {
             return Err(MALFORMED);
         }
-        Ok(Some(Stored {
+        Ok(Some(StoredRecord {
             sequence: self.sequence,
             received: self.received,
             extent,
@@ -258,10 +258,10 @@ impl Opened<'_> {
 }
 
 /// The record of an entry.
-pub(crate) fn decode<T: Record>(
+pub(crate) fn decode<T: TimedRecord>(
     value: &[u8],
     (id, time, sequence): (&[u8], Millis, Sequence),
-) -> Result<Stored<T>> {
+) -> Result<StoredRecord<T>> {
     let read = open(value, sequence)?.read((id, time), |_| true)?;
     read.ok_or(MALFORMED)
 }
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn the_example_of_the_format_is_what_is_written() {
-        let id = Id::parse("1.4").unwrap();
-        let news = Publication {
+        let id = DeweyId::parse("1.4").unwrap();
+        let news = PublicationRecord {
             at: 1_000_000,
             until: 1_001_000,
             id: b"a".to_vec(),
@@ -288,23 +288,23 @@ mod tests {
             255, 255, 255, 255, 0xfa,
         ];
         assert_eq!(key, expected);
-        let extent = Extent::Id(id.clone());
+        let extent = TopicExtent::Id(id.clone());
         let value = encode(&news, 0, 1_000_000, (&extent, Some(&id)));
         assert_eq!(
             value,
             [0, 0xc0, 0x84, 0x3d, 0, 0xa8, 0x8c, 0x3d, 1, b'a', 0]
         );
-        let found = decode::<Publication>(&value, (id.as_bytes(), news.at, 5)).unwrap();
+        let found = decode::<PublicationRecord>(&value, (id.as_bytes(), news.at, 5)).unwrap();
         assert_eq!((found.record, found.sequence), (news, 5));
     }
 
     #[test]
     fn a_damaged_value_is_refused() {
-        let extent = Extent::Id(Id::root());
-        let value = encode(&Subscription::default(), 1, 9, (&extent, None));
+        let extent = TopicExtent::Id(DeweyId::root());
+        let value = encode(&SubscriptionRecord::default(), 1, 9, (&extent, None));
         for length in 0..value.len() {
             let cut = value.get(..length).unwrap();
-            assert!(decode::<Subscription>(cut, (&[], 0, 5)).is_err());
+            assert!(decode::<SubscriptionRecord>(cut, (&[], 0, 5)).is_err());
         }
     }
 }

@@ -4,7 +4,7 @@ use rillbase_engine::Millis;
 
 use crate::condition::Conditions;
 use crate::place::Ids;
-use crate::record::{Publication, Side, Subscription};
+use crate::record::{MeetingSide, PublicationRecord, SubscriptionRecord};
 
 /// Whether a record that lives `until` some moment is alive.
 pub(crate) fn is_alive(until: Millis, now: Millis) -> bool {
@@ -12,23 +12,23 @@ pub(crate) fn is_alive(until: Millis, now: Millis) -> bool {
 }
 
 /// Whether a publication lies within the time of a subscription.
-pub(crate) fn in_time(subscription: &Subscription, publication: &Publication) -> bool {
+pub(crate) fn in_time(subscription: &SubscriptionRecord, publication: &PublicationRecord) -> bool {
     (subscription.from..=subscription.until).contains(&publication.at)
 }
 
 /// Decides meetings within a topic.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rule<'a> {
+pub(crate) struct MeetingRule<'a> {
     pub(crate) ids: Ids,
     pub(crate) conditions: &'a Conditions,
 }
 
-impl Rule<'_> {
+impl MeetingRule<'_> {
     /// Whether they meet if the later of them came at `now`.
     pub(crate) fn meets(
         &self,
-        subscription: Side<'_, Subscription>,
-        publication: Side<'_, Publication>,
+        subscription: MeetingSide<'_, SubscriptionRecord>,
+        publication: MeetingSide<'_, PublicationRecord>,
         now: Millis,
     ) -> bool {
         let (wish, news) = (subscription.record, publication.record);
@@ -43,8 +43,8 @@ impl Rule<'_> {
     /// Whether they have met, whichever was the later.
     pub(crate) fn have_met(
         &self,
-        subscription: Side<'_, Subscription>,
-        publication: Side<'_, Publication>,
+        subscription: MeetingSide<'_, SubscriptionRecord>,
+        publication: MeetingSide<'_, PublicationRecord>,
     ) -> bool {
         let later = if subscription.sequence > publication.sequence {
             subscription.received

@@ -12,33 +12,33 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rillbase_engine::Sequence;
 
-use crate::record::{Publication, Stored, Subscription};
+use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
 
 /// A publication that a subscription met which had been there before.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// Who is told.
-    pub subscription: Stored<Subscription>,
+    pub subscription: StoredRecord<SubscriptionRecord>,
     /// What. Its sequence is the position within the subscription.
-    pub publication: Arc<Stored<Publication>>,
+    pub publication: Arc<StoredRecord<PublicationRecord>>,
 }
 
 /// Takes deliveries. Called in the order of their positions, by one thread at a time, which must
 /// not be kept waiting.
-pub trait Sink: Debug + Send + Sync {
+pub trait DeliverySink: Debug + Send + Sync {
     /// Takes the deliveries of one publication.
     fn deliver(&self, deliveries: Vec<Delivery>);
 }
 
 /// Operations that run, and what those that are done have met.
 #[derive(Debug)]
-pub(crate) struct Turns {
-    sink: Arc<dyn Sink>,
-    state: Mutex<State>,
+pub(crate) struct OperationTurns {
+    sink: Arc<dyn DeliverySink>,
+    state: Mutex<TurnState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TurnState {
     next: u64,
     /// The least sequence that each running operation may have.
     running: BTreeMap<u64, Sequence>,
@@ -47,13 +47,13 @@ struct State {
 
 /// An operation's place among those that run. Dropping it says that it has read, or failed.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    turns: &'a Turns,
+pub(crate) struct OperationTurn<'a> {
+    turns: &'a OperationTurns,
     ticket: u64,
 }
 
-impl Turns {
-    pub(crate) fn new(sink: Arc<dyn Sink>) -> Self {
+impl OperationTurns {
+    pub(crate) fn new(sink: Arc<dyn DeliverySink>) -> Self {
         Self {
             sink,
             state: Mutex::default(),
@@ -61,19 +61,19 @@ impl Turns {
     }
 
     /// Begins an operation, whose sequence will be greater than `visible`.
-    pub(crate) fn begin(&self, visible: Sequence) -> Turn<'_> {
+    pub(crate) fn begin(&self, visible: Sequence) -> OperationTurn<'_> {
         let mut state = self.state.lock();
         let ticket = state.next;
         state.next += 1;
         state.running.insert(ticket, visible + 1);
-        Turn {
+        OperationTurn {
             turns: self,
             ticket,
         }
     }
 }
 
-impl Turn<'_> {
+impl OperationTurn<'_> {
     /// The operation has its sequence.
     pub(crate) fn written(&self, sequence: Sequence) {
         let mut state = self.turns.state.lock();
@@ -89,7 +89,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for OperationTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.turns.state.lock();
         state.running.remove(&self.ticket);
@@ -108,24 +108,24 @@ impl Drop for Turn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::Id;
-    use crate::place::Extent;
+    use crate::id::DeweyId;
+    use crate::place::TopicExtent;
 
     #[derive(Debug, Default)]
     struct Told(Mutex<Vec<Sequence>>);
 
-    impl Sink for Told {
+    impl DeliverySink for Told {
         fn deliver(&self, deliveries: Vec<Delivery>) {
             let positions = deliveries.iter().map(|told| told.publication.sequence);
             self.0.lock().extend(positions);
         }
     }
 
-    fn stored<T: Default>(sequence: Sequence) -> Stored<T> {
-        Stored {
+    fn stored<T: Default>(sequence: Sequence) -> StoredRecord<T> {
+        StoredRecord {
             sequence,
             received: 0,
-            extent: Extent::Id(Id::root()),
+            extent: TopicExtent::Id(DeweyId::root()),
             record: T::default(),
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_was_met_waits_for_those_before_it() {
         let told = Arc::new(Told::default());
-        let turns = Turns::new(Arc::clone(&told) as Arc<dyn Sink>);
+        let turns = OperationTurns::new(Arc::clone(&told) as Arc<dyn DeliverySink>);
         let slow = turns.begin(10);
         let quick = turns.begin(10);
         let late = turns.begin(11);

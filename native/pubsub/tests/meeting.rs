@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use rillbase_engine::{Sequence, Strategy};
-use rillbase_pubsub::{Answer, Id, Ids, Operation, Place, Sink, Store};
+use rillbase_pubsub::{
+    DeliverySink, DeweyId, Ids, StoreAnswer, TopicOperation, TopicPlace, TopicStore,
+};
 use support::{Disk, Kind, RETENTION, START, Told, publication, subscription, topic};
 
 const THREADS: usize = 4;
@@ -20,16 +22,16 @@ const ROUNDS: usize = 120;
 /// What the operations of a run were, by their sequences, and which pairs were reported how often.
 #[derive(Debug, Default)]
 struct Seen {
-    published: BTreeMap<Sequence, Id>,
-    subscribed: BTreeMap<Sequence, Id>,
+    published: BTreeMap<Sequence, DeweyId>,
+    subscribed: BTreeMap<Sequence, DeweyId>,
     met: HashMap<(Sequence, Sequence), usize>,
     told: HashSet<(Sequence, Sequence)>,
 }
 
 impl Seen {
-    fn take(&mut self, operation: &Operation, answer: &Answer) {
+    fn take(&mut self, operation: &TopicOperation, answer: &StoreAnswer) {
         match operation {
-            Operation::Publish { place, .. } => {
+            TopicOperation::Publish { place, .. } => {
                 self.published
                     .insert(answer.sequence, place.ids()[0].clone());
                 for wish in &answer.subscriptions {
@@ -38,7 +40,7 @@ impl Seen {
                     self.told.insert(pair);
                 }
             }
-            Operation::Subscribe { place, .. } => {
+            TopicOperation::Subscribe { place, .. } => {
                 self.subscribed
                     .insert(answer.sequence, place.ids()[0].clone());
                 for news in &answer.publications {
@@ -52,20 +54,20 @@ impl Seen {
     }
 }
 
-fn operation(thread: usize, round: usize, part: usize) -> Operation {
+fn operation(thread: usize, round: usize, part: usize) -> TopicOperation {
     let dice = (thread * 7919 + round * 104_729 + part * 31) % 24;
     let texts = ["", "1", "1.1", "1.2", "2", "2.1.1", "1.1.3", "2.1"];
-    let place = Place::id(Id::parse(texts[dice % 8]).unwrap());
+    let place = TopicPlace::id(DeweyId::parse(texts[dice % 8]).unwrap());
     let name = format!("{thread}.{round}.{part}");
     if dice < 12 {
-        Operation::Publish {
+        TopicOperation::Publish {
             place,
             publication: publication(&name, START, RETENTION),
             self_join: false,
             once: false,
         }
     } else {
-        Operation::Subscribe {
+        TopicOperation::Subscribe {
             place,
             subscription: subscription(&name, START, START + 1),
             self_join: false,
@@ -73,10 +75,10 @@ fn operation(thread: usize, round: usize, part: usize) -> Operation {
     }
 }
 
-fn work(store: &dyn Store, thread: usize, seen: &Mutex<Seen>) {
+fn work(store: &dyn TopicStore, thread: usize, seen: &Mutex<Seen>) {
     for round in 0..ROUNDS {
         let parts = 1 + (thread + round) % 3;
-        let operations: Vec<Operation> = (0..parts)
+        let operations: Vec<TopicOperation> = (0..parts)
             .map(|part| operation(thread, round, part))
             .collect();
         let answers = store.run(&topic(Ids::Hierarchy), &operations).unwrap();
@@ -91,7 +93,7 @@ fn meets_once(kind: Kind) {
     let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 2);
     let db = disk.open();
     let sink = Arc::new(Told::default());
-    let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn Sink>));
+    let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn DeliverySink>));
     let seen = Mutex::new(Seen::default());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -137,7 +139,7 @@ fn who_unsubscribes_while_others_publish_is_told_of_exactly_what_came_before() {
     let db = disk.open();
     let store = disk.store(&db, Kind::Dual, None);
     let topic = topic(Ids::Flat);
-    let place = || Place::id(Id::parse("1").unwrap());
+    let place = || TopicPlace::id(DeweyId::parse("1").unwrap());
     let reported = Mutex::new(Vec::new());
     for round in 0..40 {
         let wish = subscription(&format!("{round}"), START, START + 1);

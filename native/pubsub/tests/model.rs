@@ -14,7 +14,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rillbase_engine::{Db, Strategy as Compaction};
 use rillbase_pubsub::{
-    Area, Granularity, Grid, Id, Ids, Name, Place, Publication, Store, Subscription, Topic, Window,
+    CellGrid, DeweyId, Granularity, Ids, PublicationRecord, SubscriptionLocator,
+    SubscriptionRecord, TimeWindow, TopicArea, TopicPlace, TopicSpec, TopicStore,
 };
 use support::model::{Cover, Model};
 use support::{Disk, Kind, bson, publications, subscriptions, told, topic};
@@ -41,29 +42,29 @@ enum Action {
     Reopen,
 }
 
-fn grid() -> Grid {
-    Grid::new([0.0, 0.0, 16.0, 16.0], 2, 3).unwrap()
+fn grid() -> CellGrid {
+    CellGrid::new([0.0, 0.0, 16.0, 16.0], 2, 3).unwrap()
 }
 
-fn id(numbers: &[u64]) -> Id {
+fn id(numbers: &[u64]) -> DeweyId {
     numbers
         .iter()
-        .fold(Id::root(), |id, number| id.child(*number))
+        .fold(DeweyId::root(), |id, number| id.child(*number))
 }
 
-fn place(mode: Mode, cover: &Cover) -> Place {
+fn place(mode: Mode, cover: &Cover) -> TopicPlace {
     match (mode, cover) {
         (Mode::Cells(granularity), Cover::Node(numbers)) => {
-            Place::cell(&grid(), id(numbers), granularity).unwrap()
+            TopicPlace::cell(&grid(), id(numbers), granularity).unwrap()
         }
-        (_, Cover::Flat(numbers) | Cover::Node(numbers)) => Place::id(id(numbers)),
+        (_, Cover::Flat(numbers) | Cover::Node(numbers)) => TopicPlace::id(id(numbers)),
         (Mode::Areas(granularity), Cover::Circle(x, y, radius)) => {
-            let circle = Area::circle([*x, *y], *radius).unwrap();
-            Place::area(&grid(), circle, granularity).unwrap()
+            let circle = TopicArea::circle([*x, *y], *radius).unwrap();
+            TopicPlace::area(&grid(), circle, granularity).unwrap()
         }
         (Mode::Areas(granularity), Cover::Box(w, s, e, n)) => {
-            let sides = Area::rectangle([*w, *s, *e, *n]).unwrap();
-            Place::area(&grid(), sides, granularity).unwrap()
+            let sides = TopicArea::rectangle([*w, *s, *e, *n]).unwrap();
+            TopicPlace::area(&grid(), sides, granularity).unwrap()
         }
         other => panic!("{other:?}"),
     }
@@ -82,8 +83,8 @@ struct Tested {
     kind: Kind,
     mode: Mode,
     db: Arc<Db>,
-    store: Arc<dyn Store>,
-    names: Vec<Name>,
+    store: Arc<dyn TopicStore>,
+    names: Vec<SubscriptionLocator>,
 }
 
 impl Tested {
@@ -101,11 +102,11 @@ impl Tested {
         }
     }
 
-    fn topic(&self) -> Topic {
+    fn topic(&self) -> TopicSpec {
         topic(ids(self.mode))
     }
 
-    fn place(&self, cover: &Cover) -> Place {
+    fn place(&self, cover: &Cover) -> TopicPlace {
         place(self.mode, cover)
     }
 
@@ -135,7 +136,7 @@ struct Game {
 
 impl Game {
     fn publish(&mut self, tested: &Tested, cover: &Cover, (ago, life, number): (u64, u64, i32)) {
-        let record = Publication {
+        let record = PublicationRecord {
             at: self.now - ago,
             until: self.now - ago + life,
             id: format!("P{}", self.published).into_bytes(),
@@ -154,7 +155,7 @@ impl Game {
         assert_eq!(publications(&answer), alike, "self-join");
     }
 
-    fn subscribe(&mut self, tested: &mut Tested, cover: &Cover, record: Subscription) {
+    fn subscribe(&mut self, tested: &mut Tested, cover: &Cover, record: SubscriptionRecord) {
         let least = self.least.last().copied().flatten();
         let place = tested.place(cover);
         let answer = tested
@@ -169,12 +170,12 @@ impl Game {
         let name = answer.name.unwrap();
         tested
             .names
-            .push(Name::from_bytes(&name.to_bytes()).unwrap());
+            .push(SubscriptionLocator::from_bytes(&name.to_bytes()).unwrap());
     }
 
     fn look(&self, tested: &Tested, cover: &Cover, (ago, span): (u64, u64)) {
         let (topic, place) = (tested.topic(), tested.place(cover));
-        let window = Window {
+        let window = TimeWindow {
             from: self.now - ago,
             to: self.now - ago + span,
         };
@@ -208,7 +209,7 @@ impl Game {
                 self.publish(&tested, cover, (*ago, *life, *number));
             }
             Action::Subscribe(cover, (ago, span), user, least, unseen_only) => {
-                let record = Subscription {
+                let record = SubscriptionRecord {
                     from: self.now - ago,
                     until: self.now - ago + span,
                     at: self.now,

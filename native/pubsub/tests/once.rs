@@ -11,25 +11,28 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rillbase_engine::Strategy;
-use rillbase_pubsub::{Answer, Id, Ids, Operation, Place, REMEMBERED, Sink, Store, Topic, Window};
+use rillbase_pubsub::{
+    DeliverySink, DeweyId, Ids, REMEMBERED, StoreAnswer, TimeWindow, TopicOperation, TopicPlace,
+    TopicSpec, TopicStore,
+};
 use support::{Disk, Kind, RETENTION, START, Told, publication, subscription, topic};
 
-fn named(name: &str) -> Operation {
-    Operation::Publish {
-        place: Place::id(Id::parse("1").unwrap()),
+fn named(name: &str) -> TopicOperation {
+    TopicOperation::Publish {
+        place: TopicPlace::id(DeweyId::parse("1").unwrap()),
         publication: publication(name, START, RETENTION),
         self_join: false,
         once: true,
     }
 }
 
-fn publish(store: &dyn Store, topic: &Topic, name: &str) -> Answer {
+fn publish(store: &dyn TopicStore, topic: &TopicSpec, name: &str) -> StoreAnswer {
     store.run(topic, &[named(name)]).unwrap().pop().unwrap()
 }
 
-fn count(store: &dyn Store, topic: &Topic) -> usize {
-    let everywhere = Place::id(Id::root());
-    let found = store.get_data(topic, &everywhere, Window::since(0));
+fn count(store: &dyn TopicStore, topic: &TopicSpec) -> usize {
+    let everywhere = TopicPlace::id(DeweyId::root());
+    let found = store.get_data(topic, &everywhere, TimeWindow::since(0));
     found.unwrap().publications.len()
 }
 
@@ -41,9 +44,9 @@ fn a_name_is_published_once_whatever_happens_in_between() {
         let sink = Arc::new(Told::default());
         let first = {
             let db = disk.open();
-            let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn Sink>));
+            let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn DeliverySink>));
             let wish = subscription("s", START, START + RETENTION);
-            let at = Place::id(Id::parse("1").unwrap());
+            let at = TopicPlace::id(DeweyId::parse("1").unwrap());
             store.subscribe(&topic, at, wish, false).unwrap();
             let first = publish(&*store, &topic, "a");
             assert!(!first.is_repeated && first.subscriptions.len() == 1);
@@ -62,7 +65,7 @@ fn a_name_is_published_once_whatever_happens_in_between() {
             .for_each(|keyspace| db.compact(keyspace).unwrap());
         assert_eq!(publish(&*store, &topic, "a").sequence, first);
         assert_eq!(count(&*store, &topic), 2);
-        let elsewhere = Topic { number: 8, ..topic };
+        let elsewhere = TopicSpec { number: 8, ..topic };
         assert!(!publish(&*store, &elsewhere, "a").is_repeated);
         disk.clock.advance(REMEMBERED);
         assert!(!publish(&*store, &topic, "a").is_repeated);
@@ -118,15 +121,15 @@ fn what_was_in_a_topic_is_forgotten_and_nothing_else() {
     let db = disk.open();
     let store = disk.store(&db, Kind::Dual, None);
     let topic = topic(Ids::Hierarchy);
-    let other = Topic { number: 8, ..topic };
+    let other = TopicSpec { number: 8, ..topic };
     for each in [&topic, &other] {
         publish(&*store, each, "a");
         let wish = subscription("s", START, START + RETENTION);
-        let at = Place::id(Id::root());
+        let at = TopicPlace::id(DeweyId::root());
         store.subscribe(each, at, wish, false).unwrap();
     }
     store.forget(&topic).unwrap();
-    let everywhere = Place::id(Id::root());
+    let everywhere = TopicPlace::id(DeweyId::root());
     assert_eq!(count(&*store, &topic), 0);
     assert!(
         store

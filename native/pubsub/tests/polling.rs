@@ -13,7 +13,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rillbase_engine::{Durability, Strategy as Compaction};
 use rillbase_pubsub::{
-    Error, Id, Ids, Place, Publication, RepQueries, Store, StoreOptions, Subscription,
+    DeweyId, Error, Ids, PublicationRecord, RepQueries, StoreOptions, SubscriptionRecord,
+    TopicPlace, TopicStore,
 };
 use support::{Disk, START, publication, publications, subscription, told, topic};
 
@@ -23,7 +24,7 @@ const INTERVAL: u64 = 1000;
 #[derive(Debug)]
 struct Polling {
     id: u64,
-    record: Subscription,
+    record: SubscriptionRecord,
     last: u64,
     due: u64,
     /// How many publications had been made at the last poll.
@@ -55,12 +56,12 @@ fn open(disk: &Disk, db: &Arc<rillbase_engine::Db>) -> RepQueries {
     RepQueries::open(db, "polled", disk.keyspace(), (options, INTERVAL)).unwrap()
 }
 
-fn place(id: u64) -> Place {
-    Place::id(Id::root().child(id))
+fn place(id: u64) -> TopicPlace {
+    TopicPlace::id(DeweyId::root().child(id))
 }
 
 /// Naively, what a poll at `now` finds that did not exist, or lay in the future, at the last one.
-fn found(news: &[(u64, Publication)], polling: &Polling, now: u64) -> Vec<String> {
+fn found(news: &[(u64, PublicationRecord)], polling: &Polling, now: u64) -> Vec<String> {
     let found = news.iter().enumerate().filter(|(made, (id, news))| {
         let is_new = news.at > polling.last || (*made >= polling.known && news.at == polling.last);
         *id == polling.id
@@ -84,7 +85,7 @@ proptest! {
         let store = open(&disk, &db);
         let topic = topic(Ids::Flat);
         let mut now = START;
-        let mut news: Vec<(u64, Publication)> = Vec::new();
+        let mut news: Vec<(u64, PublicationRecord)> = Vec::new();
         let mut polled: BTreeMap<u64, Polling> = BTreeMap::new();
         for action in actions {
             match action {

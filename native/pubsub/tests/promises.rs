@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use rillbase_engine::{Db, Strategy};
 use rillbase_pubsub::{
-    Area, Error, Granularity, Grid, Id, Ids, Place, Store, Subscription, Topic, Window,
+    CellGrid, DeweyId, Error, Granularity, Ids, SubscriptionRecord, TimeWindow, TopicArea,
+    TopicPlace, TopicSpec, TopicStore,
 };
 use support::{
     Disk, Kind, RETENTION, START, bson, publication, publications, subscription, subscriptions,
@@ -21,7 +22,7 @@ use support::{
 struct Setting {
     disk: Disk,
     db: Arc<Db>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn TopicStore>,
 }
 
 fn setting() -> Setting {
@@ -31,14 +32,14 @@ fn setting() -> Setting {
     Setting { disk, db, store }
 }
 
-const FLAT: Topic = Topic {
+const FLAT: TopicSpec = TopicSpec {
     number: 7,
     ids: Ids::Flat,
     retention: RETENTION,
 };
 
-fn at(id: &str) -> Place {
-    Place::id(Id::parse(id).unwrap())
+fn at(id: &str) -> TopicPlace {
+    TopicPlace::id(DeweyId::parse(id).unwrap())
 }
 
 fn compact(db: &Db) {
@@ -62,7 +63,7 @@ fn what_has_expired_is_neither_returned_nor_kept() {
         200
     );
     disk.clock.advance(1);
-    let all = (Window::since(0), START);
+    let all = (TimeWindow::since(0), START);
     let found = store
         .get_data_and_subscribers(&FLAT, &at("1"), all)
         .unwrap();
@@ -120,7 +121,7 @@ fn a_look_at_the_last_moments_of_a_long_list_reads_no_more_than_they_hold() {
         store.publish(&FLAT, at("1"), news, false).unwrap();
     }
     for flushed in [false, true] {
-        let window = Window::since(START + 4990);
+        let window = TimeWindow::since(START + 4990);
         let found = store.get_data(&FLAT, &at("1"), window).unwrap();
         assert_eq!(found.publications.len(), 10);
         assert_eq!(found.cost.entries, 11, "and the one that was too old");
@@ -130,7 +131,7 @@ fn a_look_at_the_last_moments_of_a_long_list_reads_no_more_than_they_hold() {
         }
     }
     // A window in the middle begins there.
-    let window = Window {
+    let window = TimeWindow {
         from: START + 1000,
         to: START + 1004,
     };
@@ -151,7 +152,7 @@ fn a_look_below_an_id_passes_by_what_is_too_old_in_each_list() {
     }
     compact(&db);
     disk.clock.set(START + 897);
-    let times = (Window::since(START + 897), START + 897);
+    let times = (TimeWindow::since(START + 897), START + 897);
     let found = store
         .get_data_and_subscribers(&topic, &at("1"), times)
         .unwrap();
@@ -164,7 +165,7 @@ fn a_look_below_an_id_passes_by_what_is_too_old_in_each_list() {
 #[test]
 fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
     let Setting { store, .. } = setting();
-    let wish = Subscription {
+    let wish = SubscriptionRecord {
         filter: Some(bson("{\"kind\":\"accident\"}")),
         ..subscription("s", START, START + 1000)
     };
@@ -174,7 +175,7 @@ fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
         ("works", bson("{\"kind\":\"roadwork\"}")),
         ("bytes", b"no document".to_vec()),
     ] {
-        let news = rillbase_pubsub::Publication {
+        let news = rillbase_pubsub::PublicationRecord {
             data,
             ..publication(id, START, 1000)
         };
@@ -186,7 +187,7 @@ fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
         .unwrap();
     assert_eq!(told(&found.unwrap()), ["crash"]);
     for filter in [bson("{\"$wrong\":1}"), vec![1]] {
-        let wish = Subscription {
+        let wish = SubscriptionRecord {
             filter: Some(filter),
             ..subscription("s", START, START + 1000)
         };
@@ -201,7 +202,7 @@ fn a_user_who_comes_back_is_told_nothing_twice() {
     let enter = |cell: &str, number: u64| {
         let now = START + number;
         disk.clock.set(now);
-        let wish = Subscription {
+        let wish = SubscriptionRecord {
             user: b"driver".to_vec(),
             unseen_only: true,
             ..subscription(&number.to_string(), now - 10_000, now + 10_000)
@@ -235,7 +236,7 @@ fn a_user_who_comes_back_is_told_nothing_twice() {
 #[test]
 fn publications_of_one_topic_are_not_found_in_another() {
     let Setting { store, .. } = setting();
-    let other = Topic {
+    let other = TopicSpec {
         number: 8,
         ..topic(Ids::Hierarchy)
     };
@@ -252,7 +253,7 @@ fn publications_of_one_topic_are_not_found_in_another() {
     );
     assert!(
         store
-            .get_data(&other, &at(""), Window::since(0))
+            .get_data(&other, &at(""), TimeWindow::since(0))
             .unwrap()
             .publications
             .is_empty()
@@ -263,20 +264,21 @@ fn publications_of_one_topic_are_not_found_in_another() {
 fn areas_and_cells_of_a_grid_meet() {
     let Setting { store, .. } = setting();
     let topic = topic(Ids::Hierarchy);
-    let grid = Grid::new([0.0, 0.0, 16.0, 16.0], 2, 4).unwrap();
-    let place = |area: Area| Place::area(&grid, area, Granularity::Variable).unwrap();
-    let near = place(Area::circle([4.0, 4.0], 0.5).unwrap());
+    let grid = CellGrid::new([0.0, 0.0, 16.0, 16.0], 2, 4).unwrap();
+    let place = |area: TopicArea| TopicPlace::area(&grid, area, Granularity::Variable).unwrap();
+    let near = place(TopicArea::circle([4.0, 4.0], 0.5).unwrap());
     let wish = subscription("near", START, START + 1000);
     store.subscribe(&topic, near, wish, false).unwrap();
-    let far = place(Area::circle([3.0, 3.0], 0.5).unwrap());
+    let far = place(TopicArea::circle([3.0, 3.0], 0.5).unwrap());
     let wish = subscription("far", START, START + 1000);
     store.subscribe(&topic, far, wish, false).unwrap();
-    let cell = Place::cell(&grid, Id::parse("1.4").unwrap(), Granularity::Variable).unwrap();
+    let cell =
+        TopicPlace::cell(&grid, DeweyId::parse("1.4").unwrap(), Granularity::Variable).unwrap();
     let met = store
         .publish(&topic, cell, publication("cell", START, 1000), false)
         .unwrap();
     assert_eq!(subscriptions(&met), ["near"]);
-    let all = place(Area::rectangle([-1.0, -1.0, 99.0, 99.0]).unwrap());
+    let all = place(TopicArea::rectangle([-1.0, -1.0, 99.0, 99.0]).unwrap());
     let met = store
         .publish(&topic, all, publication("all", START, 1000), false)
         .unwrap();

@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 use rillbase_engine::{Db, DbOptions, Durability};
 use rillbase_pubsub::{
-    DualDb, Id, Ids, Operation, Place, Publication, Store, StoreOptions, Subscription, Topic,
-    keyspace_options,
+    DeweyId, DualDb, Ids, PublicationRecord, StoreOptions, SubscriptionRecord, TopicOperation,
+    TopicPlace, TopicSpec, TopicStore, keyspace_options,
 };
 use rillbase_query::ejson;
 
@@ -295,29 +295,29 @@ fn in_threads(threads: u64, work: impl Fn(u64) -> Result<Done> + Sync) -> Result
     Ok((sum, started.elapsed()))
 }
 
-fn operation(command: Command, (number, now): (u64, u64), data: &[u8]) -> Operation {
-    let place = Place::id(Id::root().child(place(number)));
+fn operation(command: Command, (number, now): (u64, u64), data: &[u8]) -> TopicOperation {
+    let place = TopicPlace::id(DeweyId::root().child(place(number)));
     if command.publishes(number) {
-        let publication = Publication {
+        let publication = PublicationRecord {
             at: now,
             until: now + LIFE_MS,
             data: data.to_vec(),
-            ..Publication::default()
+            ..PublicationRecord::default()
         };
-        return Operation::Publish {
+        return TopicOperation::Publish {
             place,
             publication,
             self_join: false,
             once: false,
         };
     }
-    let subscription = Subscription {
+    let subscription = SubscriptionRecord {
         from: now - REACH_MS,
         until: now + REACH_MS,
         at: now,
-        ..Subscription::default()
+        ..SubscriptionRecord::default()
     };
-    Operation::Subscribe {
+    TopicOperation::Subscribe {
         place,
         subscription,
         self_join: false,
@@ -336,7 +336,7 @@ fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
         sink: None,
     };
     let store = DualDb::open(&db, "topics", keyspace_options(), options)?;
-    let topic = Topic {
+    let topic = TopicSpec {
         number: 1,
         ids: Ids::Hierarchy,
         retention: 86_400_000,
@@ -350,7 +350,7 @@ fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
             let now = db.now();
             let numbers = number..number + load.pipeline;
             let batch = numbers.map(|number| operation(load.command, (number, now), data));
-            let batch: Vec<Operation> = batch.collect();
+            let batch: Vec<TopicOperation> = batch.collect();
             store.run(&topic, &batch)?;
             number += load.pipeline;
         }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rillbase_engine::{
     Db, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, WriteBatch, prefix_end,
 };
-use rillbase_pubsub::Name;
+use rillbase_pubsub::SubscriptionLocator;
 
 use crate::refusal::Result;
 
@@ -24,7 +24,7 @@ pub(crate) struct Ack {
 }
 
 impl Ack {
-    pub(crate) fn new(topic: u64, name: &Name, position: Sequence) -> Self {
+    pub(crate) fn new(topic: u64, name: &SubscriptionLocator, position: Sequence) -> Self {
         Self {
             key: key(topic, name.sequence()),
             position,
@@ -75,7 +75,7 @@ impl Acks {
     }
 
     /// Up to where a subscription is acknowledged; at first, to its own place.
-    pub(crate) fn position(&self, topic: u64, name: &Name) -> Result<Sequence> {
+    pub(crate) fn position(&self, topic: u64, name: &SubscriptionLocator) -> Result<Sequence> {
         let known = self.read(&key(topic, name.sequence()))?;
         Ok(known.unwrap_or_else(|| name.sequence()))
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rillbase_aggregates::{Add, Apply};
 use rillbase_engine::{Error, Millis, WriteBatch};
-use rillbase_pubsub::{Answer, Operation, Store, Topic};
+use rillbase_pubsub::{StoreAnswer, TopicOperation, TopicSpec, TopicStore};
 
 use crate::acks::Ack;
 use crate::node::Node;
@@ -19,7 +19,7 @@ pub(crate) enum Pending {
     /// Publishing or subscribing.
     Operation {
         topic: Arc<TopicEntry>,
-        operation: Box<Operation>,
+        operation: Box<TopicOperation>,
         /// Whether pushes are to follow.
         follow: bool,
     },
@@ -40,7 +40,7 @@ pub(crate) enum Pending {
 /// What came of a write.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Answer(Box<Answer>),
+    Answer(Box<StoreAnswer>),
     /// Whether the position was new.
     Acked(bool),
     Set,
@@ -86,7 +86,7 @@ impl Node {
             } => Some((topic.topic(), &**operation)),
             _ => None,
         });
-        let asked: Vec<(Topic, &Operation)> = asked.collect();
+        let asked: Vec<(TopicSpec, &TopicOperation)> = asked.collect();
         if asked.is_empty() {
             return Vec::new();
         }
@@ -104,15 +104,15 @@ impl Node {
         }
     }
 
-    fn count(&self, answers: &[Answer], each: &[(&Topic, &Operation)]) {
+    fn count(&self, answers: &[StoreAnswer], each: &[(&TopicSpec, &TopicOperation)]) {
         let (mut published, mut subscribed, mut matches) = (0, 0, 0);
         for (answer, (_, operation)) in answers.iter().zip(each) {
             match operation {
-                Operation::Publish { .. } => {
+                TopicOperation::Publish { .. } => {
                     published += u64::from(!answer.is_repeated);
                     matches += answer.subscriptions.len();
                 }
-                Operation::Subscribe { .. } => {
+                TopicOperation::Subscribe { .. } => {
                     subscribed += 1;
                     matches += answer.publications.len();
                 }

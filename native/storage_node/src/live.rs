@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use rillbase_engine::{Millis, Sequence};
-use rillbase_pubsub::{Delivery, Publication, Sink, Stored};
+use rillbase_pubsub::{Delivery, DeliverySink, PublicationRecord, StoredRecord};
 
 use crate::document::Format;
 use crate::outbox::Outbox;
@@ -24,7 +24,7 @@ const MOST_HELD: usize = 100_000;
 /// An operation that began before a subscription ended may still be told of after it, not longer.
 const GRACE: Millis = 1000;
 
-type News = Arc<Stored<Publication>>;
+type News = Arc<StoredRecord<PublicationRecord>>;
 
 #[derive(Debug)]
 enum State {
@@ -72,7 +72,11 @@ impl Listener {
     }
 
     /// It has been told what it missed: `missed`, and then what was held.
-    pub(crate) fn catch_up(&self, missed: &[Stored<Publication>], position: Sequence) -> usize {
+    pub(crate) fn catch_up(
+        &self,
+        missed: &[StoredRecord<PublicationRecord>],
+        position: Sequence,
+    ) -> usize {
         let mut state = self.state.lock();
         let mut last = position;
         let mut told = 0;
@@ -114,7 +118,7 @@ impl Listener {
         }
     }
 
-    fn send(&self, news: &Stored<Publication>) -> bool {
+    fn send(&self, news: &StoredRecord<PublicationRecord>) -> bool {
         let mut frame = Vec::new();
         let mut reply = Reply::new(&mut frame, 3);
         reply.push(3);
@@ -216,7 +220,7 @@ impl Live {
     }
 }
 
-impl Sink for Live {
+impl DeliverySink for Live {
     fn deliver(&self, deliveries: Vec<Delivery>) {
         let listeners = self.listeners.read();
         if listeners.is_empty() {

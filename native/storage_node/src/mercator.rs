@@ -6,7 +6,7 @@
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
-use rillbase_pubsub::{Area, Rectangle};
+use rillbase_pubsub::{Rectangle, TopicArea};
 
 use crate::refusal::{Refusal, Result};
 
@@ -44,33 +44,33 @@ fn scale(latitude: f64) -> f64 {
 }
 
 /// An area of degrees and metres in the plane.
-pub(crate) fn to_plane(area: Area) -> Result<Area> {
+pub(crate) fn to_plane(area: TopicArea) -> Result<TopicArea> {
     Ok(match area {
-        Area::Circle {
+        TopicArea::Circle {
             centre: [longitude, latitude],
             radius,
-        } => Area::circle(project([longitude, latitude])?, radius * scale(latitude))?,
-        Area::Box([west, south, east, north]) => {
+        } => TopicArea::circle(project([longitude, latitude])?, radius * scale(latitude))?,
+        TopicArea::Box([west, south, east, north]) => {
             let ([left, bottom], [right, top]) = (project([west, south])?, project([east, north])?);
-            Area::rectangle([left, bottom, right, top])?
+            TopicArea::rectangle([left, bottom, right, top])?
         }
     })
 }
 
 /// An area of the plane in degrees and metres, as fine as anybody asks for.
-pub(crate) fn from_plane(area: Area) -> Area {
+pub(crate) fn from_plane(area: TopicArea) -> TopicArea {
     match area {
-        Area::Circle { centre, radius } => {
+        TopicArea::Circle { centre, radius } => {
             let [longitude, latitude] = unproject(centre);
-            Area::Circle {
+            TopicArea::Circle {
                 centre: [degrees(longitude), degrees(latitude)],
                 radius: round(radius / scale(latitude), 1e3),
             }
         }
-        Area::Box([left, bottom, right, top]) => {
+        TopicArea::Box([left, bottom, right, top]) => {
             let ([west, south], [east, north]) =
                 (unproject([left, bottom]), unproject([right, top]));
-            Area::Box([degrees(west), degrees(south), degrees(east), degrees(north)])
+            TopicArea::Box([degrees(west), degrees(south), degrees(east), degrees(north)])
         }
     }
 }
@@ -92,18 +92,18 @@ mod tests {
 
     #[test]
     fn areas_come_back_from_the_plane() {
-        let circle = Area::circle([13.4, 52.5], 500.0).unwrap();
+        let circle = TopicArea::circle([13.4, 52.5], 500.0).unwrap();
         assert_eq!(from_plane(to_plane(circle).unwrap()), circle);
-        let sides = Area::rectangle([-74.1, 40.6, -73.9, 40.9]).unwrap();
+        let sides = TopicArea::rectangle([-74.1, 40.6, -73.9, 40.9]).unwrap();
         assert_eq!(from_plane(to_plane(sides).unwrap()), sides);
-        assert!(to_plane(Area::circle([13.4, 89.0], 1.0).unwrap()).is_err());
+        assert!(to_plane(TopicArea::circle([13.4, 89.0], 1.0).unwrap()).is_err());
     }
 
     #[test]
     fn circles_meet_as_they_do_on_the_ground() {
         // 0.01 degrees of longitude at 60° north are 556.6 m.
         let circle = |longitude: f64, radius: f64| {
-            to_plane(Area::circle([longitude, 60.0], radius).unwrap()).unwrap()
+            to_plane(TopicArea::circle([longitude, 60.0], radius).unwrap()).unwrap()
         };
         assert!(circle(10.0, 279.0).intersects(&circle(10.01, 279.0)));
         assert!(!circle(10.0, 278.0).intersects(&circle(10.01, 278.0)));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rillbase_aggregates::Aggregates;
 use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
-use rillbase_pubsub::{DualDb, Sink, Store, StoreOptions, keyspace_options};
+use rillbase_pubsub::{DeliverySink, DualDb, StoreOptions, TopicStore, keyspace_options};
 
 use crate::acks::Acks;
 use crate::answers::Answers;
@@ -130,7 +130,7 @@ impl Node {
         let live = Arc::new(Live::default());
         let stored = StoreOptions {
             durability: options.durability,
-            sink: Some(Arc::clone(&live) as Arc<dyn Sink>),
+            sink: Some(Arc::clone(&live) as Arc<dyn DeliverySink>),
         };
         let topics = KeyspaceOptions {
             memtable_bytes: options.memtables_bytes / 2,

@@ -1,6 +1,6 @@
 //! Publications and subscriptions as clients are shown them.
 
-use rillbase_pubsub::{Name, Publication, Stored, Subscription};
+use rillbase_pubsub::{PublicationRecord, StoredRecord, SubscriptionLocator, SubscriptionRecord};
 
 use crate::document::{self, Format};
 use crate::refusal::Result;
@@ -11,7 +11,7 @@ use crate::topic::TopicEntry;
 pub(crate) fn publication(
     reply: &mut Reply<'_>,
     topic: &TopicEntry,
-    news: &Stored<Publication>,
+    news: &StoredRecord<PublicationRecord>,
     format: Format,
 ) {
     reply.map(6);
@@ -32,7 +32,7 @@ pub(crate) fn publication(
 pub(crate) fn publications(
     reply: &mut Reply<'_>,
     topic: &TopicEntry,
-    all: &[Stored<Publication>],
+    all: &[StoredRecord<PublicationRecord>],
     format: Format,
 ) {
     reply.array(all.len());
@@ -43,10 +43,10 @@ pub(crate) fn publications(
 pub(crate) fn subscription(
     reply: &mut Reply<'_>,
     topic: &TopicEntry,
-    wish: &Stored<Subscription>,
+    wish: &StoredRecord<SubscriptionRecord>,
     format: Format,
 ) -> Result<()> {
-    let name = Name::of(wish, &topic.kind.ids_of(&wish.extent)?);
+    let name = SubscriptionLocator::of(wish, &topic.kind.ids_of(&wish.extent)?);
     let record = &wish.record;
     reply.map(9);
     reply.text("subscription");
@@ -73,7 +73,7 @@ pub(crate) fn subscription(
 pub(crate) fn subscriptions(
     reply: &mut Reply<'_>,
     topic: &TopicEntry,
-    all: &[Stored<Subscription>],
+    all: &[StoredRecord<SubscriptionRecord>],
     format: Format,
 ) -> Result<()> {
     reply.array(all.len());

@@ -8,22 +8,25 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rillbase_pubsub::Name;
+use rillbase_pubsub::SubscriptionLocator;
 
 use crate::catalog::Namespace;
 use crate::refusal::{Refusal, Result};
 use crate::topic::TopicEntry;
 
 /// The name that clients are given.
-pub(crate) fn text(topic: &TopicEntry, name: &Name) -> String {
+pub(crate) fn text(topic: &TopicEntry, name: &SubscriptionLocator) -> String {
     format!("{}:{}", topic.name, URL_SAFE_NO_PAD.encode(name.to_bytes()))
 }
 
 /// What a client's name stands for.
-pub(crate) fn parse(namespace: &Namespace, sid: &str) -> Result<(Arc<TopicEntry>, Name)> {
+pub(crate) fn parse(
+    namespace: &Namespace,
+    sid: &str,
+) -> Result<(Arc<TopicEntry>, SubscriptionLocator)> {
     let malformed = || Refusal::new("MALFORMED", "this is not the name of a subscription");
     let (topic, name) = sid.split_once(':').ok_or_else(malformed)?;
     let bytes = URL_SAFE_NO_PAD.decode(name).map_err(|_| malformed())?;
-    let name = Name::from_bytes(&bytes)?;
+    let name = SubscriptionLocator::from_bytes(&bytes)?;
     Ok((namespace.topic(topic)?, name))
 }

@@ -1,7 +1,9 @@
 //! Topics as clients know them: a kind, which says what places are, and how long news is kept.
 
 use rillbase_engine::Millis;
-use rillbase_pubsub::{Area, Extent, Granularity, Grid, Id, Ids, Place, Topic};
+use rillbase_pubsub::{
+    CellGrid, DeweyId, Granularity, Ids, TopicArea, TopicExtent, TopicPlace, TopicSpec,
+};
 
 use crate::mercator;
 use crate::refusal::{Refusal, Result};
@@ -22,9 +24,9 @@ pub(crate) enum Kind {
     /// Ids that meet those above and below.
     Hierarchy,
     /// Areas of a plane.
-    Grid(Grid, Cut),
+    Grid(CellGrid, Cut),
     /// Areas of the earth, in degrees and metres.
-    Geo(Grid),
+    Geo(CellGrid),
 }
 
 /// What a grid was made from: its box, sides and depth.
@@ -38,7 +40,7 @@ pub(crate) struct Cut {
 impl Kind {
     fn grid(sides: [f64; 4], per_side: u64, depth: u32) -> Result<Self> {
         Ok(Self::Grid(
-            Grid::new(sides, per_side, depth)?,
+            CellGrid::new(sides, per_side, depth)?,
             Cut {
                 sides,
                 per_side,
@@ -52,7 +54,7 @@ impl Kind {
         match words.keyword()?.as_str() {
             "FLAT" => Ok(Self::Flat),
             "HIERARCHY" => Ok(Self::Hierarchy),
-            "GEO" => Ok(Self::Geo(Grid::new(mercator::bounds(), 2, GEO_DEPTH)?)),
+            "GEO" => Ok(Self::Geo(CellGrid::new(mercator::bounds(), 2, GEO_DEPTH)?)),
             "GRID" => {
                 let sides = [
                     words.number()?,
@@ -87,7 +89,7 @@ impl Kind {
         }
     }
 
-    fn grid_of(&self) -> Option<&Grid> {
+    fn grid_of(&self) -> Option<&CellGrid> {
         match self {
             Self::Grid(grid, _) | Self::Geo(grid) => Some(grid),
             Self::Flat | Self::Hierarchy => None,
@@ -102,17 +104,17 @@ impl Kind {
     }
 
     /// `ID dewey | CELL dewey | CIRCLE x y radius | BOX west south east north`
-    pub(crate) fn place(&self, words: &mut Words<'_>) -> Result<Place> {
+    pub(crate) fn place(&self, words: &mut Words<'_>) -> Result<TopicPlace> {
         let word = words.keyword()?;
         match (word.as_str(), self.grid_of()) {
-            ("ID", None) => Ok(Place::id(Id::parse(words.text()?)?)),
+            ("ID", None) => Ok(TopicPlace::id(DeweyId::parse(words.text()?)?)),
             ("CELL", Some(grid)) => {
-                let id = Id::parse(words.text()?)?;
-                Ok(Place::cell(grid, id, Granularity::Variable)?)
+                let id = DeweyId::parse(words.text()?)?;
+                Ok(TopicPlace::cell(grid, id, Granularity::Variable)?)
             }
             ("CIRCLE", Some(grid)) => {
                 let centre = [words.number()?, words.number()?];
-                self.area(grid, Area::circle(centre, words.number()?)?)
+                self.area(grid, TopicArea::circle(centre, words.number()?)?)
             }
             ("BOX", Some(grid)) => {
                 let sides = [
@@ -121,7 +123,7 @@ impl Kind {
                     words.number()?,
                     words.number()?,
                 ];
-                self.area(grid, Area::rectangle(sides)?)
+                self.area(grid, TopicArea::rectangle(sides)?)
             }
             ("ID" | "CELL" | "CIRCLE" | "BOX", _) => Err(Refusal::new(
                 "INVALID_PLACE",
@@ -142,45 +144,45 @@ impl Kind {
         }
     }
 
-    fn area(&self, grid: &Grid, area: Area) -> Result<Place> {
+    fn area(&self, grid: &CellGrid, area: TopicArea) -> Result<TopicPlace> {
         let area = match self {
             Self::Geo(_) => mercator::to_plane(area)?,
             _ => area,
         };
-        Ok(Place::area(grid, area, Granularity::Variable)?)
+        Ok(TopicPlace::area(grid, area, Granularity::Variable)?)
     }
 
     /// The ids that what covers this is written under.
-    pub(crate) fn ids_of(&self, extent: &Extent) -> Result<Vec<Id>> {
+    pub(crate) fn ids_of(&self, extent: &TopicExtent) -> Result<Vec<DeweyId>> {
         match (extent, self.grid_of()) {
-            (Extent::Id(id) | Extent::Cell(id, _), _) => Ok(vec![id.clone()]),
-            (Extent::Area(area), Some(grid)) => Ok(grid.cover(area, Granularity::Variable)?),
-            (Extent::Area(_), None) => Err(Refusal::new("MALFORMED", "an area among ids")),
+            (TopicExtent::Id(id) | TopicExtent::Cell(id, _), _) => Ok(vec![id.clone()]),
+            (TopicExtent::Area(area), Some(grid)) => Ok(grid.cover(area, Granularity::Variable)?),
+            (TopicExtent::Area(_), None) => Err(Refusal::new("MALFORMED", "an area among ids")),
         }
     }
 
     /// Writes what is covered, as the words of a place.
-    pub(crate) fn write(&self, reply: &mut Reply<'_>, extent: &Extent) {
+    pub(crate) fn write(&self, reply: &mut Reply<'_>, extent: &TopicExtent) {
         let words = match extent {
-            Extent::Id(id) => vec!["ID".into(), id.to_string()],
-            Extent::Cell(id, _) => vec!["CELL".into(), id.to_string()],
-            Extent::Area(area) => self.words_of(*area),
+            TopicExtent::Id(id) => vec!["ID".into(), id.to_string()],
+            TopicExtent::Cell(id, _) => vec!["CELL".into(), id.to_string()],
+            TopicExtent::Area(area) => self.words_of(*area),
         };
         reply.array(words.len());
         words.iter().for_each(|word| reply.text(word));
     }
 
-    fn words_of(&self, area: Area) -> Vec<String> {
+    fn words_of(&self, area: TopicArea) -> Vec<String> {
         let area = match self {
             Self::Geo(_) => mercator::from_plane(area),
             _ => area,
         };
         let (word, numbers) = match area {
-            Area::Circle {
+            TopicArea::Circle {
                 centre: [x, y],
                 radius,
             } => ("CIRCLE", vec![x, y, radius]),
-            Area::Box(sides) => ("BOX", sides.to_vec()),
+            TopicArea::Box(sides) => ("BOX", sides.to_vec()),
         };
         let numbers = numbers.iter().map(ToString::to_string);
         std::iter::once(word.to_owned()).chain(numbers).collect()
@@ -198,8 +200,8 @@ pub(crate) struct TopicEntry {
 
 impl TopicEntry {
     /// As the store knows it.
-    pub(crate) fn topic(&self) -> Topic {
-        Topic {
+    pub(crate) fn topic(&self) -> TopicSpec {
+        TopicSpec {
             number: self.number,
             ids: self.kind.ids(),
             retention: self.retention,
@@ -207,16 +209,16 @@ impl TopicEntry {
     }
 
     /// The topic, and a place that meets everything in it.
-    pub(crate) fn everywhere(&self) -> Result<(Topic, Place)> {
-        let topic = Topic {
+    pub(crate) fn everywhere(&self) -> Result<(TopicSpec, TopicPlace)> {
+        let topic = TopicSpec {
             ids: Ids::Hierarchy,
             ..self.topic()
         };
         let place = match self.kind.grid_of() {
-            None => Place::id(Id::root()),
+            None => TopicPlace::id(DeweyId::root()),
             Some(grid) => {
                 let all = [f64::MIN, f64::MIN, f64::MAX, f64::MAX];
-                Place::area(grid, Area::rectangle(all)?, Granularity::Single)?
+                TopicPlace::area(grid, TopicArea::rectangle(all)?, Granularity::Single)?
             }
         };
         Ok((topic, place))

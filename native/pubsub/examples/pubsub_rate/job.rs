@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::ours;
-use crate::peers::{self, How};
-use crate::workload::{Setup, Spot};
+use crate::peers::{self, ListFormat};
+use crate::workload::{Spot, WorkloadSetup};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -54,7 +54,7 @@ impl System {
 
 /// What a system says of itself at the end.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told {
+pub(crate) struct SystemStatistics {
     /// Entries that were looked at.
     pub(crate) entries: u64,
     /// Lists that were left at an entry that was too old.
@@ -76,7 +76,7 @@ pub(crate) struct Told {
 }
 
 /// A system over an empty database.
-pub(crate) trait Job {
+pub(crate) trait BenchmarkJob {
     /// The next operation takes place here and now. Not timed.
     fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()>;
 
@@ -96,18 +96,26 @@ pub(crate) trait Job {
         true
     }
 
-    fn told(&self) -> Told;
+    fn told(&self) -> SystemStatistics;
 }
 
 /// Opens a system; `None`: its library is not there.
-pub(crate) fn open(system: System, setup: &Setup, dir: &Path) -> Outcome<Option<Box<dyn Job>>> {
+pub(crate) fn open(
+    system: System,
+    setup: &WorkloadSetup,
+    dir: &Path,
+) -> Outcome<Option<Box<dyn BenchmarkJob>>> {
     let _ = std::fs::remove_dir_all(dir);
     let peer = match system {
-        System::RocksDb => ("rocksdb", How::Composite),
-        System::LevelDb => ("leveldb", How::Composite),
-        System::RocksDbRewriting => ("rocksdb", How::Rewriting),
-        System::LevelDbRewriting => ("leveldb", How::Rewriting),
-        _ => return Ok(Some(Box::new(ours::Ours::open(system, setup, dir)?))),
+        System::RocksDb => ("rocksdb", ListFormat::Composite),
+        System::LevelDb => ("leveldb", ListFormat::Composite),
+        System::RocksDbRewriting => ("rocksdb", ListFormat::Rewriting),
+        System::LevelDbRewriting => ("leveldb", ListFormat::Rewriting),
+        _ => {
+            return Ok(Some(Box::new(ours::TopicStoreJob::open(
+                system, setup, dir,
+            )?)));
+        }
     };
     peers::open(peer, setup, dir)
 }

@@ -41,18 +41,18 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use job::System;
-use run::Measured;
-use workload::Setup;
+use run::RunMeasurement;
+use workload::WorkloadSetup;
 
 /// What was asked for.
-struct Asked {
-    setup: Setup,
+struct RunOptions {
+    setup: WorkloadSetup,
     systems: Vec<System>,
     rounds: usize,
     dir: PathBuf,
 }
 
-fn asked() -> Option<Asked> {
+fn asked() -> Option<RunOptions> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let self_join = arguments.iter().any(|argument| argument == "--self-join");
     let named: Vec<&String> = arguments
@@ -73,9 +73,9 @@ fn asked() -> Option<Asked> {
         "variable,fixed"
     };
     let systems = take("systems", fallback).split(',').map(System::parse);
-    let asked = Asked {
+    let asked = RunOptions {
         systems: systems.collect::<Option<_>>()?,
-        setup: Setup {
+        setup: WorkloadSetup {
             operations: take("ops", "480000").parse().ok()?,
             subscriptions: subscriptions.parse().ok()?,
             publications: publications.parse().ok()?,
@@ -98,13 +98,13 @@ fn asked() -> Option<Asked> {
     options.is_empty().then_some(asked)
 }
 
-fn rounds(asked: &mut Asked, out: &mut io::Stdout) -> io::Result<Vec<Vec<Measured>>> {
+fn rounds(asked: &mut RunOptions, out: &mut io::Stdout) -> io::Result<Vec<Vec<RunMeasurement>>> {
     let operations = workload::operations(&asked.setup);
-    let mut rounds: Vec<Vec<Measured>> = Vec::new();
+    let mut rounds: Vec<Vec<RunMeasurement>> = Vec::new();
     for round in 0..asked.rounds {
         let dir: &Path = &asked.dir;
         let (setup, before) = (&asked.setup, &rounds);
-        let mut interim = |systems: &[System], measured: &[Measured]| {
+        let mut interim = |systems: &[System], measured: &[RunMeasurement]| {
             let known = [before.as_slice(), &[measured.to_vec()]].concat();
             writeln!(io::stdout(), "{}", report::json(setup, systems, &known))
         };

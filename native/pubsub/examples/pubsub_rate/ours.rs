@@ -7,28 +7,28 @@ use std::sync::Arc;
 use rillbase_engine::vfs::{DirectVfs, RealVfs, Vfs};
 use rillbase_engine::{Clock, Db, DbOptions, Durability, KeyspaceOptions, ManualClock};
 use rillbase_pubsub::{
-    DualDb, Granularity, Grid, Ids, Place, Publication, RepQueries, Store, StoreOptions,
-    Subscription, Topic, TwoDb, keyspace_options,
+    CellGrid, DualDb, Granularity, Ids, PublicationRecord, RepQueries, StoreOptions,
+    SubscriptionRecord, TopicPlace, TopicSpec, TopicStore, TwoDb, keyspace_options,
 };
 
-use crate::job::{Job, LIFE, Outcome, REACH, System, Told};
-use crate::workload::{self, Places, START, Setup, Spot};
+use crate::job::{BenchmarkJob, LIFE, Outcome, REACH, System, SystemStatistics};
+use crate::workload::{self, Places, START, Spot, WorkloadSetup};
 
 /// The time between two polls.
 const INTERVAL: u64 = 1000;
 
 /// One of the stores.
-pub(crate) struct Ours {
+pub(crate) struct TopicStoreJob {
     db: Arc<Db>,
     clock: Arc<ManualClock>,
-    grid: Grid,
+    grid: CellGrid,
     granularity: Granularity,
-    topic: Topic,
-    store: Arc<dyn Store>,
+    topic: TopicSpec,
+    store: Arc<dyn TopicStore>,
     polls: Option<Arc<RepQueries>>,
     self_join: bool,
     description: usize,
-    next: Option<Next>,
+    next: Option<NextOperation>,
     /// The time of publications, for the delay of polls.
     published: HashMap<u64, u64>,
     delay: u64,
@@ -37,15 +37,15 @@ pub(crate) struct Ours {
 }
 
 /// The operation that comes next.
-struct Next {
-    place: Place,
+struct NextOperation {
+    place: TopicPlace,
     name: Vec<u8>,
     user: Vec<u8>,
     data: Vec<u8>,
 }
 
 /// Two keyspaces share what one has.
-fn keyspace(setup: &Setup, share: usize) -> KeyspaceOptions {
+fn keyspace(setup: &WorkloadSetup, share: usize) -> KeyspaceOptions {
     let usual = keyspace_options();
     KeyspaceOptions {
         block_bytes: match setup.block_bytes {
@@ -67,8 +67,8 @@ fn granularity(system: System) -> Granularity {
     }
 }
 
-impl Ours {
-    pub(crate) fn open(system: System, setup: &Setup, dir: &Path) -> Outcome<Self> {
+impl TopicStoreJob {
+    pub(crate) fn open(system: System, setup: &WorkloadSetup, dir: &Path) -> Outcome<Self> {
         let clock = Arc::new(ManualClock::new(START));
         let vfs: Arc<dyn Vfs> = if setup.direct {
             Arc::new(DirectVfs::new())
@@ -87,7 +87,7 @@ impl Ours {
             sink: None,
         };
         let mut polls = None;
-        let store: Arc<dyn Store> = match system {
+        let store: Arc<dyn TopicStore> = match system {
             System::Two => Arc::new(TwoDb::open(&db, "topics", keyspace(setup, 2), buffered)?),
             System::Rep => {
                 let polling = (buffered, INTERVAL);
@@ -104,7 +104,7 @@ impl Ours {
             clock,
             grid: workload::grid()?,
             granularity: granularity(system),
-            topic: Topic {
+            topic: TopicSpec {
                 number: 1,
                 ids: if flat { Ids::Flat } else { Ids::Hierarchy },
                 retention: LIFE,
@@ -121,18 +121,18 @@ impl Ours {
         })
     }
 
-    fn next(&mut self) -> Outcome<Next> {
+    fn next(&mut self) -> Outcome<NextOperation> {
         self.next
             .take()
             .ok_or_else(|| "nothing was prepared".into())
     }
 }
 
-impl Job for Ours {
+impl BenchmarkJob for TopicStoreJob {
     fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()> {
         self.now = now;
         self.clock.set(now);
-        self.next = Some(Next {
+        self.next = Some(NextOperation {
             place: workload::place(spot, &self.grid, self.granularity)?,
             name: number.to_le_bytes().to_vec(),
             user: (number % 100_000).to_le_bytes().to_vec(),
@@ -143,7 +143,7 @@ impl Job for Ours {
 
     fn publish(&mut self) -> Outcome<u64> {
         let next = self.next()?;
-        let publication = Publication {
+        let publication = PublicationRecord {
             at: self.now,
             until: self.now + LIFE,
             id: next.name,
@@ -158,13 +158,13 @@ impl Job for Ours {
 
     fn subscribe(&mut self) -> Outcome<u64> {
         let next = self.next()?;
-        let wish = Subscription {
+        let wish = SubscriptionRecord {
             from: self.now - REACH,
             until: self.now + REACH,
             at: self.now,
             id: next.name,
             user: next.user,
-            ..Subscription::default()
+            ..SubscriptionRecord::default()
         };
         let answer = (self.store).subscribe(&self.topic, next.place, wish, self.self_join)?;
         Ok(answer.publications.len() as u64)
@@ -190,13 +190,13 @@ impl Job for Ours {
         self.polls.is_none()
     }
 
-    fn told(&self) -> Told {
+    fn told(&self) -> SystemStatistics {
         let (cost, stats) = (self.store.cost(), self.db.stats());
         let spaces = stats.keyspaces.iter();
         let runs = spaces
             .flat_map(|space| &space.levels)
             .map(|level| level.runs);
-        Told {
+        SystemStatistics {
             entries: cost.entries,
             early_stops: cost.early_stops,
             seeks: cost.seeks,

@@ -17,22 +17,22 @@ use std::time::Duration;
 use rillbase_engine_bench::StoreSetup as Opened;
 use rillbase_engine_bench::sorted::Sorted;
 
-use crate::job::{Job, LIFE, Outcome, REACH, Told};
-use crate::workload::{Setup, Spot};
+use crate::job::{BenchmarkJob, LIFE, Outcome, REACH, SystemStatistics};
+use crate::workload::{Spot, WorkloadSetup};
 
 const SUBSCRIPTIONS: u8 = 1;
 const PUBLICATIONS: u8 = 2;
 
 /// How lists are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum ListFormat {
     Composite,
     Rewriting,
 }
 
 struct Peer {
     store: Sorted,
-    how: How,
+    how: ListFormat,
     clock: Arc<AtomicU64>,
     self_join: bool,
     description: Vec<u8>,
@@ -46,13 +46,13 @@ struct Peer {
 
 /// A record: when it ends, from when it counts, and the rest.
 #[derive(Clone, Copy)]
-struct Record<'a> {
+struct PeerRecord<'a> {
     until: u64,
     from: u64,
     rest: &'a [u8],
 }
 
-impl Record<'_> {
+impl PeerRecord<'_> {
     fn encode(&self, number: u64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(24 + self.rest.len());
         for part in [self.until, self.from, number] {
@@ -70,10 +70,10 @@ fn number_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Opens a peer; `None`: its library is not there.
 pub(crate) fn open(
-    (name, how): (&str, How),
-    setup: &Setup,
+    (name, how): (&str, ListFormat),
+    setup: &WorkloadSetup,
     dir: &Path,
-) -> Outcome<Option<Box<dyn Job>>> {
+) -> Outcome<Option<Box<dyn BenchmarkJob>>> {
     let clock = Arc::new(AtomicU64::new(0));
     let opened = Opened {
         cache_bytes: setup.memory,
@@ -106,9 +106,9 @@ impl Peer {
     }
 
     /// Writes a record into a list, by the time that look-ups bound.
-    fn add(&mut self, kind: u8, record: Record<'_>) -> Outcome<()> {
+    fn add(&mut self, kind: u8, record: PeerRecord<'_>) -> Outcome<()> {
         match self.how {
-            How::Composite => {
+            ListFormat::Composite => {
                 let time = if kind == PUBLICATIONS {
                     record.from
                 } else {
@@ -120,7 +120,7 @@ impl Peer {
                 self.store.put(&key, &record.encode(self.number))?;
                 self.remember(kind, record.until, key);
             }
-            How::Rewriting => {
+            ListFormat::Rewriting => {
                 let key = self.list(kind);
                 let added = record.encode(self.number);
                 let found = self.store.get(&key)?.unwrap_or_default();
@@ -163,10 +163,10 @@ impl Peer {
             true
         };
         match self.how {
-            How::Composite => self.store.range(&list, &mut |key, value| {
+            ListFormat::Composite => self.store.range(&list, &mut |key, value| {
                 key.starts_with(&list) && take(number_at(value, 0), number_at(value, 8))
             })?,
-            How::Rewriting => {
+            ListFormat::Rewriting => {
                 let value = self.store.get(&list)?.unwrap_or_default();
                 each(&value, |entry| {
                     take(number_at(entry, 0), number_at(entry, 8))
@@ -200,7 +200,7 @@ fn each(list: &[u8], mut visit: impl FnMut(&[u8]) -> bool) {
     }
 }
 
-impl Job for Peer {
+impl BenchmarkJob for Peer {
     fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()> {
         let Spot::Id(id) = spot else {
             return Err("peers know flat cells only".into());
@@ -218,7 +218,7 @@ impl Job for Peer {
         }
         let rest = std::mem::take(&mut self.description);
         let (until, from) = (self.now + LIFE, self.now);
-        let record = Record {
+        let record = PeerRecord {
             until,
             from,
             rest: &rest,
@@ -234,7 +234,7 @@ impl Job for Peer {
             std::hint::black_box(self.subscriptions()?);
         }
         let user = (self.number % 100_000).to_le_bytes();
-        let record = Record {
+        let record = PeerRecord {
             until: self.now + REACH,
             from: self.now - REACH,
             rest: &user,
@@ -254,7 +254,7 @@ impl Job for Peer {
         Ok(0)
     }
 
-    fn told(&self) -> Told {
-        Told::default()
+    fn told(&self) -> SystemStatistics {
+        SystemStatistics::default()
     }
 }

@@ -1,11 +1,11 @@
 //! What was measured, for people and for programs.
 
 use crate::job::System;
-use crate::run::Measured;
-use crate::workload::Setup;
+use crate::run::RunMeasurement;
+use crate::workload::WorkloadSetup;
 
 /// One system of a round, for people.
-pub(crate) fn line(found: &Measured) -> String {
+pub(crate) fn line(found: &RunMeasurement) -> String {
     format!(
         "{:8.2} µs/op, publish {:8.2}, subscribe {:8.2}, processor {:8.2}, {} pairs, {:.1} MB alive, {} blocks read",
         found.mean_us(),
@@ -26,19 +26,20 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 }
 
 /// Reads a figure.
-type Figure = fn(&Measured) -> f64;
+type Figure = fn(&RunMeasurement) -> f64;
 
 /// Medians over rounds of one system.
-fn summary(system: System, rounds: &[Vec<Measured>], at: usize) -> String {
-    let found: Vec<&Measured> = rounds.iter().filter_map(|round| round.get(at)).collect();
-    let of = |figure: fn(&Measured) -> f64| median(found.iter().map(|one| figure(one)).collect());
+fn summary(system: System, rounds: &[Vec<RunMeasurement>], at: usize) -> String {
+    let found: Vec<&RunMeasurement> = rounds.iter().filter_map(|round| round.get(at)).collect();
+    let of =
+        |figure: fn(&RunMeasurement) -> f64| median(found.iter().map(|one| figure(one)).collect());
     let figures: [(&str, Figure); 16] = [
-        ("done", Measured::done),
+        ("done", RunMeasurement::done),
         ("parts", |one| one.planned() as f64),
-        ("mean_us", Measured::mean_us),
-        ("publish_us", Measured::publish_us),
-        ("subscribe_us", Measured::subscribe_us),
-        ("processor_us", Measured::processor_us),
+        ("mean_us", RunMeasurement::mean_us),
+        ("publish_us", RunMeasurement::publish_us),
+        ("subscribe_us", RunMeasurement::subscribe_us),
+        ("processor_us", RunMeasurement::processor_us),
         ("pairs", |one| one.pairs as f64),
         ("entries_read", |one| one.told.entries as f64),
         ("lists_left_early", |one| one.told.early_stops as f64),
@@ -62,7 +63,11 @@ fn summary(system: System, rounds: &[Vec<Measured>], at: usize) -> String {
 }
 
 /// How much longer the others take than the first: medians over all pairs.
-fn ratios(systems: &[System], rounds: &[Vec<Measured>], of: fn(&(f64, f64)) -> f64) -> String {
+fn ratios(
+    systems: &[System],
+    rounds: &[Vec<RunMeasurement>],
+    of: fn(&(f64, f64)) -> f64,
+) -> String {
     let ratio = |at: usize| {
         let pairs = rounds.iter().filter_map(|round| {
             let (first, other) = (round.first()?, round.get(at)?);
@@ -76,7 +81,11 @@ fn ratios(systems: &[System], rounds: &[Vec<Measured>], of: fn(&(f64, f64)) -> f
 }
 
 /// All of it, for programs.
-pub(crate) fn json(setup: &Setup, systems: &[System], rounds: &[Vec<Measured>]) -> String {
+pub(crate) fn json(
+    setup: &WorkloadSetup,
+    systems: &[System],
+    rounds: &[Vec<RunMeasurement>],
+) -> String {
     let (wishes, news) = (setup.subscriptions as f64, setup.publications as f64);
     // An instant store reads once an operation; a polled subscription reads once and then ten times.
     let ceiling = wishes * 11.0 / (wishes + news);

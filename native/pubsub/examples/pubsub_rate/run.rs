@@ -7,8 +7,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::job::{Job, LIFE, Outcome, REACH, System, Told, open};
-use crate::workload::{START, Setup, Step};
+use crate::job::{BenchmarkJob, LIFE, Outcome, REACH, System, SystemStatistics, open};
+use crate::workload::{START, WorkloadSetup, WorkloadStep};
 
 /// The course of a run has so many parts.
 pub(crate) const PARTS: usize = 56;
@@ -19,7 +19,7 @@ const TOLD: usize = 8;
 
 /// What a part took.
 #[derive(Debug, Clone, Copy, Default)]
-struct Part {
+struct RunPart {
     publishing: Duration,
     published: u64,
     subscribing: Duration,
@@ -28,7 +28,7 @@ struct Part {
     processor: Duration,
 }
 
-impl Part {
+impl RunPart {
     fn add(&mut self, other: &Self) {
         self.publishing += other.publishing;
         self.published += other.published;
@@ -48,12 +48,12 @@ impl Part {
 
 /// What a run took and found.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Measured {
-    parts: Vec<Part>,
+pub(crate) struct RunMeasurement {
+    parts: Vec<RunPart>,
     /// How many there will be, if nobody cuts the run off.
     planned: usize,
     pub(crate) pairs: u64,
-    pub(crate) told: Told,
+    pub(crate) told: SystemStatistics,
     /// Bytes of records that are alive at a time, about.
     pub(crate) live_bytes: u64,
 }
@@ -62,16 +62,16 @@ fn micros(took: Duration, count: u64) -> f64 {
     took.as_secs_f64() * 1e6 / count.max(1) as f64
 }
 
-fn sum(parts: &[Part]) -> Part {
-    let mut all = Part::default();
+fn sum(parts: &[RunPart]) -> RunPart {
+    let mut all = RunPart::default();
     for part in parts {
         all.add(part);
     }
     all
 }
 
-impl Measured {
-    fn steady(&self) -> &[Part] {
+impl RunMeasurement {
+    fn steady(&self) -> &[RunPart] {
         self.parts.get(self.planned / 2..).unwrap_or_default()
     }
 
@@ -111,15 +111,15 @@ impl Measured {
 
     /// The mean time of an operation in each part of the run.
     pub(crate) fn course_us(&self) -> Vec<f64> {
-        self.parts.iter().map(Part::mean_us).collect()
+        self.parts.iter().map(RunPart::mean_us).collect()
     }
 
     /// How often longer this took than another one, pair by pair: by the clock, and on a processor.
     pub(crate) fn by(&self, other: &Self) -> Vec<(f64, f64)> {
         let pairs = self.steady().chunks(PAIR).zip(other.steady().chunks(PAIR));
-        let ratio = |(mine, theirs): (&[Part], &[Part])| {
+        let ratio = |(mine, theirs): (&[RunPart], &[RunPart])| {
             let (mine, theirs) = (sum(mine), sum(theirs));
-            let processor = |part: &Part| part.processor.as_secs_f64();
+            let processor = |part: &RunPart| part.processor.as_secs_f64();
             (
                 mine.mean_us() / theirs.mean_us(),
                 processor(&mine) / processor(&theirs),
@@ -139,13 +139,13 @@ fn processor() -> Duration {
 
 /// A system, and what it did so far.
 struct Tested {
-    job: Box<dyn Job>,
-    measured: Measured,
+    job: Box<dyn BenchmarkJob>,
+    measured: RunMeasurement,
 }
 
 impl Tested {
-    fn part(&mut self, first: u64, steps: &[Step], rate: u64) -> Outcome<()> {
-        let mut part = Part::default();
+    fn part(&mut self, first: u64, steps: &[WorkloadStep], rate: u64) -> Outcome<()> {
+        let mut part = RunPart::default();
         let began = processor();
         for (number, step) in (first..).zip(steps) {
             let now = START + number * 1000 / rate;
@@ -170,7 +170,7 @@ impl Tested {
     }
 
     /// What is known so far.
-    fn measured(&self, setup: &Setup) -> Measured {
+    fn measured(&self, setup: &WorkloadSetup) -> RunMeasurement {
         let mut measured = self.measured.clone();
         let all = sum(&measured.parts);
         let subscribed = if self.job.stores_subscriptions() {
@@ -189,7 +189,7 @@ impl Tested {
 /// Says how far a run is, and what an operation took lately.
 fn tell(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
     let lately = systems.iter().zip(tested).map(|(system, one)| {
-        let last = one.measured.parts.last().map_or(0.0, Part::mean_us);
+        let last = one.measured.parts.last().map_or(0.0, RunPart::mean_us);
         format!("{} {last:.1} µs", system.name())
     });
     let lately: Vec<String> = lately.collect();
@@ -198,21 +198,21 @@ fn tell(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
     Ok(())
 }
 
-fn so_far(tested: &[Tested], setup: &Setup) -> Vec<Measured> {
+fn so_far(tested: &[Tested], setup: &WorkloadSetup) -> Vec<RunMeasurement> {
     tested.iter().map(|one| one.measured(setup)).collect()
 }
 
 /// Takes what is known of systems when a run is on its way.
-pub(crate) type Interim<'a> = dyn FnMut(&[System], &[Measured]) -> io::Result<()> + 'a;
+pub(crate) type Interim<'a> = dyn FnMut(&[System], &[RunMeasurement]) -> io::Result<()> + 'a;
 
 /// Runs all operations through all systems. Those whose library is not there are left out. Once
 /// there is something to compare, `interim` is told of it now and then.
 pub(crate) fn run(
     systems: &mut Vec<System>,
-    setup: &Setup,
-    (operations, dir): (&[Step], &Path),
+    setup: &WorkloadSetup,
+    (operations, dir): (&[WorkloadStep], &Path),
     interim: &mut Interim<'_>,
-) -> Outcome<Vec<Measured>> {
+) -> Outcome<Vec<RunMeasurement>> {
     let length = operations.len().div_ceil(PARTS).max(1);
     let planned = operations.len().div_ceil(length);
     let mut tested = Vec::new();
@@ -221,9 +221,9 @@ pub(crate) fn run(
         match open(*system, setup, &dir.join(system.name()))? {
             Some(job) => tested.push(Tested {
                 job,
-                measured: Measured {
+                measured: RunMeasurement {
                     planned,
-                    ..Measured::default()
+                    ..RunMeasurement::default()
                 },
             }),
             None => missing.push(*system),
@@ -243,7 +243,7 @@ pub(crate) fn run(
         if (number + 1) % TOLD == 0 {
             tell(number + 1, systems, &tested)?;
             let measured = so_far(&tested, setup);
-            if measured.iter().all(Measured::is_steady) {
+            if measured.iter().all(RunMeasurement::is_steady) {
                 interim(systems, &measured)?;
             }
         }

@@ -1,7 +1,7 @@
 //! Synthetic operations over a plane with hot spots.
 
 use rillbase_engine::Millis;
-use rillbase_pubsub::{Area, Granularity, Grid, Id, Place, Result};
+use rillbase_pubsub::{CellGrid, DeweyId, Granularity, Result, TopicArea, TopicPlace};
 
 /// The virtual clock begins here.
 pub(crate) const START: Millis = 1_700_000_000_000;
@@ -32,7 +32,7 @@ impl Places {
 
 /// What is measured.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
+pub(crate) struct WorkloadSetup {
     pub(crate) operations: u64,
     pub(crate) subscriptions: u64,
     pub(crate) publications: u64,
@@ -52,38 +52,38 @@ pub(crate) struct Setup {
 /// Where an operation takes place, before it is known how that is written.
 #[derive(Debug, Clone)]
 pub(crate) enum Spot {
-    Id(Id),
-    Cell(Id),
+    Id(DeweyId),
+    Cell(DeweyId),
     Circle([f64; 2], f64),
 }
 
 /// An operation.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct WorkloadStep {
     pub(crate) publishes: bool,
     pub(crate) spot: Spot,
 }
 
 /// The quad tree.
-pub(crate) fn grid() -> Result<Grid> {
-    Grid::new([0.0, 0.0, PLANE, PLANE], 2, DEPTH)
+pub(crate) fn grid() -> Result<CellGrid> {
+    CellGrid::new([0.0, 0.0, PLANE, PLANE], 2, DEPTH)
 }
 
 /// How a spot is written.
-pub(crate) fn place(spot: &Spot, grid: &Grid, granularity: Granularity) -> Result<Place> {
+pub(crate) fn place(spot: &Spot, grid: &CellGrid, granularity: Granularity) -> Result<TopicPlace> {
     match spot {
-        Spot::Id(id) => Ok(Place::id(id.clone())),
-        Spot::Cell(id) => Place::cell(grid, id.clone(), granularity),
+        Spot::Id(id) => Ok(TopicPlace::id(id.clone())),
+        Spot::Cell(id) => TopicPlace::cell(grid, id.clone(), granularity),
         Spot::Circle(centre, radius) => {
-            Place::area(grid, Area::circle(*centre, *radius)?, granularity)
+            TopicPlace::area(grid, TopicArea::circle(*centre, *radius)?, granularity)
         }
     }
 }
 
 /// A fast generator whose numbers look random enough.
-struct Dice(u64);
+struct SplitMix(u64);
 
-impl Dice {
+impl SplitMix {
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -101,7 +101,7 @@ impl Dice {
             return [self.unit(), self.unit()];
         }
         let town = (20.0 * self.unit() * self.unit()) as u64;
-        let mut centre = Dice(town + 1);
+        let mut centre = SplitMix(town + 1);
         let spread = |dice: &mut Self| (dice.unit() + dice.unit() + dice.unit() - 1.5) * 0.05;
         let (x, y) = (centre.unit() + spread(self), centre.unit() + spread(self));
         [x.clamp(0.0, 0.999_999), y.clamp(0.0, 0.999_999)]
@@ -109,22 +109,22 @@ impl Dice {
 }
 
 /// The operations, the same for the same setup.
-pub(crate) fn operations(setup: &Setup) -> Vec<Step> {
-    let mut dice = Dice(42);
+pub(crate) fn operations(setup: &WorkloadSetup) -> Vec<WorkloadStep> {
+    let mut dice = SplitMix(42);
     let whole = setup.subscriptions + setup.publications;
-    let step = |_| Step {
+    let step = |_| WorkloadStep {
         publishes: dice.roll() % whole < setup.publications,
         spot: spot(&mut dice, setup),
     };
     (0..setup.operations).map(step).collect()
 }
 
-fn spot(dice: &mut Dice, setup: &Setup) -> Spot {
+fn spot(dice: &mut SplitMix, setup: &WorkloadSetup) -> Spot {
     let [x, y] = dice.point();
     match setup.places {
         Places::Flat => {
             let cell = |at: f64| (at * CELLS as f64) as u64;
-            Spot::Id(Id::root().child(cell(y) * CELLS + cell(x)))
+            Spot::Id(DeweyId::root().child(cell(y) * CELLS + cell(x)))
         }
         Places::Cells => {
             // The deepest level is taken every other time, each above half as often.
@@ -143,10 +143,10 @@ fn spot(dice: &mut Dice, setup: &Setup) -> Spot {
     }
 }
 
-fn cell([x, y]: [f64; 2], level: u32) -> Id {
+fn cell([x, y]: [f64; 2], level: u32) -> DeweyId {
     let side = 1_u64 << level;
     let (column, row) = ((x * side as f64) as u64, (y * side as f64) as u64);
-    (0..level).rev().fold(Id::root(), |id, bit| {
+    (0..level).rev().fold(DeweyId::root(), |id, bit| {
         id.child(1 + 2 * (row >> bit & 1) + (column >> bit & 1))
     })
 }

@@ -10,8 +10,8 @@ use rillbase_engine::{
     Clock, Db, DbOptions, Durability, KeyspaceOptions, ManualClock, Sequence, Strategy,
 };
 use rillbase_pubsub::{
-    Answer, Delivery, DualDb, Ids, Publication, Sink, Store, StoreOptions, Stored, Subscription,
-    Topic, TwoDb, keyspace_options,
+    Delivery, DeliverySink, DualDb, Ids, PublicationRecord, StoreAnswer, StoreOptions,
+    StoredRecord, SubscriptionRecord, TopicSpec, TopicStore, TwoDb, keyspace_options,
 };
 use rillbase_query::bson::DocumentBuf;
 use rillbase_query::ejson;
@@ -73,8 +73,8 @@ impl Disk {
         &self,
         db: &Arc<Db>,
         kind: Kind,
-        sink: Option<Arc<dyn Sink>>,
-    ) -> Arc<dyn Store> {
+        sink: Option<Arc<dyn DeliverySink>>,
+    ) -> Arc<dyn TopicStore> {
         let options = StoreOptions {
             durability: Durability::Buffered,
             sink,
@@ -87,8 +87,8 @@ impl Disk {
     }
 }
 
-pub(crate) fn topic(ids: Ids) -> Topic {
-    Topic {
+pub(crate) fn topic(ids: Ids) -> TopicSpec {
+    TopicSpec {
         number: 7,
         ids,
         retention: RETENTION,
@@ -102,8 +102,8 @@ pub(crate) fn bson(text: &str) -> Vec<u8> {
 }
 
 /// A publication of now that lives for `life`.
-pub(crate) fn publication(id: &str, at: u64, life: u64) -> Publication {
-    Publication {
+pub(crate) fn publication(id: &str, at: u64, life: u64) -> PublicationRecord {
+    PublicationRecord {
         at,
         until: at + life,
         id: id.as_bytes().to_vec(),
@@ -112,32 +112,32 @@ pub(crate) fn publication(id: &str, at: u64, life: u64) -> Publication {
 }
 
 /// A subscription to a time.
-pub(crate) fn subscription(id: &str, from: u64, until: u64) -> Subscription {
-    Subscription {
+pub(crate) fn subscription(id: &str, from: u64, until: u64) -> SubscriptionRecord {
+    SubscriptionRecord {
         from,
         until,
         id: id.as_bytes().to_vec(),
-        ..Subscription::default()
+        ..SubscriptionRecord::default()
     }
 }
 
-fn names<T>(found: &[Stored<T>], id: impl Fn(&T) -> &[u8]) -> Vec<String> {
-    let name = |found: &Stored<T>| String::from_utf8(id(&found.record).to_vec()).unwrap();
+fn names<T>(found: &[StoredRecord<T>], id: impl Fn(&T) -> &[u8]) -> Vec<String> {
+    let name = |found: &StoredRecord<T>| String::from_utf8(id(&found.record).to_vec()).unwrap();
     found.iter().map(name).collect()
 }
 
 /// The names of publications that were found.
-pub(crate) fn publications(answer: &Answer) -> Vec<String> {
+pub(crate) fn publications(answer: &StoreAnswer) -> Vec<String> {
     told(&answer.publications)
 }
 
 /// The names of publications.
-pub(crate) fn told(found: &[Stored<Publication>]) -> Vec<String> {
+pub(crate) fn told(found: &[StoredRecord<PublicationRecord>]) -> Vec<String> {
     names(found, |news| &news.id)
 }
 
 /// The names of subscriptions that were found.
-pub(crate) fn subscriptions(answer: &Answer) -> Vec<String> {
+pub(crate) fn subscriptions(answer: &StoreAnswer) -> Vec<String> {
     names(&answer.subscriptions, |wish| &wish.id)
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn subscriptions(answer: &Answer) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Told(Mutex<Vec<(Sequence, Sequence)>>);
 
-impl Sink for Told {
+impl DeliverySink for Told {
     fn deliver(&self, deliveries: Vec<Delivery>) {
         let told = deliveries
             .iter()

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use rillbase_pubsub::{Publication, Subscription};
+use rillbase_pubsub::{PublicationRecord, SubscriptionRecord};
 
 /// What is covered, as tests say it.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,14 +44,14 @@ impl Cover {
 #[derive(Debug, Clone)]
 struct News {
     cover: Cover,
-    record: Publication,
+    record: PublicationRecord,
     number: i32,
 }
 
 #[derive(Debug, Clone)]
 struct Wish {
     cover: Cover,
-    record: Subscription,
+    record: SubscriptionRecord,
     /// The least number that it wishes to be told of.
     least: Option<i32>,
     ended: bool,
@@ -95,7 +95,7 @@ impl Model {
     pub(crate) fn publish(
         &mut self,
         cover: Cover,
-        (record, number): (Publication, i32),
+        (record, number): (PublicationRecord, i32),
         now: u64,
     ) -> (Vec<String>, Vec<String>) {
         let news = News {
@@ -124,7 +124,7 @@ impl Model {
     pub(crate) fn subscribe(
         &mut self,
         cover: Cover,
-        (record, least): (Subscription, Option<i32>),
+        (record, least): (SubscriptionRecord, Option<i32>),
         now: u64,
     ) -> (Vec<String>, Vec<String>) {
         let wish = Wish {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rillbase_engine::Sequence;
-use rillbase_pubsub::{Name, Publication, Store, Stored};
+use rillbase_pubsub::{PublicationRecord, StoredRecord, SubscriptionLocator, TopicStore};
 
 use super::Step;
 use crate::acks::Ack;
@@ -29,7 +29,7 @@ pub(super) const REPLY_BYTES: usize = 8 << 20;
 /// So many publications of a subscription are read if the reader does not say.
 const DEFAULT_COUNT: usize = 1000;
 
-type Known = (Arc<TopicEntry>, Name);
+type Known = (Arc<TopicEntry>, SubscriptionLocator);
 
 fn subscription(session: &Session, words: &mut Words<'_>) -> Result<Known> {
     sid::parse(session.namespace()?, words.text()?)
@@ -52,13 +52,17 @@ pub(super) fn needs_version_3(session: &Session) -> Result<()> {
 /// What a subscription has met behind a position, or nothing if it has ended.
 fn missed(
     node: &Node,
-    (topic, name): (&TopicEntry, &Name),
+    (topic, name): (&TopicEntry, &SubscriptionLocator),
     position: Sequence,
-) -> Result<Option<Vec<Stored<Publication>>>> {
+) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>> {
     Ok(node.store.resume(&topic.topic(), name, position)?)
 }
 
-fn listener(session: &Session, topic: &Arc<TopicEntry>, name: &Name) -> Arc<Listener> {
+fn listener(
+    session: &Session,
+    topic: &Arc<TopicEntry>,
+    name: &SubscriptionLocator,
+) -> Arc<Listener> {
     let named = (sid::text(topic, name), name.sequence(), name.until());
     Listener::new(named, topic, &session.outbox, session.format)
 }
@@ -67,7 +71,7 @@ fn listener(session: &Session, topic: &Arc<TopicEntry>, name: &Name) -> Arc<List
 pub(super) fn join(
     node: &Node,
     session: &mut Session,
-    (topic, name): (&Arc<TopicEntry>, &Name),
+    (topic, name): (&Arc<TopicEntry>, &SubscriptionLocator),
     position: Sequence,
 ) -> Result<()> {
     leave(node, session, name.sequence());
@@ -277,12 +281,12 @@ fn deadline(wait_ms: u64) -> Option<Instant> {
 
 /// The first of them that a reply has room for; one at least.
 pub(super) fn fitting(
-    news: &[Stored<Publication>],
+    news: &[StoredRecord<PublicationRecord>],
     count: usize,
     bytes: usize,
-) -> &[Stored<Publication>] {
+) -> &[StoredRecord<PublicationRecord>] {
     let mut sum = 0;
-    let fits = |news: &&Stored<Publication>| {
+    let fits = |news: &&StoredRecord<PublicationRecord>| {
         sum += news.record.data.len() + 128;
         sum <= bytes
     };

@@ -1,7 +1,7 @@
 //! What is in a topic now.
 
 use rillbase_engine::{Millis, Sequence};
-use rillbase_pubsub::{Store, Stored, Window};
+use rillbase_pubsub::{StoredRecord, TimeWindow, TopicStore};
 
 use super::Step;
 use super::follow::{REPLY_BYTES, fitting};
@@ -19,7 +19,7 @@ const MOST_COUNT: usize = 10_000;
 
 /// What bounds a look.
 struct Bounds {
-    window: Window,
+    window: TimeWindow,
     at: Millis,
     after: Sequence,
     count: usize,
@@ -29,7 +29,7 @@ impl Bounds {
     fn read(node: &Node, mut words: Words<'_>, allowed: &[&str]) -> Result<Self> {
         let now = node.now();
         let mut bounds = Self {
-            window: Window::since(0),
+            window: TimeWindow::since(0),
             at: now,
             after: 0,
             count: DEFAULT_COUNT,
@@ -57,7 +57,7 @@ impl Bounds {
     }
 
     /// Those behind a position, as many as are wanted. They are in order.
-    fn page<'a, T>(&self, found: &'a [Stored<T>]) -> &'a [Stored<T>] {
+    fn page<'a, T>(&self, found: &'a [StoredRecord<T>]) -> &'a [StoredRecord<T>] {
         let from = found.partition_point(|one| one.sequence <= self.after);
         let rest = found.get(from..).unwrap_or_default();
         rest.get(..self.count.min(rest.len())).unwrap_or_default()

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rillbase_pubsub::{Answer, Operation, Place, Publication, Store, Subscription};
+use rillbase_pubsub::{
+    PublicationRecord, StoreAnswer, SubscriptionRecord, TopicOperation, TopicPlace, TopicStore,
+};
 
 use super::follow::{self, REPLY_BYTES, fitting};
 use crate::document;
@@ -25,7 +27,10 @@ const MOST_NAME_BYTES: usize = 1024;
 const MOST_SHOWN: usize = 10_000;
 
 /// The topic and the place that a command begins with.
-pub(super) fn place(session: &Session, words: &mut Words<'_>) -> Result<(Arc<TopicEntry>, Place)> {
+pub(super) fn place(
+    session: &Session,
+    words: &mut Words<'_>,
+) -> Result<(Arc<TopicEntry>, TopicPlace)> {
     let topic = session.namespace()?.topic(words.text()?)?;
     let place = topic.kind.place(words)?;
     Ok((topic, place))
@@ -45,9 +50,9 @@ fn named(words: &mut Words<'_>) -> Result<Vec<u8>> {
 pub(super) fn publish(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
     let now = node.now();
     let (topic, place) = place(session, &mut words)?;
-    let mut publication = Publication {
+    let mut publication = PublicationRecord {
         at: now,
-        ..Publication::default()
+        ..PublicationRecord::default()
     };
     let (mut until, mut once, mut self_join) = (None, false, false);
     while !words.is_empty() {
@@ -69,7 +74,7 @@ pub(super) fn publish(node: &Node, session: &mut Session, mut words: Words<'_>) 
     if once && publication.id.is_empty() {
         return Err(Refusal::syntax("ONCE needs a NAME"));
     }
-    let operation = Operation::Publish {
+    let operation = TopicOperation::Publish {
         place,
         publication,
         self_join,
@@ -85,11 +90,11 @@ pub(super) fn subscribe(
 ) -> Result<Pending> {
     let now = node.now();
     let (topic, place) = place(session, &mut words)?;
-    let mut wish = Subscription {
+    let mut wish = SubscriptionRecord {
         from: now,
         until: now.saturating_add(duration(DEFAULT_REACH)?),
         at: now,
-        ..Subscription::default()
+        ..SubscriptionRecord::default()
     };
     let (mut self_join, mut follow) = (false, false);
     while !words.is_empty() {
@@ -112,7 +117,7 @@ pub(super) fn subscribe(
     if follow {
         follow::needs_version_3(session)?;
     }
-    let operation = Operation::Subscribe {
+    let operation = TopicOperation::Subscribe {
         place,
         subscription: wish,
         self_join,
@@ -123,7 +128,7 @@ pub(super) fn subscribe(
 fn pending(
     node: &Node,
     topic: Arc<TopicEntry>,
-    operation: Operation,
+    operation: TopicOperation,
     follow: bool,
 ) -> Result<Pending> {
     node.store.check(&topic.topic(), &operation)?;
@@ -138,12 +143,12 @@ fn pending(
 pub(super) fn answer(
     node: &Node,
     session: &mut Session,
-    (topic, operation, follow): (&Arc<TopicEntry>, &Operation, bool),
-    answer: &Answer,
+    (topic, operation, follow): (&Arc<TopicEntry>, &TopicOperation, bool),
+    answer: &StoreAnswer,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     match operation {
-        Operation::Publish {
+        TopicOperation::Publish {
             self_join, once, ..
         } => {
             reply.map(2 + usize::from(*once) + usize::from(*self_join));
@@ -162,7 +167,7 @@ pub(super) fn answer(
             }
             Ok(())
         }
-        Operation::Subscribe { self_join, .. } => {
+        TopicOperation::Subscribe { self_join, .. } => {
             let name = answer.name.as_ref();
             let name = name.ok_or_else(|| Refusal::syntax("a subscription has no name"))?;
             if follow {

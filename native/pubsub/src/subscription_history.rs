@@ -11,25 +11,25 @@ use std::ops::Bound;
 
 use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
-use crate::coding::{Reader, put_varint};
+use crate::coding::{RecordReader, put_varint};
 use crate::error::{Error, Result};
 use crate::keys::{self, BEGUN, ENDED};
-use crate::name::Name;
-use crate::place::Place;
-use crate::record::{self, Publication, Stored, Subscription};
-use crate::rule::Rule;
-use crate::store::Topic;
+use crate::name::SubscriptionLocator;
+use crate::place::TopicPlace;
+use crate::record::{self, PublicationRecord, StoredRecord, SubscriptionRecord};
+use crate::rule::MeetingRule;
+use crate::store::TopicSpec;
 
 /// Until when a subscription is remembered.
-fn forgotten(topic: &Topic, until: Millis) -> Millis {
+fn forgotten(topic: &TopicSpec, until: Millis) -> Millis {
     until.saturating_add(topic.retention).saturating_add(1)
 }
 
 /// Remembers a subscription; follows its entries in the batch.
 pub(crate) fn begin(
     batch: &mut WriteBatch,
-    (keyspace, topic): (&Keyspace, &Topic),
-    (place, subscription): (&Place, &Subscription),
+    (keyspace, topic): (&Keyspace, &TopicSpec),
+    (place, subscription): (&TopicPlace, &SubscriptionRecord),
     received: Millis,
 ) {
     let part = place.ids().len() as u64 + 1;
@@ -40,7 +40,11 @@ pub(crate) fn begin(
 }
 
 /// Remembers that a subscription was ended: what it met before counts, what comes later does not.
-pub(crate) fn end(batch: &mut WriteBatch, (keyspace, topic): (&Keyspace, &Topic), name: &Name) {
+pub(crate) fn end(
+    batch: &mut WriteBatch,
+    (keyspace, topic): (&Keyspace, &TopicSpec),
+    name: &SubscriptionLocator,
+) {
     let Some(user) = &name.user else { return };
     let mut value = Vec::new();
     put_varint(&mut value, name.sequence);
@@ -50,16 +54,16 @@ pub(crate) fn end(batch: &mut WriteBatch, (keyspace, topic): (&Keyspace, &Topic)
 
 /// The subscriptions of a user that are remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    begun: Vec<Stored<Subscription>>,
+pub(crate) struct SubscriptionHistory {
+    begun: Vec<StoredRecord<SubscriptionRecord>>,
     ended: HashMap<Sequence, Sequence>,
 }
 
-impl Memory {
+impl SubscriptionHistory {
     /// Reads those made before an operation that had not ended at `from`.
     pub(crate) fn read(
         (db, keyspace, snapshot): (&Db, &Keyspace, &DbSnapshot),
-        (topic, user): (&Topic, &[u8]),
+        (topic, user): (&TopicSpec, &[u8]),
         (from, before): (Millis, Sequence),
     ) -> Result<Self> {
         let mut memory = Self::default();
@@ -86,7 +90,7 @@ impl Memory {
             return Ok(());
         }
         if kind == ENDED {
-            let target = Reader(value).varint().ok_or(malformed)?;
+            let target = RecordReader(value).varint().ok_or(malformed)?;
             let first = self.ended.entry(target).or_insert(sequence);
             *first = sequence.min(*first);
             return Ok(());
@@ -99,9 +103,9 @@ impl Memory {
     /// Whether one of them that is older than `than` has met a publication.
     pub(crate) fn has_met(
         &self,
-        publication: &Stored<Publication>,
+        publication: &StoredRecord<PublicationRecord>,
         than: Sequence,
-        rule: Rule<'_>,
+        rule: MeetingRule<'_>,
     ) -> bool {
         self.begun.iter().any(|known| {
             let later = known.sequence.max(publication.sequence);
@@ -114,7 +118,7 @@ impl Memory {
 }
 
 /// Leaves, of subscriptions that wish so, the oldest of each user. They are in their order.
-pub(crate) fn oldest_of_users(subscriptions: &mut Vec<Stored<Subscription>>) {
+pub(crate) fn oldest_of_users(subscriptions: &mut Vec<StoredRecord<SubscriptionRecord>>) {
     let mut told: HashSet<Vec<u8>> = HashSet::new();
     subscriptions.retain(|subscription| {
         let wish = &subscription.record;

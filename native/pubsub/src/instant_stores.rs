@@ -6,12 +6,12 @@ use rillbase_engine::{Db, Expiry, KeyspaceOptions, Millis, Sequence};
 
 use crate::error::Result;
 use crate::instant::Instant;
-use crate::keys::{self, Spaces};
-use crate::look::{Cost, Window};
-use crate::name::Name;
-use crate::place::Place;
-use crate::record::{Publication, Stored, Subscription};
-use crate::store::{Answer, Operation, Store, StoreOptions, Topic};
+use crate::keys::{self, TopicKeyspaces};
+use crate::look::{Cost, TimeWindow};
+use crate::name::SubscriptionLocator;
+use crate::place::TopicPlace;
+use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
+use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicStore};
 
 /// What keyspaces of topics need: all that is under a key expires together, and filters know which
 /// lists a table has, so that a look-up reads only tables that have something of what it looks for.
@@ -37,7 +37,7 @@ impl DualDb {
         options: StoreOptions,
     ) -> Result<Self> {
         let keyspace = db.create_keyspace(name, keyspace)?;
-        let spaces = Spaces {
+        let spaces = TopicKeyspaces {
             subscriptions: keyspace.clone(),
             publications: keyspace,
         };
@@ -57,7 +57,7 @@ impl TwoDb {
         keyspace: KeyspaceOptions,
         options: StoreOptions,
     ) -> Result<Self> {
-        let spaces = Spaces {
+        let spaces = TopicKeyspaces {
             subscriptions: db
                 .create_keyspace(&format!("{name}/subscriptions"), keyspace.clone())?,
             publications: db.create_keyspace(&format!("{name}/publications"), keyspace)?,
@@ -68,60 +68,73 @@ impl TwoDb {
 
 macro_rules! answers_at_once {
     ($store:ty) => {
-        impl Store for $store {
-            fn run_each(&self, operations: &[(&Topic, &Operation)]) -> Result<Vec<Answer>> {
+        impl TopicStore for $store {
+            fn run_each(
+                &self,
+                operations: &[(&TopicSpec, &TopicOperation)],
+            ) -> Result<Vec<StoreAnswer>> {
                 self.0.run(operations)
             }
 
-            fn check(&self, topic: &Topic, operation: &Operation) -> Result<()> {
+            fn check(&self, topic: &TopicSpec, operation: &TopicOperation) -> Result<()> {
                 self.0.check(topic, operation)
             }
 
-            fn forget(&self, topic: &Topic) -> Result<()> {
+            fn forget(&self, topic: &TopicSpec) -> Result<()> {
                 self.0.forget(topic)
             }
 
-            fn get_data(&self, topic: &Topic, place: &Place, window: Window) -> Result<Answer> {
+            fn get_data(
+                &self,
+                topic: &TopicSpec,
+                place: &TopicPlace,
+                window: TimeWindow,
+            ) -> Result<StoreAnswer> {
                 self.0.find(topic, place, Some(window), None)
             }
 
-            fn get_subscribers(&self, topic: &Topic, place: &Place, at: Millis) -> Result<Answer> {
+            fn get_subscribers(
+                &self,
+                topic: &TopicSpec,
+                place: &TopicPlace,
+                at: Millis,
+            ) -> Result<StoreAnswer> {
                 let keep = |wish: &_| is_about(wish, at);
                 self.0.find(topic, place, None, Some(&keep))
             }
 
             fn get_data_and_subscribers(
                 &self,
-                topic: &Topic,
-                place: &Place,
-                (window, at): (Window, Millis),
-            ) -> Result<Answer> {
+                topic: &TopicSpec,
+                place: &TopicPlace,
+                (window, at): (TimeWindow, Millis),
+            ) -> Result<StoreAnswer> {
                 let keep = |wish: &_| is_about(wish, at);
                 self.0.find(topic, place, Some(window), Some(&keep))
             }
 
-            fn list(&self, topic: &Topic, place: &Place) -> Result<Answer> {
+            fn list(&self, topic: &TopicSpec, place: &TopicPlace) -> Result<StoreAnswer> {
                 self.0.find(topic, place, None, Some(&|_| true))
             }
 
             fn get_subscription(
                 &self,
-                topic: &Topic,
-                name: &Name,
-            ) -> Result<Option<Stored<Subscription>>> {
+                topic: &TopicSpec,
+                name: &SubscriptionLocator,
+            ) -> Result<Option<StoredRecord<SubscriptionRecord>>> {
                 self.0.get_subscription(topic, name)
             }
 
-            fn unsubscribe(&self, topic: &Topic, name: &Name) -> Result<bool> {
+            fn unsubscribe(&self, topic: &TopicSpec, name: &SubscriptionLocator) -> Result<bool> {
                 self.0.unsubscribe(topic, name)
             }
 
             fn resume(
                 &self,
-                topic: &Topic,
-                name: &Name,
+                topic: &TopicSpec,
+                name: &SubscriptionLocator,
                 position: Sequence,
-            ) -> Result<Option<Vec<Stored<Publication>>>> {
+            ) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>> {
                 self.0.resume(topic, name, position)
             }
 
@@ -136,6 +149,6 @@ answers_at_once!(DualDb);
 answers_at_once!(TwoDb);
 
 /// Whether a publication at a time lies within a subscription's.
-fn is_about(wish: &Subscription, at: Millis) -> bool {
+fn is_about(wish: &SubscriptionRecord, at: Millis) -> bool {
     (wish.from..=wish.until).contains(&at)
 }
