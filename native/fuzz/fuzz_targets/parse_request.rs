@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rillbase_storage_node::resp::{Limits, Parser, ProtocolError};
+use rillbase_storage_node::resp::{RequestLimits, RequestParser, RequestSyntaxError};
 
-const LIMITS: Limits = Limits { words: 16, word_bytes: 256, request_bytes: 1024 };
+const LIMITS: RequestLimits = RequestLimits { words: 16, word_bytes: 256, request_bytes: 1024 };
 
 /// The words of all requests, and what ended them.
-fn requests(bytes: &[u8], step: usize) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
-    let (mut found, mut begin, mut parser) = (Vec::new(), 0, Parser::default());
+fn requests(bytes: &[u8], step: usize) -> (Vec<Vec<Vec<u8>>>, Option<RequestSyntaxError>) {
+    let (mut found, mut begin, mut parser) = (Vec::new(), 0, RequestParser::default());
     let mut seen = step.min(bytes.len());
     loop {
         match parser.parse(&bytes[begin..seen], &LIMITS) {

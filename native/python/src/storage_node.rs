@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
-use rillbase_storage_node::{Embedded, Options, Speaker};
+use rillbase_storage_node::{Embedded, NodeOptions, Speaker};
 
 use crate::errors::node_error;
 
@@ -92,7 +92,7 @@ impl Node {
         cache_bytes: usize,
         memtables_bytes: usize,
     ) -> PyResult<Self> {
-        let mut options = Options::new(directory, token);
+        let mut options = NodeOptions::new(directory, token);
         options.durability = match durability {
             "sync" => rillbase_engine::Durability::Sync,
             "buffered" => rillbase_engine::Durability::Buffered,
@@ -105,7 +105,7 @@ impl Node {
             let own = NodeSpeaker::of(&node);
             Ok(Self { node, own })
         });
-        opened.map_err(|error: rillbase_storage_node::Failure| {
+        opened.map_err(|error: rillbase_storage_node::NodeFailure| {
             node_error(py, &format!("FAILED {error}"))
         })
     }

@@ -29,9 +29,9 @@ const FAN: u64 = 10;
 const PREPARED: u64 = 2048;
 
 /// What was asked for on the command line.
-struct Asked(HashMap<String, String>);
+struct AggregateLoadArguments(HashMap<String, String>);
 
-impl Asked {
+impl AggregateLoadArguments {
     fn read() -> Self {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let pairs = words.chunks_exact(2).filter_map(|pair| match pair {
@@ -60,7 +60,7 @@ fn request(out: &mut Vec<u8>, words: &[&str]) {
 }
 
 /// One call of an endpoint.
-struct Call {
+struct EndpointCall {
     customer: u64,
     app: u64,
     server: u64,
@@ -68,7 +68,7 @@ struct Call {
     latency: u64,
 }
 
-impl Call {
+impl EndpointCall {
     fn new(number: u64, hot: u64) -> Self {
         let endpoint = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % hot;
         Self {
@@ -119,7 +119,7 @@ impl Call {
 
 /// How a load is given.
 #[derive(Debug, Clone, Copy)]
-struct Load {
+struct EventLoad {
     is_valkey: bool,
     hot: u64,
     batch: u64,
@@ -127,14 +127,14 @@ struct Load {
     length: Duration,
 }
 
-impl Load {
+impl EventLoad {
     /// The commands of a connection, and where each ends.
     fn commands(&self, from: u64) -> (Vec<u8>, Vec<usize>) {
         let (mut out, mut ends) = (Vec::new(), Vec::new());
         let count = (PREPARED / self.batch).max(16);
         for number in 0..count {
             let calls = (0..self.batch)
-                .map(|place| Call::new(from + number * self.batch + place, self.hot));
+                .map(|place| EndpointCall::new(from + number * self.batch + place, self.hot));
             if self.is_valkey {
                 calls.for_each(|call| call.counters(&mut out));
             } else {
@@ -161,7 +161,7 @@ impl Load {
 
 /// One connection's load; returns how many events were answered. As many commands as the pipeline
 /// has are always under way.
-fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<u64> {
+fn drive(mut stream: TcpStream, load: EventLoad, from: u64) -> Result<u64> {
     let (bytes, ends) = load.commands(from);
     let (mut sent, mut lines) = (0_u64, 0_u64);
     let mut piece = vec![0; 256 << 10];
@@ -197,7 +197,7 @@ fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<u64> {
     }
 }
 
-fn connect(asked: &Asked) -> Result<TcpStream> {
+fn connect(asked: &AggregateLoadArguments) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(asked.text("address").ok_or("--address is needed")?)?;
     stream.set_nodelay(true)?;
     if let Some(token) = asked.text("token") {
@@ -247,8 +247,8 @@ fn ask(mut stream: TcpStream, query: &str, is_over: &AtomicBool) -> Result<(Vec<
 }
 
 fn main() -> Result<()> {
-    let asked = Asked::read();
-    let load = Load {
+    let asked = AggregateLoadArguments::read();
+    let load = EventLoad {
         is_valkey: asked.text("target") == Some("valkey"),
         hot: asked.count("hot", 1)?.max(1),
         batch: asked.count("batch", 1)?.max(1),

@@ -162,9 +162,9 @@ impl Replies {
 }
 
 /// What was asked for on the command line.
-struct Asked(HashMap<String, String>);
+struct NodeLoadArguments(HashMap<String, String>);
 
-impl Asked {
+impl NodeLoadArguments {
     fn read() -> Self {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let pairs = words.chunks_exact(2).filter_map(|pair| match pair {
@@ -189,7 +189,7 @@ impl Asked {
 
 /// How a load is given.
 #[derive(Debug, Clone, Copy)]
-struct Load {
+struct CommandLoad {
     command: Command,
     pipeline: u64,
     length: Duration,
@@ -197,13 +197,13 @@ struct Load {
 
 /// What a thread did.
 #[derive(Debug, Default)]
-struct Done {
+struct ThreadTimings {
     whole: u64,
     /// How long each pipeline took, in µs.
     micros: Vec<u64>,
 }
 
-impl Done {
+impl ThreadTimings {
     /// How long all but a share of the pipelines took at most.
     fn at(&self, share: u64) -> u64 {
         let place = self.micros.len() as u64 * share / 1000;
@@ -213,7 +213,7 @@ impl Done {
     }
 }
 
-impl std::iter::Sum for Done {
+impl std::iter::Sum for ThreadTimings {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
         let mut all = Self::default();
         for one in each {
@@ -226,7 +226,7 @@ impl std::iter::Sum for Done {
 }
 
 /// One connection's load.
-fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<Done> {
+fn drive(mut stream: TcpStream, load: CommandLoad, from: u64) -> Result<ThreadTimings> {
     let (data, mut replies, mut number) = (data(), Replies::default(), from);
     let mut micros = Vec::new();
     let mut piece = vec![0; 256 << 10];
@@ -251,13 +251,13 @@ fn drive(mut stream: TcpStream, load: Load, from: u64) -> Result<Done> {
     if replies.refused > 0 {
         return Err(format!("{} commands were refused", replies.refused).into());
     }
-    Ok(Done {
+    Ok(ThreadTimings {
         whole: replies.whole,
         micros,
     })
 }
 
-fn connect(asked: &Asked) -> Result<TcpStream> {
+fn connect(asked: &NodeLoadArguments) -> Result<TcpStream> {
     let address = asked
         .text("address")
         .ok_or("--address or --embedded is needed")?;
@@ -279,7 +279,10 @@ fn connect(asked: &Asked) -> Result<TcpStream> {
 }
 
 /// Runs work in some threads; returns the sum of what they did, and how long it took.
-fn in_threads(threads: u64, work: impl Fn(u64) -> Result<Done> + Sync) -> Result<(Done, Duration)> {
+fn in_threads(
+    threads: u64,
+    work: impl Fn(u64) -> Result<ThreadTimings> + Sync,
+) -> Result<(ThreadTimings, Duration)> {
     let started = Instant::now();
     let sum = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads)
@@ -290,7 +293,7 @@ fn in_threads(threads: u64, work: impl Fn(u64) -> Result<Done> + Sync) -> Result
             .collect();
         let done = running.into_iter().map(ScopedJoinHandle::join);
         done.map(|one| one.map_err(|_| "a thread panicked")?)
-            .sum::<Result<Done>>()
+            .sum::<Result<ThreadTimings>>()
     })?;
     Ok((sum, started.elapsed()))
 }
@@ -325,7 +328,11 @@ fn operation(command: Command, (number, now): (u64, u64), data: &[u8]) -> TopicO
 }
 
 /// The same through the store; returns operations and time.
-fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
+fn embedded(
+    asked: &NodeLoadArguments,
+    dir: &str,
+    load: CommandLoad,
+) -> Result<(ThreadTimings, Duration)> {
     let db = Arc::new(Db::open(dir, DbOptions::default())?);
     let durability = match asked.text("durability") {
         Some("buffered") => Durability::Buffered,
@@ -354,7 +361,7 @@ fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
             store.run(&topic, &batch)?;
             number += load.pipeline;
         }
-        Ok(Done {
+        Ok(ThreadTimings {
             whole: number - from,
             micros: Vec::new(),
         })
@@ -362,9 +369,9 @@ fn embedded(asked: &Asked, dir: &str, load: Load) -> Result<(Done, Duration)> {
 }
 
 fn main() -> Result<()> {
-    let asked = Asked::read();
+    let asked = NodeLoadArguments::read();
     let command = asked.text("command").and_then(Command::parse);
-    let load = Load {
+    let load = CommandLoad {
         command: command.ok_or("--command is ping, publish or mixed")?,
         pipeline: asked.count("pipeline", 64)?.max(1),
         length: Duration::from_secs(asked.count("seconds", 3)?),

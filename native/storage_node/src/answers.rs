@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use rillbase_aggregates::Period;
 use rillbase_engine::Millis;
 
-use crate::moments::{Moment, SHARED};
+use crate::moments::{NamedSnapshot, SHARED};
 
 /// So much is kept of all answers together.
 const MOST_BYTES: usize = 16 << 20;
 
 /// What decides an answer, but for the moment.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
+pub(crate) struct AnswerKey {
     /// The aggregate's number, which no other ever has.
     pub(crate) aggregate: u64,
     pub(crate) query: Box<str>,
@@ -28,37 +28,37 @@ pub(crate) struct Question {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AnswerCacheState {
     /// Of which moment, by its number, and until when it is shared.
     moment: u64,
     until: Millis,
-    known: HashMap<Question, Arc<str>>,
+    known: HashMap<AnswerKey, Arc<str>>,
     bytes: usize,
 }
 
 /// The answers at the newest shared moment.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(Mutex<State>);
+pub(crate) struct AnswerCache(Mutex<AnswerCacheState>);
 
-impl Answers {
+impl AnswerCache {
     /// What a question was answered at a moment.
-    pub(crate) fn find(&self, moment: &Moment, question: &Question) -> Option<Arc<str>> {
+    pub(crate) fn find(&self, moment: &NamedSnapshot, question: &AnswerKey) -> Option<Arc<str>> {
         let state = self.0.lock();
         let is_of_moment = moment.is_shared() && state.moment == moment.number;
         state.known.get(question).filter(|_| is_of_moment).cloned()
     }
 
     /// Keeps an answer, if there is room, and no newer moment is shared by now.
-    pub(crate) fn keep(&self, moment: &Moment, question: Question, answer: &str) {
+    pub(crate) fn keep(&self, moment: &NamedSnapshot, question: AnswerKey, answer: &str) {
         let mut state = self.0.lock();
         if !moment.is_shared() || moment.number < state.moment {
             return;
         }
         if moment.number > state.moment {
-            *state = State {
+            *state = AnswerCacheState {
                 moment: moment.number,
                 until: moment.snapshot.time().saturating_add(SHARED),
-                ..State::default()
+                ..AnswerCacheState::default()
             };
         }
         let bytes = state.bytes + answer.len() + question.query.len();

@@ -19,8 +19,8 @@ use rillbase_engine::{Db, Durability, Keyspace, KeyspaceOptions, Millis, WriteBa
 use sha2::{Digest, Sha256};
 
 use crate::name;
-use crate::refusal::{Refusal, Result};
-use crate::topic::{Kind, TopicEntry};
+use crate::refusal::{CommandRefusal, Result};
+use crate::topic::{TopicEntry, TopicKind};
 use crate::words::Words;
 
 /// A namespace has no more topics.
@@ -62,7 +62,7 @@ impl Namespace {
 
     pub(crate) fn topic(&self, name: &str) -> Result<Arc<TopicEntry>> {
         let found = self.topics.read().get(name).cloned();
-        found.ok_or_else(|| Refusal::new("NO_TOPIC", "there is no topic of this name"))
+        found.ok_or_else(|| CommandRefusal::new("NO_TOPIC", "there is no topic of this name"))
     }
 
     pub(crate) fn topics(&self) -> Vec<Arc<TopicEntry>> {
@@ -72,7 +72,7 @@ impl Namespace {
 
 /// All namespaces.
 #[derive(Debug)]
-pub(crate) struct Catalog {
+pub(crate) struct NamespaceCatalog {
     db: Arc<Db>,
     keyspace: Keyspace,
     /// The next number; held by whoever changes anything.
@@ -80,7 +80,7 @@ pub(crate) struct Catalog {
     namespaces: RwLock<BTreeMap<String, Arc<Namespace>>>,
 }
 
-impl Catalog {
+impl NamespaceCatalog {
     pub(crate) fn open(db: &Arc<Db>) -> Result<Self> {
         let keyspace = db.create_keyspace("catalog", KeyspaceOptions::default())?;
         let next = match db.get(&keyspace, NEXT)? {
@@ -107,7 +107,9 @@ impl Catalog {
 
     pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Namespace>> {
         let found = self.namespaces.read().get(name).cloned();
-        found.ok_or_else(|| Refusal::new("NO_NAMESPACE", "there is no namespace of this name"))
+        found.ok_or_else(|| {
+            CommandRefusal::new("NO_NAMESPACE", "there is no namespace of this name")
+        })
     }
 
     pub(crate) fn namespaces(&self) -> Vec<Arc<Namespace>> {
@@ -191,7 +193,7 @@ impl Catalog {
         &self,
         namespace: &Namespace,
         name: &str,
-        (kind, retention): (Kind, Millis),
+        (kind, retention): (TopicKind, Millis),
     ) -> Result<()> {
         name::check(name)?;
         let mut next = self.next.lock();
@@ -203,7 +205,7 @@ impl Catalog {
             };
         }
         if namespace.topics.read().len() >= MOST_TOPICS {
-            return Err(Refusal::new(
+            return Err(CommandRefusal::new(
                 "TOO_MANY",
                 "a namespace has 10,000 topics at most",
             ));
@@ -305,7 +307,7 @@ fn read_topics(
         let topic = TopicEntry {
             name: name.to_owned(),
             number,
-            kind: Kind::parse(&mut Words::new(&words))?,
+            kind: TopicKind::parse(&mut Words::new(&words))?,
             retention,
         };
         topics.insert(name.to_owned(), Arc::new(topic));
@@ -328,16 +330,16 @@ fn check_token(token: &[u8]) -> Result<()> {
     if token.len() >= 16 {
         return Ok(());
     }
-    Err(Refusal::syntax("a token has 16 bytes at least"))
+    Err(CommandRefusal::syntax("a token has 16 bytes at least"))
 }
 
-fn malformed() -> Refusal {
-    Refusal::new(
+fn malformed() -> CommandRefusal {
+    CommandRefusal::new(
         "CORRUPTION",
         "an entry of the catalog is malformed although its checksum matches",
     )
 }
 
-fn exists(text: &'static str) -> Refusal {
-    Refusal::new("EXISTS", text)
+fn exists(text: &'static str) -> CommandRefusal {
+    CommandRefusal::new("EXISTS", text)
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// What others may know of a connection.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientInfo {
     pub(crate) id: u64,
     pub(crate) address: SocketAddr,
     /// Whether it has said who it is.
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     pub(crate) is_killed: AtomicBool,
 }
 
-impl Client {
+impl ClientInfo {
     pub(crate) fn line(&self) -> String {
         format!(
             "id={} addr={} name={} user={} age={} tot-cmds={}",
@@ -42,15 +42,15 @@ impl Client {
 
 /// All connections.
 #[derive(Debug, Default)]
-pub(crate) struct Clients {
+pub(crate) struct ClientTable {
     next: AtomicU64,
-    known: Mutex<BTreeMap<u64, Arc<Client>>>,
+    known: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
-impl Clients {
-    pub(crate) fn enter(&self, address: SocketAddr) -> Arc<Client> {
-        let client = Arc::new(Client {
+impl ClientTable {
+    pub(crate) fn enter(&self, address: SocketAddr) -> Arc<ClientInfo> {
+        let client = Arc::new(ClientInfo {
             id: self.next.fetch_add(1, Ordering::Relaxed) + 1,
             address,
             is_known: AtomicBool::new(false),
@@ -87,7 +87,7 @@ impl Clients {
     /// Asks for the end of the oldest that has not said who it is. Returns whether there was one.
     pub(crate) fn evict_stranger(&self) -> bool {
         let known = self.known.lock();
-        let is_stranger = |client: &&Arc<Client>| {
+        let is_stranger = |client: &&Arc<ClientInfo>| {
             let relaxed = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
             !relaxed(&client.is_known) && !relaxed(&client.is_killed)
         };
@@ -99,11 +99,11 @@ impl Clients {
         self.known.lock().len()
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Arc<Client>> {
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<ClientInfo>> {
         self.known.lock().get(&id).cloned()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ClientInfo>> {
         self.known.lock().values().cloned().collect()
     }
 }

@@ -4,7 +4,7 @@ use rillbase_query::bson::Document;
 use rillbase_query::ejson::{self, Form};
 
 use crate::refusal::Result;
-use crate::resp::Reply;
+use crate::resp::ReplyWriter;
 
 /// How a connection wants documents shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub(crate) fn from_bson(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Writes a document; no bytes are none.
-pub(crate) fn write(reply: &mut Reply<'_>, bytes: &[u8], format: Format) {
+pub(crate) fn write(reply: &mut ReplyWriter<'_>, bytes: &[u8], format: Format) {
     if bytes.is_empty() {
         return reply.null();
     }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use crate::command::Step;
-use crate::node::{Failure, Node};
-use crate::options::Options;
-use crate::outbox::{Mail, Outbox, Wake};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::command::CommandStep;
+use crate::node::{NodeCore, NodeFailure};
+use crate::options::NodeOptions;
+use crate::outbox::{ConnectionOutbox, Mail, Wake};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 
 /// What has ended is looked for as often as this.
 const TICK: Duration = Duration::from_millis(100);
@@ -24,13 +24,13 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Embedded {
     /// `None` once it is closed. Calls hold it for reading.
-    node: RwLock<Option<Arc<Node>>>,
+    node: RwLock<Option<Arc<NodeCore>>>,
 }
 
 impl Embedded {
     /// Opens a node, or makes one. Its data is recovered when this returns.
-    pub fn open(options: Options) -> Result<Arc<Self>, Failure> {
-        let node = Arc::new(Node::open(options)?);
+    pub fn open(options: NodeOptions) -> Result<Arc<Self>, NodeFailure> {
+        let node = Arc::new(NodeCore::open(options)?);
         Ok(Arc::new(Self {
             node: RwLock::new(Some(node)),
         }))
@@ -40,10 +40,11 @@ impl Embedded {
     pub fn speaker(self: &Arc<Self>) -> Option<Speaker> {
         let held = self.node.read();
         let node = held.as_ref()?;
-        let bell = Arc::new(Bell::default());
-        let ring = Box::new(Ring(Arc::clone(&bell)));
-        let outbox = Outbox::new(ring, node.options.output_bytes);
-        let mut session = Session::new(node.clients.enter(([127, 0, 0, 1], 0).into()), outbox);
+        let bell = Arc::new(SpeakerBell::default());
+        let ring = Box::new(BellWake(Arc::clone(&bell)));
+        let outbox = ConnectionOutbox::new(ring, node.options.output_bytes);
+        let mut session =
+            CommandSession::new(node.clients.enter(([127, 0, 0, 1], 0).into()), outbox);
         session.version = 3;
         Some(Speaker {
             embedded: Arc::clone(self),
@@ -54,7 +55,7 @@ impl Embedded {
     }
 
     /// Ends it: who waits is answered, all is durable, and later calls find it closed.
-    pub fn close(&self) -> Result<(), Failure> {
+    pub fn close(&self) -> Result<(), NodeFailure> {
         if let Some(node) = &*self.node.read() {
             node.is_stopping.store(true, Ordering::Release);
         }
@@ -70,12 +71,12 @@ impl Embedded {
 
 /// Rings when something has come for a speaker.
 #[derive(Debug, Default)]
-struct Bell {
+struct SpeakerBell {
     has_rung: Mutex<bool>,
     rings: Condvar,
 }
 
-impl Bell {
+impl SpeakerBell {
     /// Waits until it has rung, or until a time.
     fn wait(&self, until: Instant) {
         let mut has_rung = self.has_rung.lock();
@@ -87,9 +88,9 @@ impl Bell {
 }
 
 #[derive(Debug)]
-struct Ring(Arc<Bell>);
+struct BellWake(Arc<SpeakerBell>);
 
-impl Wake for Ring {
+impl Wake for BellWake {
     fn wake(&self) {
         *self.0.has_rung.lock() = true;
         self.0.rings.notify_one();
@@ -100,8 +101,8 @@ impl Wake for Ring {
 #[derive(Debug)]
 pub struct Speaker {
     embedded: Arc<Embedded>,
-    session: Session,
-    bell: Arc<Bell>,
+    session: CommandSession,
+    bell: Arc<SpeakerBell>,
     pushed: Vec<u8>,
 }
 
@@ -114,15 +115,15 @@ impl Speaker {
         node.tick();
         let mut out = Vec::new();
         if node.is_stopping() {
-            Reply::new(&mut out, self.session.version)
+            ReplyWriter::new(&mut out, self.session.version)
                 .error("STOPPED", "the node is being stopped");
             return Some(out);
         }
         match node.begin(&mut self.session, words, &mut out) {
-            Step::Done | Step::Close => {}
-            Step::Wait(until) => self.wait(node, words, until, &mut out),
-            Step::Chore(chore) => out = chore(node),
-            Step::Write(write) => {
+            CommandStep::Done | CommandStep::Close => {}
+            CommandStep::Wait(until) => self.wait(node, words, until, &mut out),
+            CommandStep::Chore(chore) => out = chore(node),
+            CommandStep::Write(write) => {
                 if let Some(outcome) = node.commit(&[&write]).pop() {
                     node.finish(&mut self.session, (&write, outcome), &mut out);
                 }
@@ -151,7 +152,7 @@ impl Speaker {
     /// Gives a command that waits again whenever something has come.
     fn wait(
         &mut self,
-        node: &Arc<Node>,
+        node: &Arc<NodeCore>,
         words: &[&[u8]],
         until: Option<Instant>,
         out: &mut Vec<u8>,
@@ -165,7 +166,10 @@ impl Speaker {
             let is_over = until.is_some_and(|until| until <= Instant::now());
             self.session.is_late = is_over || node.is_stopping();
             if (is_called || self.session.is_late)
-                && !matches!(node.begin(&mut self.session, words, out), Step::Wait(_))
+                && !matches!(
+                    node.begin(&mut self.session, words, out),
+                    CommandStep::Wait(_)
+                )
             {
                 return self.session.stop_waiting(&node.live);
             }

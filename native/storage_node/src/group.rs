@@ -8,14 +8,14 @@ use rillbase_engine::{Error, Millis, WriteBatch};
 use rillbase_pubsub::{StoreAnswer, TopicOperation, TopicSpec, TopicStore};
 
 use crate::acks::Ack;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
 use crate::topic::TopicEntry;
-use crate::transactions::{Open, Under};
+use crate::transactions::{OpenTransaction, Under};
 
 /// A write that a command asks for.
 #[derive(Debug)]
-pub(crate) enum Pending {
+pub(crate) enum GroupWrite {
     /// Publishing or subscribing.
     Operation {
         topic: Arc<TopicEntry>,
@@ -34,12 +34,12 @@ pub(crate) enum Pending {
     /// Changes of a view.
     Apply(Apply),
     /// The end of a transaction.
-    Commit(Arc<Open>),
+    Commit(Arc<OpenTransaction>),
 }
 
 /// What came of a write.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum GroupOutcome {
     Answer(Box<StoreAnswer>),
     /// Whether the position was new.
     Acked(bool),
@@ -50,9 +50,9 @@ pub(crate) enum Outcome {
     Applied(bool),
 }
 
-impl Node {
+impl NodeCore {
     /// Does all writes, and returns once all are durable. What came of each is in its place.
-    pub(crate) fn commit(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+    pub(crate) fn commit(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
         let started = Instant::now();
         let mut answers = self.run_operations(writes).into_iter();
         let mut acked = self.run_acks(writes).into_iter();
@@ -62,12 +62,12 @@ impl Node {
         let mut committed = self.run_commits(writes).into_iter();
         let outcomes = writes.iter().map(|write| {
             let next = match write {
-                Pending::Operation { .. } => answers.next(),
-                Pending::Ack(_) => acked.next(),
-                Pending::Set { .. } => Some(set.clone().map(|()| Outcome::Set)),
-                Pending::Add(_) => added.next(),
-                Pending::Apply(_) => applied.next(),
-                Pending::Commit(_) => committed.next(),
+                GroupWrite::Operation { .. } => answers.next(),
+                GroupWrite::Ack(_) => acked.next(),
+                GroupWrite::Set { .. } => Some(set.clone().map(|()| GroupOutcome::Set)),
+                GroupWrite::Add(_) => added.next(),
+                GroupWrite::Apply(_) => applied.next(),
+                GroupWrite::Commit(_) => committed.next(),
             };
             next.unwrap_or_else(|| Err(without_outcome()))
         });
@@ -79,9 +79,9 @@ impl Node {
         outcomes
     }
 
-    fn run_operations(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+    fn run_operations(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
         let asked = writes.iter().filter_map(|write| match write {
-            Pending::Operation {
+            GroupWrite::Operation {
                 topic, operation, ..
             } => Some((topic.topic(), &**operation)),
             _ => None,
@@ -97,7 +97,7 @@ impl Node {
         match self.store.run_each(&each) {
             Ok(answers) => {
                 self.count(&answers, &each);
-                let outcome = |answer| Ok(Outcome::Answer(Box::new(answer)));
+                let outcome = |answer| Ok(GroupOutcome::Answer(Box::new(answer)));
                 answers.into_iter().map(outcome).collect()
             }
             Err(error) => repeat(&error.into(), each.len()),
@@ -123,9 +123,9 @@ impl Node {
         self.metrics.matches.add(matches as u64);
     }
 
-    fn run_acks(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+    fn run_acks(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
         let asked = writes.iter().filter_map(|write| match write {
-            Pending::Ack(ack) => Some(ack.clone()),
+            GroupWrite::Ack(ack) => Some(ack.clone()),
             _ => None,
         });
         let acks: Vec<Ack> = asked.collect();
@@ -136,15 +136,15 @@ impl Node {
         match self.acks.note(&acks, self.options.durability) {
             Ok(news) => news
                 .into_iter()
-                .map(|new| Ok(Outcome::Acked(new)))
+                .map(|new| Ok(GroupOutcome::Acked(new)))
                 .collect(),
             Err(refusal) => repeat(&refusal, acks.len()),
         }
     }
 
-    fn run_adds(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+    fn run_adds(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
         let asked = writes.iter().filter_map(|write| match write {
-            Pending::Add(add) => Some(add),
+            GroupWrite::Add(add) => Some(add),
             _ => None,
         });
         let adds: Vec<&Add> = asked.collect();
@@ -155,14 +155,14 @@ impl Node {
         let outcome = |fresh: rillbase_aggregates::Result<Vec<bool>>| {
             let fresh = fresh?;
             self.metrics.events.add(fresh.len() as u64);
-            Ok(Outcome::Added(fresh))
+            Ok(GroupOutcome::Added(fresh))
         };
         added.map(outcome).collect()
     }
 
-    fn run_applies(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+    fn run_applies(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
         let asked = writes.iter().filter_map(|write| match write {
-            Pending::Apply(apply) => Some(apply),
+            GroupWrite::Apply(apply) => Some(apply),
             _ => None,
         });
         let applies: Vec<&Apply> = asked.collect();
@@ -170,13 +170,15 @@ impl Node {
             return Vec::new();
         }
         let outcomes = self.aggregates.apply(&applies).into_iter();
-        outcomes.map(|new| Ok(Outcome::Applied(new?))).collect()
+        outcomes
+            .map(|new| Ok(GroupOutcome::Applied(new?)))
+            .collect()
     }
 
-    fn run_commits(&self, writes: &[&Pending]) -> Vec<Result<Outcome>> {
+    fn run_commits(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
         let (mut writing, mut places) = (Vec::new(), Vec::new());
         for write in writes {
-            let Pending::Commit(open) = write else {
+            let GroupWrite::Commit(open) = write else {
                 continue;
             };
             places.push(match open.end() {
@@ -184,39 +186,39 @@ impl Node {
                     writing.push((*staged, *transaction));
                     None
                 }
-                Under::Reading(_) => Some(Ok(Outcome::Set)),
-                Under::Ended => Some(Err(Refusal::new(
+                Under::Reading(_) => Some(Ok(GroupOutcome::Set)),
+                Under::Ended => Some(Err(CommandRefusal::new(
                     "NOTX",
                     "there is no such transaction (any more)",
                 ))),
             });
         }
         let mut committed = self.aggregates.commit_each(writing).into_iter();
-        let outcome = |place: Option<Result<Outcome>>| match place {
+        let outcome = |place: Option<Result<GroupOutcome>>| match place {
             Some(done) => done,
             None => match committed.next() {
                 // The engine would name its own key.
                 Some(Err(rillbase_aggregates::Error::Engine(Error::Conflict { .. }))) => Err(
-                    Refusal::new("CONFLICT", "somebody else was faster: begin again"),
+                    CommandRefusal::new("CONFLICT", "somebody else was faster: begin again"),
                 ),
                 Some(Err(other)) => Err(other.into()),
-                Some(Ok(_)) => Ok(Outcome::Set),
+                Some(Ok(_)) => Ok(GroupOutcome::Set),
                 None => Err(without_outcome()),
             },
         };
         places.into_iter().map(outcome).collect()
     }
 
-    fn run_sets(&self, writes: &[&Pending]) -> Result<()> {
+    fn run_sets(&self, writes: &[&GroupWrite]) -> Result<()> {
         let mut batch = WriteBatch::new();
         for write in writes {
             match write {
-                Pending::Set {
+                GroupWrite::Set {
                     key,
                     value,
                     expiry: None,
                 } => batch.put(&self.values, key, value),
-                Pending::Set {
+                GroupWrite::Set {
                     key,
                     value,
                     expiry: Some(expiry),
@@ -233,10 +235,10 @@ impl Node {
     }
 }
 
-fn without_outcome() -> Refusal {
-    Refusal::new("ERR", "the write has no outcome")
+fn without_outcome() -> CommandRefusal {
+    CommandRefusal::new("ERR", "the write has no outcome")
 }
 
-fn repeat(refusal: &Refusal, times: usize) -> Vec<Result<Outcome>> {
+fn repeat(refusal: &CommandRefusal, times: usize) -> Vec<Result<GroupOutcome>> {
     (0..times).map(|_| Err(refusal.clone())).collect()
 }

@@ -1,10 +1,10 @@
 //! Whether the node can write. Probes of every kind, metrics and INFO say the same.
 
-use crate::node::Node;
+use crate::node::NodeCore;
 
 /// Whether the node can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Health {
+pub(crate) enum NodeHealth {
     Well,
     /// There is no room on the disk: writes are refused until there is, reads go on.
     Full,
@@ -12,7 +12,7 @@ pub(crate) enum Health {
     Failed,
 }
 
-impl Health {
+impl NodeHealth {
     /// Its status, and what is the matter with the engine.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -23,14 +23,14 @@ impl Health {
     }
 }
 
-impl Node {
-    pub(crate) fn health(&self) -> Health {
+impl NodeCore {
+    pub(crate) fn health(&self) -> NodeHealth {
         if self.db.why_poisoned().is_some() {
-            Health::Failed
+            NodeHealth::Failed
         } else if self.db.why_full().is_some() {
-            Health::Full
+            NodeHealth::Full
         } else {
-            Health::Well
+            NodeHealth::Well
         }
     }
 }

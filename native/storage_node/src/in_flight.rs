@@ -36,12 +36,12 @@ impl InFlight {
 
 /// One connection's share, which is given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct InFlightShare {
     whole: Arc<InFlight>,
     bytes: usize,
 }
 
-impl Share {
+impl InFlightShare {
     pub(crate) fn new(whole: &Arc<InFlight>) -> Self {
         Self {
             whole: Arc::clone(whole),
@@ -63,7 +63,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for InFlightShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn shares_are_counted_and_given_back() {
         let whole = InFlight::new(100_000);
-        let (mut one, mut other) = (Share::new(&whole), Share::new(&whole));
+        let (mut one, mut other) = (InFlightShare::new(&whole), InFlightShare::new(&whole));
         one.set(90_000);
         other.set(20_000);
         assert_eq!(whole.bytes(), 110_000);

@@ -62,9 +62,9 @@ mod watches;
 mod words;
 
 pub use embedded::{Embedded, Speaker};
-pub use node::{Failure, Node};
-pub use options::Options;
-pub use server::Server;
+pub use node::{NodeCore, NodeFailure};
+pub use options::NodeOptions;
+pub use server::NodeServer;
 
 /// Says something to the operator.
 pub fn say(message: &str) {

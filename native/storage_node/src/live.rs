@@ -14,8 +14,8 @@ use rillbase_engine::{Millis, Sequence};
 use rillbase_pubsub::{Delivery, DeliverySink, PublicationRecord, StoredRecord};
 
 use crate::document::Format;
-use crate::outbox::Outbox;
-use crate::resp::Reply;
+use crate::outbox::ConnectionOutbox;
+use crate::resp::ReplyWriter;
 use crate::show;
 use crate::topic::TopicEntry;
 
@@ -27,7 +27,7 @@ const GRACE: Millis = 1000;
 type News = Arc<StoredRecord<PublicationRecord>>;
 
 #[derive(Debug)]
-enum State {
+enum ListenerState {
     /// It waits for anything to come, and reads the store itself.
     Waiting,
     /// It catches up.
@@ -44,15 +44,15 @@ pub(crate) struct Listener {
     topic: Arc<TopicEntry>,
     until: Millis,
     format: Format,
-    outbox: Arc<Outbox>,
-    state: Mutex<State>,
+    outbox: Arc<ConnectionOutbox>,
+    state: Mutex<ListenerState>,
 }
 
 impl Listener {
     pub(crate) fn new(
         (sid, subscription, until): (String, Sequence, Millis),
         topic: &Arc<TopicEntry>,
-        outbox: &Arc<Outbox>,
+        outbox: &Arc<ConnectionOutbox>,
         format: Format,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -62,13 +62,13 @@ impl Listener {
             until,
             format,
             outbox: Arc::clone(outbox),
-            state: Mutex::new(State::Waiting),
+            state: Mutex::new(ListenerState::Waiting),
         })
     }
 
     /// From now on what comes is held.
     pub(crate) fn hold(&self) {
-        *self.state.lock() = State::Holding(Vec::new());
+        *self.state.lock() = ListenerState::Holding(Vec::new());
     }
 
     /// It has been told what it missed: `missed`, and then what was held.
@@ -84,43 +84,43 @@ impl Listener {
             last = last.max(news.sequence);
             told += usize::from(self.send(news));
         }
-        if let State::Holding(held) = &mut *state {
+        if let ListenerState::Holding(held) = &mut *state {
             held.sort_unstable_by_key(|news| news.sequence);
             for news in held.iter().filter(|news| news.sequence > last) {
                 told += usize::from(self.send(news));
             }
             last = held.last().map_or(last, |news| news.sequence.max(last));
         }
-        *state = State::Told(last);
+        *state = ListenerState::Told(last);
         told
     }
 
     fn take(&self, news: &News) -> bool {
         match &mut *self.state.lock() {
-            State::Waiting => {
+            ListenerState::Waiting => {
                 self.outbox.call();
                 false
             }
-            State::Holding(held) if held.len() < MOST_HELD => {
+            ListenerState::Holding(held) if held.len() < MOST_HELD => {
                 held.push(Arc::clone(news));
                 false
             }
-            State::Holding(held) => {
+            ListenerState::Holding(held) => {
                 *held = Vec::new();
                 self.outbox.give_up();
                 false
             }
-            State::Told(last) if news.sequence > *last => {
+            ListenerState::Told(last) if news.sequence > *last => {
                 *last = news.sequence;
                 self.send(news)
             }
-            State::Told(_) => false,
+            ListenerState::Told(_) => false,
         }
     }
 
     fn send(&self, news: &StoredRecord<PublicationRecord>) -> bool {
         let mut frame = Vec::new();
-        let mut reply = Reply::new(&mut frame, 3);
+        let mut reply = ReplyWriter::new(&mut frame, 3);
         reply.push(3);
         reply.text("rb.publication");
         reply.text(&self.sid);
@@ -130,11 +130,11 @@ impl Listener {
 
     /// The subscription has ended.
     fn end(&self, reason: &str) {
-        if matches!(&*self.state.lock(), State::Waiting) {
+        if matches!(&*self.state.lock(), ListenerState::Waiting) {
             return self.outbox.call();
         }
         let mut frame = Vec::new();
-        let mut reply = Reply::new(&mut frame, 3);
+        let mut reply = ReplyWriter::new(&mut frame, 3);
         reply.push(3);
         reply.text("rb.end");
         reply.text(&self.sid);

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use rillbase_engine::Durability;
-use rillbase_storage_node::{Node, Options, Server, say};
+use rillbase_storage_node::{NodeCore, NodeOptions, NodeServer, say};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let mut asked = Asked::read()?;
+    let mut asked = NodeArguments::read()?;
     let listen: SocketAddr = asked
         .take("listen")?
         .unwrap_or(([127, 0, 0, 1], 6390).into());
@@ -49,8 +49,8 @@ fn run() -> Result<(), String> {
     asked.end()?;
     // Before anything else, so that a signal that comes early counts.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(text)?;
-    let node = Node::open(options).map_err(text)?;
-    let server = Server::start(node, listen, metrics).map_err(text)?;
+    let node = NodeCore::open(options).map_err(text)?;
+    let server = NodeServer::start(node, listen, metrics).map_err(text)?;
     say(&format!("ready at {}", server.address()));
     let stop = server.stopper();
     std::thread::spawn(move || {
@@ -63,13 +63,13 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-fn options(asked: &mut Asked) -> Result<Options, String> {
+fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
     let token = std::env::var(TOKEN).unwrap_or_default();
     if token.len() < LEAST_TOKEN_BYTES {
         return Err(format!("{TOKEN} needs {LEAST_TOKEN_BYTES} bytes at least"));
     }
     let directory: String = asked.take("directory")?.ok_or("--directory is needed")?;
-    let mut options = Options::new(directory, token);
+    let mut options = NodeOptions::new(directory, token);
     if let Some(word) = asked.take::<String>("durability")? {
         options.durability = match word.as_str() {
             "sync" => Durability::Sync,
@@ -99,9 +99,9 @@ fn options(asked: &mut Asked) -> Result<Options, String> {
 }
 
 /// `--name value` pairs.
-struct Asked(HashMap<String, String>);
+struct NodeArguments(HashMap<String, String>);
 
-impl Asked {
+impl NodeArguments {
     fn read() -> Result<Self, String> {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let mut pairs = HashMap::new();

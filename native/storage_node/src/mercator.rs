@@ -8,7 +8,7 @@ use std::f64::consts::{FRAC_PI_4, PI};
 
 use rillbase_pubsub::{Rectangle, TopicArea};
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 
 /// Of the earth, in metres.
 const RADIUS: f64 = 6_378_137.0;
@@ -24,7 +24,7 @@ fn project([longitude, latitude]: [f64; 2]) -> Result<[f64; 2]> {
     if !(-180.0..=180.0).contains(&longitude)
         || !(-MOST_LATITUDE..=MOST_LATITUDE).contains(&latitude)
     {
-        return Err(Refusal::new(
+        return Err(CommandRefusal::new(
             "INVALID_AREA",
             "a longitude lies within ±180, a latitude within ±85.05",
         ));

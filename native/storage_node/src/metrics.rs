@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::health::Health;
-use crate::node::Node;
+use crate::health::NodeHealth;
+use crate::node::NodeCore;
 
 /// A number that rises.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ fn number(count: u64) -> f64 {
     count as f64
 }
 
-fn of_node(node: &Node) -> Vec<Figure> {
+fn of_node(node: &NodeCore) -> Vec<Figure> {
     let pushed = number(node.live.pushed.load(Ordering::Relaxed));
     let clients = number(node.clients.count() as u64);
     let listeners = number(node.live.count() as u64);
@@ -132,7 +132,7 @@ fn of_node(node: &Node) -> Vec<Figure> {
     figures
 }
 
-fn of_engine(node: &Node) -> Vec<Figure> {
+fn of_engine(node: &NodeCore) -> Vec<Figure> {
     let stats = node.db.stats();
     let levels = || stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
     let table_bytes = levels().map(|level| level.bytes).sum();
@@ -225,7 +225,7 @@ fn of_engine(node: &Node) -> Vec<Figure> {
     ]
 }
 
-fn of_health(node: &Node) -> Vec<Figure> {
+fn of_health(node: &NodeCore) -> Vec<Figure> {
     let health = node.health();
     let is = |other| number(u64::from(health == other));
     vec![
@@ -233,19 +233,19 @@ fn of_health(node: &Node) -> Vec<Figure> {
             "engine_poisoned",
             "gauge",
             "1 once nothing can be written any more; the node ends.",
-            is(Health::Failed),
+            is(NodeHealth::Failed),
         ),
         (
             "engine_full",
             "gauge",
             "1 while writes are refused for lack of room on the disk.",
-            is(Health::Full),
+            is(NodeHealth::Full),
         ),
     ]
 }
 
 /// All figures.
-fn figures(node: &Node) -> Vec<Figure> {
+fn figures(node: &NodeCore) -> Vec<Figure> {
     let mut figures = of_node(node);
     figures.extend(of_health(node));
     figures.extend(of_engine(node));
@@ -253,7 +253,7 @@ fn figures(node: &Node) -> Vec<Figure> {
 }
 
 /// The page that Prometheus reads.
-pub(crate) fn page(node: &Node) -> String {
+pub(crate) fn page(node: &NodeCore) -> String {
     let mut page = String::new();
     for (name, kind, about, value) in figures(node) {
         // Writing to a string does not fail.
@@ -266,7 +266,7 @@ pub(crate) fn page(node: &Node) -> String {
 }
 
 /// The same as lines of INFO.
-pub(crate) fn lines(node: &Node) -> String {
+pub(crate) fn lines(node: &NodeCore) -> String {
     let mut lines = String::new();
     for (name, _, _, value) in figures(node) {
         let _ = write!(lines, "{name}:{value}\r\n");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rillbase_engine::{Db, DbSnapshot, Millis};
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 
 /// How old a moment may be that is shared, in milliseconds.
 pub(crate) const SHARED: Millis = 1000;
@@ -27,19 +27,19 @@ const MOST_FRESH: (usize, usize) = (250, 1000);
 
 /// A moment that is held.
 #[derive(Debug, Clone)]
-pub(crate) struct Moment {
+pub(crate) struct NamedSnapshot {
     /// Newer ones have greater ones.
     pub(crate) number: u64,
     /// What it is asked for by.
     pub(crate) name: String,
     pub(crate) snapshot: Arc<DbSnapshot>,
-    kind: Kind,
+    kind: SnapshotKind,
     until: Millis,
 }
 
 /// Whose a moment is, by the namespace's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SnapshotKind {
     /// Of all.
     Shared,
     /// It was the newest when this namespace asked for that.
@@ -48,28 +48,29 @@ enum Kind {
     Opened(u64),
 }
 
-impl Moment {
+impl NamedSnapshot {
     /// Whether all namespaces share it.
     pub(crate) fn is_shared(&self) -> bool {
-        self.kind == Kind::Shared
+        self.kind == SnapshotKind::Shared
     }
 }
 
 #[derive(Debug, Default)]
-struct State {
-    held: BTreeMap<u64, Moment>,
-    shared: Option<Moment>,
+struct SnapshotTable {
+    held: BTreeMap<u64, NamedSnapshot>,
+    shared: Option<NamedSnapshot>,
     /// Those of each namespace that give way, the oldest first.
     fresh: HashMap<u64, VecDeque<u64>>,
     next: u64,
 }
 
-impl State {
+impl SnapshotTable {
     /// The newest that a namespace may be answered at, of those that are not older than a second.
-    fn newest(&self, namespace: u64, now: Millis) -> Option<&Moment> {
+    fn newest(&self, namespace: u64, now: Millis) -> Option<&NamedSnapshot> {
         let own = self.fresh.get(&namespace).and_then(VecDeque::back);
         let own = own.and_then(|number| self.held.get(number));
-        let is_young = |moment: &&Moment| moment.snapshot.time().saturating_add(SHARED) > now;
+        let is_young =
+            |moment: &&NamedSnapshot| moment.snapshot.time().saturating_add(SHARED) > now;
         let young = self.shared.iter().chain(own).filter(is_young);
         young.max_by_key(|moment| moment.snapshot.sequence())
     }
@@ -97,7 +98,7 @@ pub(crate) struct Moments {
     process: String,
     /// Of this process, and unknown outside.
     keys: (RandomState, RandomState),
-    state: Mutex<State>,
+    state: Mutex<SnapshotTable>,
 }
 
 impl Moments {
@@ -109,9 +110,14 @@ impl Moments {
         }
     }
 
-    fn hold(&self, state: &mut State, snapshot: DbSnapshot, kind: Kind) -> Moment {
+    fn hold(
+        &self,
+        state: &mut SnapshotTable,
+        snapshot: DbSnapshot,
+        kind: SnapshotKind,
+    ) -> NamedSnapshot {
         state.next += 1;
-        let moment = Moment {
+        let moment = NamedSnapshot {
             number: state.next,
             name: self.name(state.next),
             until: snapshot.time().saturating_add(HELD),
@@ -124,18 +130,18 @@ impl Moments {
 
     /// One that is a second old at most, and no older than what the namespace has seen as the
     /// newest.
-    pub(crate) fn shared(&self, db: &Db, namespace: u64) -> Moment {
+    pub(crate) fn shared(&self, db: &Db, namespace: u64) -> NamedSnapshot {
         let mut state = self.state.lock();
         if let Some(young) = state.newest(namespace, db.now()) {
             return young.clone();
         }
-        let moment = self.hold(&mut state, db.snapshot(), Kind::Shared);
+        let moment = self.hold(&mut state, db.snapshot(), SnapshotKind::Shared);
         state.shared = Some(moment.clone());
         moment
     }
 
     /// Now.
-    pub(crate) fn fresh(&self, db: &Db, namespace: u64) -> Moment {
+    pub(crate) fn fresh(&self, db: &Db, namespace: u64) -> NamedSnapshot {
         let mut state = self.state.lock();
         let snapshot = db.snapshot();
         if let Some(young) = state.newest(namespace, snapshot.time())
@@ -143,7 +149,7 @@ impl Moments {
         {
             return young.clone();
         }
-        let moment = self.hold(&mut state, snapshot, Kind::Fresh(namespace));
+        let moment = self.hold(&mut state, snapshot, SnapshotKind::Fresh(namespace));
         let number = state.next;
         state.fresh.entry(namespace).or_default().push_back(number);
         state.give_way(namespace);
@@ -151,23 +157,24 @@ impl Moments {
     }
 
     /// Opens one of a namespace's own.
-    pub(crate) fn open(&self, db: &Db, namespace: u64) -> Result<Moment> {
+    pub(crate) fn open(&self, db: &Db, namespace: u64) -> Result<NamedSnapshot> {
         let mut state = self.state.lock();
         let (of_one, of_all) = MOST_OPENED;
         let count = |is: &dyn Fn(u64) -> bool| {
             let kinds = state.held.values().map(|moment| moment.kind);
-            let opened = kinds.filter(|kind| matches!(kind, Kind::Opened(opener) if is(*opener)));
+            let opened =
+                kinds.filter(|kind| matches!(kind, SnapshotKind::Opened(opener) if is(*opener)));
             opened.count()
         };
         if count(&|opener| opener == namespace) >= of_one {
             let text = "this namespace has 250 snapshots open: close some";
-            return Err(Refusal::new("TOO_MANY", text));
+            return Err(CommandRefusal::new("TOO_MANY", text));
         }
         if count(&|_| true) >= of_all {
             let text = "there are 1,000 snapshots open: try again in a while";
-            return Err(Refusal::new("TOO_MANY", text));
+            return Err(CommandRefusal::new("TOO_MANY", text));
         }
-        Ok(self.hold(&mut state, db.snapshot(), Kind::Opened(namespace)))
+        Ok(self.hold(&mut state, db.snapshot(), SnapshotKind::Opened(namespace)))
     }
 
     /// A name that says nothing: numbers, and sequences, count what all namespaces do.
@@ -190,13 +197,13 @@ impl Moments {
     }
 
     /// The moment of a name.
-    pub(crate) fn find(&self, name: &str, namespace: u64, now: Millis) -> Result<Moment> {
+    pub(crate) fn find(&self, name: &str, namespace: u64, now: Millis) -> Result<NamedSnapshot> {
         let state = self.state.lock();
         let found = self.number(name).and_then(|number| state.held.get(&number));
-        let is_own = |moment: &&Moment| {
+        let is_own = |moment: &&NamedSnapshot| {
             let may_see = match moment.kind {
-                Kind::Shared => true,
-                Kind::Fresh(opener) | Kind::Opened(opener) => opener == namespace,
+                SnapshotKind::Shared => true,
+                SnapshotKind::Fresh(opener) | SnapshotKind::Opened(opener) => opener == namespace,
             };
             may_see && moment.name == name && moment.until > now
         };
@@ -209,8 +216,9 @@ impl Moments {
         let Some(number) = self.number(name) else {
             return false;
         };
-        let is_own =
-            |moment: &Moment| moment.kind == Kind::Opened(namespace) && moment.name == name;
+        let is_own = |moment: &NamedSnapshot| {
+            moment.kind == SnapshotKind::Opened(namespace) && moment.name == name
+        };
         let found = state.held.get(&number).is_some_and(is_own);
         if found {
             state.held.remove(&number);
@@ -221,7 +229,7 @@ impl Moments {
     /// Lets go what was held long enough.
     pub(crate) fn expire(&self, now: Millis) {
         let mut state = self.state.lock();
-        let State { held, fresh, .. } = &mut *state;
+        let SnapshotTable { held, fresh, .. } = &mut *state;
         held.retain(|_, moment| moment.until > now);
         fresh.retain(|_, numbers| {
             numbers.retain(|number| held.contains_key(number));
@@ -237,8 +245,8 @@ impl Moments {
     }
 }
 
-fn expired() -> Refusal {
-    Refusal::new(
+fn expired() -> CommandRefusal {
+    CommandRefusal::new(
         "SNAPSHOTEXPIRED",
         "there is no such snapshot (any more): they live for 60 seconds",
     )

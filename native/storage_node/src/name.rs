@@ -1,6 +1,6 @@
 //! Names of namespaces and topics.
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 
 const MOST_BYTES: usize = 128;
 
@@ -14,7 +14,7 @@ pub(crate) fn check(name: &str) -> Result<()> {
     if begins && name.len() <= MOST_BYTES && name.bytes().all(fits) {
         return Ok(());
     }
-    Err(Refusal::syntax(
+    Err(CommandRefusal::syntax(
         "a name has 1 to 128 letters, digits, '_', '-' and '.', a letter or digit first",
     ))
 }

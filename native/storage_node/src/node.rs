@@ -11,38 +11,38 @@ use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
 use rillbase_pubsub::{DeliverySink, DualDb, StoreOptions, TopicStore, keyspace_options};
 
 use crate::acks::Acks;
-use crate::answers::Answers;
-use crate::catalog::{Catalog, Hash, hash};
-use crate::clients::Clients;
+use crate::answers::AnswerCache;
+use crate::catalog::{Hash, NamespaceCatalog, hash};
+use crate::clients::ClientTable;
 use crate::in_flight::InFlight;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::moments::Moments;
-use crate::options::Options;
+use crate::options::NodeOptions;
 use crate::refusal::Result;
 use crate::topic::TopicEntry;
 use crate::transactions::Transactions;
-use crate::watches::Watches;
+use crate::watches::QueryWatches;
 
 /// What a node's directory says of itself.
 const FORMAT: &[u8] = b"rillbase-node 1\n";
 
 /// A storage node.
 #[derive(Debug)]
-pub struct Node {
-    pub(crate) options: Options,
+pub struct NodeCore {
+    pub(crate) options: NodeOptions,
     pub(crate) db: Arc<Db>,
     pub(crate) store: DualDb,
     pub(crate) aggregates: Aggregates,
     pub(crate) moments: Moments,
-    pub(crate) answers: Answers,
+    pub(crate) answers: AnswerCache,
     pub(crate) transactions: Transactions,
-    pub(crate) watches: Watches,
-    pub(crate) catalog: Catalog,
+    pub(crate) watches: QueryWatches,
+    pub(crate) catalog: NamespaceCatalog,
     pub(crate) acks: Acks,
     pub(crate) values: Keyspace,
     pub(crate) live: Arc<Live>,
-    pub(crate) clients: Clients,
+    pub(crate) clients: ClientTable,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) metrics: Metrics,
     pub(crate) admin: Hash,
@@ -54,29 +54,29 @@ pub struct Node {
 
 /// Why a node could not be opened, or closed.
 #[derive(Debug)]
-pub struct Failure(String);
+pub struct NodeFailure(String);
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for NodeFailure {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for NodeFailure {}
 
-impl From<rillbase_engine::Error> for Failure {
+impl From<rillbase_engine::Error> for NodeFailure {
     fn from(error: rillbase_engine::Error) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<crate::refusal::Refusal> for Failure {
-    fn from(refusal: crate::refusal::Refusal) -> Self {
+impl From<crate::refusal::CommandRefusal> for NodeFailure {
+    fn from(refusal: crate::refusal::CommandRefusal) -> Self {
         Self(refusal.text.into_owned())
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for NodeFailure {
     fn from(error: std::io::Error) -> Self {
         Self(error.to_string())
     }
@@ -84,7 +84,7 @@ impl From<std::io::Error> for Failure {
 
 /// Makes the directory, and says in it what it holds: the engine, which makes directories durable up
 /// to the first that holds something, then looks no further than here, where it may.
-fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
+fn prepare(directory: &Path) -> std::result::Result<(), NodeFailure> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -95,7 +95,7 @@ fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
         // A first start that was cut off.
         Ok(found) if !FORMAT.starts_with(&found) => {
             let path = path.display();
-            Err(Failure(format!(
+            Err(NodeFailure(format!(
                 "{path} names a format that this version does not know"
             )))
         }
@@ -114,9 +114,9 @@ fn prepare(directory: &Path) -> std::result::Result<(), Failure> {
     }
 }
 
-impl Node {
+impl NodeCore {
     /// Opens a node, or makes one. Its data is recovered when this returns.
-    pub fn open(options: Options) -> std::result::Result<Self, Failure> {
+    pub fn open(options: NodeOptions) -> std::result::Result<Self, NodeFailure> {
         let lifetimes = Arc::default();
         let engine = rillbase_engine::DbOptions {
             cache_bytes: options.cache_bytes,
@@ -138,18 +138,18 @@ impl Node {
         };
         Ok(Self {
             store: DualDb::open(&db, "topics", topics, stored)
-                .map_err(crate::refusal::Refusal::from)?,
+                .map_err(crate::refusal::CommandRefusal::from)?,
             aggregates: Aggregates::open(&db, options.durability, &lifetimes)
-                .map_err(crate::refusal::Refusal::from)?,
+                .map_err(crate::refusal::CommandRefusal::from)?,
             moments: Moments::new(db.now()),
-            answers: Answers::default(),
+            answers: AnswerCache::default(),
             transactions: Transactions::new(db.now()),
-            watches: Watches::default(),
-            catalog: Catalog::open(&db)?,
+            watches: QueryWatches::default(),
+            catalog: NamespaceCatalog::open(&db)?,
             acks: Acks::open(&db)?,
             values: db.create_keyspace("values", KeyspaceOptions::default())?,
             live,
-            clients: Clients::default(),
+            clients: ClientTable::default(),
             in_flight: InFlight::new(options.in_flight_bytes),
             metrics: Metrics::default(),
             admin: hash(options.token.as_bytes()),
@@ -161,7 +161,7 @@ impl Node {
     }
 
     /// Makes all durable and marks the log as closed.
-    pub fn close(self) -> std::result::Result<(), Failure> {
+    pub fn close(self) -> std::result::Result<(), NodeFailure> {
         let Self {
             db,
             store,

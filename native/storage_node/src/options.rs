@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use rillbase_engine::Durability;
 
-use crate::resp::Limits;
+use crate::resp::RequestLimits;
 
 /// How a node behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct NodeOptions {
     /// Where its data is.
     pub directory: PathBuf,
     /// Lets the admin in.
@@ -30,19 +30,19 @@ pub struct Options {
     /// Threads that serve connections.
     pub threads: usize,
     /// What requests may be like.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// More bytes than this are not kept for a connection that does not read.
     pub output_bytes: usize,
 }
 
 /// What strangers' requests may be like: just enough to say who they are.
-pub(crate) const STRANGERS: Limits = Limits {
+pub(crate) const STRANGERS: RequestLimits = RequestLimits {
     words: 16,
     word_bytes: 4 << 10,
     request_bytes: 8 << 10,
 };
 
-impl Options {
+impl NodeOptions {
     /// A node in a directory whose admin has a token.
     pub fn new(directory: impl Into<PathBuf>, token: impl Into<String>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -57,7 +57,7 @@ impl Options {
             clients_per_address: 4_096,
             in_flight_bytes: 512 << 20,
             threads: cores.clamp(1, 8),
-            limits: Limits {
+            limits: RequestLimits {
                 words: 4096,
                 word_bytes: 16 << 20,
                 request_bytes: 32 << 20,

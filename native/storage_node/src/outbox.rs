@@ -27,7 +27,7 @@ pub(crate) struct Mail {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutboxState {
     mail: Mail,
     /// The connection was told, and has not looked since.
     is_woken: bool,
@@ -35,8 +35,8 @@ struct State {
 
 /// Bytes for a connection.
 #[derive(Debug)]
-pub(crate) struct Outbox {
-    state: Mutex<State>,
+pub(crate) struct ConnectionOutbox {
+    state: Mutex<OutboxState>,
     wake: Box<dyn Wake>,
     /// More bytes than this are not kept.
     limit: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Outbox {
     unsent: AtomicU64,
 }
 
-impl Outbox {
+impl ConnectionOutbox {
     pub(crate) fn new(wake: Box<dyn Wake>, limit: usize) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),

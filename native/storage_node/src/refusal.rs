@@ -7,16 +7,16 @@ use rillbase_engine as engine;
 use rillbase_pubsub as pubsub;
 
 /// The result of everything that a command does.
-pub(crate) type Result<T> = std::result::Result<T, Refusal>;
+pub(crate) type Result<T> = std::result::Result<T, CommandRefusal>;
 
 /// The answer to a command that was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct CommandRefusal {
     pub(crate) code: Cow<'static, str>,
     pub(crate) text: Cow<'static, str>,
 }
 
-impl Refusal {
+impl CommandRefusal {
     pub(crate) fn new(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code: Cow::Borrowed(code),
@@ -37,7 +37,7 @@ impl Refusal {
     }
 }
 
-impl From<pubsub::Error> for Refusal {
+impl From<pubsub::Error> for CommandRefusal {
     fn from(error: pubsub::Error) -> Self {
         match error {
             pubsub::Error::Filter(error) => error.into(),
@@ -47,7 +47,7 @@ impl From<pubsub::Error> for Refusal {
     }
 }
 
-impl From<aggregates::Error> for Refusal {
+impl From<aggregates::Error> for CommandRefusal {
     fn from(error: aggregates::Error) -> Self {
         match error {
             aggregates::Error::Engine(error) => error.into(),
@@ -58,7 +58,7 @@ impl From<aggregates::Error> for Refusal {
     }
 }
 
-impl From<engine::Error> for Refusal {
+impl From<engine::Error> for CommandRefusal {
     fn from(error: engine::Error) -> Self {
         if error.is_full() {
             return Self::new(
@@ -70,7 +70,7 @@ impl From<engine::Error> for Refusal {
     }
 }
 
-impl From<rillbase_query::error::Error> for Refusal {
+impl From<rillbase_query::error::Error> for CommandRefusal {
     fn from(error: rillbase_query::error::Error) -> Self {
         let place = match error.pointer.as_str() {
             "" => String::new(),

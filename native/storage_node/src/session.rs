@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::catalog::Namespace;
-use crate::clients::Client;
+use crate::clients::ClientInfo;
 use crate::document::Format;
 use crate::live::{Listener, Live};
-use crate::outbox::Outbox;
-use crate::refusal::{Refusal, Result};
-use crate::watches::{Watch, Watches};
+use crate::outbox::ConnectionOutbox;
+use crate::refusal::{CommandRefusal, Result};
+use crate::watches::{QueryWatches, Watch};
 
 /// Who speaks.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Caller {
+pub(crate) enum SessionCaller {
     /// Nobody has said yet.
     #[default]
     Stranger,
@@ -26,13 +26,13 @@ pub(crate) enum Caller {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) caller: Caller,
+pub(crate) struct CommandSession {
+    pub(crate) caller: SessionCaller,
     /// Of the protocol.
     pub(crate) version: u8,
     pub(crate) format: Format,
-    pub(crate) client: Arc<Client>,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) client: Arc<ClientInfo>,
+    pub(crate) outbox: Arc<ConnectionOutbox>,
     /// The subscriptions whose publications are pushed.
     pub(crate) follows: Vec<Arc<Listener>>,
     /// The queries whose changed rows are pushed.
@@ -45,10 +45,10 @@ pub(crate) struct Session {
     pub(crate) unknown_since: Option<Instant>,
 }
 
-impl Session {
-    pub(crate) fn new(client: Arc<Client>, outbox: Arc<Outbox>) -> Self {
+impl CommandSession {
+    pub(crate) fn new(client: Arc<ClientInfo>, outbox: Arc<ConnectionOutbox>) -> Self {
         Self {
-            caller: Caller::default(),
+            caller: SessionCaller::default(),
             version: 2,
             format: Format::default(),
             client,
@@ -64,39 +64,43 @@ impl Session {
     /// The namespace that commands are about.
     pub(crate) fn namespace(&self) -> Result<&Arc<Namespace>> {
         match &self.caller {
-            Caller::Tenant(namespace, _) => Ok(namespace),
-            Caller::Admin => Err(Refusal::new(
+            SessionCaller::Tenant(namespace, _) => Ok(namespace),
+            SessionCaller::Admin => Err(CommandRefusal::new(
                 "NOPERM",
                 "the admin is in no namespace: AUTH with a namespace and its token",
             )),
-            Caller::Stranger => Err(no_auth()),
+            SessionCaller::Stranger => Err(no_auth()),
         }
     }
 
     /// Whether the token that let it in counts no longer.
     pub(crate) fn is_revoked(&self) -> bool {
         match &self.caller {
-            Caller::Tenant(namespace, generation) => namespace.generation() != *generation,
-            Caller::Admin | Caller::Stranger => false,
+            SessionCaller::Tenant(namespace, generation) => namespace.generation() != *generation,
+            SessionCaller::Admin | SessionCaller::Stranger => false,
         }
     }
 
     /// Another caller goes on: what the last one listened to is none of its business.
-    pub(crate) fn become_caller(&mut self, caller: Caller, (live, watches): (&Live, &Watches)) {
+    pub(crate) fn become_caller(
+        &mut self,
+        caller: SessionCaller,
+        (live, watches): (&Live, &QueryWatches),
+    ) {
         self.leave((live, watches));
         let name = match &caller {
-            Caller::Tenant(namespace, _) => Some(namespace.name.clone()),
-            Caller::Admin | Caller::Stranger => None,
+            SessionCaller::Tenant(namespace, _) => Some(namespace.name.clone()),
+            SessionCaller::Admin | SessionCaller::Stranger => None,
         };
         *self.client.namespace.lock() = name;
-        let is_known = !matches!(caller, Caller::Stranger);
+        let is_known = !matches!(caller, SessionCaller::Stranger);
         self.client.is_known.store(is_known, Ordering::Relaxed);
         self.unknown_since = (!is_known).then(Instant::now);
         self.caller = caller;
     }
 
     /// Stops listening.
-    pub(crate) fn leave(&mut self, (live, watches): (&Live, &Watches)) {
+    pub(crate) fn leave(&mut self, (live, watches): (&Live, &QueryWatches)) {
         for watch in self.watches.drain(..) {
             watches.leave(&watch);
         }
@@ -114,6 +118,6 @@ impl Session {
     }
 }
 
-pub(crate) fn no_auth() -> Refusal {
-    Refusal::new("NOAUTH", "Authentication required.")
+pub(crate) fn no_auth() -> CommandRefusal {
+    CommandRefusal::new("NOAUTH", "Authentication required.")
 }

@@ -4,12 +4,12 @@ use rillbase_pubsub::{PublicationRecord, StoredRecord, SubscriptionLocator, Subs
 
 use crate::document::{self, Format};
 use crate::refusal::Result;
-use crate::resp::Reply;
+use crate::resp::ReplyWriter;
 use crate::sid;
 use crate::topic::TopicEntry;
 
 pub(crate) fn publication(
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
     topic: &TopicEntry,
     news: &StoredRecord<PublicationRecord>,
     format: Format,
@@ -30,7 +30,7 @@ pub(crate) fn publication(
 }
 
 pub(crate) fn publications(
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
     topic: &TopicEntry,
     all: &[StoredRecord<PublicationRecord>],
     format: Format,
@@ -41,7 +41,7 @@ pub(crate) fn publications(
 }
 
 pub(crate) fn subscription(
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
     topic: &TopicEntry,
     wish: &StoredRecord<SubscriptionRecord>,
     format: Format,
@@ -71,7 +71,7 @@ pub(crate) fn subscription(
 }
 
 pub(crate) fn subscriptions(
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
     topic: &TopicEntry,
     all: &[StoredRecord<SubscriptionRecord>],
     format: Format,

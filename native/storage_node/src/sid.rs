@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rillbase_pubsub::SubscriptionLocator;
 
 use crate::catalog::Namespace;
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 use crate::topic::TopicEntry;
 
 /// The name that clients are given.
@@ -24,7 +24,7 @@ pub(crate) fn parse(
     namespace: &Namespace,
     sid: &str,
 ) -> Result<(Arc<TopicEntry>, SubscriptionLocator)> {
-    let malformed = || Refusal::new("MALFORMED", "this is not the name of a subscription");
+    let malformed = || CommandRefusal::new("MALFORMED", "this is not the name of a subscription");
     let (topic, name) = sid.split_once(':').ok_or_else(malformed)?;
     let bytes = URL_SAFE_NO_PAD.decode(name).map_err(|_| malformed())?;
     let name = SubscriptionLocator::from_bytes(&bytes)?;

@@ -8,7 +8,7 @@
 
 use rillbase_engine::Millis;
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 
 const UNITS: [(&str, Millis); 5] = [
     ("ms", 1),
@@ -32,7 +32,9 @@ pub(crate) fn duration(text: &str) -> Result<Millis> {
     number
         .zip(scale)
         .and_then(|(number, scale)| number.checked_mul(scale))
-        .ok_or_else(|| Refusal::syntax(format!("{text:?} is not a duration, such as 500ms or 2h")))
+        .ok_or_else(|| {
+            CommandRefusal::syntax(format!("{text:?} is not a duration, such as 500ms or 2h"))
+        })
 }
 
 /// Reads a moment.
@@ -44,7 +46,7 @@ pub(crate) fn moment(text: &str, now: Millis) -> Result<Millis> {
         return Ok(now.saturating_sub(duration(back)?));
     }
     text.parse().map_err(|_| {
-        Refusal::syntax(format!(
+        CommandRefusal::syntax(format!(
             "{text:?} is not a time: milliseconds since 1970, or from now, such as -10s or +2h"
         ))
     })

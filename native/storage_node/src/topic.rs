@@ -6,8 +6,8 @@ use rillbase_pubsub::{
 };
 
 use crate::mercator;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
 use crate::words::Words;
 
 /// Cells of the deepest level are 306 m wide on the equator.
@@ -18,30 +18,30 @@ pub(crate) const DEFAULT_RETENTION: Millis = 86_400_000;
 
 /// What the places of a topic are.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum TopicKind {
     /// Ids that meet only themselves.
     Flat,
     /// Ids that meet those above and below.
     Hierarchy,
     /// Areas of a plane.
-    Grid(CellGrid, Cut),
+    Grid(CellGrid, GridDimensions),
     /// Areas of the earth, in degrees and metres.
     Geo(CellGrid),
 }
 
 /// What a grid was made from: its box, sides and depth.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cut {
+pub(crate) struct GridDimensions {
     sides: [f64; 4],
     per_side: u64,
     depth: u32,
 }
 
-impl Kind {
+impl TopicKind {
     fn grid(sides: [f64; 4], per_side: u64, depth: u32) -> Result<Self> {
         Ok(Self::Grid(
             CellGrid::new(sides, per_side, depth)?,
-            Cut {
+            GridDimensions {
                 sides,
                 per_side,
                 depth,
@@ -64,7 +64,7 @@ impl Kind {
                 ];
                 Self::grid(sides, words.number()?, words.number()?)
             }
-            other => Err(Refusal::syntax(format!(
+            other => Err(CommandRefusal::syntax(format!(
                 "{other:?} is no kind of topic: flat, hierarchy, geo or grid"
             ))),
         }
@@ -78,7 +78,7 @@ impl Kind {
             Self::Geo(_) => "geo".into(),
             Self::Grid(
                 _,
-                Cut {
+                GridDimensions {
                     sides: [w, s, e, n],
                     per_side,
                     depth,
@@ -125,11 +125,11 @@ impl Kind {
                 ];
                 self.area(grid, TopicArea::rectangle(sides)?)
             }
-            ("ID" | "CELL" | "CIRCLE" | "BOX", _) => Err(Refusal::new(
+            ("ID" | "CELL" | "CIRCLE" | "BOX", _) => Err(CommandRefusal::new(
                 "INVALID_PLACE",
                 format!("a place in a topic of kind {} is no {word}", self.name()),
             )),
-            _ => Err(Refusal::syntax(
+            _ => Err(CommandRefusal::syntax(
                 "a place is ID, CELL, CIRCLE or BOX with its words",
             )),
         }
@@ -157,12 +157,14 @@ impl Kind {
         match (extent, self.grid_of()) {
             (TopicExtent::Id(id) | TopicExtent::Cell(id, _), _) => Ok(vec![id.clone()]),
             (TopicExtent::Area(area), Some(grid)) => Ok(grid.cover(area, Granularity::Variable)?),
-            (TopicExtent::Area(_), None) => Err(Refusal::new("MALFORMED", "an area among ids")),
+            (TopicExtent::Area(_), None) => {
+                Err(CommandRefusal::new("MALFORMED", "an area among ids"))
+            }
         }
     }
 
     /// Writes what is covered, as the words of a place.
-    pub(crate) fn write(&self, reply: &mut Reply<'_>, extent: &TopicExtent) {
+    pub(crate) fn write(&self, reply: &mut ReplyWriter<'_>, extent: &TopicExtent) {
         let words = match extent {
             TopicExtent::Id(id) => vec!["ID".into(), id.to_string()],
             TopicExtent::Cell(id, _) => vec!["CELL".into(), id.to_string()],
@@ -194,7 +196,7 @@ impl Kind {
 pub(crate) struct TopicEntry {
     pub(crate) name: String,
     pub(crate) number: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TopicKind,
     pub(crate) retention: Millis,
 }
 
@@ -224,7 +226,7 @@ impl TopicEntry {
         Ok((topic, place))
     }
 
-    pub(crate) fn write(&self, reply: &mut Reply<'_>) {
+    pub(crate) fn write(&self, reply: &mut ReplyWriter<'_>) {
         reply.map(3);
         reply.text("name");
         reply.text(&self.name);

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rillbase_aggregates::Staged;
 use rillbase_engine::{Db, DbSnapshot, DbTransaction, Millis};
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 
 /// How long one may take that writes, in milliseconds: no longer than the engine lets it.
 const WRITING: Millis = 10_000;
@@ -43,7 +43,10 @@ impl Under {
     pub(crate) fn writing(&mut self) -> Result<(&mut DbTransaction, &mut Staged)> {
         match self {
             Self::Writing(transaction, staged) => Ok((transaction, staged)),
-            Self::Reading(_) => Err(Refusal::new("READONLY", "the transaction only reads")),
+            Self::Reading(_) => Err(CommandRefusal::new(
+                "READONLY",
+                "the transaction only reads",
+            )),
             Self::Ended => Err(unknown()),
         }
     }
@@ -51,13 +54,13 @@ impl Under {
 
 /// A transaction under way.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenTransaction {
     namespace: u64,
     until: Millis,
     under: Mutex<Under>,
 }
 
-impl Open {
+impl OpenTransaction {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Under> {
         self.under.lock()
     }
@@ -71,7 +74,7 @@ impl Open {
 /// All transactions under way.
 #[derive(Debug)]
 pub(crate) struct Transactions {
-    open: Mutex<HashMap<u64, Arc<Open>>>,
+    open: Mutex<HashMap<u64, Arc<OpenTransaction>>>,
     next: AtomicU64,
 }
 
@@ -94,7 +97,7 @@ impl Transactions {
             (Under::Writing(transaction, Box::default()), WRITING)
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let open = Open {
+        let open = OpenTransaction {
             namespace,
             until: db.now().saturating_add(lives),
             under: Mutex::new(under),
@@ -108,26 +111,26 @@ impl Transactions {
         let open = self.open.lock();
         if open.len() >= of_all {
             let text = "there are 10,000 transactions under way";
-            return Err(Refusal::new("TOO_MANY", text));
+            return Err(CommandRefusal::new("TOO_MANY", text));
         }
         // Mostly there are few in all, and none to be counted.
         let own = open.values().filter(|one| one.namespace == namespace);
         if open.len() >= of_one && own.count() >= of_one {
             let text = "this namespace has 1,000 transactions under way";
-            return Err(Refusal::new("TOO_MANY", text));
+            return Err(CommandRefusal::new("TOO_MANY", text));
         }
         Ok(())
     }
 
     /// The transaction of a number.
-    pub(crate) fn find(&self, number: u64, namespace: u64) -> Result<Arc<Open>> {
+    pub(crate) fn find(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
         let open = self.open.lock();
         let found = open.get(&number).filter(|open| open.namespace == namespace);
         found.cloned().ok_or_else(unknown)
     }
 
     /// Takes one out, to be ended.
-    pub(crate) fn take(&self, number: u64, namespace: u64) -> Result<Arc<Open>> {
+    pub(crate) fn take(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
         let found = self.find(number, namespace)?;
         self.open.lock().remove(&number);
         Ok(found)
@@ -135,7 +138,7 @@ impl Transactions {
 
     /// Ends what took too long.
     pub(crate) fn expire(&self, now: Millis) {
-        let late: Vec<Arc<Open>> = {
+        let late: Vec<Arc<OpenTransaction>> = {
             let mut open = self.open.lock();
             let late = open.extract_if(|_, one| one.until <= now);
             late.map(|(_, one)| one).collect()
@@ -146,6 +149,6 @@ impl Transactions {
     }
 }
 
-fn unknown() -> Refusal {
-    Refusal::new("NOTX", "there is no such transaction (any more)")
+fn unknown() -> CommandRefusal {
+    CommandRefusal::new("NOTX", "there is no such transaction (any more)")
 }

@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use rillbase_aggregates::{AggregateEntry, AggregateResult};
 use rillbase_engine::{Millis, Sequence};
 
-use crate::node::Node;
-use crate::outbox::Outbox;
+use crate::node::NodeCore;
+use crate::outbox::ConnectionOutbox;
 use crate::refusal::Result;
-use crate::resp::Reply;
+use crate::resp::ReplyWriter;
 
 /// With buckets of time a watch is asked again after one of them, or after this if that is longer.
 const AGAIN_AFTER: Millis = 60_000;
@@ -26,7 +26,7 @@ const AGAIN_AFTER: Millis = 60_000;
 type Told = BTreeMap<Vec<u8>, (String, String)>;
 
 #[derive(Debug)]
-struct State {
+struct WatchState {
     rows: Told,
     /// The moment that the rows are of.
     position: Sequence,
@@ -39,13 +39,13 @@ pub(crate) struct Watch {
     pub(crate) number: u64,
     aggregate: Arc<AggregateEntry>,
     query: String,
-    outbox: Arc<Outbox>,
-    state: Mutex<State>,
+    outbox: Arc<ConnectionOutbox>,
+    state: Mutex<WatchState>,
 }
 
 /// All watches.
 #[derive(Debug, Default)]
-pub(crate) struct Watches {
+pub(crate) struct QueryWatches {
     next: AtomicU64,
     all: Mutex<HashMap<u64, Arc<Watch>>>,
     pub(crate) told: AtomicU64,
@@ -60,20 +60,20 @@ fn array<'a>(items: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", items.collect::<Vec<&str>>().join(","))
 }
 
-impl Watches {
+impl QueryWatches {
     /// Begins to watch; `answer` is what the connection is told now.
     pub(crate) fn enter(
         &self,
         (aggregate, query): (&Arc<AggregateEntry>, &str),
         (answer, position, asked_at): (AggregateResult, Sequence, Millis),
-        outbox: &Arc<Outbox>,
+        outbox: &Arc<ConnectionOutbox>,
     ) -> Arc<Watch> {
         let watch = Arc::new(Watch {
             number: self.next.fetch_add(1, Ordering::Relaxed) + 1,
             aggregate: Arc::clone(aggregate),
             query: query.to_owned(),
             outbox: Arc::clone(outbox),
-            state: Mutex::new(State {
+            state: Mutex::new(WatchState {
                 rows: told(answer),
                 position,
                 asked_at,
@@ -118,7 +118,7 @@ impl Watch {
 
     fn end(&self, reason: &str) {
         let mut frame = Vec::new();
-        let mut reply = Reply::new(&mut frame, 3);
+        let mut reply = ReplyWriter::new(&mut frame, 3);
         reply.push(3);
         reply.text("rb.agg.end");
         reply.integer(self.number);
@@ -144,7 +144,7 @@ impl Watch {
         let has_news = !changed.is_empty() || !removed.is_empty();
         if has_news {
             let mut frame = Vec::new();
-            let mut reply = Reply::new(&mut frame, 3);
+            let mut reply = ReplyWriter::new(&mut frame, 3);
             reply.push(5);
             reply.text("rb.agg");
             reply.integer(self.number);
@@ -153,7 +153,7 @@ impl Watch {
             reply.text(&array(removed.into_iter()));
             self.outbox.push(&frame);
         }
-        *state = State {
+        *state = WatchState {
             rows,
             position,
             asked_at,
@@ -162,7 +162,7 @@ impl Watch {
     }
 }
 
-impl Node {
+impl NodeCore {
     /// Tells all watches what has changed since they were last told.
     pub(crate) fn tell_watches(&self) {
         let now = self.now();

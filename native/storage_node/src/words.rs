@@ -1,6 +1,6 @@
 //! The words of a request, read one after the other.
 
-use crate::refusal::{Refusal, Result};
+use crate::refusal::{CommandRefusal, Result};
 
 /// Words that are left.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl<'a> Words<'a> {
         let (first, rest) = self
             .left
             .split_first()
-            .ok_or_else(|| Refusal::syntax("a word is missing at the end"))?;
+            .ok_or_else(|| CommandRefusal::syntax("a word is missing at the end"))?;
         self.left = rest;
         Ok(first)
     }
@@ -33,7 +33,7 @@ impl<'a> Words<'a> {
     /// The next word, as text.
     pub(crate) fn text(&mut self) -> Result<&'a str> {
         let word = self.next()?;
-        std::str::from_utf8(word).map_err(|_| Refusal::syntax("a word is not UTF-8"))
+        std::str::from_utf8(word).map_err(|_| CommandRefusal::syntax("a word is not UTF-8"))
     }
 
     /// The next word as a keyword: whatever its case.
@@ -55,7 +55,7 @@ impl<'a> Words<'a> {
     pub(crate) fn number<T: std::str::FromStr>(&mut self) -> Result<T> {
         let text = self.text()?;
         text.parse()
-            .map_err(|_| Refusal::syntax(format!("{text:?} is not a number that fits here")))
+            .map_err(|_| CommandRefusal::syntax(format!("{text:?} is not a number that fits here")))
     }
 
     /// All that are left.
@@ -73,7 +73,7 @@ impl<'a> Words<'a> {
 }
 
 /// A word that nothing is known about.
-pub(crate) fn unknown(word: &[u8]) -> Refusal {
+pub(crate) fn unknown(word: &[u8]) -> CommandRefusal {
     let shown = word.get(..word.len().min(64)).unwrap_or_default();
-    Refusal::syntax(format!("unexpected word '{}'", shown.escape_ascii()))
+    CommandRefusal::syntax(format!("unexpected word '{}'", shown.escape_ascii()))
 }

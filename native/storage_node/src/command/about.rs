@@ -3,33 +3,35 @@
 use std::sync::atomic::Ordering;
 
 use super::table::{COMMANDS, Command, find};
-use super::{Access, Run, Step};
+use super::{CommandAccess, CommandHandler, CommandStep};
 use crate::metrics;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::{Caller, Session};
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::{CommandSession, SessionCaller};
 use crate::words::{Words, unknown};
 
 pub(super) fn info(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let mut asked = Vec::new();
     while !words.is_empty() {
         asked.push(words.keyword()?);
     }
     let mut sections = vec![("Server", server(node))];
     match &session.caller {
-        Caller::Tenant(namespace, _) => {
+        SessionCaller::Tenant(namespace, _) => {
             let topics = namespace.topics().len();
             let text = format!("name:{}\r\ntopics:{topics}\r\n", namespace.name);
             sections.push(("Namespace", text));
         }
         // What the whole node does says something of every tenant.
-        Caller::Admin | Caller::Stranger => sections.push(("Stats", metrics::lines(node))),
+        SessionCaller::Admin | SessionCaller::Stranger => {
+            sections.push(("Stats", metrics::lines(node)))
+        }
     }
     let is_wanted = |name: &str| {
         let wanted = |one: &String| one.eq_ignore_ascii_case(name);
@@ -43,10 +45,10 @@ pub(super) fn info(
         .map(|(name, text)| format!("# {name}\r\n{text}"))
         .collect();
     reply.text(&shown.join("\r\n"));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
-fn server(node: &Node) -> String {
+fn server(node: &NodeCore) -> String {
     format!(
         "server_name:rillbase-node\r\nrillbase_version:{}\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\nengine:{}\r\n",
         env!("CARGO_PKG_VERSION"),
@@ -57,11 +59,11 @@ fn server(node: &Node) -> String {
 }
 
 pub(super) fn client(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     match words.keyword()?.as_str() {
         "ID" => reply.integer(session.client.id),
         "INFO" => reply.text(&format!("{}\n", session.client.line())),
@@ -77,7 +79,7 @@ pub(super) fn client(
         "SETNAME" => {
             let name = words.text()?;
             if name.len() > 128 || !name.bytes().all(|byte| (b'!'..=b'~').contains(&byte)) {
-                return Err(Refusal::syntax(
+                return Err(CommandRefusal::syntax(
                     "a client's name is 128 visible characters at most",
                 ));
             }
@@ -91,19 +93,19 @@ pub(super) fn client(
         "KILL" => kill(node, session, words.clone(), reply)?,
         other => return Err(unknown(other.as_bytes())),
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 /// Whether a session may know of a client: tenants know of their own.
-fn may_see(session: &Session, namespace: Option<&str>) -> bool {
+fn may_see(session: &CommandSession, namespace: Option<&str>) -> bool {
     match &session.caller {
-        Caller::Admin => true,
-        Caller::Tenant(own, _) => namespace == Some(own.name.as_str()),
-        Caller::Stranger => false,
+        SessionCaller::Admin => true,
+        SessionCaller::Tenant(own, _) => namespace == Some(own.name.as_str()),
+        SessionCaller::Stranger => false,
     }
 }
 
-fn list(node: &Node, session: &Session) -> String {
+fn list(node: &NodeCore, session: &CommandSession) -> String {
     let all = node.clients.all();
     let seen = all
         .iter()
@@ -111,9 +113,14 @@ fn list(node: &Node, session: &Session) -> String {
     seen.map(|client| client.line() + "\n").collect()
 }
 
-fn kill(node: &Node, session: &Session, mut words: Words<'_>, reply: &mut Reply<'_>) -> Result<()> {
+fn kill(
+    node: &NodeCore,
+    session: &CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<()> {
     if !words.take("ID") {
-        return Err(Refusal::syntax("CLIENT KILL ID id"));
+        return Err(CommandRefusal::syntax("CLIENT KILL ID id"));
     }
     let found = node.clients.find(words.number()?);
     let found = found.filter(|client| may_see(session, client.namespace.lock().as_deref()));
@@ -126,11 +133,11 @@ fn kill(node: &Node, session: &Session, mut words: Words<'_>, reply: &mut Reply<
 }
 
 pub(super) fn command(
-    _: &Node,
-    _: &mut Session,
+    _: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let asked = if words.is_empty() {
         "INFO".into()
     } else {
@@ -159,7 +166,7 @@ pub(super) fn command(
         }
         other => return Err(unknown(other.as_bytes())),
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 /// The commands of names; all, if none is named.
@@ -175,7 +182,7 @@ fn named(mut words: Words<'_>) -> Result<Vec<Option<&'static Command>>> {
 }
 
 /// Name, arity, flags, no keys: as clients expect it.
-fn describe(command: &Command, reply: &mut Reply<'_>) {
+fn describe(command: &Command, reply: &mut ReplyWriter<'_>) {
     let (least, most) = command.words;
     let words = least as u64 + 1;
     reply.array(6);
@@ -186,20 +193,20 @@ fn describe(command: &Command, reply: &mut Reply<'_>) {
         reply.raw(format!(":-{words}\r\n").as_bytes());
     }
     let mut flags = Vec::new();
-    if matches!(command.run, Run::Write(_)) {
+    if matches!(command.run, CommandHandler::Write(_)) {
         flags.push("write");
     }
     match command.access {
-        Access::Anyone => flags.push("no_auth"),
-        Access::Admin => flags.push("admin"),
-        Access::Known | Access::Tenant => {}
+        CommandAccess::Anyone => flags.push("no_auth"),
+        CommandAccess::Admin => flags.push("admin"),
+        CommandAccess::Known | CommandAccess::Tenant => {}
     }
     reply.array(flags.len());
     flags.iter().for_each(|flag| reply.simple(flag));
     (0..3).for_each(|_| reply.integer(0));
 }
 
-fn document(command: &Command, reply: &mut Reply<'_>) {
+fn document(command: &Command, reply: &mut ReplyWriter<'_>) {
     reply.text(&command.name.to_ascii_lowercase());
     reply.map(3);
     for (name, value) in [

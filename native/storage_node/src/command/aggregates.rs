@@ -9,16 +9,16 @@ use rillbase_aggregates::{Add, AggregateEntry, AggregateQuery, Apply, SnapshotSe
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{self, Form};
 
-use super::Step;
+use super::CommandStep;
 use super::follow::needs_version_3;
-use crate::answers::Question;
-use crate::group::Pending;
-use crate::moments::Moment;
+use crate::answers::AnswerKey;
+use crate::group::GroupWrite;
+use crate::moments::NamedSnapshot;
 use crate::name;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::words::{Words, unknown};
 
 /// A definition, or a query, is no longer.
@@ -39,14 +39,18 @@ thread_local! {
 pub(super) const ROWS: &str = r#"{"rows":"#;
 
 /// The aggregate of a name in the caller's namespace.
-pub(super) fn find(node: &Node, session: &Session, name: &str) -> Result<Arc<AggregateEntry>> {
+pub(super) fn find(
+    node: &NodeCore,
+    session: &CommandSession,
+    name: &str,
+) -> Result<Arc<AggregateEntry>> {
     Ok(node.aggregates.find(session.namespace()?.number, name)?)
 }
 
 fn body<'a>(words: &mut Words<'a>) -> Result<&'a str> {
     let text = words.text()?;
     if text.len() > MOST_TEXT_BYTES {
-        return Err(Refusal::new(
+        return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "the text is longer than 256 KiB",
         ));
@@ -55,11 +59,11 @@ fn body<'a>(words: &mut Words<'a>) -> Result<&'a str> {
 }
 
 pub(super) fn define(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (name, text) = (words.text()?, body(&mut words)?);
     let replaces = words.take("REPLACE");
     words.end()?;
@@ -67,41 +71,41 @@ pub(super) fn define(
     let whose = (session.namespace()?.number, name);
     let generation = node.aggregates.define(whose, text, replaces)?;
     reply.integer(generation);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn switch(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let aggregate = find(node, session, words.text()?)?;
     node.aggregates.switch(&aggregate, words.number()?)?;
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn drop(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let found = find(node, session, words.text()?);
     if let Ok(aggregate) = &found {
         node.aggregates.remove(aggregate)?;
     }
     reply.integer(u64::from(found.is_ok()));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn list(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let prefix = if words.take("PREFIX") {
         words.text()?
     } else {
@@ -113,7 +117,7 @@ pub(super) fn list(
     let names: Vec<&str> = names.filter(|name| name.starts_with(prefix)).collect();
     reply.array(names.len());
     names.iter().for_each(|name| reply.text(name));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 fn quoted(text: &str) -> String {
@@ -121,11 +125,11 @@ fn quoted(text: &str) -> String {
 }
 
 pub(super) fn info(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let aggregate = find(node, session, words.text()?)?;
     let shape = aggregate.shape();
     let (building, ready) = match &shape.building {
@@ -151,31 +155,39 @@ pub(super) fn info(
         positions.join(",")
     );
     reply.text(&text);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
-pub(super) fn add(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+pub(super) fn add(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+) -> Result<GroupWrite> {
     let aggregate = find(node, session, words.text()?)?;
     let events = words.rest();
     let add = Add::read(&aggregate, events.iter().copied(), node.now())?;
-    Ok(Pending::Add(add))
+    Ok(GroupWrite::Add(add))
 }
 
-pub(super) fn apply(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+pub(super) fn apply(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+) -> Result<GroupWrite> {
     let aggregate = find(node, session, words.text()?)?;
     let generation = words.number()?;
     let place = (words.text()?, words.text()?);
     let changes = words.rest().iter().copied();
     let apply = Apply::read(&aggregate, generation, place, changes)?;
-    Ok(Pending::Apply(apply))
+    Ok(GroupWrite::Apply(apply))
 }
 
 pub(super) fn positions(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     find(node, session, words.text()?)?;
     let found = node.aggregates.positions(words.number()?)?;
     reply.array(found.len());
@@ -184,15 +196,15 @@ pub(super) fn positions(
         reply.text(partition);
         reply.text(position);
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn facts(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let aggregate = find(node, session, words.text()?)?;
     let (mut after, mut count) = ((0, 0), DEFAULT_FACTS);
     while !words.is_empty() {
@@ -209,7 +221,7 @@ pub(super) fn facts(
         reply.text(&format!("{}-{}", fact.sequence, fact.index));
         reply.bulk(&fact.json);
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 fn place(text: &str) -> Result<(u64, usize)> {
@@ -217,16 +229,16 @@ fn place(text: &str) -> Result<(u64, usize)> {
         let (sequence, index) = text.split_once('-')?;
         Some((sequence.parse().ok()?, index.parse().ok()?))
     };
-    read().ok_or_else(|| Refusal::syntax(format!("{text:?} is no position of an event")))
+    read().ok_or_else(|| CommandRefusal::syntax(format!("{text:?} is no position of an event")))
 }
 
 /// The moment that a query asks about.
 fn moment(
-    node: &Node,
-    session: &Session,
+    node: &NodeCore,
+    session: &CommandSession,
     aggregate: &AggregateEntry,
     asked: &Asked,
-) -> Result<Moment> {
+) -> Result<NamedSnapshot> {
     let namespace = session.namespace()?.number;
     match asked {
         Asked::Shared => {
@@ -244,24 +256,24 @@ fn moment(
 }
 
 /// A query, as of now.
-pub(crate) fn parse(node: &Node, text: &str) -> Result<AggregateQuery> {
+pub(crate) fn parse(node: &NodeCore, text: &str) -> Result<AggregateQuery> {
     let now = i64::try_from(node.now()).unwrap_or(i64::MAX);
     Ok(AggregateQuery::parse(text.as_bytes(), now)?)
 }
 
 pub(super) fn query(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let aggregate = find(node, session, words.text()?)?;
     let text = body(&mut words)?;
     let query = parse(node, text)?;
     words.end()?;
     let started = Instant::now();
     let moment = moment(node, session, &aggregate, &query.moment)?;
-    let question = Question {
+    let question = AnswerKey {
         aggregate: aggregate.number,
         query: text.into(),
         period: node
@@ -282,13 +294,13 @@ pub(super) fn query(
     let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     node.metrics.queries.add(1);
     node.metrics.query_micros.add(micros);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 fn write_answer(
-    node: &Node,
+    node: &NodeCore,
     asked: (&AggregateEntry, &AggregateQuery),
-    moment: &Moment,
+    moment: &NamedSnapshot,
     out: &mut String,
 ) -> Result<()> {
     out.clear();
@@ -304,11 +316,11 @@ fn write_answer(
 const MOST_WATCHED: usize = 1000;
 
 pub(super) fn watch(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     needs_version_3(session)?;
     let aggregate = find(node, session, words.text()?)?;
     let text = body(&mut words)?;
@@ -320,13 +332,13 @@ pub(super) fn watch(
     words.end()?;
     if session.watches.len() >= MOST_WATCHED {
         let text = "a connection watches 1,000 queries at most";
-        return Err(Refusal::new("TOO_MANY", text));
+        return Err(CommandRefusal::new("TOO_MANY", text));
     }
     let asked_at = node.now();
     let query = parse(node, text)?;
     if query.moment != Asked::Shared {
         let text = "/snapshot what is watched is always the newest";
-        return Err(Refusal::new("BADQUERY", text));
+        return Err(CommandRefusal::new("BADQUERY", text));
     }
     // Before the moment is taken: what changes later is told of.
     let changed = aggregate.changed();
@@ -352,43 +364,43 @@ pub(super) fn watch(
         reply.text(&rows);
     }
     session.watches.push(watch);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn unwatch(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let number: u64 = words.number()?;
     let place = session.watches.iter().position(|one| one.number == number);
     let watch = place.map(|place| session.watches.swap_remove(place));
     let was_there = watch.is_some_and(|watch| node.watches.leave(&watch));
     reply.integer(u64::from(was_there));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn open_snapshot(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     _: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let moment = node.moments.open(&node.db, session.namespace()?.number)?;
     reply.text(&moment.name);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn close_snapshot(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let was_open = node
         .moments
         .close(words.text()?, session.namespace()?.number);
     reply.integer(u64::from(was_open));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }

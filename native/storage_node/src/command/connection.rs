@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Step;
+use super::CommandStep;
 use crate::catalog::hash;
 use crate::document::Format;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::{Caller, Session, no_auth};
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::{CommandSession, SessionCaller, no_auth};
 use crate::words::{Words, unknown};
 
 /// The admin's name, which no namespace can have had before it.
@@ -17,11 +17,11 @@ const ADMIN: &[u8] = b"admin";
 const DEFAULT: &[u8] = b"default";
 
 pub(super) fn auth(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let first = words.next()?;
     let (name, token) = if words.is_empty() {
         (ADMIN, first)
@@ -31,36 +31,44 @@ pub(super) fn auth(
     let caller = admit(node, name, token)?;
     session.become_caller(caller, (&node.live, &node.watches));
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 /// Who a token lets in. What is wrong is not said: neither is which namespaces there are.
-fn admit(node: &Node, name: &[u8], token: &[u8]) -> Result<Caller> {
+fn admit(node: &NodeCore, name: &[u8], token: &[u8]) -> Result<SessionCaller> {
     if (name == ADMIN || name == DEFAULT) && hash(token) == node.admin {
-        return Ok(Caller::Admin);
+        return Ok(SessionCaller::Admin);
     }
     let name = std::str::from_utf8(name).unwrap_or_default();
     let found = node.catalog.namespace(name).ok();
     let admitted = found.and_then(|found| Some((found.admit(token)?, found)));
     if let Some((generation, namespace)) = admitted {
-        return Ok(Caller::Tenant(namespace, generation));
+        return Ok(SessionCaller::Tenant(namespace, generation));
     }
     node.metrics.wrong_tokens.add(1);
-    Err(Refusal::new("WRONGPASS", "invalid username-password pair"))
+    Err(CommandRefusal::new(
+        "WRONGPASS",
+        "invalid username-password pair",
+    ))
 }
 
 pub(super) fn hello(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let mut version = session.version;
     if !words.is_empty() {
         version = match words.next()? {
             b"2" => 2,
             b"3" => 3,
-            _ => return Err(Refusal::new("NOPROTO", "unsupported protocol version")),
+            _ => {
+                return Err(CommandRefusal::new(
+                    "NOPROTO",
+                    "unsupported protocol version",
+                ));
+            }
         };
     }
     let (mut caller, mut name) = (None, None);
@@ -74,7 +82,7 @@ pub(super) fn hello(
             return Err(unknown(words.next()?));
         }
     }
-    if caller.is_none() && matches!(session.caller, Caller::Stranger) {
+    if caller.is_none() && matches!(session.caller, SessionCaller::Stranger) {
         return Err(no_auth());
     }
     if let Some(caller) = caller {
@@ -85,10 +93,10 @@ pub(super) fn hello(
     }
     session.version = version;
     greet(session, &mut reply.of_version(version));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
-fn greet(session: &Session, reply: &mut Reply<'_>) {
+fn greet(session: &CommandSession, reply: &mut ReplyWriter<'_>) {
     reply.map(7);
     for (name, value) in [
         ("server", "rillbase-node"),
@@ -108,91 +116,91 @@ fn greet(session: &Session, reply: &mut Reply<'_>) {
 }
 
 pub(super) fn ping(
-    _: &Node,
-    _: &mut Session,
+    _: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     if words.is_empty() {
         reply.simple("PONG");
     } else {
         reply.bulk(words.next()?);
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn echo(
-    _: &Node,
-    _: &mut Session,
+    _: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     reply.bulk(words.next()?);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn time(
-    node: &Node,
-    _: &mut Session,
+    node: &NodeCore,
+    _: &mut CommandSession,
     _: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let now = node.now();
     reply.array(2);
     reply.text(&(now / 1000).to_string());
     reply.text(&(now % 1000 * 1000).to_string());
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn select(
-    _: &Node,
-    _: &mut Session,
+    _: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     if words.next()? != b"0" {
-        return Err(Refusal::syntax("DB index is out of range"));
+        return Err(CommandRefusal::syntax("DB index is out of range"));
     }
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn reset(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     _: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
-    session.become_caller(Caller::Stranger, (&node.live, &node.watches));
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    session.become_caller(SessionCaller::Stranger, (&node.live, &node.watches));
     session.client.name.lock().clear();
     session.version = 2;
     session.format = Format::default();
     reply.simple("RESET");
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn quit(
-    _: &Node,
-    session: &mut Session,
+    _: &NodeCore,
+    session: &mut CommandSession,
     _: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     session.client.is_killed.store(true, Ordering::Relaxed);
     reply.ok();
-    Ok(Step::Close)
+    Ok(CommandStep::Close)
 }
 
 pub(super) fn format(
-    _: &Node,
-    session: &mut Session,
+    _: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     session.format = match words.keyword()?.as_str() {
         "JSON" => Format::Json,
         "BSON" => Format::Bson,
-        _ => return Err(Refusal::syntax("a format is json or bson")),
+        _ => return Err(CommandRefusal::syntax("a format is json or bson")),
     };
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }

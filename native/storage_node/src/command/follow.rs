@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use rillbase_engine::Sequence;
 use rillbase_pubsub::{PublicationRecord, StoredRecord, SubscriptionLocator, TopicStore};
 
-use super::Step;
+use super::CommandStep;
 use crate::acks::Ack;
-use crate::group::Pending;
+use crate::group::GroupWrite;
 use crate::live::Listener;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::show;
 use crate::sid;
 use crate::topic::TopicEntry;
@@ -31,19 +31,19 @@ const DEFAULT_COUNT: usize = 1000;
 
 type Known = (Arc<TopicEntry>, SubscriptionLocator);
 
-fn subscription(session: &Session, words: &mut Words<'_>) -> Result<Known> {
+fn subscription(session: &CommandSession, words: &mut Words<'_>) -> Result<Known> {
     sid::parse(session.namespace()?, words.text()?)
 }
 
-fn ended() -> Refusal {
-    Refusal::new("ENDED", "the subscription has ended, or never was")
+fn ended() -> CommandRefusal {
+    CommandRefusal::new("ENDED", "the subscription has ended, or never was")
 }
 
-pub(super) fn needs_version_3(session: &Session) -> Result<()> {
+pub(super) fn needs_version_3(session: &CommandSession) -> Result<()> {
     if session.version >= 3 {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(CommandRefusal::new(
         "NOPROTO",
         "pushes need version 3 of the protocol: HELLO 3. RB.SUB.READ does without",
     ))
@@ -51,7 +51,7 @@ pub(super) fn needs_version_3(session: &Session) -> Result<()> {
 
 /// What a subscription has met behind a position, or nothing if it has ended.
 fn missed(
-    node: &Node,
+    node: &NodeCore,
     (topic, name): (&TopicEntry, &SubscriptionLocator),
     position: Sequence,
 ) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>> {
@@ -59,7 +59,7 @@ fn missed(
 }
 
 fn listener(
-    session: &Session,
+    session: &CommandSession,
     topic: &Arc<TopicEntry>,
     name: &SubscriptionLocator,
 ) -> Arc<Listener> {
@@ -69,14 +69,14 @@ fn listener(
 
 /// Lets a connection be pushed what follows a position, and what is to come.
 pub(super) fn join(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     (topic, name): (&Arc<TopicEntry>, &SubscriptionLocator),
     position: Sequence,
 ) -> Result<()> {
     leave(node, session, name.sequence());
     if session.follows.len() >= MOST_FOLLOWED {
-        return Err(Refusal::new(
+        return Err(CommandRefusal::new(
             "TOO_MANY",
             "a connection listens to 10,000 subscriptions at most",
         ));
@@ -88,7 +88,7 @@ pub(super) fn join(
     let behind = behind.and_then(|found| {
         let bytes: usize = found.iter().map(|news| news.record.data.len()).sum();
         if found.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
-            return Err(Refusal::new(
+            return Err(CommandRefusal::new(
                 "TOO_FAR_BEHIND",
                 "more was missed than is pushed: RB.SUB.READ it",
             ));
@@ -112,7 +112,7 @@ pub(super) fn join(
 }
 
 /// Stops listening to a subscription; says whether the connection did.
-fn leave(node: &Node, session: &mut Session, subscription: Sequence) -> bool {
+fn leave(node: &NodeCore, session: &mut CommandSession, subscription: Sequence) -> bool {
     let place = session
         .follows
         .iter()
@@ -122,11 +122,11 @@ fn leave(node: &Node, session: &mut Session, subscription: Sequence) -> bool {
 }
 
 pub(super) fn resume(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     needs_version_3(session)?;
     let (topic, name) = subscription(session, &mut words)?;
     let position = if words.is_empty() {
@@ -136,41 +136,45 @@ pub(super) fn resume(
     };
     join(node, session, (&topic, &name), position)?;
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn pause(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (_, name) = subscription(session, &mut words)?;
     let was_there = leave(node, session, name.sequence());
     reply.integer(u64::from(was_there));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn unsubscribe(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (topic, name) = subscription(session, &mut words)?;
     let was_there = node.store.unsubscribe(&topic.topic(), &name)?;
     if was_there {
         node.live.end(name.sequence(), "unsubscribed");
     }
     reply.integer(u64::from(was_there));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
-pub(super) fn ack(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+pub(super) fn ack(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+) -> Result<GroupWrite> {
     let (topic, name) = subscription(session, &mut words)?;
     let position = words.number()?;
     if position > node.db.snapshot().sequence() {
-        return Err(Refusal::new(
+        return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "nothing has this position yet",
         ));
@@ -182,18 +186,22 @@ pub(super) fn ack(node: &Node, session: &mut Session, mut words: Words<'_>) -> R
     {
         return Err(ended());
     }
-    Ok(Pending::Ack(Ack::new(topic.number, &name, position)))
+    Ok(GroupWrite::Ack(Ack::new(topic.number, &name, position)))
 }
 
 /// What RB.SUB.READ asks for.
-struct Wanted {
+struct SubscriptionRead {
     wait_ms: Option<u64>,
     count: usize,
     subscriptions: Vec<(Known, Sequence)>,
 }
 
-fn wanted(node: &Node, session: &Session, mut words: Words<'_>) -> Result<Wanted> {
-    let mut wanted = Wanted {
+fn wanted(
+    node: &NodeCore,
+    session: &CommandSession,
+    mut words: Words<'_>,
+) -> Result<SubscriptionRead> {
+    let mut wanted = SubscriptionRead {
         wait_ms: None,
         count: DEFAULT_COUNT,
         subscriptions: Vec::new(),
@@ -217,7 +225,7 @@ fn wanted(node: &Node, session: &Session, mut words: Words<'_>) -> Result<Wanted
         wanted.subscriptions.push((known, position));
     }
     if wanted.subscriptions.is_empty() {
-        return Err(Refusal::syntax(
+        return Err(CommandRefusal::syntax(
             "RB.SUB.READ needs a subscription and a position",
         ));
     }
@@ -225,11 +233,11 @@ fn wanted(node: &Node, session: &Session, mut words: Words<'_>) -> Result<Wanted
 }
 
 pub(super) fn read(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let wanted = wanted(node, session, words)?;
     if wanted.wait_ms.is_some() && session.awaits.is_empty() && !session.is_late {
         // Before the store is read, so that nothing comes between.
@@ -249,11 +257,11 @@ pub(super) fn read(
     if found.is_empty() {
         let is_late = session.is_late;
         return match wanted.wait_ms {
-            Some(wait_ms) if !is_late => Ok(Step::Wait(deadline(wait_ms))),
+            Some(wait_ms) if !is_late => Ok(CommandStep::Wait(deadline(wait_ms))),
             _ => {
                 session.stop_waiting(&node.live);
                 reply.null();
-                Ok(Step::Done)
+                Ok(CommandStep::Done)
             }
         };
     }
@@ -270,7 +278,7 @@ pub(super) fn read(
             }
         }
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 /// Until when a reader waits; `None` for ever.

@@ -3,13 +3,13 @@
 use rillbase_engine::{Millis, Sequence};
 use rillbase_pubsub::{StoredRecord, TimeWindow, TopicStore};
 
-use super::Step;
+use super::CommandStep;
 use super::follow::{REPLY_BYTES, fitting};
 use super::publish::place;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::show;
 use crate::time::moment;
 use crate::words::{Words, unknown};
@@ -18,15 +18,15 @@ const DEFAULT_COUNT: usize = 1000;
 const MOST_COUNT: usize = 10_000;
 
 /// What bounds a look.
-struct Bounds {
+struct LookBounds {
     window: TimeWindow,
     at: Millis,
     after: Sequence,
     count: usize,
 }
 
-impl Bounds {
-    fn read(node: &Node, mut words: Words<'_>, allowed: &[&str]) -> Result<Self> {
+impl LookBounds {
+    fn read(node: &NodeCore, mut words: Words<'_>, allowed: &[&str]) -> Result<Self> {
         let now = node.now();
         let mut bounds = Self {
             window: TimeWindow::since(0),
@@ -48,7 +48,7 @@ impl Bounds {
             }
         }
         if !(1..=MOST_COUNT).contains(&bounds.count) {
-            return Err(Refusal::new(
+            return Err(CommandRefusal::new(
                 "OUT_OF_RANGE",
                 "COUNT is between 1 and 10,000",
             ));
@@ -65,44 +65,44 @@ impl Bounds {
 }
 
 pub(super) fn data(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
-    let bounds = Bounds::read(node, words, &["FROM", "UNTIL", "AFTER", "COUNT"])?;
+    let bounds = LookBounds::read(node, words, &["FROM", "UNTIL", "AFTER", "COUNT"])?;
     let found = node.store.get_data(&topic.topic(), &place, bounds.window)?;
     let page = bounds.page(&found.publications);
     let fit = fitting(page, bounds.count, REPLY_BYTES);
     show::publications(reply, &topic, fit, session.format);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn subscribers(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
-    let bounds = Bounds::read(node, words, &["AT", "AFTER", "COUNT"])?;
+    let bounds = LookBounds::read(node, words, &["AT", "AFTER", "COUNT"])?;
     let found = node
         .store
         .get_subscribers(&topic.topic(), &place, bounds.at)?;
     let page = bounds.page(&found.subscriptions);
     show::subscriptions(reply, &topic, page, session.format)?;
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn both(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
-    let bounds = Bounds::read(node, words, &["FROM", "UNTIL", "AT", "COUNT"])?;
+    let bounds = LookBounds::read(node, words, &["FROM", "UNTIL", "AT", "COUNT"])?;
     let times = (bounds.window, bounds.at);
     let found = node
         .store
@@ -115,15 +115,15 @@ pub(super) fn both(
     reply.text("subscriptions");
     let page = bounds.page(&found.subscriptions);
     show::subscriptions(reply, &topic, page, session.format)?;
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn all(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let mut ahead = words.clone();
     ahead.next()?;
     let has_place = ["ID", "CELL", "CIRCLE", "BOX"]
@@ -138,9 +138,9 @@ pub(super) fn all(
         let everywhere = entry.everywhere()?;
         (entry, everywhere)
     };
-    let bounds = Bounds::read(node, words, &["AFTER", "COUNT"])?;
+    let bounds = LookBounds::read(node, words, &["AFTER", "COUNT"])?;
     let found = node.store.list(&topic, &place)?;
     let page = bounds.page(&found.subscriptions);
     show::subscriptions(reply, &entry, page, session.format)?;
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }

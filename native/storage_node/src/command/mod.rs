@@ -1,7 +1,7 @@
 //! The commands: their names, who may give them, and what each does.
 //!
 //! A command either answers at once, or asks for a write that is done together with others
-//! ([`Pending`]), or waits. What each file does:
+//! ([`GroupWrite`]), or waits. What each file does:
 //!
 //! - `connection.rs` — who speaks, in which version; `about.rs` — INFO, COMMAND, CLIENT.
 //! - `namespaces.rs`, `topics.rs` — what there is.
@@ -31,17 +31,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(crate) use aggregates::parse as parse_query;
-pub(crate) use table::{Access, Command, Run, find};
+pub(crate) use table::{Command, CommandAccess, CommandHandler, find};
 
-use crate::group::{Outcome, Pending};
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::{Caller, Session, no_auth};
+use crate::group::{GroupOutcome, GroupWrite};
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::{CommandSession, SessionCaller, no_auth};
 use crate::words::Words;
 
 /// What a command comes to, once it has begun.
-pub(crate) enum Step {
+pub(crate) enum CommandStep {
     /// It has answered.
     Done,
     /// It has answered, and the connection ends.
@@ -51,15 +51,20 @@ pub(crate) enum Step {
     /// It takes long: it runs elsewhere and answers by the outbox.
     Chore(Chore),
     /// It answers when this is durable.
-    Write(Pending),
+    Write(GroupWrite),
 }
 
 /// Long work; returns the reply.
-pub(crate) type Chore = Box<dyn FnOnce(&Arc<Node>) -> Vec<u8> + Send>;
+pub(crate) type Chore = Box<dyn FnOnce(&Arc<NodeCore>) -> Vec<u8> + Send>;
 
-impl Node {
+impl NodeCore {
     /// Begins a command. What it answers at once is in `out`.
-    pub(crate) fn begin(&self, session: &mut Session, words: &[&[u8]], out: &mut Vec<u8>) -> Step {
+    pub(crate) fn begin(
+        &self,
+        session: &mut CommandSession,
+        words: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> CommandStep {
         self.metrics.commands.add(1);
         session.client.commands.fetch_add(1, Ordering::Relaxed);
         let before = out.len();
@@ -68,25 +73,30 @@ impl Node {
             Ok(step) => step,
             Err(refusal) => {
                 out.truncate(before);
-                self.refuse(&refusal, &mut Reply::new(out, version));
-                Step::Done
+                self.refuse(&refusal, &mut ReplyWriter::new(out, version));
+                CommandStep::Done
             }
         }
     }
 
-    fn try_begin(&self, session: &mut Session, words: &[&[u8]], out: &mut Vec<u8>) -> Result<Step> {
+    fn try_begin(
+        &self,
+        session: &mut CommandSession,
+        words: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> Result<CommandStep> {
         let (command, words) = permitted(session, words)?;
         match command.run {
-            Run::Now(run) | Run::Ask(run) => {
+            CommandHandler::Now(run) | CommandHandler::Ask(run) => {
                 // HELLO changes the version of its own answer.
-                let mut reply = Reply::new(out, session.version);
+                let mut reply = ReplyWriter::new(out, session.version);
                 run(self, session, words, &mut reply)
             }
-            Run::Write(prepare) => prepare(self, session, words).map(Step::Write),
+            CommandHandler::Write(prepare) => prepare(self, session, words).map(CommandStep::Write),
         }
     }
 
-    pub(crate) fn refuse(&self, refusal: &Refusal, reply: &mut Reply<'_>) {
+    pub(crate) fn refuse(&self, refusal: &CommandRefusal, reply: &mut ReplyWriter<'_>) {
         self.metrics.refused_commands.add(1);
         reply.error(&refusal.code, &refusal.text);
     }
@@ -94,31 +104,31 @@ impl Node {
     /// Answers a command whose write is durable.
     pub(crate) fn finish(
         &self,
-        session: &mut Session,
-        (write, outcome): (&Pending, Result<Outcome>),
+        session: &mut CommandSession,
+        (write, outcome): (&GroupWrite, Result<GroupOutcome>),
         out: &mut Vec<u8>,
     ) {
         let before = out.len();
-        let mut reply = Reply::new(out, session.version);
+        let mut reply = ReplyWriter::new(out, session.version);
         let answered = match (write, outcome) {
             (_, Err(refusal)) => Err(refusal),
             (
-                Pending::Operation {
+                GroupWrite::Operation {
                     topic,
                     operation,
                     follow,
                 },
-                Ok(Outcome::Answer(answer)),
+                Ok(GroupOutcome::Answer(answer)),
             ) => {
                 let asked = (topic, &**operation, *follow);
                 publish::answer(self, session, asked, &answer, &mut reply)
             }
-            (_, Ok(Outcome::Added(fresh))) => {
+            (_, Ok(GroupOutcome::Added(fresh))) => {
                 reply.array(fresh.len());
                 fresh.iter().for_each(|new| reply.integer(u64::from(*new)));
                 Ok(())
             }
-            (_, Ok(Outcome::Acked(is_new) | Outcome::Applied(is_new))) => {
+            (_, Ok(GroupOutcome::Acked(is_new) | GroupOutcome::Applied(is_new))) => {
                 reply.integer(u64::from(is_new));
                 Ok(())
             }
@@ -129,44 +139,46 @@ impl Node {
         };
         if let Err(refusal) = answered {
             out.truncate(before);
-            self.refuse(&refusal, &mut Reply::new(out, session.version));
+            self.refuse(&refusal, &mut ReplyWriter::new(out, session.version));
         }
     }
 }
 
 /// What a request comes to, if there is such a command.
-pub(crate) fn run_of(words: &[&[u8]]) -> Option<Run> {
+pub(crate) fn run_of(words: &[&[u8]]) -> Option<CommandHandler> {
     let command = words.first().and_then(|name| find(name));
     command.map(|command| command.run)
 }
 
 /// The command of a request, if the caller may give it, and the words behind its name.
 fn permitted<'a>(
-    session: &Session,
+    session: &CommandSession,
     words: &'a [&'a [u8]],
 ) -> Result<(&'static Command, Words<'a>)> {
     let mut rest = Words::new(words);
     let name = rest.next()?;
     let command = find(name).ok_or_else(|| {
         let shown = name.get(..name.len().min(64)).unwrap_or_default();
-        Refusal::syntax(format!("unknown command '{}'", shown.escape_ascii()))
+        CommandRefusal::syntax(format!("unknown command '{}'", shown.escape_ascii()))
     })?;
     if session.is_revoked() {
         return Err(no_auth());
     }
     match (command.access, &session.caller) {
-        (Access::Anyone, _)
-        | (Access::Known | Access::Admin, Caller::Admin)
-        | (Access::Known | Access::Tenant, Caller::Tenant(..)) => {}
-        (_, Caller::Stranger) => return Err(no_auth()),
-        (Access::Admin, _) => return Err(Refusal::new("NOPERM", "only the admin may do this")),
-        (Access::Tenant, Caller::Admin) => {
+        (CommandAccess::Anyone, _)
+        | (CommandAccess::Known | CommandAccess::Admin, SessionCaller::Admin)
+        | (CommandAccess::Known | CommandAccess::Tenant, SessionCaller::Tenant(..)) => {}
+        (_, SessionCaller::Stranger) => return Err(no_auth()),
+        (CommandAccess::Admin, _) => {
+            return Err(CommandRefusal::new("NOPERM", "only the admin may do this"));
+        }
+        (CommandAccess::Tenant, SessionCaller::Admin) => {
             session.namespace()?;
         }
     }
     let (least, most) = command.words;
     if !(least..=most).contains(&rest.count()) {
-        return Err(Refusal::syntax(format!(
+        return Err(CommandRefusal::syntax(format!(
             "wrong number of arguments for '{}' command: {}",
             command.name, command.usage
         )));

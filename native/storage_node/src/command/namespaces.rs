@@ -2,50 +2,50 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Step;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use super::CommandStep;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::words::Words;
 
 pub(super) fn create(
-    node: &Node,
-    _: &mut Session,
+    node: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let name = words.text()?;
     if name == "admin" || name == "default" {
-        return Err(Refusal::syntax("this name is the admin's"));
+        return Err(CommandRefusal::syntax("this name is the admin's"));
     }
     node.catalog.create(name, words.next()?)?;
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn rotate(
-    node: &Node,
-    _: &mut Session,
+    node: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     node.catalog.rotate(words.text()?, words.next()?)?;
     node.has_revoked.store(true, Ordering::Release);
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn drop(
-    node: &Node,
-    _: &mut Session,
+    node: &NodeCore,
+    _: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let name = words.text()?;
     if node.catalog.namespace(name).is_err() {
         reply.integer(0);
-        return Ok(Step::Done);
+        return Ok(CommandStep::Done);
     }
     let namespace = node.catalog.drop_namespace(name)?;
     node.has_revoked.store(true, Ordering::Release);
@@ -55,15 +55,15 @@ pub(super) fn drop(
     node.aggregates.forget_namespace(namespace.number)?;
     super::values::forget(node, &namespace)?;
     reply.integer(1);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn list(
-    node: &Node,
-    _: &mut Session,
+    node: &NodeCore,
+    _: &mut CommandSession,
     _: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let all = node.catalog.namespaces();
     reply.array(all.len());
     for namespace in all {
@@ -73,5 +73,5 @@ pub(super) fn list(
         reply.text("topics");
         reply.integer(namespace.topics().len() as u64);
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }

@@ -8,11 +8,11 @@ use rillbase_pubsub::{
 
 use super::follow::{self, REPLY_BYTES, fitting};
 use crate::document;
-use crate::group::Pending;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::group::GroupWrite;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::show;
 use crate::sid;
 use crate::time::{duration, moment};
@@ -28,7 +28,7 @@ const MOST_SHOWN: usize = 10_000;
 
 /// The topic and the place that a command begins with.
 pub(super) fn place(
-    session: &Session,
+    session: &CommandSession,
     words: &mut Words<'_>,
 ) -> Result<(Arc<TopicEntry>, TopicPlace)> {
     let topic = session.namespace()?.topic(words.text()?)?;
@@ -39,7 +39,7 @@ pub(super) fn place(
 fn named(words: &mut Words<'_>) -> Result<Vec<u8>> {
     let name = words.next()?;
     if name.len() > MOST_NAME_BYTES {
-        return Err(Refusal::new(
+        return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "a name has 1,024 bytes at most",
         ));
@@ -47,7 +47,11 @@ fn named(words: &mut Words<'_>) -> Result<Vec<u8>> {
     Ok(name.to_vec())
 }
 
-pub(super) fn publish(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+pub(super) fn publish(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+) -> Result<GroupWrite> {
     let now = node.now();
     let (topic, place) = place(session, &mut words)?;
     let mut publication = PublicationRecord {
@@ -69,10 +73,10 @@ pub(super) fn publish(node: &Node, session: &mut Session, mut words: Words<'_>) 
     }
     publication.until = until.unwrap_or_else(|| publication.at.saturating_add(topic.retention));
     if publication.until < publication.at {
-        return Err(Refusal::new("OUT_OF_RANGE", "UNTIL lies before AT"));
+        return Err(CommandRefusal::new("OUT_OF_RANGE", "UNTIL lies before AT"));
     }
     if once && publication.id.is_empty() {
-        return Err(Refusal::syntax("ONCE needs a NAME"));
+        return Err(CommandRefusal::syntax("ONCE needs a NAME"));
     }
     let operation = TopicOperation::Publish {
         place,
@@ -84,10 +88,10 @@ pub(super) fn publish(node: &Node, session: &mut Session, mut words: Words<'_>) 
 }
 
 pub(super) fn subscribe(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<Pending> {
+) -> Result<GroupWrite> {
     let now = node.now();
     let (topic, place) = place(session, &mut words)?;
     let mut wish = SubscriptionRecord {
@@ -112,7 +116,10 @@ pub(super) fn subscribe(
         }
     }
     if wish.until < wish.from {
-        return Err(Refusal::new("OUT_OF_RANGE", "UNTIL lies before FROM"));
+        return Err(CommandRefusal::new(
+            "OUT_OF_RANGE",
+            "UNTIL lies before FROM",
+        ));
     }
     if follow {
         follow::needs_version_3(session)?;
@@ -126,13 +133,13 @@ pub(super) fn subscribe(
 }
 
 fn pending(
-    node: &Node,
+    node: &NodeCore,
     topic: Arc<TopicEntry>,
     operation: TopicOperation,
     follow: bool,
-) -> Result<Pending> {
+) -> Result<GroupWrite> {
     node.store.check(&topic.topic(), &operation)?;
-    Ok(Pending::Operation {
+    Ok(GroupWrite::Operation {
         topic,
         operation: Box::new(operation),
         follow,
@@ -141,11 +148,11 @@ fn pending(
 
 /// Answers an operation that is durable.
 pub(super) fn answer(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     (topic, operation, follow): (&Arc<TopicEntry>, &TopicOperation, bool),
     answer: &StoreAnswer,
-    reply: &mut Reply<'_>,
+    reply: &mut ReplyWriter<'_>,
 ) -> Result<()> {
     match operation {
         TopicOperation::Publish {
@@ -169,7 +176,7 @@ pub(super) fn answer(
         }
         TopicOperation::Subscribe { self_join, .. } => {
             let name = answer.name.as_ref();
-            let name = name.ok_or_else(|| Refusal::syntax("a subscription has no name"))?;
+            let name = name.ok_or_else(|| CommandRefusal::syntax("a subscription has no name"))?;
             if follow {
                 follow::join(node, session, (topic, name), answer.sequence)?;
             }

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Step, about, aggregates, connection, follow, look, namespaces, publish, topics, transactions,
-    upkeep, values,
+    CommandStep, about, aggregates, connection, follow, look, namespaces, publish, topics,
+    transactions, upkeep, values,
 };
-use crate::group::Pending;
-use crate::node::Node;
+use crate::group::GroupWrite;
+use crate::node::NodeCore;
 use crate::refusal::Result;
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::words::Words;
 
 /// Who may give a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum CommandAccess {
     Anyone,
     /// Whoever has a token.
     Known,
@@ -26,16 +26,17 @@ pub(crate) enum Access {
 
 /// What a command does.
 #[derive(Clone, Copy)]
-pub(crate) enum Run {
+pub(crate) enum CommandHandler {
     Now(Answer),
     /// The same, but it may read much: whoever asks waits neither for writes of others, nor do they
     /// wait for it.
     Ask(Answer),
-    Write(fn(&Node, &mut Session, Words<'_>) -> Result<Pending>),
+    Write(fn(&NodeCore, &mut CommandSession, Words<'_>) -> Result<GroupWrite>),
 }
 
 /// Answers a command.
-type Answer = fn(&Node, &mut Session, Words<'_>, &mut Reply<'_>) -> Result<Step>;
+type Answer =
+    fn(&NodeCore, &mut CommandSession, Words<'_>, &mut ReplyWriter<'_>) -> Result<CommandStep>;
 
 /// A command.
 pub(crate) struct Command {
@@ -43,8 +44,8 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
     /// How many words may follow the name.
     pub(crate) words: (usize, usize),
-    pub(crate) access: Access,
-    pub(crate) run: Run,
+    pub(crate) access: CommandAccess,
+    pub(crate) run: CommandHandler,
     /// What follows the name.
     pub(crate) usage: &'static str,
     pub(crate) summary: &'static str,
@@ -58,8 +59,8 @@ macro_rules! commands {
         pub(crate) static COMMANDS: &[Command] = &[$(Command {
             name: $name,
             words: $words,
-            access: Access::$access,
-            run: Run::$how($run),
+            access: CommandAccess::$access,
+            run: CommandHandler::$how($run),
             usage: $usage,
             summary: $summary,
         }),*];

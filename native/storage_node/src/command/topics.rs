@@ -2,26 +2,26 @@
 
 use rillbase_engine::Millis;
 
-use super::Step;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use super::CommandStep;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::time::duration;
-use crate::topic::{DEFAULT_RETENTION, Kind, MOST_RETENTION};
+use crate::topic::{DEFAULT_RETENTION, MOST_RETENTION, TopicKind};
 use crate::words::{Words, unknown};
 
 pub(super) fn create(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let name = words.text()?;
-    let (mut kind, mut retention) = (Kind::Hierarchy, DEFAULT_RETENTION);
+    let (mut kind, mut retention) = (TopicKind::Hierarchy, DEFAULT_RETENTION);
     while !words.is_empty() {
         if words.take("KIND") {
-            kind = Kind::parse(&mut words)?;
+            kind = TopicKind::parse(&mut words)?;
         } else if words.take("RETENTION") {
             retention = read_retention(&mut words)?;
         } else {
@@ -32,7 +32,7 @@ pub(super) fn create(
     node.catalog
         .create_topic(namespace, name, (kind, retention))?;
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 fn read_retention(words: &mut Words<'_>) -> Result<Millis> {
@@ -40,18 +40,18 @@ fn read_retention(words: &mut Words<'_>) -> Result<Millis> {
     if (1..=MOST_RETENTION).contains(&retention) {
         return Ok(retention);
     }
-    Err(Refusal::new(
+    Err(CommandRefusal::new(
         "OUT_OF_RANGE",
         "a retention is between 1ms and 3650d",
     ))
 }
 
 pub(super) fn alter(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let name = words.text()?;
     if !words.take("RETENTION") {
         return Err(unknown(words.next()?));
@@ -60,44 +60,44 @@ pub(super) fn alter(
     node.catalog
         .alter_topic(session.namespace()?, name, retention)?;
     reply.ok();
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn info(
-    _: &Node,
-    session: &mut Session,
+    _: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     session.namespace()?.topic(words.text()?)?.write(reply);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn list(
-    _: &Node,
-    session: &mut Session,
+    _: &NodeCore,
+    session: &mut CommandSession,
     _: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let all = session.namespace()?.topics();
     reply.array(all.len());
     all.iter().for_each(|topic| topic.write(reply));
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn drop(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (namespace, name) = (session.namespace()?, words.text()?);
     if namespace.topic(name).is_err() {
         reply.integer(0);
-        return Ok(Step::Done);
+        return Ok(CommandStep::Done);
     }
     let topic = node.catalog.drop_topic(namespace, name)?;
     node.forget(&topic)?;
     reply.integer(1);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }

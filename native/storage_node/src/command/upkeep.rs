@@ -3,23 +3,23 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Step;
+use super::CommandStep;
 use crate::name;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::words::Words;
 
 /// Runs long work and writes what came of it.
 fn chore<T>(
     version: u8,
-    work: impl FnOnce(&Arc<Node>) -> Result<T> + Send + 'static,
-    answer: impl FnOnce(&mut Reply<'_>, T) + Send + 'static,
-) -> Step {
-    Step::Chore(Box::new(move |node| {
+    work: impl FnOnce(&Arc<NodeCore>) -> Result<T> + Send + 'static,
+    answer: impl FnOnce(&mut ReplyWriter<'_>, T) + Send + 'static,
+) -> CommandStep {
+    CommandStep::Chore(Box::new(move |node| {
         let mut out = Vec::new();
-        let mut reply = Reply::new(&mut out, version);
+        let mut reply = ReplyWriter::new(&mut out, version);
         match work(node) {
             Ok(found) => answer(&mut reply, found),
             Err(refusal) => node.refuse(&refusal, &mut reply),
@@ -29,19 +29,20 @@ fn chore<T>(
 }
 
 pub(super) fn checkpoint(
-    _: &Node,
-    session: &mut Session,
+    _: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    _: &mut Reply<'_>,
-) -> Result<Step> {
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let name = words.text()?;
     name::check(name)?;
     let name = name.to_owned();
-    let work = move |node: &Arc<Node>| {
+    let work = move |node: &Arc<NodeCore>| {
         let parent = node.options.directory.join("checkpoints");
         let target = parent.join(&name);
-        std::fs::create_dir_all(&parent)
-            .map_err(|error| Refusal::new("IO_ERROR", format!("{}: {error}", parent.display())))?;
+        std::fs::create_dir_all(&parent).map_err(|error| {
+            CommandRefusal::new("IO_ERROR", format!("{}: {error}", parent.display()))
+        })?;
         node.db.checkpoint(&target)?;
         Ok(target)
     };
@@ -51,12 +52,12 @@ pub(super) fn checkpoint(
 }
 
 pub(super) fn verify(
-    _: &Node,
-    session: &mut Session,
+    _: &NodeCore,
+    session: &mut CommandSession,
     _: Words<'_>,
-    _: &mut Reply<'_>,
-) -> Result<Step> {
-    let work = |node: &Arc<Node>| Ok(node.db.verify(&mut |_, _| ())?);
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let work = |node: &Arc<NodeCore>| Ok(node.db.verify(&mut |_, _| ())?);
     Ok(chore(session.version, work, |reply, found| {
         reply.map(3);
         for (name, count) in [
@@ -71,11 +72,11 @@ pub(super) fn verify(
 }
 
 pub(super) fn shutdown(
-    node: &Node,
-    _: &mut Session,
+    node: &NodeCore,
+    _: &mut CommandSession,
     _: Words<'_>,
-    _: &mut Reply<'_>,
-) -> Result<Step> {
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     node.is_stopping.store(true, Ordering::Release);
-    Ok(Step::Close)
+    Ok(CommandStep::Close)
 }

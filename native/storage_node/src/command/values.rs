@@ -4,15 +4,15 @@ use std::ops::Bound;
 
 use rillbase_engine::{WriteBatch, prefix_end};
 
-use super::Step;
+use super::CommandStep;
 use super::follow::REPLY_BYTES;
 use crate::catalog::Namespace;
-use crate::group::Pending;
-use crate::moments::Moment;
-use crate::node::Node;
-use crate::refusal::{Refusal, Result};
-use crate::resp::Reply;
-use crate::session::Session;
+use crate::group::GroupWrite;
+use crate::moments::NamedSnapshot;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
 use crate::time::duration;
 use crate::words::{Words, unknown};
 
@@ -24,9 +24,9 @@ fn prefix(namespace: &Namespace) -> [u8; 8] {
     namespace.number.to_be_bytes()
 }
 
-pub(super) fn key(session: &Session, word: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn key(session: &CommandSession, word: &[u8]) -> Result<Vec<u8>> {
     if word.len() > MOST_KEY_BYTES {
-        return Err(Refusal::new(
+        return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "a key has 4,096 bytes at most",
         ));
@@ -34,7 +34,11 @@ pub(super) fn key(session: &Session, word: &[u8]) -> Result<Vec<u8>> {
     Ok([&prefix(session.namespace()?), word].concat())
 }
 
-pub(super) fn set(node: &Node, session: &mut Session, mut words: Words<'_>) -> Result<Pending> {
+pub(super) fn set(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+) -> Result<GroupWrite> {
     let key = key(session, words.next()?)?;
     let value = words.next()?.to_vec();
     let expiry = if words.take("FOR") {
@@ -43,15 +47,15 @@ pub(super) fn set(node: &Node, session: &mut Session, mut words: Words<'_>) -> R
         None
     };
     words.end()?;
-    Ok(Pending::Set { key, value, expiry })
+    Ok(GroupWrite::Set { key, value, expiry })
 }
 
 pub(super) fn get(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let key = key(session, words.next()?)?;
     let moment = at(node, session, &mut words)?;
     words.end()?;
@@ -63,11 +67,15 @@ pub(super) fn get(
         Some(value) => reply.bulk(&value),
         None => reply.null(),
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 /// The moment that is asked about, if it is not now.
-fn at(node: &Node, session: &Session, words: &mut Words<'_>) -> Result<Option<Moment>> {
+fn at(
+    node: &NodeCore,
+    session: &CommandSession,
+    words: &mut Words<'_>,
+) -> Result<Option<NamedSnapshot>> {
     if !words.take("AT") {
         return Ok(None);
     }
@@ -77,7 +85,7 @@ fn at(node: &Node, session: &Session, words: &mut Words<'_>) -> Result<Option<Mo
         .map(Some)
 }
 
-fn keys(session: &Session, mut words: Words<'_>) -> Result<Vec<Vec<u8>>> {
+fn keys(session: &CommandSession, mut words: Words<'_>) -> Result<Vec<Vec<u8>>> {
     let mut keys = Vec::with_capacity(words.count());
     while !words.is_empty() {
         keys.push(key(session, words.next()?)?);
@@ -86,11 +94,11 @@ fn keys(session: &Session, mut words: Words<'_>) -> Result<Vec<Vec<u8>>> {
 }
 
 pub(super) fn get_many(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let keys = keys(session, words)?;
     let snapshot = node.db.snapshot();
     let asked = keys.iter().map(Vec::as_slice);
@@ -102,15 +110,15 @@ pub(super) fn get_many(
             None => reply.null(),
         }
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn delete(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let mut batch = WriteBatch::new();
     for key in keys(session, words)? {
         if node.db.get(&node.values, &key)?.is_some() {
@@ -120,15 +128,15 @@ pub(super) fn delete(
     let count = batch.len() as u64;
     node.db.write(batch, node.options.durability)?;
     reply.integer(count);
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn scan(
-    node: &Node,
-    session: &mut Session,
+    node: &NodeCore,
+    session: &mut CommandSession,
     mut words: Words<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Step> {
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
     let (mut start, mut after, mut count) = (key(session, &[])?, None, DEFAULT_COUNT);
     let mut moment = None;
     while !words.is_empty() {
@@ -168,11 +176,11 @@ pub(super) fn scan(
         reply.bulk(name);
         reply.bulk(value);
     }
-    Ok(Step::Done)
+    Ok(CommandStep::Done)
 }
 
 /// Removes all values of a namespace.
-pub(super) fn forget(node: &Node, namespace: &Namespace) -> Result<()> {
+pub(super) fn forget(node: &NodeCore, namespace: &Namespace) -> Result<()> {
     let start = prefix(namespace);
     let mut batch = WriteBatch::new();
     if let Some(end) = prefix_end(&start) {

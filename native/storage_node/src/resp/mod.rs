@@ -3,5 +3,5 @@
 mod parser;
 mod reply;
 
-pub use parser::{Limits, Parser, ProtocolError};
-pub(crate) use reply::Reply;
+pub use parser::{RequestLimits, RequestParser, RequestSyntaxError};
+pub(crate) use reply::ReplyWriter;

@@ -16,7 +16,7 @@ const MOST_HEADER_BYTES: usize = 32;
 
 /// What a request may be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RequestLimits {
     /// How many words.
     pub words: usize,
     /// The length of a word.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub request_bytes: usize,
 }
 
-impl Limits {
+impl RequestLimits {
     /// Of a line without headers.
     fn line_bytes(&self) -> usize {
         self.word_bytes.min(64 << 10)
@@ -34,9 +34,9 @@ impl Limits {
 
 /// Bytes that are no request, or none that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProtocolError(pub &'static str);
+pub struct RequestSyntaxError(pub &'static str);
 
-impl fmt::Display for ProtocolError {
+impl fmt::Display for RequestSyntaxError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Protocol error: {}", self.0)
     }
@@ -44,7 +44,7 @@ impl fmt::Display for ProtocolError {
 
 /// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum ParserState {
     #[default]
     Start,
     /// The header of a word; so many words are missing.
@@ -55,8 +55,8 @@ enum State {
 
 /// Finds one request at the beginning of bytes that grow.
 #[derive(Debug, Default)]
-pub struct Parser {
-    state: State,
+pub struct RequestParser {
+    state: ParserState,
     /// All before was read.
     at: usize,
     /// No line ends before.
@@ -64,19 +64,23 @@ pub struct Parser {
     words: Vec<Range<usize>>,
 }
 
-impl Parser {
+impl RequestParser {
     /// Goes on with the bytes of a request, which begin as they did before. Returns its length once
     /// it is whole.
-    pub fn parse(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
+    pub fn parse(
+        &mut self,
+        bytes: &[u8],
+        limits: &RequestLimits,
+    ) -> Result<Option<usize>, RequestSyntaxError> {
         loop {
             let went_on = match self.state {
-                State::Start if bytes.first().is_some_and(|first| *first != b'*') => {
+                ParserState::Start if bytes.first().is_some_and(|first| *first != b'*') => {
                     return self.line(bytes, limits);
                 }
-                State::Start => self.array(bytes, limits)?,
-                State::Header(0) => return Ok(Some(self.at)),
-                State::Header(missing) => self.header(bytes, limits, missing)?,
-                State::Word(length, missing) => self.word(bytes, length, missing)?,
+                ParserState::Start => self.array(bytes, limits)?,
+                ParserState::Header(0) => return Ok(Some(self.at)),
+                ParserState::Header(missing) => self.header(bytes, limits, missing)?,
+                ParserState::Word(length, missing) => self.word(bytes, length, missing)?,
             };
             if !went_on {
                 return Ok(None);
@@ -92,57 +96,62 @@ impl Parser {
 
     /// Begins with the next request.
     pub fn reset(&mut self) {
-        self.state = State::Start;
+        self.state = ParserState::Start;
         self.at = 0;
         self.scanned = 0;
         self.words.clear();
     }
 
-    fn array(&mut self, bytes: &[u8], limits: &Limits) -> Result<bool, ProtocolError> {
+    fn array(&mut self, bytes: &[u8], limits: &RequestLimits) -> Result<bool, RequestSyntaxError> {
         let Some(count) = self.number(bytes, b'*', "expected an array")? else {
             return Ok(false);
         };
-        let refused = ProtocolError("invalid multibulk length");
+        let refused = RequestSyntaxError("invalid multibulk length");
         let count = usize::try_from(count.max(0)).map_err(|_| refused)?;
         if count > limits.words {
             return Err(refused);
         }
-        self.state = State::Header(count);
+        self.state = ParserState::Header(count);
         Ok(true)
     }
 
     fn header(
         &mut self,
         bytes: &[u8],
-        limits: &Limits,
+        limits: &RequestLimits,
         missing: usize,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<bool, RequestSyntaxError> {
         let Some(length) = self.number(bytes, b'$', "expected '$'")? else {
             return Ok(false);
         };
-        let refused = ProtocolError("invalid bulk length");
+        let refused = RequestSyntaxError("invalid bulk length");
         let length = usize::try_from(length).map_err(|_| refused)?;
         if length > limits.word_bytes {
             return Err(refused);
         }
         if self.at.saturating_add(length) > limits.request_bytes {
-            return Err(ProtocolError("too big request"));
+            return Err(RequestSyntaxError("too big request"));
         }
-        self.state = State::Word(length, missing);
+        self.state = ParserState::Word(length, missing);
         Ok(true)
     }
 
-    fn word(&mut self, bytes: &[u8], length: usize, missing: usize) -> Result<bool, ProtocolError> {
+    fn word(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        missing: usize,
+    ) -> Result<bool, RequestSyntaxError> {
         let end = self.at.saturating_add(length);
         match bytes.get(end..end.saturating_add(2)) {
             None => return Ok(false),
             Some(b"\r\n") => {}
-            Some(_) => return Err(ProtocolError("expected CRLF behind a bulk string")),
+            Some(_) => return Err(RequestSyntaxError("expected CRLF behind a bulk string")),
         }
         self.words.push(self.at..end);
         self.at = end + 2;
         self.scanned = self.at;
-        self.state = State::Header(missing - 1);
+        self.state = ParserState::Header(missing - 1);
         Ok(true)
     }
 
@@ -152,14 +161,14 @@ impl Parser {
         bytes: &[u8],
         sign: u8,
         expected: &'static str,
-    ) -> Result<Option<i64>, ProtocolError> {
+    ) -> Result<Option<i64>, RequestSyntaxError> {
         if bytes.get(self.at).is_some_and(|first| *first != sign) {
-            return Err(ProtocolError(expected));
+            return Err(RequestSyntaxError(expected));
         }
         let end = self.line_end(bytes);
         // However it comes, in one piece or byte by byte.
         if end.unwrap_or(bytes.len()).saturating_sub(self.at) > MOST_HEADER_BYTES {
-            return Err(ProtocolError("too big count string"));
+            return Err(RequestSyntaxError("too big count string"));
         }
         let Some(end) = end else { return Ok(None) };
         let digits = bytes.get(self.at + 1..end).unwrap_or_default();
@@ -168,7 +177,7 @@ impl Parser {
         let number = digits.and_then(|digits| digits.parse().ok());
         self.at = end + 1;
         self.scanned = self.at;
-        number.map(Some).ok_or(ProtocolError("invalid number"))
+        number.map(Some).ok_or(RequestSyntaxError("invalid number"))
     }
 
     /// Where the line that begins here ends, if it has come.
@@ -180,10 +189,14 @@ impl Parser {
         end
     }
 
-    fn line(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
+    fn line(
+        &mut self,
+        bytes: &[u8],
+        limits: &RequestLimits,
+    ) -> Result<Option<usize>, RequestSyntaxError> {
         let end = self.line_end(bytes);
         if end.unwrap_or(bytes.len()) > limits.line_bytes() {
-            return Err(ProtocolError("too big inline request"));
+            return Err(RequestSyntaxError("too big inline request"));
         }
         let Some(end) = end else { return Ok(None) };
         let line = bytes.get(..end).unwrap_or_default();
@@ -195,10 +208,10 @@ impl Parser {
             at += word.len() + 1;
         }
         if self.words.len() > limits.words {
-            return Err(ProtocolError("too many words"));
+            return Err(RequestSyntaxError("too many words"));
         }
         self.at = end + 1;
-        self.state = State::Header(0);
+        self.state = ParserState::Header(0);
         Ok(Some(self.at))
     }
 
@@ -216,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: RequestLimits = RequestLimits {
         words: 8,
         word_bytes: 100,
         request_bytes: 300,
@@ -225,8 +238,8 @@ mod tests {
     /// A request's length and words.
     type Found = (usize, Vec<Vec<u8>>);
 
-    fn parse(bytes: &[u8]) -> Result<Option<Found>, ProtocolError> {
-        let mut parser = Parser::default();
+    fn parse(bytes: &[u8]) -> Result<Option<Found>, RequestSyntaxError> {
+        let mut parser = RequestParser::default();
         let found = parser.parse(bytes, &LIMITS)?;
         let words = parser.words(bytes);
         let words = words.iter().map(|word| word.to_vec()).collect();
@@ -267,7 +280,7 @@ mod tests {
         let many = [&b"*4\r\n"[..], b"$90\r\n", &[b'x'; 90], b"\r\n"].concat();
         let more = [b"$90\r\n".to_vec(), vec![b'x'; 90], b"\r\n".to_vec()].concat();
         let bytes = [many, more.clone(), more, b"$90\r\n".to_vec()].concat();
-        assert_eq!(parse(&bytes), Err(ProtocolError("too big request")));
+        assert_eq!(parse(&bytes), Err(RequestSyntaxError("too big request")));
         assert!(parse(&[b'x'; 200]).is_err());
     }
 
@@ -285,7 +298,7 @@ mod tests {
             }
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % bytes.len()).collect();
             cuts.sort_unstable();
-            let mut parser = Parser::default();
+            let mut parser = RequestParser::default();
             for cut in cuts {
                 let seen = bytes.get(..cut).unwrap();
                 prop_assert_eq!(parser.parse(seen, &LIMITS), Ok(None));

@@ -4,12 +4,12 @@ use std::io::Write as _;
 
 /// Writes the elements of one reply after the other.
 #[derive(Debug)]
-pub(crate) struct Reply<'a> {
+pub(crate) struct ReplyWriter<'a> {
     out: &'a mut Vec<u8>,
     is_version_3: bool,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> ReplyWriter<'a> {
     pub(crate) fn new(out: &'a mut Vec<u8>, version: u8) -> Self {
         Self {
             out,
@@ -18,8 +18,8 @@ impl<'a> Reply<'a> {
     }
 
     /// The same in another version.
-    pub(crate) fn of_version(&mut self, version: u8) -> Reply<'_> {
-        Reply::new(self.out, version)
+    pub(crate) fn of_version(&mut self, version: u8) -> ReplyWriter<'_> {
+        ReplyWriter::new(self.out, version)
     }
 
     /// How many bytes there are so far.

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 
-use super::mailbox::{Bell, Mailbox};
-use crate::in_flight::{FREE_BYTES, Share};
-use crate::node::Node;
+use super::mailbox::{Mailbox, WorkerBell};
+use crate::in_flight::{FREE_BYTES, InFlightShare};
+use crate::node::NodeCore;
 use crate::options::STRANGERS;
-use crate::resp::{Limits, Parser, ProtocolError};
-use crate::session::{Caller, Session};
+use crate::resp::{RequestLimits, RequestParser, RequestSyntaxError};
+use crate::session::{CommandSession, SessionCaller};
 
 /// A connection is read in pieces, so many a turn.
 const PIECES: usize = 4;
@@ -29,7 +29,7 @@ const KEPT_BYTES: usize = 1 << 10;
 
 /// A command that waits.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct BlockedCommand {
     /// Its words, to be given again; none if its reply comes by the outbox.
     pub(super) words: Vec<Vec<u8>>,
     pub(super) until: Option<Instant>,
@@ -54,14 +54,14 @@ pub(super) enum ReadEnd {
     reason = "each says something of its own about the socket or the session"
 )]
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub(super) stream: TcpStream,
-    pub(super) session: Session,
+    pub(super) session: CommandSession,
     /// Tells the thread that serves it now.
-    pub(super) bell: Arc<Bell>,
+    pub(super) bell: Arc<WorkerBell>,
     /// Who serves it when it writes, if that is another thread.
     pub(super) home: Option<Arc<Mailbox>>,
-    pub(super) waiting: Option<Waiting>,
+    pub(super) waiting: Option<BlockedCommand>,
     /// No request is begun any more; it ends once all is sent.
     pub(super) is_ending: bool,
     /// The other side sends no more; what it has sent is answered.
@@ -73,14 +73,14 @@ pub(super) struct Connection {
     input: Vec<u8>,
     /// Where the first request in `input` begins.
     begin: usize,
-    parser: Parser,
+    parser: RequestParser,
     pub(super) output: Vec<u8>,
     sent: usize,
     /// Since when a request has begun to come and is not whole.
     partial_since: Option<Instant>,
     /// Since when the other side has read nothing of what is to be sent.
     unread_since: Option<Instant>,
-    share: Share,
+    share: InFlightShare,
 }
 
 /// Why a connection has to end.
@@ -94,8 +94,13 @@ pub(super) enum Overdue {
     Reader,
 }
 
-impl Connection {
-    pub(super) fn new(stream: TcpStream, session: Session, bell: Arc<Bell>, share: Share) -> Self {
+impl ClientConnection {
+    pub(super) fn new(
+        stream: TcpStream,
+        session: CommandSession,
+        bell: Arc<WorkerBell>,
+        share: InFlightShare,
+    ) -> Self {
         Self {
             stream,
             session,
@@ -108,7 +113,7 @@ impl Connection {
             is_readable: true,
             input: Vec::new(),
             begin: 0,
-            parser: Parser::default(),
+            parser: RequestParser::default(),
             output: Vec::new(),
             sent: 0,
             partial_since: None,
@@ -140,10 +145,10 @@ impl Connection {
         self.share.set(bytes);
     }
 
-    fn limits(&self, node: &Node) -> Limits {
+    fn limits(&self, node: &NodeCore) -> RequestLimits {
         match self.session.caller {
-            Caller::Stranger => STRANGERS,
-            Caller::Admin | Caller::Tenant(..) => node.options.limits,
+            SessionCaller::Stranger => STRANGERS,
+            SessionCaller::Admin | SessionCaller::Tenant(..) => node.options.limits,
         }
     }
 
@@ -159,7 +164,7 @@ impl Connection {
     }
 
     /// Reads what has come, as far as there is room for it.
-    pub(super) fn read(&mut self, node: &Node, scratch: &mut [u8]) -> io::Result<ReadEnd> {
+    pub(super) fn read(&mut self, node: &NodeCore, scratch: &mut [u8]) -> io::Result<ReadEnd> {
         self.compact();
         let room = self.limits(node).request_bytes.saturating_add(FREE_BYTES);
         for _ in 0..PIECES {
@@ -202,12 +207,12 @@ impl Connection {
     }
 
     /// Whether no whole request is left.
-    pub(super) fn is_idle(&mut self, node: &Node) -> bool {
+    pub(super) fn is_idle(&mut self, node: &NodeCore) -> bool {
         matches!(self.next_request(node), Ok(false))
     }
 
     /// Finds the next request.
-    pub(super) fn next_request(&mut self, node: &Node) -> Result<bool, ProtocolError> {
+    pub(super) fn next_request(&mut self, node: &NodeCore) -> Result<bool, RequestSyntaxError> {
         let limits = self.limits(node);
         let rest = self.input.get(self.begin..).unwrap_or_default();
         if rest.is_empty() {
@@ -219,7 +224,7 @@ impl Connection {
     /// Gives the words of the request that was found to `work`.
     pub(super) fn with_request<T>(
         &mut self,
-        work: impl FnOnce(&mut Session, &[&[u8]], &mut Vec<u8>) -> T,
+        work: impl FnOnce(&mut CommandSession, &[&[u8]], &mut Vec<u8>) -> T,
     ) -> T {
         let rest = self.input.get(self.begin..).unwrap_or_default();
         let words = self.parser.words(rest);
@@ -253,7 +258,7 @@ impl Connection {
     }
 
     /// Sends what can be sent.
-    pub(super) fn send(&mut self, node: &Node) -> io::Result<()> {
+    pub(super) fn send(&mut self, node: &NodeCore) -> io::Result<()> {
         while self.sent < self.output.len() {
             let rest = self.output.get(self.sent..).unwrap_or_default();
             match self.stream.write(rest) {

@@ -6,9 +6,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::health::Health;
+use crate::health::NodeHealth;
 use crate::metrics;
-use crate::node::Node;
+use crate::node::NodeCore;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether the node ends.
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MOST_REQUEST_BYTES: usize = 8 << 10;
 
 /// Answers until the node ends.
-pub(super) fn serve(node: &Node, listener: &TcpListener) -> io::Result<()> {
+pub(super) fn serve(node: &NodeCore, listener: &TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     while !node.is_stopping() {
         match listener.accept() {
@@ -28,7 +28,7 @@ pub(super) fn serve(node: &Node, listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-fn answer(node: &Node, mut stream: TcpStream) -> io::Result<()> {
+fn answer(node: &NodeCore, mut stream: TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -53,7 +53,7 @@ fn answer(node: &Node, mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Status, type and body of a path.
-fn page(node: &Node, path: &[u8]) -> (&'static str, &'static str, String) {
+fn page(node: &NodeCore, path: &[u8]) -> (&'static str, &'static str, String) {
     const JSON: &str = "application/json";
     match path {
         b"/metrics" => ("200 OK", "text/plain; version=0.0.4", metrics::page(node)),
@@ -61,8 +61,8 @@ fn page(node: &Node, path: &[u8]) -> (&'static str, &'static str, String) {
             let health = node.health();
             let status = match health {
                 // Reads go on, and starting again would make no room.
-                Health::Well | Health::Full => "200 OK",
-                Health::Failed => "503 Service Unavailable",
+                NodeHealth::Well | NodeHealth::Full => "200 OK",
+                NodeHealth::Failed => "503 Service Unavailable",
             };
             let (status_word, engine) = health.words();
             let body =

@@ -7,22 +7,22 @@ use mio::Waker;
 use mio::net::TcpStream;
 use parking_lot::Mutex;
 
-use super::connection::Connection;
+use super::connection::ClientConnection;
 use crate::outbox::Wake;
 
 /// A connection that comes to a worker.
 #[derive(Debug)]
-pub(super) enum Arrival {
+pub(super) enum IncomingConnection {
     Accepted(TcpStream),
     /// From another worker.
-    Moved(Box<Connection>),
+    Moved(Box<ClientConnection>),
 }
 
 /// A worker's mailbox.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     waker: Waker,
-    arrivals: Mutex<Vec<Arrival>>,
+    arrivals: Mutex<Vec<IncomingConnection>>,
     called: Mutex<Vec<usize>>,
     sweeps: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Mailbox {
         let _ = self.waker.wake();
     }
 
-    pub(super) fn give(&self, arrival: Arrival) {
+    pub(super) fn give(&self, arrival: IncomingConnection) {
         self.arrivals.lock().push(arrival);
         self.wake();
     }
@@ -63,7 +63,7 @@ impl Mailbox {
         }
     }
 
-    pub(super) fn take_arrivals(&self) -> Vec<Arrival> {
+    pub(super) fn take_arrivals(&self) -> Vec<IncomingConnection> {
         std::mem::take(&mut *self.arrivals.lock())
     }
 
@@ -78,9 +78,9 @@ impl Mailbox {
 
 /// Wakes a worker for one of its connections.
 #[derive(Debug)]
-pub(super) struct Bell(Mutex<(Arc<Mailbox>, usize)>);
+pub(super) struct WorkerBell(Mutex<(Arc<Mailbox>, usize)>);
 
-impl Bell {
+impl WorkerBell {
     pub(super) fn new(mailbox: Arc<Mailbox>, token: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new((mailbox, token))))
     }
@@ -92,7 +92,7 @@ impl Bell {
     }
 }
 
-impl Wake for Arc<Bell> {
+impl Wake for Arc<WorkerBell> {
     fn wake(&self) {
         let place = self.0.lock();
         let (mailbox, token) = &*place;

@@ -21,11 +21,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mailbox::Mailbox;
-use moves::Duty;
+use moves::ThreadDuty;
 use worker::Worker;
 
-use crate::health::Health;
-use crate::node::{Failure, Node};
+use crate::health::NodeHealth;
+use crate::node::{NodeCore, NodeFailure};
 
 /// How often what has ended is looked for.
 const TICK: Duration = Duration::from_millis(200);
@@ -40,20 +40,20 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// A node that is being served.
 #[derive(Debug)]
-pub struct Server {
-    node: Arc<Node>,
+pub struct NodeServer {
+    node: Arc<NodeCore>,
     address: SocketAddr,
     mailboxes: Vec<Arc<Mailbox>>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
-impl Server {
+impl NodeServer {
     /// Serves a node at an address; metrics at another, if one is given.
     pub fn start(
-        node: Node,
+        node: NodeCore,
         address: SocketAddr,
         metrics: Option<SocketAddr>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, NodeFailure> {
         let node = Arc::new(node);
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -61,11 +61,11 @@ impl Server {
         let metrics = metrics.map(TcpListener::bind).transpose()?;
 
         let threads = node.options.threads.max(1);
-        let asked = (0..threads.div_ceil(2)).map(|_| Worker::new(&node, Duty::Asked));
+        let asked = (0..threads.div_ceil(2)).map(|_| Worker::new(&node, ThreadDuty::Asked));
         let asked: Vec<Worker> = asked.collect::<io::Result<_>>()?;
         let asked_boxes: Vec<_> = asked.iter().map(Worker::mailbox).collect();
         let writing = (0..threads).map(|_| {
-            let duty = Duty::Writing(asked_boxes.clone());
+            let duty = ThreadDuty::Writing(asked_boxes.clone());
             Worker::new(&node, duty)
         });
         let mut writing: Vec<Worker> = writing.collect::<io::Result<_>>()?;
@@ -126,13 +126,13 @@ impl Server {
     }
 
     /// Returns once it was asked to end: all that was begun is answered, and all is durable.
-    pub fn wait(self) -> Result<(), Failure> {
+    pub fn wait(self) -> Result<(), NodeFailure> {
         let mut failed = None;
         for thread in self.threads {
             match thread.join() {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => failed = Some(Failure::from(error)),
-                Err(_) => failed = Some(Failure::from(io::Error::other("a thread panicked"))),
+                Ok(Err(error)) => failed = Some(NodeFailure::from(error)),
+                Err(_) => failed = Some(NodeFailure::from(io::Error::other("a thread panicked"))),
             }
             // The others end too, should one have failed.
             self.node.is_stopping.store(true, Ordering::Release);
@@ -148,7 +148,7 @@ impl Server {
 }
 
 /// Tells watches of what has changed, and builds generations, until the node ends.
-fn keep_aggregates(node: &Node) {
+fn keep_aggregates(node: &NodeCore) {
     while !node.is_stopping() {
         node.tell_watches();
         match node.aggregates.fill() {
@@ -164,16 +164,16 @@ fn keep_aggregates(node: &Node) {
 }
 
 /// Says how the node is now.
-fn tell_operator(node: &Node, health: Health) {
+fn tell_operator(node: &NodeCore, health: NodeHealth) {
     match health {
-        Health::Well => crate::log::info("there is room on the disk again: writes are taken"),
-        Health::Full => {
+        NodeHealth::Well => crate::log::info("there is room on the disk again: writes are taken"),
+        NodeHealth::Full => {
             let why = node.db.why_full().unwrap_or_default();
             crate::log::warning(&format!(
                 "there is no room on the disk: writes are refused until there is, reads go on: {why}"
             ));
         }
-        Health::Failed => {
+        NodeHealth::Failed => {
             let why = node.db.why_poisoned().unwrap_or_default();
             crate::log::warning(&format!("the node ends: {why}"));
         }
@@ -181,8 +181,8 @@ fn tell_operator(node: &Node, health: Health) {
 }
 
 /// Looks for what has ended, and how the node is, until it ends.
-fn watch(node: &Node, mailboxes: &[Arc<Mailbox>]) {
-    let mut health = Health::Well;
+fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
+    let mut health = NodeHealth::Well;
     let mut ticks = 0_u32;
     while !node.is_stopping() {
         std::thread::sleep(TICK);
@@ -191,7 +191,7 @@ fn watch(node: &Node, mailboxes: &[Arc<Mailbox>]) {
         if found != std::mem::replace(&mut health, found) {
             tell_operator(node, found);
         }
-        if found == Health::Failed {
+        if found == NodeHealth::Failed {
             // Whoever starts it again finds what was acknowledged.
             node.is_stopping.store(true, Ordering::Release);
         }

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, ReadEnd, Waiting};
+use super::connection::{BlockedCommand, ClientConnection, ReadEnd};
 use super::worker::Worker;
-use crate::command::{Chore, Run, Step, run_of};
-use crate::group::Pending;
-use crate::node::Node;
-use crate::resp::Reply;
+use crate::command::{Chore, CommandHandler, CommandStep, run_of};
+use crate::group::GroupWrite;
+use crate::node::NodeCore;
+use crate::resp::ReplyWriter;
 
 /// When a connection that was not read for lack of room is read again.
 const POSTPONED: Duration = Duration::from_millis(20);
@@ -21,14 +21,14 @@ const POSTPONED: Duration = Duration::from_millis(20);
 const MOST_WRITES: usize = 4096;
 
 /// What a connection is answered once the group is durable.
-enum Entry {
-    Write(Pending),
+enum TurnEntry {
+    Write(GroupWrite),
     /// A command that was refused before it came to a write.
     Reply(Vec<u8>),
 }
 
 /// The group of a round, with the connections' tokens.
-type Group = Vec<(usize, Entry)>;
+type Group = Vec<(usize, TurnEntry)>;
 
 impl Worker {
     /// Does what there is to do for the connections that are ready.
@@ -39,7 +39,11 @@ impl Worker {
         }
         // Who has asked little comes first: its answer need not wait for what others write.
         let mut open = tokens.clone();
-        open.sort_by_key(|token| self.connections.get(token).map_or(0, Connection::pending));
+        open.sort_by_key(|token| {
+            self.connections
+                .get(token)
+                .map_or(0, ClientConnection::pending)
+        });
         while !open.is_empty() && !self.node.is_stopping() {
             let mut group = Group::new();
             open.retain(|&token| {
@@ -129,7 +133,7 @@ impl Worker {
         }
         let words: Vec<&[u8]> = waiting.words.iter().map(Vec::as_slice).collect();
         let (session, out) = (&mut connection.session, &mut connection.output);
-        if let Step::Wait(_) = self.node.begin(session, &words, out) {
+        if let CommandStep::Wait(_) = self.node.begin(session, &words, out) {
             connection.waiting = Some(waiting);
         } else {
             connection.session.stop_waiting(&self.node.live);
@@ -148,32 +152,32 @@ impl Worker {
                 return true;
             }
             let run = match next(connection, &node) {
-                Next::Request(run) => run,
-                Next::Nothing => return false,
-                Next::Refused(refusal) => {
-                    group.push((token, Entry::Reply(refusal)));
+                NextRequest::Request(run) => run,
+                NextRequest::Nothing => return false,
+                NextRequest::Refused(refusal) => {
+                    group.push((token, TurnEntry::Reply(refusal)));
                     return false;
                 }
             };
             let has_writes = group.len() > first;
-            if has_writes && !matches!(run, Some(Run::Write(_))) {
+            if has_writes && !matches!(run, Some(CommandHandler::Write(_))) {
                 return true;
             }
             if let Some(place) = self.duty.other_place(connection, run) {
                 self.send_away(token, &place);
                 return false;
             }
-            let is_question = matches!(run, Some(Run::Ask(_)));
+            let is_question = matches!(run, Some(CommandHandler::Ask(_)));
             match begin(connection, &node, has_writes) {
-                Begun::Entry(entry) => group.push((token, entry)),
+                StartedCommand::Entry(entry) => group.push((token, entry)),
                 // Others who ask have their turn before its next question.
-                Begun::Answered if is_question => return true,
-                Begun::Answered => {}
-                Begun::Wait(until) => {
+                StartedCommand::Answered if is_question => return true,
+                StartedCommand::Answered => {}
+                StartedCommand::Wait(until) => {
                     self.deadlines.extend(until.map(|until| (until, token)));
                     return false;
                 }
-                Begun::Chore(chore) => start(connection, &node, chore),
+                StartedCommand::Chore(chore) => start(connection, &node, chore),
             }
         }
         false
@@ -182,10 +186,10 @@ impl Worker {
     /// Does the writes of a group, then answers.
     fn commit(&mut self, group: &Group) {
         let writes = group.iter().filter_map(|(_, entry)| match entry {
-            Entry::Write(write) => Some(write),
-            Entry::Reply(_) => None,
+            TurnEntry::Write(write) => Some(write),
+            TurnEntry::Reply(_) => None,
         });
-        let writes: Vec<&Pending> = writes.collect();
+        let writes: Vec<&GroupWrite> = writes.collect();
         let mut outcomes = if writes.is_empty() {
             Vec::new().into_iter()
         } else {
@@ -193,19 +197,19 @@ impl Worker {
         };
         for (token, entry) in group {
             let outcome = match entry {
-                Entry::Write(write) => outcomes.next().map(|outcome| (write, outcome)),
-                Entry::Reply(_) => None,
+                TurnEntry::Write(write) => outcomes.next().map(|outcome| (write, outcome)),
+                TurnEntry::Reply(_) => None,
             };
             let Some(connection) = self.connections.get_mut(token) else {
                 continue;
             };
             match (entry, outcome) {
-                (Entry::Reply(reply), _) => connection.output.extend_from_slice(reply),
-                (Entry::Write(_), Some(done)) => {
+                (TurnEntry::Reply(reply), _) => connection.output.extend_from_slice(reply),
+                (TurnEntry::Write(_), Some(done)) => {
                     let (session, out) = (&mut connection.session, &mut connection.output);
                     self.node.finish(session, done, out);
                 }
-                (Entry::Write(_), None) => {}
+                (TurnEntry::Write(_), None) => {}
             }
         }
     }
@@ -233,71 +237,71 @@ impl Worker {
 }
 
 /// What there is of a connection's next request.
-enum Next {
-    Request(Option<Run>),
+enum NextRequest {
+    Request(Option<CommandHandler>),
     Nothing,
     /// It cannot be read; the connection ends behind this reply.
     Refused(Vec<u8>),
 }
 
-fn next(connection: &mut Connection, node: &Node) -> Next {
+fn next(connection: &mut ClientConnection, node: &NodeCore) -> NextRequest {
     match connection.next_request(node) {
-        Ok(true) => Next::Request(connection.with_request(|_, words, _| run_of(words))),
-        Ok(false) => Next::Nothing,
+        Ok(true) => NextRequest::Request(connection.with_request(|_, words, _| run_of(words))),
+        Ok(false) => NextRequest::Nothing,
         Err(error) => {
             node.metrics.protocol_errors.add(1);
             connection.is_ending = true;
             let mut refusal = Vec::new();
-            Reply::new(&mut refusal, 2).error("ERR", &error.to_string());
-            Next::Refused(refusal)
+            ReplyWriter::new(&mut refusal, 2).error("ERR", &error.to_string());
+            NextRequest::Refused(refusal)
         }
     }
 }
 
 /// What a command has come to.
-enum Begun {
-    Entry(Entry),
+enum StartedCommand {
+    Entry(TurnEntry),
     Answered,
     Wait(Option<Instant>),
     Chore(Chore),
 }
 
 /// Begins the request that was found.
-fn begin(connection: &mut Connection, node: &Node, has_writes: bool) -> Begun {
+fn begin(connection: &mut ClientConnection, node: &NodeCore, has_writes: bool) -> StartedCommand {
     let mut ahead = Vec::new();
     let mut kept = Vec::new();
     let step = connection.with_request(|session, words, out| {
         if words.is_empty() {
-            return Step::Done;
+            return CommandStep::Done;
         }
         let out = if has_writes { &mut ahead } else { out };
         let step = node.begin(session, words, out);
-        if matches!(step, Step::Wait(_)) {
+        if matches!(step, CommandStep::Wait(_)) {
             kept = words.iter().map(|word| word.to_vec()).collect();
         }
         step
     });
     connection.pass_request();
     match step {
-        Step::Write(write) => Begun::Entry(Entry::Write(write)),
-        Step::Done if has_writes => Begun::Entry(Entry::Reply(ahead)),
-        Step::Done => Begun::Answered,
-        Step::Close => {
+        CommandStep::Write(write) => StartedCommand::Entry(TurnEntry::Write(write)),
+        CommandStep::Done if has_writes => StartedCommand::Entry(TurnEntry::Reply(ahead)),
+        CommandStep::Done => StartedCommand::Answered,
+        CommandStep::Close => {
             connection.is_ending = true;
-            Begun::Answered
+            StartedCommand::Answered
         }
-        Step::Wait(until) => {
-            connection.waiting = Some(Waiting { words: kept, until });
-            Begun::Wait(until)
+        CommandStep::Wait(until) => {
+            connection.waiting = Some(BlockedCommand { words: kept, until });
+            StartedCommand::Wait(until)
         }
-        Step::Chore(chore) => Begun::Chore(chore),
+        CommandStep::Chore(chore) => StartedCommand::Chore(chore),
     }
 }
 
 /// Lets long work run elsewhere.
-fn start(connection: &mut Connection, node: &Arc<Node>, chore: Chore) {
+fn start(connection: &mut ClientConnection, node: &Arc<NodeCore>, chore: Chore) {
     let (outbox, node) = (Arc::clone(&connection.session.outbox), Arc::clone(node));
-    connection.waiting = Some(Waiting {
+    connection.waiting = Some(BlockedCommand {
         words: Vec::new(),
         until: None,
     });
@@ -306,7 +310,7 @@ fn start(connection: &mut Connection, node: &Arc<Node>, chore: Chore) {
     let started = std::thread::Builder::new().name("chore".into()).spawn(work);
     if let Err(error) = started {
         let mut refusal = Vec::new();
-        Reply::new(&mut refusal, 2).error("IO_ERROR", &error.to_string());
+        ReplyWriter::new(&mut refusal, 2).error("IO_ERROR", &error.to_string());
         asker.answer(&refusal);
     }
 }

@@ -12,14 +12,14 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use socket2::{SockRef, TcpKeepalive};
 
-use super::connection::{Connection, Overdue};
-use super::mailbox::{Arrival, Bell, Mailbox};
-use super::moves::Duty;
-use crate::in_flight::Share;
+use super::connection::{ClientConnection, Overdue};
+use super::mailbox::{IncomingConnection, Mailbox, WorkerBell};
+use super::moves::ThreadDuty;
+use crate::in_flight::InFlightShare;
 use crate::log;
-use crate::node::Node;
-use crate::outbox::Outbox;
-use crate::session::Session;
+use crate::node::NodeCore;
+use crate::outbox::ConnectionOutbox;
+use crate::session::CommandSession;
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
@@ -48,12 +48,12 @@ struct Door {
 /// A thread's part of the connections.
 #[derive(Debug)]
 pub(super) struct Worker {
-    pub(super) node: Arc<Node>,
-    pub(super) duty: Duty,
+    pub(super) node: Arc<NodeCore>,
+    pub(super) duty: ThreadDuty,
     pub(super) poll: Poll,
     mailbox: Arc<Mailbox>,
     door: Option<Door>,
-    pub(super) connections: HashMap<usize, Connection>,
+    pub(super) connections: HashMap<usize, ClientConnection>,
     next_token: usize,
     /// Connections that have something to be done.
     pub(super) ready: BTreeSet<usize>,
@@ -64,7 +64,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(node: &Arc<Node>, duty: Duty) -> io::Result<Self> {
+    pub(super) fn new(node: &Arc<NodeCore>, duty: ThreadDuty) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mailbox = Mailbox::new(Waker::new(poll.registry(), WAKER)?);
         Ok(Self {
@@ -172,7 +172,7 @@ impl Worker {
                         continue;
                     }
                     if let Some(mailbox) = door.mailboxes.get(door.next) {
-                        mailbox.give(Arrival::Accepted(stream));
+                        mailbox.give(IncomingConnection::Accepted(stream));
                     }
                     door.next = (door.next + 1) % door.mailboxes.len().max(1);
                 }
@@ -193,8 +193,8 @@ impl Worker {
     fn take_mail(&mut self) {
         for arrival in self.mailbox.take_arrivals() {
             let admitted = match arrival {
-                Arrival::Accepted(stream) => self.admit(stream),
-                Arrival::Moved(connection) => self.take_over(*connection),
+                IncomingConnection::Accepted(stream) => self.admit(stream),
+                IncomingConnection::Moved(connection) => self.take_over(*connection),
             };
             if let Err(error) = admitted {
                 log::warning(&format!("a connection cannot be served: {error}"));
@@ -235,14 +235,14 @@ impl Worker {
         keep_alive(&stream)?;
         let address = stream.peer_addr()?;
         let token = self.register(&mut stream)?;
-        let bell = Bell::new(self.mailbox(), token);
+        let bell = WorkerBell::new(self.mailbox(), token);
         let ring = Box::new(Arc::clone(&bell));
-        let outbox = Outbox::new(ring, self.node.options.output_bytes);
+        let outbox = ConnectionOutbox::new(ring, self.node.options.output_bytes);
         let client = self.node.clients.enter(address);
-        let session = Session::new(client, outbox);
-        let share = Share::new(&self.node.in_flight);
+        let session = CommandSession::new(client, outbox);
+        let share = InFlightShare::new(&self.node.in_flight);
         self.connections
-            .insert(token, Connection::new(stream, session, bell, share));
+            .insert(token, ClientConnection::new(stream, session, bell, share));
         self.ready.insert(token);
         Ok(())
     }
@@ -305,7 +305,7 @@ impl Worker {
     }
 
     /// Forgets a connection that is served by nobody any more.
-    pub(super) fn end(&self, mut connection: Connection) {
+    pub(super) fn end(&self, mut connection: ClientConnection) {
         let known = (&*self.node.live, &self.node.watches);
         connection.session.leave(known);
         self.node.clients.leave(connection.session.client.id);
@@ -337,7 +337,7 @@ impl Worker {
 }
 
 /// Whether a connection from an address may come in.
-fn has_place(node: &Node, address: IpAddr) -> bool {
+fn has_place(node: &NodeCore, address: IpAddr) -> bool {
     let from_address = node.clients.count_from(address);
     if !address.is_loopback() && from_address >= node.options.clients_per_address {
         node.metrics.refused_from_address.add(1);
@@ -355,7 +355,7 @@ fn has_place(node: &Node, address: IpAddr) -> bool {
 }
 
 /// Ends the connection that has been a stranger for the longest. Returns whether there was one.
-fn make_room(node: &Node) -> bool {
+fn make_room(node: &NodeCore) -> bool {
     let has_evicted = node.clients.evict_stranger();
     if has_evicted {
         node.metrics.evicted_strangers.add(1);
