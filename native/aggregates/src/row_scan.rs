@@ -349,7 +349,11 @@ fn nest(fields: &[(&str, DimensionValue)]) -> Vec<u8> {
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.clone()))
                 .collect();
-            writer.append_raw(head, rillbase_query::bson::Kind::Document, &nest(&below));
+            writer.append_raw(
+                head,
+                rillbase_query::bson::BsonType::Document,
+                &nest(&below),
+            );
         }
     }
     writer.finish()

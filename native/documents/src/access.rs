@@ -4,7 +4,7 @@
 //! one for each branch: one of them must hold for a document to match. A
 //! filter without any has to be tested with every document.
 
-use rillbase_query::filter::{Comparison, Filter, Node, Predicate, Test, Whole};
+use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test, Whole};
 
 /// Path and kind of a predicate.
 pub type Access = (String, &'static str);
@@ -15,28 +15,28 @@ pub fn access(filter: &Filter) -> Option<Vec<Access>> {
     of(filter.root())
 }
 
-fn of(node: &Node) -> Option<Vec<Access>> {
+fn of(node: &FilterClause) -> Option<Vec<Access>> {
     match node {
-        Node::And(children) => children
+        FilterClause::And(children) => children
             .iter()
             .filter_map(of)
             .min_by_key(|found| found.iter().map(|(_, kind)| cost(kind)).max()),
-        Node::Or(children) => {
+        FilterClause::Or(children) => {
             let mut all = Vec::new();
             for child in children {
                 all.append(&mut of(child)?);
             }
             (!all.is_empty()).then_some(all)
         }
-        Node::Field(predicate) => {
+        FilterClause::Field(predicate) => {
             let kind = kind(predicate)?;
             Some(vec![(predicate.path.text(), kind)])
         }
-        Node::Whole(whole) => match whole.as_ref() {
+        FilterClause::Whole(whole) => match whole.as_ref() {
             Whole::Text(_) => Some(vec![(String::new(), "text")]),
             _ => None,
         },
-        Node::Not(_) => None,
+        FilterClause::Not(_) => None,
     }
 }
 

@@ -10,11 +10,11 @@
 //! The tests hold this to its promise: every document that matches has an
 //! entry inside the bounds.
 
-use rillbase_query::bson::{Kind, Value, ValueRef};
-use rillbase_query::filter::{Comparison, Filter, Node, Predicate, Test};
+use rillbase_query::bson::{BsonType, Value, ValueRef};
+use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test};
 use rillbase_query::index::IndexField;
 use rillbase_query::key::encode_key;
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 use rillbase_query::pattern::Pattern;
 
 use crate::entry::{ENTRY_BYTES, MARK};
@@ -90,7 +90,7 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<Bounds> {
 /// The bounds of a filter over `_id`, in keys of documents.
 #[must_use]
 pub fn id_bounds(filter: &Filter) -> Option<Vec<Range>> {
-    let found = conditions(filter.root(), &Path::new("_id"))?;
+    let found = conditions(filter.root(), &FieldPath::new("_id"))?;
     Some(found.ranges)
 }
 
@@ -248,14 +248,14 @@ impl Set {
 }
 
 /// The values that the filter's conditions on a path let through.
-fn conditions(node: &Node, path: &Path) -> Option<Set> {
+fn conditions(node: &FilterClause, path: &FieldPath) -> Option<Set> {
     match node {
-        Node::Field(predicate) => condition(predicate, path),
-        Node::And(children) => children
+        FilterClause::Field(predicate) => condition(predicate, path),
+        FilterClause::And(children) => children
             .iter()
             .filter_map(|child| conditions(child, path))
             .reduce(|all, one| all.intersection(&one)),
-        Node::Or(children) => {
+        FilterClause::Or(children) => {
             let mut all: Option<Set> = None;
             for child in children {
                 let one = conditions(child, path)?;
@@ -268,18 +268,18 @@ fn conditions(node: &Node, path: &Path) -> Option<Set> {
             }
             all
         }
-        Node::Not(inner) => match inner.as_ref() {
-            Node::Field(Predicate {
+        FilterClause::Not(inner) => match inner.as_ref() {
+            FilterClause::Field(Predicate {
                 path: at,
                 test: Test::Exists,
             }) if at == path => Some(Set::exactly(nothing())),
             _ => None,
         },
-        Node::Whole(_) => None,
+        FilterClause::Whole(_) => None,
     }
 }
 
-fn condition(predicate: &Predicate, path: &Path) -> Option<Set> {
+fn condition(predicate: &Predicate, path: &FieldPath) -> Option<Set> {
     if let Test::ElementDocument(inner) = &predicate.test {
         return inside_elements(inner, &predicate.path, path);
     }
@@ -297,7 +297,7 @@ fn condition(predicate: &Predicate, path: &Path) -> Option<Set> {
         Test::ElementValue(inner) if finds_elements(path) => Some(Set {
             // One element meets all conditions.
             intersected: false,
-            ..conditions(inner, &Path::itself())?
+            ..conditions(inner, &FieldPath::itself())?
         }),
         _ => None,
     }
@@ -305,12 +305,15 @@ fn condition(predicate: &Predicate, path: &Path) -> Option<Set> {
 
 /// Text that a pattern matches, and the pattern as a value.
 fn matching(pattern: &Pattern) -> Set {
-    Set::of(vec![strings(&pattern.prefix()), rank(Kind::Regex.rank())])
+    Set::of(vec![
+        strings(&pattern.prefix()),
+        rank(BsonType::Regex.rank()),
+    ])
 }
 
 /// Whether the elements of an array at this path have keys of their own. At a
 /// position they have not: `a.0` finds `[2]` in `[[2]]`, but not `2`.
-fn finds_elements(path: &Path) -> bool {
+fn finds_elements(path: &FieldPath) -> bool {
     let segments = path.segments();
     !segments.is_empty() && segments.iter().all(|segment| segment.index.is_none())
 }
@@ -318,13 +321,13 @@ fn finds_elements(path: &Path) -> bool {
 /// What `$elemMatch` at `outer` says about values at `path`: its conditions on
 /// what of the path follows. An element that is an array passes for a document
 /// without such a field, so a set with null in it says nothing.
-fn inside_elements(inner: &Node, outer: &Path, path: &Path) -> Option<Set> {
+fn inside_elements(inner: &FilterClause, outer: &FieldPath, path: &FieldPath) -> Option<Set> {
     if !finds_elements(path) {
         return None;
     }
     let rest = path.segments().strip_prefix(outer.segments())?;
     let names: Vec<&str> = rest.iter().map(|segment| &*segment.name).collect();
-    let found = conditions(inner, &Path::new(&names.join(".")))?;
+    let found = conditions(inner, &FieldPath::new(&names.join(".")))?;
     let with_nothing = nothing()
         .iter()
         .any(|nothing| found.ranges.iter().any(|range| range.overlaps(nothing)));
@@ -363,7 +366,10 @@ fn equal_ref(value: ValueRef<'_>) -> Vec<Range> {
 
 /// Null, missing and undefined.
 fn nothing() -> Vec<Range> {
-    vec![rank(Kind::Undefined.rank()), rank(Kind::Null.rank())]
+    vec![
+        rank(BsonType::Undefined.rank()),
+        rank(BsonType::Null.rank()),
+    ]
 }
 
 /// All values of one rank.
@@ -373,7 +379,7 @@ fn rank(rank: u8) -> Range {
 
 /// Strings that begin with `prefix`.
 fn strings(prefix: &str) -> Range {
-    let mut low = vec![Kind::String.rank()];
+    let mut low = vec![BsonType::String.rank()];
     low.extend_from_slice(prefix.as_bytes());
     starting(low)
 }

@@ -2,7 +2,7 @@
 
 use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::{parse_operations, parse_request};
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::limits::OPERATIONS_BYTES;
 
 use crate::id::new_object_id;
@@ -39,7 +39,7 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
     let Value::Document(document) = &value else {
         return Err(Refusal::new("invalid_body", "an object is expected"));
     };
-    let root = Place::root();
+    let root = ParseLocation::root();
     let mut operations = None;
     let mut ordered = true;
     for (name, value) in document.as_ref().iter() {
@@ -88,7 +88,7 @@ fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         .filter(|line| !line.trim_ascii().is_empty());
     for (number, line) in lines.enumerate() {
         check_count(number, reading)?;
-        let root = Place::root();
+        let root = ParseLocation::root();
         let place = root.key("operations");
         let here = place.index(number);
         let value = parse_request(line).map_err(|error| Refusal::from(error).inside(&here))?;
@@ -112,12 +112,16 @@ fn check_count(number: usize, reading: Reading) -> Result<(), Refusal> {
     let detail = format!("at most {} operations at once", reading.max_operations);
     Err(Refusal::at(
         "invalid_body",
-        &Place::root().key("operations"),
+        &ParseLocation::root().key("operations"),
         detail,
     ))
 }
 
-fn one(value: ValueRef<'_>, reading: Reading, place: &Place<'_>) -> Result<Operation, Refusal> {
+fn one(
+    value: ValueRef<'_>,
+    reading: Reading,
+    place: &ParseLocation<'_>,
+) -> Result<Operation, Refusal> {
     let ValueRef::Document(document) = value else {
         return Err(Refusal::at(
             "invalid_body",
@@ -160,7 +164,7 @@ impl<'a> Parts<'a> {
         name: &'a str,
         value: ValueRef<'a>,
         reading: Reading,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Refusal> {
         match (name, value) {
             ("insert" | "replace" | "update" | "delete", ValueRef::Document(argument)) => {
@@ -189,7 +193,11 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn operation(name: &str, argument: Document<'_>, place: &Place<'_>) -> Result<Operation, Refusal> {
+fn operation(
+    name: &str,
+    argument: Document<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<Operation, Refusal> {
     if name == "insert" {
         let fresh = ValueRef::ObjectId(new_object_id());
         return Operation::insert(argument, fresh).map_err(|refused| refused.inside(place));
@@ -228,7 +236,7 @@ fn operation(name: &str, argument: Document<'_>, place: &Place<'_>) -> Result<Op
 
 fn array_filters<'a>(
     argument: Document<'a>,
-    place: &Place<'_>,
+    place: &ParseLocation<'_>,
 ) -> Result<Option<rillbase_query::bson::Array<'a>>, Refusal> {
     match argument.get("array_filters") {
         None | Some(ValueRef::Null) => Ok(None),
@@ -243,7 +251,7 @@ fn array_filters<'a>(
 fn member<'a>(
     argument: Document<'a>,
     name: &str,
-    place: &Place<'_>,
+    place: &ParseLocation<'_>,
 ) -> Result<Document<'a>, Refusal> {
     match argument.get(name) {
         Some(ValueRef::Document(document)) => Ok(document),
@@ -260,7 +268,7 @@ fn flag(
     argument: Document<'_>,
     name: &str,
     otherwise: bool,
-    place: &Place<'_>,
+    place: &ParseLocation<'_>,
 ) -> Result<bool, Refusal> {
     match argument.get(name) {
         None => Ok(otherwise),
@@ -273,6 +281,6 @@ fn flag(
     }
 }
 
-fn unknown(place: &Place<'_>) -> Refusal {
+fn unknown(place: &ParseLocation<'_>) -> Refusal {
     Refusal::at("invalid_body", place, "this member is not known")
 }

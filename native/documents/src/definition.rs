@@ -1,9 +1,9 @@
 //! What a collection prescribes for each of its documents.
 
 use rillbase_query::bson::{Document, ValueRef};
-use rillbase_query::error::{Failure, Place};
+use rillbase_query::error::{EvaluationFailure, ParseLocation};
 use rillbase_query::fuel::Fuel;
-use rillbase_query::schema::{Schema, Violation};
+use rillbase_query::schema::{Schema, SchemaViolation};
 
 use crate::elements::Limits;
 use crate::entry::{Entry, Index, entries};
@@ -21,7 +21,7 @@ impl Definition {
     /// Compiles a definition. Places of refusals are inside the schema.
     pub fn new(schema: Option<ValueRef<'_>>, indexes: Vec<Index>) -> Result<Self, Refusal> {
         let schema = schema
-            .map(|schema| Schema::parse(schema, &Place::root()))
+            .map(|schema| Schema::parse(schema, &ParseLocation::root()))
             .transpose()?;
         Ok(Self {
             schema,
@@ -43,7 +43,7 @@ impl Definition {
         let Some(schema) = &self.schema else {
             return Ok(());
         };
-        let violations = |schema: &Schema| -> Result<Vec<Violation>, Failure> {
+        let violations = |schema: &Schema| -> Result<Vec<SchemaViolation>, EvaluationFailure> {
             if schema.allows(document, &Fuel::default())? {
                 return Ok(Vec::new());
             }

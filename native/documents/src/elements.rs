@@ -4,7 +4,7 @@
 //! far below the fuel of one evaluation that ordinary filters can be evaluated on every document.
 
 use rillbase_query::bson::{Array, Document, ValueRef};
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 
 use crate::refusal::Refusal;
 
@@ -40,7 +40,7 @@ impl Limits {
             limits: self,
             values: 0,
         }
-        .document(document, &Place::root())
+        .document(document, &ParseLocation::root())
     }
 }
 
@@ -50,14 +50,18 @@ struct Counting<'l> {
 }
 
 impl Counting<'_> {
-    fn document(&mut self, document: Document<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+    fn document(
+        &mut self,
+        document: Document<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<(), Refusal> {
         for (name, value) in document.iter() {
             self.value(value, &place.key(name))?;
         }
         Ok(())
     }
 
-    fn array(&mut self, array: Array<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+    fn array(&mut self, array: Array<'_>, place: &ParseLocation<'_>) -> Result<(), Refusal> {
         for (index, value) in array.iter().enumerate() {
             if index >= self.limits.array_elements {
                 let most = self.limits.array_elements;
@@ -69,7 +73,7 @@ impl Counting<'_> {
         Ok(())
     }
 
-    fn value(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+    fn value(&mut self, value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), Refusal> {
         self.values += 1;
         if self.values > self.limits.values {
             let most = self.limits.values;

@@ -8,7 +8,7 @@
 use rillbase_query::bson::Document;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::index::{IndexField, index_keys};
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 
 use crate::refusal::Refusal;
 
@@ -48,7 +48,7 @@ pub fn fields(pairs: &[(String, i32)]) -> Vec<IndexField> {
     pairs
         .iter()
         .map(|(path, direction)| IndexField {
-            path: Path::new(path),
+            path: FieldPath::new(path),
             descending: *direction < 0,
         })
         .collect()

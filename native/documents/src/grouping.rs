@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::Form;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Failure;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::EvaluationFailure;
 use rillbase_query::filter::Filter;
-use rillbase_query::group::{Group, Groups, Share};
+use rillbase_query::group::{GroupDefinition, GroupShare, GroupTable};
 use rillbase_query::sort::Sort;
 
 use crate::envelope::write_group;
@@ -21,7 +21,7 @@ use crate::unevaluated::Unevaluated;
 #[derive(Debug)]
 pub struct Grouping {
     filter: Arc<Filter>,
-    groups: Groups,
+    groups: GroupTable,
     now_ms: i64,
     /// The most documents that may be in groups.
     most: usize,
@@ -37,13 +37,13 @@ impl Grouping {
     #[must_use]
     pub fn new(
         (filter, readable): (Arc<Filter>, Option<Arc<Filter>>),
-        group: Arc<Group>,
+        group: Arc<GroupDefinition>,
         now_ms: i64,
         most: usize,
     ) -> Self {
         Self {
             filter,
-            groups: Groups::new(group),
+            groups: GroupTable::new(group),
             now_ms,
             most,
             seen: HashSet::new(),
@@ -82,7 +82,7 @@ impl Grouping {
         Ok(())
     }
 
-    fn add(&mut self, share: Share) {
+    fn add(&mut self, share: GroupShare) {
         let groups = self.groups.len();
         let kept = self.groups.add(share);
         self.held_bytes += kept.bytes();
@@ -99,8 +99,8 @@ impl Grouping {
     }
 
     /// What a document gives its group; none: it does not match.
-    fn share(&self, document: Document<'_>) -> Result<Option<Share>, Failure> {
-        let environment = Environment::at(self.now_ms);
+    fn share(&self, document: Document<'_>) -> Result<Option<GroupShare>, EvaluationFailure> {
+        let environment = EvaluationContext::at(self.now_ms);
         if !self.filter.matches_in(document, &environment)? {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use rillbase_query::bson::{Document, DocumentBuf};
-use rillbase_query::lookup::Lookups;
+use rillbase_query::lookup::LookupFields;
 
 use crate::id;
 use crate::refusal::Refusal;
@@ -13,7 +13,7 @@ pub type Found<B> = HashMap<Vec<u8>, B>;
 
 /// The keys to which documents refer, for each of the lookups' collections.
 pub fn keys<'b>(
-    lookups: &Lookups,
+    lookups: &LookupFields,
     bodies: impl Iterator<Item = &'b [u8]>,
 ) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
     let places = lookups.places();
@@ -32,7 +32,7 @@ pub fn keys<'b>(
 
 /// A document with those that it refers to. `found` has those of each of the lookups' collections.
 pub fn embed<B: AsRef<[u8]>>(
-    lookups: &Lookups,
+    lookups: &LookupFields,
     body: &[u8],
     found: &[Found<B>],
 ) -> Result<DocumentBuf, Refusal> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rillbase_query::bson::{
     Array, Document, DocumentBuf, DocumentWriter, Value, ValueRef, validate,
 };
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::merge_patch::merge_patch;
 use rillbase_query::order::equal;
@@ -112,7 +112,11 @@ impl Operation {
         array_filters: Option<Array<'_>>,
         upsert: bool,
     ) -> Result<Self, Refusal> {
-        let parsed = Arc::new(Update::parse(update, array_filters, &Place::root())?);
+        let parsed = Arc::new(Update::parse(
+            update,
+            array_filters,
+            &ParseLocation::root(),
+        )?);
         let size = update.as_bytes().len();
         let operation = Self::new(Action::Update(parsed, None), id, size)?;
         Ok(Self {
@@ -206,7 +210,7 @@ impl Operation {
         if after.as_ref().get("_id").is_none() {
             return Err(Refusal::at(
                 "invalid_update",
-                &Place::root().key("_id"),
+                &ParseLocation::root().key("_id"),
                 "a patch cannot remove _id",
             ));
         }
@@ -221,7 +225,7 @@ impl Operation {
         before: Option<Document<'_>>,
         now_ms: i64,
     ) -> Result<DocumentBuf, Refusal> {
-        let environment = Environment::at(now_ms);
+        let environment = EvaluationContext::at(now_ms);
         let Some(before) = before else {
             let made = id_document(self.id.as_ref());
             let applied = Applied {
@@ -249,7 +253,7 @@ fn still_matches(
     let Some(filter) = filter else {
         return Ok(None);
     };
-    let position = filter.position_in(before, &Environment::at(now_ms));
+    let position = filter.position_in(before, &EvaluationContext::at(now_ms));
     let position = position.ok().flatten();
     position.ok_or_else(|| Refusal::new("not_found", "the document no longer matches"))
 }
@@ -280,7 +284,7 @@ pub(crate) fn check_rules(
 /// Whether a rule allows a document. One for which it cannot be evaluated, with fuel of its own, is
 /// not allowed.
 pub(crate) fn allows(rule: &Filter, document: Document<'_>, now_ms: i64) -> bool {
-    rule.matches_in(document, &Environment::at(now_ms)) == Ok(true)
+    rule.matches_in(document, &EvaluationContext::at(now_ms)) == Ok(true)
 }
 
 /// What is said of a document that a rule does not allow.
@@ -293,7 +297,7 @@ fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Refusal
     match document.get("_id") {
         Some(given) if !equal(given, id) => Err(Refusal::at(
             "invalid_document",
-            &Place::root().key("_id"),
+            &ParseLocation::root().key("_id"),
             "the document's _id is not the one that it is addressed by",
         )),
         _ => Ok(()),

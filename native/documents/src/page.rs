@@ -2,8 +2,8 @@
 
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::Form;
-use rillbase_query::environment::Environment;
-use rillbase_query::lookup::Lookups;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::lookup::LookupFields;
 use rillbase_query::projection::{Matched, Projection};
 
 use crate::envelope::{Meta, write};
@@ -87,7 +87,7 @@ impl Rows {
     /// bytes together at most.
     pub fn embed<B: AsRef<[u8]>>(
         &mut self,
-        lookups: &Lookups,
+        lookups: &LookupFields,
         found: &[Found<B>],
         most: usize,
     ) -> Result<(), Refusal> {
@@ -131,7 +131,7 @@ impl Rows {
             match projection {
                 None => write(&mut out, meta, id, document, form),
                 Some(projection) => {
-                    let environment = Environment::at(request.now_ms);
+                    let environment = EvaluationContext::at(request.now_ms);
                     let text = request.filter.text();
                     let score = text.map(|text| text.score(own, &environment.fuel));
                     let matched = Matched {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use rillbase_query::error::{Error, Failure, Place};
-use rillbase_query::schema::Violation;
+use rillbase_query::error::{Error, EvaluationFailure, ParseLocation};
+use rillbase_query::schema::SchemaViolation;
 
 /// A refusal as callers of the API see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal at `place`.
     #[must_use]
-    pub fn at(code: &'static str, place: &Place<'_>, detail: impl Into<String>) -> Self {
+    pub fn at(code: &'static str, place: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
         Self {
             code: Cow::Borrowed(code),
             pointer: place.pointer(),
@@ -33,12 +33,12 @@ impl Refusal {
     /// A refusal of the whole.
     #[must_use]
     pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
-        Self::at(code, &Place::root(), detail)
+        Self::at(code, &ParseLocation::root(), detail)
     }
 
     /// The same refusal inside a larger input.
     #[must_use]
-    pub fn inside(mut self, place: &Place<'_>) -> Self {
+    pub fn inside(mut self, place: &ParseLocation<'_>) -> Self {
         let prefix = place.pointer();
         for (pointer, _) in &mut self.violations {
             pointer.insert_str(0, &prefix);
@@ -49,7 +49,7 @@ impl Refusal {
 
     /// A document that breaks its collection's schema.
     #[must_use]
-    pub fn of_schema(violations: Vec<Violation>) -> Self {
+    pub fn of_schema(violations: Vec<SchemaViolation>) -> Self {
         let violations: Vec<_> = violations
             .into_iter()
             .map(|violation| (violation.pointer, violation.detail))
@@ -75,8 +75,8 @@ impl From<Error> for Refusal {
     }
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
+impl From<EvaluationFailure> for Refusal {
+    fn from(failure: EvaluationFailure) -> Self {
         failure.into_error().into()
     }
 }

@@ -8,9 +8,9 @@
 //! makes the rule false.
 
 use rillbase_query::bson::{
-    Array, ArrayWriter, Document, DocumentBuf, DocumentWriter, Kind, ValueRef,
+    Array, ArrayWriter, BsonType, Document, DocumentBuf, DocumentWriter, ValueRef,
 };
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::limits::FILTER_BYTES;
 
@@ -38,7 +38,7 @@ pub enum Rule {
 
 impl Rule {
     /// Parses `true`, `false` or a filter.
-    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Refusal> {
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Refusal> {
         match value {
             ValueRef::Bool(true) => Ok(Self::Always),
             ValueRef::Bool(false) => Ok(Self::Never),
@@ -74,7 +74,9 @@ impl Rule {
                     inserted: 0,
                     inserted_bytes: 0,
                 };
-                let bound = binding.filter(document.as_ref(), &Place::root()).ok()?;
+                let bound = binding
+                    .filter(document.as_ref(), &ParseLocation::root())
+                    .ok()?;
                 Filter::parse(bound.as_ref()).ok()
             }
         }
@@ -104,7 +106,11 @@ impl Binding<'_> {
         }
     }
 
-    fn filter(&mut self, filter: Document<'_>, place: &Place<'_>) -> Result<DocumentBuf, Refusal> {
+    fn filter(
+        &mut self,
+        filter: Document<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<DocumentBuf, Refusal> {
         let mut writer = DocumentWriter::with_capacity(filter.as_bytes().len());
         for (name, value) in filter.iter() {
             let here = place.key(name);
@@ -121,7 +127,7 @@ impl Binding<'_> {
                         other => list.push(other),
                     }
                 }
-                writer.append_raw(name, Kind::Array, &list.finish());
+                writer.append_raw(name, BsonType::Array, &list.finish());
             } else if name == "$expr" {
                 self.expression(&mut Sink::Member(&mut writer, name), value, &here)?;
             } else if name.starts_with('$') {
@@ -140,7 +146,7 @@ impl Binding<'_> {
         writer: &mut DocumentWriter,
         name: &str,
         value: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Refusal> {
         if let Some(claim) = claim(value) {
             let mut equal = DocumentWriter::with_capacity(32);
@@ -167,7 +173,7 @@ impl Binding<'_> {
     fn operators(
         &mut self,
         operators: Document<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<DocumentBuf, Refusal> {
         let mut writer = DocumentWriter::with_capacity(operators.as_bytes().len());
         for (name, value) in operators.iter() {
@@ -208,7 +214,7 @@ impl Binding<'_> {
         sink: &mut Sink<'_>,
         value: ValueRef<'_>,
         wanted: As,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Refusal> {
         match claim(value) {
             Some(claim) => self.insert(sink, claim, wanted, place),
@@ -221,7 +227,7 @@ impl Binding<'_> {
         &mut self,
         sink: &mut Sink<'_>,
         value: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Refusal> {
         if let Some(claim) = claim(value) {
             return self.insert(sink, claim, As::Value, place);
@@ -257,7 +263,7 @@ impl Binding<'_> {
         &mut self,
         sink: &mut Sink<'_>,
         value: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Refusal> {
         if let Some(claim) = claim(value) {
             let mut literal = DocumentWriter::with_capacity(32);
@@ -304,7 +310,7 @@ impl Binding<'_> {
         sink: &mut Sink<'_>,
         claim: &str,
         wanted: As,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Refusal> {
         self.inserted += 1;
         let Some(claims) = self.claims else {
@@ -376,7 +382,7 @@ fn is_connective(document: Document<'_>) -> bool {
 }
 
 /// Refuses claims where they would be read as more than a literal.
-fn refuse_claims(value: ValueRef<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), Refusal> {
     match value {
         ValueRef::Document(inner) => {
             for (name, value) in inner.iter() {

@@ -15,14 +15,14 @@ use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
 use rillbase_query::bson::Document;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Failure;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::EvaluationFailure;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::group::Group;
+use rillbase_query::group::GroupDefinition;
 use rillbase_query::index::IndexField;
-use rillbase_query::lookup::Lookups;
-use rillbase_query::sort::{By, Sort};
+use rillbase_query::lookup::LookupFields;
+use rillbase_query::sort::{Sort, SortCriterion};
 
 use crate::bounds::Range;
 use crate::entry::ENTRY_BYTES;
@@ -88,9 +88,9 @@ pub struct Request {
     /// A page ends behind the document with which it has more.
     pub page_bytes: usize,
     /// For what groups the documents are read; of others than those, all of each is.
-    pub group: Option<Arc<Group>>,
+    pub group: Option<Arc<GroupDefinition>>,
     /// What is looked up for each document.
-    pub lookups: Option<Arc<Lookups>>,
+    pub lookups: Option<Arc<LookupFields>>,
     /// What the caller may read, which is a part of the filter; none: everything.
     pub readable: Option<Arc<Filter>>,
 }
@@ -153,7 +153,7 @@ impl Selection {
             .sort
             .keys()
             .iter()
-            .any(|key| !matches!(key.by, By::Path(_)));
+            .any(|key| !matches!(key.by, SortCriterion::Path(_)));
         let index_sort = match &arrival {
             Arrival::ByIndex(order) => Some(Sort::of_fields(&order.fields, order.backward)),
             _ => None,
@@ -222,8 +222,8 @@ impl Selection {
         &mut self,
         candidate: Candidate<'_>,
         document: Document<'_>,
-    ) -> Result<Judgement, Failure> {
-        let environment = Environment::at(self.request.now_ms);
+    ) -> Result<Judgement, EvaluationFailure> {
+        let environment = EvaluationContext::at(self.request.now_ms);
         let Some(position) = self.request.filter.position_in(document, &environment)? else {
             return Ok(Judgement::PassedOver);
         };
@@ -270,7 +270,7 @@ impl Selection {
     }
 
     /// Whether what is made of a document, besides showing it, can be made.
-    fn check_parts(&self, document: Document<'_>) -> Result<(), Failure> {
+    fn check_parts(&self, document: Document<'_>) -> Result<(), EvaluationFailure> {
         if let Some(group) = &self.request.group {
             group.share(document)?;
         }
@@ -282,12 +282,16 @@ impl Selection {
     }
 
     /// The place of a document in the requested order, `_id` included.
-    fn place(&self, candidate: Candidate<'_>, document: Document<'_>) -> Result<Vec<u8>, Failure> {
+    fn place(
+        &self,
+        candidate: Candidate<'_>,
+        document: Document<'_>,
+    ) -> Result<Vec<u8>, EvaluationFailure> {
         if self.by_id {
             return Ok(candidate.key.to_vec());
         }
         let rank = if self.needs_rank {
-            let environment = Environment::at(self.request.now_ms);
+            let environment = EvaluationContext::at(self.request.now_ms);
             self.request
                 .filter
                 .rank_in(document, &environment)?
@@ -299,7 +303,11 @@ impl Selection {
     }
 
     /// The entry at which a document has its place in an index's order.
-    fn index_place(&self, order: &IndexOrder, document: Document<'_>) -> Result<Vec<u8>, Failure> {
+    fn index_place(
+        &self,
+        order: &IndexOrder,
+        document: Document<'_>,
+    ) -> Result<Vec<u8>, EvaluationFailure> {
         let Some(sort) = &self.index_sort else {
             return Ok(Vec::new());
         };

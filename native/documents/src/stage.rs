@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 
 use rillbase_query::bson::{Document, DocumentBuf};
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 
 use crate::changes::{Changed, Changes};
@@ -105,7 +105,7 @@ impl<'p> Stage<'p> {
                 Err(refusal) if write.atomic => {
                     self.put_back();
                     return Err(if operations.len() > 1 {
-                        refusal.inside(&Place::root().key("operations").index(number))
+                        refusal.inside(&ParseLocation::root().key("operations").index(number))
                     } else {
                         refusal
                     });

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use rillbase_query::bson::Document;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Failure;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::EvaluationFailure;
 use rillbase_query::filter::Filter;
 
 /// See the module.
@@ -33,12 +33,18 @@ impl Unevaluated {
     }
 
     /// Counts a document, each once.
-    pub fn note(&mut self, key: &[u8], document: Document<'_>, failure: &Failure, now_ms: i64) {
+    pub fn note(
+        &mut self,
+        key: &[u8],
+        document: Document<'_>,
+        failure: &EvaluationFailure,
+        now_ms: i64,
+    ) {
         if self.keys.contains(key) {
             return;
         }
         let may_read = self.readable.as_ref().is_none_or(|rule| {
-            let environment = Environment::at(now_ms);
+            let environment = EvaluationContext::at(now_ms);
             rule.matches_in(document, &environment) == Ok(true)
         });
         if may_read {

@@ -4,8 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use rillbase_query::bson::{Document, ValueRef, validate};
 use rillbase_query::ejson::parse_document;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::update::{Applied, Update};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,14 +20,14 @@ fuzz_target!(|bytes: &[u8]| {
         .as_ref()
         .get("array_filters")
         .and_then(|filters| filters.as_array());
-    let Ok(update) = Update::parse(part("update"), filters, &Place::root()) else {
+    let Ok(update) = Update::parse(part("update"), filters, &ParseLocation::root()) else {
         return;
     };
     let applied = Applied {
         position: Some(0),
         inserting: false,
     };
-    if let Ok(after) = update.apply(part("document"), applied, &Environment::default()) {
+    if let Ok(after) = update.apply(part("document"), applied, &EvaluationContext::default()) {
         assert!(validate(after.as_bytes()).is_ok());
     }
 });

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::parse_document;
-use rillbase_query::environment::Environment;
+use rillbase_query::environment::EvaluationContext;
 use rillbase_query::filter::Filter;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,10 +20,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let again = Filter::parse(filter.canonical()).expect("the canonical form is a filter");
     assert_eq!(again.hash(), filter.hash());
-    let answer = filter.matches_in(input.as_ref(), &Environment::default());
+    let answer = filter.matches_in(input.as_ref(), &EvaluationContext::default());
     if answer.is_ok() {
         assert_eq!(
-            again.matches_in(input.as_ref(), &Environment::default()),
+            again.matches_in(input.as_ref(), &EvaluationContext::default()),
             answer
         );
     }

@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
 use rillbase_query::bson::Document;
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
-use rillbase_query::group::{Group, Groups, Shown};
+use rillbase_query::group::{GroupDefinition, GroupRow, GroupTable};
 
 use crate::message::{Definition, Row};
 use crate::sort_node::Order;
 
 /// How a query groups; none: it does not.
-pub fn group_of(query: &Definition) -> Result<Option<Arc<Group>>, Refusal> {
+pub fn group_of(query: &Definition) -> Result<Option<Arc<GroupDefinition>>, Refusal> {
     if !query.is_grouped() {
         return Ok(None);
     }
     let document = Document::parse(&query.group)?;
-    let place = Place::root();
-    let group = Group::parse(rillbase_query::bson::ValueRef::Document(document), &place)?;
+    let place = ParseLocation::root();
+    let group = GroupDefinition::parse(rillbase_query::bson::ValueRef::Document(document), &place)?;
     Ok(Some(Arc::new(group)))
 }
 
 /// A group's row, as it is told.
-pub(crate) fn row(shown: &Shown) -> Row {
+pub(crate) fn row(shown: &GroupRow) -> Row {
     Row::of_group(Arc::clone(&shown.key), shown.body.as_bytes().into())
 }
 
@@ -31,10 +31,10 @@ pub(crate) fn row(shown: &Shown) -> Row {
 /// still to be applied.
 pub(crate) fn rows(
     query: &Definition,
-    group: &Arc<Group>,
+    group: &Arc<GroupDefinition>,
     documents: &[Row],
 ) -> Result<Vec<Row>, Refusal> {
-    let mut groups = Groups::new(Arc::clone(group));
+    let mut groups = GroupTable::new(Arc::clone(group));
     for document in documents {
         // What cannot be grouped is left out, as sort nodes leave it out.
         if let Ok(share) = group.share(Document::trusted(&document.body)) {

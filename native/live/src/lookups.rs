@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rillbase_documents::lookups::{self, Found};
 use rillbase_documents::refusal::Refusal;
 use rillbase_query::bson::{Document, DocumentWriter, ValueRef};
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
-use rillbase_query::lookup::Lookups;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
+use rillbase_query::lookup::LookupFields;
 use rillbase_query::projection::{Matched, Projection};
 
 use crate::message::{Definition, Foreign, Row};
@@ -19,7 +19,7 @@ use crate::message::{Definition, Foreign, Row};
 /// not show is none, as rows are the same iff they show the same.
 #[derive(Debug)]
 pub struct Join {
-    lookups: Lookups,
+    lookups: LookupFields,
     projection: Option<Projection>,
 }
 
@@ -31,9 +31,9 @@ impl Join {
         let projection = document
             .get("projection")
             .and_then(|shown| shown.as_document());
-        let projection = projection.map(|shown| Projection::parse(shown, &Place::root()));
+        let projection = projection.map(|shown| Projection::parse(shown, &ParseLocation::root()));
         Ok(Self {
-            lookups: Lookups::parse(list, &Place::root())?,
+            lookups: LookupFields::parse(list, &ParseLocation::root())?,
             projection: projection.transpose()?,
         })
     }
@@ -59,7 +59,7 @@ impl Join {
     }
 
     /// What is looked up.
-    pub const fn lookups(&self) -> &Lookups {
+    pub const fn lookups(&self) -> &LookupFields {
         &self.lookups
     }
 
@@ -77,14 +77,14 @@ impl Join {
         let Some(projection) = &self.projection else {
             return Ok(Row::of_join(own, shown.as_ref()));
         };
-        let environment = Environment::at(own.updated_ms);
+        let environment = EvaluationContext::at(own.updated_ms);
         let (shown, _) = projection.apply_or_id(shown.as_ref(), Matched::default(), &environment);
         Ok(Row::of_join(own, shown.as_ref()))
     }
 }
 
 /// The definition's bytes of what a query looks up and shows.
-pub fn definition(lookups: &Lookups, projection: Option<ValueRef<'_>>) -> Vec<u8> {
+pub fn definition(lookups: &LookupFields, projection: Option<ValueRef<'_>>) -> Vec<u8> {
     let canonical = lookups.canonical();
     let mut writer = DocumentWriter::new();
     if let Some(list) = canonical.as_ref().get("lookup") {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rillbase_query::bson::ValueRef;
-use rillbase_query::filter::{Comparison, Node, Predicate, Test};
+use rillbase_query::filter::{Comparison, FilterClause, Predicate, Test};
 use rillbase_query::key::encode_key;
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 
 use crate::entry::{Probe, is_compound};
 use crate::placement::Class;
@@ -14,14 +14,14 @@ use crate::point::{Interval, Point};
 
 /// A bound, or two that stand together.
 pub(crate) struct Range<'n> {
-    pub(crate) nodes: Vec<&'n Node>,
+    pub(crate) nodes: Vec<&'n FilterClause>,
     pub(crate) plan: Plan,
 }
 
 /// The comparison that a node is, if it bounds values other than documents
 /// and arrays.
-fn bound(node: &Node) -> Option<(&Path, Interval)> {
-    let Node::Field(Predicate {
+fn bound(node: &FilterClause) -> Option<(&FieldPath, Interval)> {
+    let FilterClause::Field(Predicate {
         path,
         test: Test::Compare(comparison, operand),
     }) = node
@@ -31,21 +31,21 @@ fn bound(node: &Node) -> Option<(&Path, Interval)> {
     Some((path, interval(*comparison, operand.as_ref())?))
 }
 
-pub(crate) fn is_range(node: &Node) -> bool {
+pub(crate) fn is_range(node: &FilterClause) -> bool {
     bound(node).is_some()
 }
 
 /// Whether a filter asks for nothing but that one value lies in one interval,
 /// and the points of the bounds tell all of them.
-pub(crate) fn is_one_interval(root: &Node) -> bool {
+pub(crate) fn is_one_interval(root: &FilterClause) -> bool {
     let single = std::slice::from_ref(root);
     let bounds = match root {
-        Node::And(children) => children,
+        FilterClause::And(children) => children,
         _ => single,
     };
     let mut first = None;
     bounds.iter().all(|node| {
-        let Node::Field(Predicate {
+        let FilterClause::Field(Predicate {
             path,
             test: Test::Compare(_, operand),
         }) = node
@@ -83,8 +83,8 @@ pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<
 /// The bounds among the children, those of one path and one type together:
 /// some value lies above the greatest lower bound and some below the least
 /// upper one.
-pub(crate) fn ranges<'n>(children: &'n [Node], prefix: &Path) -> Vec<Range<'n>> {
-    let mut found: BTreeMap<(&Path, u8), (Interval, Vec<&'n Node>)> = BTreeMap::new();
+pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<Range<'n>> {
+    let mut found: BTreeMap<(&FieldPath, u8), (Interval, Vec<&'n FilterClause>)> = BTreeMap::new();
     for child in children {
         if let Some((path, interval)) = bound(child) {
             let (held, nodes) = found
@@ -111,13 +111,13 @@ pub(crate) fn ranges<'n>(children: &'n [Node], prefix: &Path) -> Vec<Range<'n>> 
 }
 
 /// The bounds that one element must meet; of several types none can.
-pub(crate) fn element_range(path: &Path, children: &[Node]) -> Option<Plan> {
+pub(crate) fn element_range(path: &FieldPath, children: &[FilterClause]) -> Option<Plan> {
     let bounds = children.iter().filter_map(bound);
     let both = bounds.map(|(_, interval)| interval).reduce(Interval::and)?;
     Some(ranged(path.clone(), both, true))
 }
 
-pub(crate) fn ranged(path: Path, interval: Interval, each: bool) -> Plan {
+pub(crate) fn ranged(path: FieldPath, interval: Interval, each: bool) -> Plan {
     let usual = if interval.is_two_sided() { 0.02 } else { 0.3 };
     one(
         path,

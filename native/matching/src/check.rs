@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rillbase_query::bson::{Document, Value};
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Failure;
-use rillbase_query::filter::{Filter, Node, Predicate, Test, Whole};
-use rillbase_query::path::Path;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::EvaluationFailure;
+use rillbase_query::filter::{Filter, FilterClause, Predicate, Test, Whole};
+use rillbase_query::path::FieldPath;
 
 use crate::plain::Plain;
 
@@ -34,14 +34,14 @@ pub(crate) enum Tree {
     And(Box<[Tree]>),
     Or(Box<[Tree]>),
     Not(Box<Tree>),
-    Leaf(Box<Node>),
+    Leaf(Box<FilterClause>),
     Plain(Box<Plain>),
 }
 
 /// Paths that queries share, with the number of their uses.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    uses: HashMap<Path, u32>,
+    uses: HashMap<FieldPath, u32>,
 }
 
 /// Filters that were compiled lately, by query.
@@ -78,9 +78,9 @@ impl Check {
         query: u32,
         document: Document<'_>,
         compiled: &mut Compiled,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         match self {
-            Self::Tree(tree) => tree.matches(document, &Environment::default()),
+            Self::Tree(tree) => tree.matches(document, &EvaluationContext::default()),
             Self::Source(bytes) => compiled.get(query, bytes)?.matches(document),
         }
     }
@@ -89,16 +89,16 @@ impl Check {
     pub(crate) fn peek(&self) -> usize {
         match self {
             Self::Tree(Tree::And(children) | Tree::Or(children)) => match children.first() {
-                Some(Tree::Leaf(node)) => usize::from(matches!(**node, Node::Field(_))),
+                Some(Tree::Leaf(node)) => usize::from(matches!(**node, FilterClause::Field(_))),
                 _ => 0,
             },
-            Self::Tree(Tree::Leaf(node)) => usize::from(matches!(**node, Node::Field(_))),
+            Self::Tree(Tree::Leaf(node)) => usize::from(matches!(**node, FilterClause::Field(_))),
             _ => 0,
         }
     }
 
     /// The tree of the filter.
-    pub(crate) fn node(&self, query: u32, compiled: &mut Compiled) -> Option<Node> {
+    pub(crate) fn node(&self, query: u32, compiled: &mut Compiled) -> Option<FilterClause> {
         match self {
             Self::Tree(tree) => tree.node(),
             Self::Source(bytes) => Some(compiled.get(query, bytes).ok()?.root().clone()),
@@ -115,7 +115,11 @@ impl Check {
 }
 
 impl Tree {
-    fn matches(&self, document: Document<'_>, environment: &Environment) -> Result<bool, Failure> {
+    fn matches(
+        &self,
+        document: Document<'_>,
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
         match self {
             Self::Leaf(node) => node.matches_in(document, environment),
             Self::Plain(plain) => plain.matches(document, &environment.fuel),
@@ -139,14 +143,14 @@ impl Tree {
         }
     }
 
-    fn node(&self) -> Option<Node> {
+    fn node(&self) -> Option<FilterClause> {
         let all = |children: &[Self]| children.iter().map(Self::node).collect::<Option<Vec<_>>>();
         Some(match self {
-            Self::And(children) => Node::And(all(children)?),
-            Self::Or(children) => Node::Or(all(children)?),
-            Self::Not(inner) => Node::Not(Box::new(inner.node()?)),
+            Self::And(children) => FilterClause::And(all(children)?),
+            Self::Or(children) => FilterClause::Or(all(children)?),
+            Self::Not(inner) => FilterClause::Not(Box::new(inner.node()?)),
             Self::Leaf(node) => node.as_ref().clone(),
-            Self::Plain(plain) => Node::Field(plain.predicate()?),
+            Self::Plain(plain) => FilterClause::Field(plain.predicate()?),
         })
     }
 
@@ -157,14 +161,14 @@ impl Tree {
                 size_of_val::<[Self]>(children) + inner.sum::<usize>()
             }
             Self::Not(inner) => size_of::<Self>() + inner.memory(),
-            Self::Leaf(node) => size_of::<Node>() + node_bytes(node),
+            Self::Leaf(node) => size_of::<FilterClause>() + node_bytes(node),
             Self::Plain(plain) => plain.memory(),
         }
     }
 }
 
 impl Compiled {
-    fn get(&mut self, query: u32, bytes: &[u8]) -> Result<Arc<Filter>, Failure> {
+    fn get(&mut self, query: u32, bytes: &[u8]) -> Result<Arc<Filter>, EvaluationFailure> {
         if let Some(filter) = self.recent.get(&query) {
             return Ok(filter.clone());
         }
@@ -172,7 +176,7 @@ impl Compiled {
             Some(filter) => filter,
             None => Arc::new(
                 Filter::parse(Document::trusted(bytes))
-                    .map_err(|error| Failure::refused(error.to_string()))?,
+                    .map_err(|error| EvaluationFailure::refused(error.to_string()))?,
             ),
         };
         if self.recent.len() >= COMPILED {
@@ -191,25 +195,27 @@ impl Compiled {
 
 impl Paths {
     /// A filter with shared paths.
-    fn tree(&mut self, node: &Node) -> Tree {
+    fn tree(&mut self, node: &FilterClause) -> Tree {
         match node {
-            Node::And(children) => {
+            FilterClause::And(children) => {
                 Tree::And(children.iter().map(|child| self.tree(child)).collect())
             }
-            Node::Or(children) => Tree::Or(children.iter().map(|child| self.tree(child)).collect()),
-            Node::Not(inner) => Tree::Not(Box::new(self.tree(inner))),
-            Node::Field(predicate) => match Plain::of(predicate) {
+            FilterClause::Or(children) => {
+                Tree::Or(children.iter().map(|child| self.tree(child)).collect())
+            }
+            FilterClause::Not(inner) => Tree::Not(Box::new(self.tree(inner))),
+            FilterClause::Field(predicate) => match Plain::of(predicate) {
                 Some(mut plain) => {
                     plain.path = self.path(&plain.path);
                     Tree::Plain(Box::new(plain))
                 }
                 None => Tree::Leaf(Box::new(self.node(node))),
             },
-            Node::Whole(_) => Tree::Leaf(Box::new(node.clone())),
+            FilterClause::Whole(_) => Tree::Leaf(Box::new(node.clone())),
         }
     }
 
-    fn path(&mut self, path: &Path) -> Path {
+    fn path(&mut self, path: &FieldPath) -> FieldPath {
         if let Some((shared, _)) = self.uses.get_key_value(path) {
             let shared = shared.clone();
             if let Some(uses) = self.uses.get_mut(path) {
@@ -221,15 +227,17 @@ impl Paths {
         path.clone()
     }
 
-    fn node(&mut self, node: &Node) -> Node {
+    fn node(&mut self, node: &FilterClause) -> FilterClause {
         match node {
-            Node::And(children) => {
-                Node::And(children.iter().map(|child| self.node(child)).collect())
+            FilterClause::And(children) => {
+                FilterClause::And(children.iter().map(|child| self.node(child)).collect())
             }
-            Node::Or(children) => Node::Or(children.iter().map(|child| self.node(child)).collect()),
-            Node::Not(inner) => Node::Not(Box::new(self.node(inner))),
-            Node::Whole(whole) => Node::Whole(whole.clone()),
-            Node::Field(predicate) => Node::Field(Predicate {
+            FilterClause::Or(children) => {
+                FilterClause::Or(children.iter().map(|child| self.node(child)).collect())
+            }
+            FilterClause::Not(inner) => FilterClause::Not(Box::new(self.node(inner))),
+            FilterClause::Whole(whole) => FilterClause::Whole(whole.clone()),
+            FilterClause::Field(predicate) => FilterClause::Field(Predicate {
                 path: self.path(&predicate.path),
                 test: match &predicate.test {
                     Test::ElementDocument(inner) => {
@@ -255,16 +263,16 @@ impl Paths {
         }
     }
 
-    fn release(&mut self, node: &Node) {
+    fn release(&mut self, node: &FilterClause) {
         match node {
-            Node::And(children) | Node::Or(children) => {
+            FilterClause::And(children) | FilterClause::Or(children) => {
                 for child in children {
                     self.release(child);
                 }
             }
-            Node::Not(inner) => self.release(inner),
-            Node::Whole(_) => {}
-            Node::Field(predicate) => {
+            FilterClause::Not(inner) => self.release(inner),
+            FilterClause::Whole(_) => {}
+            FilterClause::Field(predicate) => {
                 self.release_path(&predicate.path);
                 if let Test::ElementDocument(inner) | Test::ElementValue(inner) = &predicate.test {
                     self.release(inner);
@@ -273,7 +281,7 @@ impl Paths {
         }
     }
 
-    fn release_path(&mut self, path: &Path) {
+    fn release_path(&mut self, path: &FieldPath) {
         if let Some(uses) = self.uses.get_mut(path) {
             *uses -= 1;
             if *uses == 0 {
@@ -289,12 +297,12 @@ impl Paths {
 }
 
 /// Whether a part takes much more room compiled than written.
-fn is_large(node: &Node) -> bool {
+fn is_large(node: &FilterClause) -> bool {
     match node {
-        Node::And(children) | Node::Or(children) => children.iter().any(is_large),
-        Node::Not(inner) => is_large(inner),
-        Node::Whole(whole) => !matches!(whole.as_ref(), Whole::Text(_)),
-        Node::Field(predicate) => match &predicate.test {
+        FilterClause::And(children) | FilterClause::Or(children) => children.iter().any(is_large),
+        FilterClause::Not(inner) => is_large(inner),
+        FilterClause::Whole(whole) => !matches!(whole.as_ref(), Whole::Text(_)),
+        FilterClause::Field(predicate) => match &predicate.test {
             Test::Regex(_) => Plain::of(predicate).is_none(),
             Test::In(list) => !list.patterns().is_empty(),
             Test::ElementDocument(inner) | Test::ElementValue(inner) => has_pattern(inner),
@@ -304,12 +312,14 @@ fn is_large(node: &Node) -> bool {
 }
 
 /// Whether there is a regular expression, plain or not.
-fn has_pattern(node: &Node) -> bool {
+fn has_pattern(node: &FilterClause) -> bool {
     match node {
-        Node::And(children) | Node::Or(children) => children.iter().any(has_pattern),
-        Node::Not(inner) => has_pattern(inner),
-        Node::Whole(_) => false,
-        Node::Field(predicate) => match &predicate.test {
+        FilterClause::And(children) | FilterClause::Or(children) => {
+            children.iter().any(has_pattern)
+        }
+        FilterClause::Not(inner) => has_pattern(inner),
+        FilterClause::Whole(_) => false,
+        FilterClause::Field(predicate) => match &predicate.test {
             Test::Regex(_) => true,
             Test::In(list) => !list.patterns().is_empty(),
             Test::ElementDocument(inner) | Test::ElementValue(inner) => has_pattern(inner),
@@ -319,17 +329,18 @@ fn has_pattern(node: &Node) -> bool {
 }
 
 /// Bytes behind a node.
-fn node_bytes(node: &Node) -> usize {
+fn node_bytes(node: &FilterClause) -> usize {
     match node {
-        Node::And(children) | Node::Or(children) => {
-            children.len() * size_of::<Node>() + children.iter().map(node_bytes).sum::<usize>()
+        FilterClause::And(children) | FilterClause::Or(children) => {
+            children.len() * size_of::<FilterClause>()
+                + children.iter().map(node_bytes).sum::<usize>()
         }
-        Node::Not(inner) => size_of::<Node>() + node_bytes(inner),
-        Node::Whole(whole) => match whole.as_ref() {
+        FilterClause::Not(inner) => size_of::<FilterClause>() + node_bytes(inner),
+        FilterClause::Whole(whole) => match whole.as_ref() {
             Whole::Text(text) => 4 * text.source().size() + size_of::<Whole>(),
             Whole::Expression(source, _) | Whole::Schema(source, _) => 4 * source.size(),
         },
-        Node::Field(predicate) => match &predicate.test {
+        FilterClause::Field(predicate) => match &predicate.test {
             Test::Compare(_, operand) => value_bytes(operand),
             Test::In(list) => {
                 let values = list.values().iter();
@@ -341,7 +352,7 @@ fn node_bytes(node: &Node) -> usize {
             Test::Geo(test) => 4 * test.source().1.size(),
             Test::Near(near) => 4 * near.source().as_bytes().len(),
             Test::ElementDocument(inner) | Test::ElementValue(inner) => {
-                size_of::<Node>() + node_bytes(inner)
+                size_of::<FilterClause>() + node_bytes(inner)
             }
             _ => 0,
         },

@@ -3,10 +3,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use rillbase_query::bson::{Kind, ValueRef};
+use rillbase_query::bson::{BsonType, ValueRef};
 use rillbase_query::geo::Space;
 use rillbase_query::key::encode;
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 
 use crate::point::Interval;
 use crate::trie::NodeId;
@@ -19,7 +19,7 @@ pub(crate) enum Probe {
     /// A document or an array with this hash.
     Compound(u64),
     /// A value of this type.
-    Kind(Kind),
+    Kind(BsonType),
     /// Any value.
     Present,
     /// Null or nothing.
@@ -51,7 +51,7 @@ pub(crate) enum Probe {
 /// An entry before it has a place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wanted {
-    pub(crate) path: Path,
+    pub(crate) path: FieldPath,
     pub(crate) probe: Probe,
 }
 
@@ -100,7 +100,7 @@ impl Hashes {
 pub(crate) const fn is_compound(value: ValueRef<'_>) -> bool {
     matches!(
         value.kind(),
-        Kind::Document | Kind::Array | Kind::CodeWithScope
+        BsonType::Document | BsonType::Array | BsonType::CodeWithScope
     )
 }
 

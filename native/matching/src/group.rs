@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
+use rillbase_query::filter_set::FilterId;
 use rillbase_query::geo::Space;
-use rillbase_query::path::Path;
-use rillbase_query::shared::FilterId;
+use rillbase_query::path::FieldPath;
 
 use crate::entry::{Entry, Hashes, Probe, Wanted};
 use crate::postings::Postings;
@@ -176,7 +176,7 @@ impl Group {
     pub(crate) fn paths(&self, access: &Access) -> Vec<String> {
         let entries = access.entries().into_iter();
         let mut paths: Vec<String> = entries
-            .map(|entry| Path::text(&self.trie.path(entry.node)))
+            .map(|entry| FieldPath::text(&self.trie.path(entry.node)))
             .collect();
         paths.sort_unstable();
         paths.dedup();

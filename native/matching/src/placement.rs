@@ -124,7 +124,7 @@ pub fn reach(filter: &Filter, document: Document<'_>) -> Reach {
 
 /// Whether it is the filter without conditions.
 pub(crate) fn is_everything(filter: &Filter) -> bool {
-    matches!(filter.root(), rillbase_query::filter::Node::And(all) if all.is_empty())
+    matches!(filter.root(), rillbase_query::filter::FilterClause::And(all) if all.is_empty())
 }
 
 /// How the index would lead a document to a query.

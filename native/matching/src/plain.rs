@@ -3,10 +3,10 @@
 //! ones take thousands of bytes each.
 
 use rillbase_query::bson::{Document, ValueRef};
-use rillbase_query::error::Failure;
+use rillbase_query::error::EvaluationFailure;
 use rillbase_query::filter::{Predicate, Test};
 use rillbase_query::fuel::Fuel;
-use rillbase_query::path::{Leaf, Path};
+use rillbase_query::path::{FieldPath, Leaf};
 use rillbase_query::pattern::Pattern;
 
 use crate::literal::folded;
@@ -17,7 +17,7 @@ const TEXT_BYTES_LOG2: u32 = 8;
 /// A predicate whose regular expression is plain.
 #[derive(Debug)]
 pub(crate) struct Plain {
-    pub(crate) path: Path,
+    pub(crate) path: FieldPath,
     /// As it was given.
     source: Box<str>,
     options: Box<str>,
@@ -53,7 +53,11 @@ impl Plain {
     }
 
     /// What [`Predicate`] says.
-    pub(crate) fn matches(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, Failure> {
+    pub(crate) fn matches(
+        &self,
+        document: Document<'_>,
+        fuel: &Fuel,
+    ) -> Result<bool, EvaluationFailure> {
         self.path.test_any(
             document,
             Leaf::Elements,
@@ -117,8 +121,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rillbase_query::ejson::parse_document;
-    use rillbase_query::environment::Environment;
-    use rillbase_query::filter::Node;
+    use rillbase_query::environment::EvaluationContext;
+    use rillbase_query::filter::FilterClause;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
@@ -130,15 +134,15 @@ mod tests {
             texts in prop::collection::vec("[akKsSſéÉ\u{212A}/\n -]{0,6}", 20),
         ) {
             let pattern = Pattern::new(&source, options).expect("a pattern");
-            let predicate = Predicate { path: Path::new("a"), test: Test::Regex(pattern) };
+            let predicate = Predicate { path: FieldPath::new("a"), test: Test::Regex(pattern) };
             let Some(plain) = Plain::of(&predicate) else {
                 return Ok(());
             };
-            let node = Node::Field(predicate);
+            let node = FilterClause::Field(predicate);
             for text in texts {
                 let text = text.replace('\n', "\\n");
                 let body = parse_document(format!(r#"{{"a":["{text}"]}}"#).as_bytes()).expect("json");
-                let expected = node.matches_in(body.as_ref(), &Environment::default());
+                let expected = node.matches_in(body.as_ref(), &EvaluationContext::default());
                 prop_assert_eq!(plain.matches(body.as_ref(), &Fuel::default()), expected, "{}", text);
             }
         }

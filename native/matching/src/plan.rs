@@ -7,13 +7,13 @@
 //! What is promised, and what the tests hold this to: a document that matches
 //! meets one of the entries.
 
-use rillbase_query::bson::{Kind, Regex, ValueRef};
-use rillbase_query::environment::Environment;
-use rillbase_query::filter::{Comparison, List, Node, Predicate, Test, Whole};
+use rillbase_query::bson::{BsonType, Regex, ValueRef};
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::filter::{Comparison, FilterClause, List, Predicate, Test, Whole};
 use rillbase_query::fuel::Fuel;
 use rillbase_query::geo::Region;
 use rillbase_query::limits::{EVALUATION_BYTES, NESTING_DEPTH};
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 use rillbase_query::pattern::Pattern;
 use rillbase_query::text::TextQuery;
 
@@ -29,7 +29,7 @@ use crate::waiting::analyzer_number;
 /// Steps of evaluation that are worth taking for a good choice.
 const SAMPLE_STEPS: u64 = 20_000;
 /// The types of values that a regular expression can match.
-const TEXT_KINDS: [Kind; 3] = [Kind::String, Kind::Symbol, Kind::Regex];
+const TEXT_KINDS: [BsonType; 3] = [BsonType::String, BsonType::Symbol, BsonType::Regex];
 
 /// What a query waits for.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub(crate) struct Planner<'p> {
     /// What documents look like, if that is known.
     sample: Option<&'p Sample>,
     /// For looking at the sample.
-    environment: Environment,
+    environment: EvaluationContext,
     /// The plan that is in force, with the share of documents that it met.
     tried: Option<(&'p [Wanted], f64)>,
 }
@@ -58,7 +58,7 @@ impl<'p> Planner<'p> {
         Self {
             hashes,
             sample,
-            environment: Environment {
+            environment: EvaluationContext {
                 fuel: Fuel::new(SAMPLE_STEPS, EVALUATION_BYTES),
                 now_ms: 0,
             },
@@ -74,8 +74,8 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a filter; none where nothing useful must hold.
-    pub(crate) fn plan(&self, root: &Node) -> Option<Plan> {
-        let mut plan = self.node(root, &Path::itself())?;
+    pub(crate) fn plan(&self, root: &FilterClause) -> Option<Plan> {
+        let mut plan = self.node(root, &FieldPath::itself())?;
         plan.entries.sort_unstable();
         plan.entries.dedup();
         if let [only] = plan.entries.as_mut_slice()
@@ -87,18 +87,20 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a part of a filter whose paths begin at `prefix`.
-    fn node(&self, node: &Node, prefix: &Path) -> Option<Plan> {
+    fn node(&self, node: &FilterClause, prefix: &FieldPath) -> Option<Plan> {
         match node {
-            Node::Field(predicate) => self.test(&predicate.test, joined(prefix, &predicate.path)),
-            Node::And(children) => self.conjunction(children, prefix),
-            Node::Or(children) => children
+            FilterClause::Field(predicate) => {
+                self.test(&predicate.test, joined(prefix, &predicate.path))
+            }
+            FilterClause::And(children) => self.conjunction(children, prefix),
+            FilterClause::Or(children) => children
                 .iter()
                 .map(|child| self.node(child, prefix))
                 .collect::<Option<Vec<_>>>()
                 .map(any_of),
-            Node::Not(inner) => match inner.as_ref() {
+            FilterClause::Not(inner) => match inner.as_ref() {
                 // Inside `$elemMatch` another element may have the field.
-                Node::Field(Predicate {
+                FilterClause::Field(Predicate {
                     path,
                     test: Test::Exists,
                 }) if prefix.segments().is_empty() && !is_too_long(path) => {
@@ -106,7 +108,7 @@ impl<'p> Planner<'p> {
                 }
                 _ => None,
             },
-            Node::Whole(whole) => match whole.as_ref() {
+            FilterClause::Whole(whole) => match whole.as_ref() {
                 Whole::Text(text) => Some(self.terms(text)),
                 Whole::Expression(..) | Whole::Schema(..) => None,
             },
@@ -114,7 +116,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The rarest of the children, and of what pairs of bounds make together.
-    fn conjunction(&self, children: &[Node], prefix: &Path) -> Option<Plan> {
+    fn conjunction(&self, children: &[FilterClause], prefix: &FieldPath) -> Option<Plan> {
         let mut choices = Vec::new();
         for range in ranges(children, prefix) {
             choices.push((range.nodes, range.plan));
@@ -136,7 +138,7 @@ impl<'p> Planner<'p> {
     }
 
     /// What was observed of a plan, else what a sample says, else what is usual.
-    fn selectivity(&self, nodes: &[&Node], plan: &Plan, prefix: &Path) -> f64 {
+    fn selectivity(&self, nodes: &[&FilterClause], plan: &Plan, prefix: &FieldPath) -> f64 {
         if let Some((entries, observed)) = self.tried
             && is_same(&plan.entries, entries)
         {
@@ -151,7 +153,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a test of what is at a path.
-    fn test(&self, test: &Test, path: Path) -> Option<Plan> {
+    fn test(&self, test: &Test, path: FieldPath) -> Option<Plan> {
         if is_too_long(&path) {
             return None;
         }
@@ -163,13 +165,13 @@ impl<'p> Planner<'p> {
             Test::Exists => Some(one(path, Probe::Present, Class::Existence, 0.8)),
             Test::Type(kinds) => Some(of_kinds(&path, kinds.iter(), 0.4)),
             Test::Mod { .. } => Some(of_kinds(&path, numbers(), 0.6)),
-            Test::Bits(_) => Some(of_kinds(&path, numbers().chain([Kind::Binary]), 0.6)),
+            Test::Bits(_) => Some(of_kinds(&path, numbers().chain([BsonType::Binary]), 0.6)),
             Test::Geo(test) => Some(self.region(&path, test.region())),
             Test::Near(near) => Some(self.region(&path, near.region())),
-            Test::Size(_) => Some(of_kinds(&path, [Kind::Array].into_iter(), 0.3)),
+            Test::Size(_) => Some(of_kinds(&path, [BsonType::Array].into_iter(), 0.3)),
             Test::ElementDocument(inner) => {
                 let inside = self.node(inner, &path);
-                Some(inside.unwrap_or_else(|| of_kinds(&path, [Kind::Array].into_iter(), 0.3)))
+                Some(inside.unwrap_or_else(|| of_kinds(&path, [BsonType::Array].into_iter(), 0.3)))
             }
             Test::ElementValue(inner) => Some(self.element(&path, inner)),
         }
@@ -177,7 +179,7 @@ impl<'p> Planner<'p> {
 
     /// `$elemMatch` of values. Where a position leads to an array its elements
     /// are not looked at by the walk.
-    fn element(&self, path: &Path, inner: &Node) -> Plan {
+    fn element(&self, path: &FieldPath, inner: &FilterClause) -> Plan {
         let sure = path
             .segments()
             .iter()
@@ -187,17 +189,17 @@ impl<'p> Planner<'p> {
         } else {
             None
         };
-        inside.unwrap_or_else(|| of_kinds(path, [Kind::Array].into_iter(), 0.3))
+        inside.unwrap_or_else(|| of_kinds(path, [BsonType::Array].into_iter(), 0.3))
     }
 
-    fn element_node(&self, path: &Path, node: &Node) -> Option<Plan> {
+    fn element_node(&self, path: &FieldPath, node: &FilterClause) -> Option<Plan> {
         match node {
-            Node::Field(predicate) => match &predicate.test {
+            FilterClause::Field(predicate) => match &predicate.test {
                 // These look at an array that is an element as a whole.
                 Test::ElementDocument(_) | Test::ElementValue(_) | Test::Size(_) => None,
                 test => self.test(test, path.clone()),
             },
-            Node::And(children) => {
+            FilterClause::And(children) => {
                 let range = element_range(path, children);
                 let others = children.iter().filter(|child| !is_range(child));
                 let others = others.filter_map(|child| self.element_node(path, child));
@@ -206,15 +208,15 @@ impl<'p> Planner<'p> {
                     .chain(others)
                     .min_by(|a, b| a.selectivity.total_cmp(&b.selectivity))
             }
-            Node::Or(children) => {
+            FilterClause::Or(children) => {
                 let plans = children.iter().map(|child| self.element_node(path, child));
                 plans.collect::<Option<Vec<_>>>().map(any_of)
             }
-            Node::Not(_) | Node::Whole(_) => None,
+            FilterClause::Not(_) | FilterClause::Whole(_) => None,
         }
     }
 
-    fn equal(&self, path: Path, operand: ValueRef<'_>) -> Plan {
+    fn equal(&self, path: FieldPath, operand: ValueRef<'_>) -> Plan {
         let usual = match operand {
             ValueRef::Bool(_) => 0.4,
             ValueRef::Null | ValueRef::Undefined => 0.1,
@@ -235,7 +237,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    fn list(&self, path: &Path, list: &List) -> Plan {
+    fn list(&self, path: &FieldPath, list: &List) -> Plan {
         let equal = list.values().iter();
         let equal = equal.map(|value| self.equal(path.clone(), value.as_ref()));
         let patterns = list.patterns().iter();
@@ -247,7 +249,7 @@ impl<'p> Planner<'p> {
 impl Planner<'_> {
     /// Text with one of the literals that the expression needs, or the
     /// expression as a value.
-    fn pattern(&self, path: &Path, pattern: &Pattern) -> Plan {
+    fn pattern(&self, path: &FieldPath, pattern: &Pattern) -> Plan {
         let Some(literals) = needed(pattern) else {
             return of_kinds(path, TEXT_KINDS.into_iter(), 0.5);
         };
@@ -267,7 +269,7 @@ impl Planner<'_> {
     }
 
     /// A geometry in a region; without one any geometry.
-    fn region(&self, path: &Path, region: Option<Region>) -> Plan {
+    fn region(&self, path: &FieldPath, region: Option<Region>) -> Plan {
         let probes = region.and_then(|region| cells::probes(&region, self.hashes));
         match probes {
             Some(probes) => several(path, probes, Class::Geo, 0.01),
@@ -285,7 +287,7 @@ impl Planner<'_> {
         let probes: Vec<Probe> = probes.collect();
         let count = u16::try_from(probes.len()).unwrap_or(u16::MAX);
         let selectivity = (0.01 * f64::from(count)).min(1.0);
-        several(&Path::itself(), probes, Class::Text, selectivity)
+        several(&FieldPath::itself(), probes, Class::Text, selectivity)
     }
 }
 
@@ -303,13 +305,13 @@ fn is_same(plan: &[Wanted], entries: &[Wanted]) -> bool {
 
 /// Whether no document is deep enough for a path to find something. It would
 /// take much room in the tree of paths for nothing.
-pub(crate) fn is_too_long(path: &Path) -> bool {
+pub(crate) fn is_too_long(path: &FieldPath) -> bool {
     path.segments().len() > NESTING_DEPTH
 }
 
 /// A comparison by order that stands alone. MinKey and MaxKey compare with
 /// everything, even with what is missing.
-fn compared(path: Path, comparison: Comparison, operand: ValueRef<'_>) -> Option<Plan> {
+fn compared(path: FieldPath, comparison: Comparison, operand: ValueRef<'_>) -> Option<Plan> {
     if let Some(interval) = interval(comparison, operand) {
         return Some(ranged(path, interval, false));
     }
@@ -320,16 +322,22 @@ fn compared(path: Path, comparison: Comparison, operand: ValueRef<'_>) -> Option
     }
 }
 
-fn numbers() -> impl Iterator<Item = Kind> {
-    [Kind::Int32, Kind::Int64, Kind::Double, Kind::Decimal].into_iter()
+fn numbers() -> impl Iterator<Item = BsonType> {
+    [
+        BsonType::Int32,
+        BsonType::Int64,
+        BsonType::Double,
+        BsonType::Decimal,
+    ]
+    .into_iter()
 }
 
 /// The types that geometries have.
-fn places() -> impl Iterator<Item = Kind> {
-    [Kind::Document, Kind::Array].into_iter()
+fn places() -> impl Iterator<Item = BsonType> {
+    [BsonType::Document, BsonType::Array].into_iter()
 }
 
-pub(crate) fn one(path: Path, probe: Probe, class: Class, selectivity: f64) -> Plan {
+pub(crate) fn one(path: FieldPath, probe: Probe, class: Class, selectivity: f64) -> Plan {
     Plan {
         entries: vec![Wanted { path, probe }],
         class,
@@ -338,7 +346,7 @@ pub(crate) fn one(path: Path, probe: Probe, class: Class, selectivity: f64) -> P
 }
 
 fn several(
-    path: &Path,
+    path: &FieldPath,
     probes: impl IntoIterator<Item = Probe>,
     class: Class,
     selectivity: f64,
@@ -354,7 +362,7 @@ fn several(
     }
 }
 
-fn of_kinds(path: &Path, kinds: impl Iterator<Item = Kind>, selectivity: f64) -> Plan {
+fn of_kinds(path: &FieldPath, kinds: impl Iterator<Item = BsonType>, selectivity: f64) -> Plan {
     several(path, kinds.map(Probe::Kind), Class::Existence, selectivity)
 }
 
@@ -377,11 +385,11 @@ fn any_of(plans: Vec<Plan>) -> Plan {
     all
 }
 
-pub(crate) fn joined(prefix: &Path, path: &Path) -> Path {
+pub(crate) fn joined(prefix: &FieldPath, path: &FieldPath) -> FieldPath {
     if prefix.segments().is_empty() {
         return path.clone();
     }
     let segments = prefix.segments().iter().chain(path.segments());
     let names: Vec<&str> = segments.map(|segment| &*segment.name).collect();
-    Path::new(&names.join("."))
+    FieldPath::new(&names.join("."))
 }

@@ -3,7 +3,7 @@
 
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
-use rillbase_query::shared::{FilterId, FilterSet, Scratch};
+use rillbase_query::filter_set::{FilterId, FilterSet, PredicateAnswers};
 
 /// About how many bytes a filter takes in a set besides its operands.
 const FILTER_BYTES: usize = 700;
@@ -14,7 +14,7 @@ pub(crate) struct Residual {
     set: FilterSet,
     /// The query of each filter.
     owners: Vec<Option<u32>>,
-    scratch: Scratch,
+    scratch: PredicateAnswers,
 }
 
 impl Residual {

@@ -1,8 +1,8 @@
 //! A few documents of a group, by which the rarest predicate is known.
 
 use rillbase_query::bson::Document;
-use rillbase_query::environment::Environment;
-use rillbase_query::filter::Node;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::filter::FilterClause;
 
 /// Documents that are kept.
 const DOCUMENTS: usize = 32;
@@ -47,9 +47,9 @@ impl Sample {
     /// what is usual is known.
     pub(crate) fn selectivity(
         &self,
-        nodes: &[&Node],
+        nodes: &[&FilterClause],
         usual: f64,
-        environment: &Environment,
+        environment: &EvaluationContext,
     ) -> f64 {
         let (mut met, mut all) = (usual, 1.0);
         for bytes in &self.documents {

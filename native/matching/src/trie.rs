@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rillbase_query::path::{Path, Segment};
+use rillbase_query::path::{FieldPath, PathSegment};
 
 use crate::entry::Probe;
 use crate::waiting::Waiting;
@@ -22,7 +22,7 @@ pub(crate) const ROOT: NodeId = 0;
 #[derive(Debug)]
 pub(crate) struct Node {
     parent: NodeId,
-    segment: Segment,
+    segment: PathSegment,
     /// Where documents lead, by key.
     children: BTreeMap<Box<str>, NodeId>,
     /// Where arrays lead, by position.
@@ -47,7 +47,7 @@ pub(crate) struct Trie {
 impl Default for Trie {
     fn default() -> Self {
         Self {
-            nodes: vec![Node::new(ROOT, Segment::new(""), false)],
+            nodes: vec![Node::new(ROOT, PathSegment::new(""), false)],
             free: Vec::new(),
             watched: BTreeSet::new(),
         }
@@ -55,7 +55,7 @@ impl Default for Trie {
 }
 
 impl Node {
-    fn new(parent: NodeId, segment: Segment, numeric: bool) -> Self {
+    fn new(parent: NodeId, segment: PathSegment, numeric: bool) -> Self {
         Self {
             parent,
             segment,
@@ -114,7 +114,7 @@ impl Trie {
     }
 
     /// The node of a path, which has one more entry from now on.
-    pub(crate) fn enter(&mut self, path: &Path) -> NodeId {
+    pub(crate) fn enter(&mut self, path: &FieldPath) -> NodeId {
         let mut at = ROOT;
         for segment in path.segments() {
             at = self.step(at, segment);
@@ -126,7 +126,7 @@ impl Trie {
     }
 
     /// The path of a node.
-    pub(crate) fn path(&self, id: NodeId) -> Path {
+    pub(crate) fn path(&self, id: NodeId) -> FieldPath {
         let mut names = Vec::new();
         let mut at = id;
         while let Some(node) = self.nodes.get(at as usize)
@@ -136,10 +136,10 @@ impl Trie {
             at = node.parent;
         }
         names.reverse();
-        Path::new(&names.join("."))
+        FieldPath::new(&names.join("."))
     }
 
-    fn step(&mut self, at: NodeId, segment: &Segment) -> NodeId {
+    fn step(&mut self, at: NodeId, segment: &PathSegment) -> NodeId {
         let Some(node) = self.nodes.get(at as usize) else {
             return at;
         };

@@ -1,6 +1,6 @@
 //! A document through the paths of a group: which queries it may concern.
 //!
-//! The walk finds what [`Path::any`](rillbase_query::path::Path) finds, for
+//! The walk finds what [`FieldPath::any`](rillbase_query::path::FieldPath) finds, for
 //! all paths at once, and sometimes more: an array inside an array is also
 //! entered as the document that `$elemMatch` takes it for. What is found only
 //! so does not count as present.

@@ -10,21 +10,21 @@ mod support;
 
 use proptest::prelude::*;
 use rillbase_matching::{Class, reach};
-use rillbase_query::filter::{Filter, How, Reason};
+use rillbase_query::filter::{Connective, Filter, FilterReason};
 use support::common::document;
 use support::{GROUP, QUOTA, any_filter, any_near_document, filter, roomy};
 
 /// What the parts together say; none where one of them came to no answer.
-fn of_parts(reason: &Reason) -> Option<bool> {
+fn of_parts(reason: &FilterReason) -> Option<bool> {
     let mut parts = reason.parts.iter().map(|part| {
         let said = part.holds.clone().ok()?;
-        assert!(part.how == How::Test || of_parts(part).is_none_or(|all| all == said));
+        assert!(part.how == Connective::Test || of_parts(part).is_none_or(|all| all == said));
         Some(said)
     });
     match reason.how {
-        How::Test => reason.holds.clone().ok(),
-        How::All => parts.try_fold(true, |all, one| Some(all && one?)),
-        How::Any => parts.try_fold(false, |any, one| Some(any || one?)),
+        Connective::Test => reason.holds.clone().ok(),
+        Connective::All => parts.try_fold(true, |all, one| Some(all && one?)),
+        Connective::Any => parts.try_fold(false, |any, one| Some(any || one?)),
     }
 }
 

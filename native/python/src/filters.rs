@@ -9,8 +9,8 @@ use rillbase_documents::entry::fields;
 use rillbase_documents::rule;
 use rillbase_json::{Integer, JsonLimits, JsonSink};
 use rillbase_query::bson::{Array, ArrayWriter, Document, DocumentWriter, ValueRef};
-use rillbase_query::environment::Environment;
-use rillbase_query::error::{Error, Place};
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::{Error, ParseLocation};
 use rillbase_query::{filter, group, lookup, projection, sort};
 
 use crate::errors::refused;
@@ -36,7 +36,7 @@ impl Filter {
             Some(value) => within(pointer, |place| match value.view() {
                 ValueRef::Document(document) => filter::Filter::parse_at(document, place),
                 _ => Err(Error::new(
-                    rillbase_query::error::Code::InvalidFilter,
+                    rillbase_query::error::ErrorCode::InvalidFilter,
                     place,
                     "a filter is an object",
                 )),
@@ -50,14 +50,14 @@ impl Filter {
 
     /// Return whether the document matches. One that cannot be evaluated does not.
     fn matches(&self, body: &[u8], now_ms: i64) -> bool {
-        let environment = Environment::at(now_ms);
+        let environment = EvaluationContext::at(now_ms);
         let answer = self.inner.matches_in(Document::trusted(body), &environment);
         answer == Ok(true)
     }
 
     /// Return whether the document matches, or raise why it cannot be evaluated.
     fn evaluate(&self, py: Python<'_>, body: &[u8], now_ms: i64) -> PyResult<bool> {
-        let environment = Environment::at(now_ms);
+        let environment = EvaluationContext::at(now_ms);
         let answer = self.inner.matches_in(Document::trusted(body), &environment);
         answer.map_err(|failure| refused(py, failure.into()))
     }
@@ -224,7 +224,7 @@ impl Sort {
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Group {
-    pub(crate) inner: Arc<group::Group>,
+    pub(crate) inner: Arc<group::GroupDefinition>,
 }
 
 #[pymethods]
@@ -232,7 +232,9 @@ impl Group {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/group"))]
     fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
-        let parsed = within(pointer, |place| group::Group::parse(value.view(), place));
+        let parsed = within(pointer, |place| {
+            group::GroupDefinition::parse(value.view(), place)
+        });
         let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
         Ok(Self { inner })
     }
@@ -249,7 +251,7 @@ impl Group {
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Lookups {
-    pub(crate) inner: Arc<lookup::Lookups>,
+    pub(crate) inner: Arc<lookup::LookupFields>,
 }
 
 #[pymethods]
@@ -257,7 +259,9 @@ impl Lookups {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/lookup"))]
     fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
-        let parsed = within(pointer, |place| lookup::Lookups::parse(value.view(), place));
+        let parsed = within(pointer, |place| {
+            lookup::LookupFields::parse(value.view(), place)
+        });
         let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
         Ok(Self { inner })
     }
@@ -285,7 +289,7 @@ impl Projection {
         let parsed = within(pointer, |place| match value.view() {
             ValueRef::Document(document) => projection::Projection::parse(document, place),
             _ => Err(Error::new(
-                rillbase_query::error::Code::InvalidProjection,
+                rillbase_query::error::ErrorCode::InvalidProjection,
                 place,
                 "a projection is an object",
             )),
@@ -296,11 +300,11 @@ impl Projection {
 }
 
 /// Runs a parser at a place given as a JSON pointer of plain names.
-pub(crate) fn within<T>(pointer: &str, parse: impl FnOnce(&Place<'_>) -> T) -> T {
+pub(crate) fn within<T>(pointer: &str, parse: impl FnOnce(&ParseLocation<'_>) -> T) -> T {
     fn descend<'p, T>(
-        place: &Place<'p>,
+        place: &ParseLocation<'p>,
         mut names: std::str::Split<'p, char>,
-        parse: impl FnOnce(&Place<'_>) -> T,
+        parse: impl FnOnce(&ParseLocation<'_>) -> T,
     ) -> T
 where {
         match names.next() {
@@ -315,8 +319,8 @@ where {
         }
     }
     match pointer.strip_prefix('/') {
-        Some(names) => descend(&Place::root(), names.split('/'), parse),
-        None => parse(&Place::root()),
+        Some(names) => descend(&ParseLocation::root(), names.split('/'), parse),
+        None => parse(&ParseLocation::root()),
     }
 }
 

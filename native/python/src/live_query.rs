@@ -11,7 +11,7 @@ use rillbase_live::snapshot::Snapshot;
 use rillbase_live::wire::request;
 use rillbase_live::{groups, lookups, made};
 use rillbase_query::bson::{Document, DocumentWriter};
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter;
 use rillbase_query::sort;
 
@@ -204,7 +204,7 @@ impl LiveQuery {
             .flatten();
         let inner = match value {
             None => self.filter(py)?.inner.default_sort(),
-            Some(value) => sort::Sort::parse(value, &Place::root())
+            Some(value) => sort::Sort::parse(value, &ParseLocation::root())
                 .map_err(|error| refused(py, error.into()))?,
         };
         Ok(Sort { inner })

@@ -11,7 +11,7 @@ use rillbase_documents::id::new_object_id;
 use rillbase_documents::operation;
 use rillbase_documents::refusal::Refusal;
 use rillbase_query::bson::{Document, Value as Bson, ValueRef};
-use rillbase_query::error::Place;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::update::Update;
 
 use crate::errors::refused;
@@ -93,7 +93,7 @@ impl UpdateOperators {
     #[staticmethod]
     fn parse(py: Python<'_>, update: &Value, array_filters: Option<&Value>) -> PyResult<Self> {
         let filters = read_array_filters(py, array_filters)?;
-        let root = Place::root();
+        let root = ParseLocation::root();
         let place = root.key("update");
         let ValueRef::Document(operators) = update.view() else {
             let refusal = Refusal::at("invalid_update", &place, "an object is expected");
@@ -116,7 +116,7 @@ fn read_array_filters<'a>(
         None | Some(ValueRef::Null) => Ok(None),
         Some(ValueRef::Array(array)) => Ok(Some(array)),
         Some(_) => {
-            let root = Place::root();
+            let root = ParseLocation::root();
             let place = root.key("array_filters");
             let refusal = Refusal::at("invalid_update", &place, "an array is expected");
             Err(refused(py, refusal))

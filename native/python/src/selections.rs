@@ -12,7 +12,7 @@ use rillbase_documents::lookups::{self, Found};
 use rillbase_documents::page::Rows;
 use rillbase_documents::selection::{self, Arrival, Candidate, IndexOrder, Progress, Request};
 use rillbase_query::bson::{Document, ValueRef};
-use rillbase_query::environment::Environment;
+use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::Matched;
 
 use crate::errors::refused;
@@ -358,7 +358,7 @@ pub(crate) fn envelope<'py>(
     match projection {
         None => write(&mut text, meta, id, document, form(canonical)),
         Some(projection) => {
-            let environment = Environment::at(updated_ms);
+            let environment = EvaluationContext::at(updated_ms);
             let projection = &projection.inner;
             let (shown, _) = projection.apply_or_id(document, Matched::default(), &environment);
             write(&mut text, meta, id, shown.as_ref(), form(canonical));

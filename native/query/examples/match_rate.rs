@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rillbase_query::bson::DocumentBuf;
 use rillbase_query::ejson::parse_document;
 use rillbase_query::filter::Filter;
-use rillbase_query::shared::{FilterId, FilterSet, Scratch};
+use rillbase_query::filter_set::{FilterId, FilterSet, PredicateAnswers};
 
 /// Filters that wait while memory is measured.
 const IDLE: u32 = 100_000;
@@ -86,7 +86,7 @@ fn idle_bytes() -> Outcome<f64> {
 
 /// A set that answers otherwise than its filters, or wrongly, is no figure.
 fn check(set: &FilterSet, ids: &[FilterId], filters: &[Filter], doc: &DocumentBuf) -> Outcome<()> {
-    let mut scratch = Scratch::default();
+    let mut scratch = PredicateAnswers::default();
     let mut prepared = set.prepare(doc.as_ref(), 0, &mut scratch);
     let mut matched = 0;
     for (id, filter) in ids.iter().zip(filters) {
@@ -137,7 +137,7 @@ fn main() -> Outcome<()> {
         }
         done
     });
-    let mut scratch = Scratch::default();
+    let mut scratch = PredicateAnswers::default();
     let mut next = documents.iter().cycle();
     let shared = rate(run, || {
         let Some(document) = next.next() else {

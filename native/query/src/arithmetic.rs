@@ -5,7 +5,7 @@
 
 use crate::bson::{Value, ValueRef};
 use crate::decimal::Decimal;
-use crate::number::Number;
+use crate::number::NumericValue;
 
 /// A result that does not fit 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Overflow;
 /// What is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Operation {
+pub enum ArithmeticOperator {
     Add,
     Subtract,
     Multiply,
@@ -22,34 +22,34 @@ pub enum Operation {
 
 /// Computes; none when an operand is no number.
 pub fn compute(
-    operation: Operation,
+    operation: ArithmeticOperator,
     a: ValueRef<'_>,
     b: ValueRef<'_>,
 ) -> Option<Result<Value, Overflow>> {
     let narrow = matches!((a, b), (ValueRef::Int32(_), ValueRef::Int32(_)));
-    let result = match (Number::from_value(a)?, Number::from_value(b)?) {
-        (Number::Int(a), Number::Int(b)) => {
+    let result = match (NumericValue::from_value(a)?, NumericValue::from_value(b)?) {
+        (NumericValue::Int(a), NumericValue::Int(b)) => {
             let result = match operation {
-                Operation::Add => a.checked_add(b),
-                Operation::Subtract => a.checked_sub(b),
-                Operation::Multiply => a.checked_mul(b),
+                ArithmeticOperator::Add => a.checked_add(b),
+                ArithmeticOperator::Subtract => a.checked_sub(b),
+                ArithmeticOperator::Multiply => a.checked_mul(b),
             };
             return Some(result.map(|result| sized(result, narrow)).ok_or(Overflow));
         }
-        (a @ Number::Decimal(_), b) | (a, b @ Number::Decimal(_)) => {
+        (a @ NumericValue::Decimal(_), b) | (a, b @ NumericValue::Decimal(_)) => {
             let (a, b) = (to_decimal(a), to_decimal(b));
             Value::Decimal(match operation {
-                Operation::Add => a.plus(b),
-                Operation::Subtract => a.minus(b),
-                Operation::Multiply => a.times(b),
+                ArithmeticOperator::Add => a.plus(b),
+                ArithmeticOperator::Subtract => a.minus(b),
+                ArithmeticOperator::Multiply => a.times(b),
             })
         }
         (a, b) => {
             let (a, b) = (a.to_f64(), b.to_f64());
             Value::Double(match operation {
-                Operation::Add => a + b,
-                Operation::Subtract => a - b,
-                Operation::Multiply => a * b,
+                ArithmeticOperator::Add => a + b,
+                ArithmeticOperator::Subtract => a - b,
+                ArithmeticOperator::Multiply => a * b,
             })
         }
     };
@@ -65,10 +65,10 @@ pub(crate) fn sized(int: i64, narrow: bool) -> Value {
 }
 
 /// The number as a decimal; doubles in 15 digits.
-pub(crate) fn to_decimal(number: Number) -> Decimal {
+pub(crate) fn to_decimal(number: NumericValue) -> Decimal {
     match number {
-        Number::Int(int) => Decimal::from(int),
-        Number::Double(double) => Decimal::from_f64(double),
-        Number::Decimal(decimal) => decimal,
+        NumericValue::Int(int) => Decimal::from(int),
+        NumericValue::Double(double) => Decimal::from_f64(double),
+        NumericValue::Decimal(decimal) => decimal,
     }
 }

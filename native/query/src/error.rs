@@ -2,14 +2,14 @@
 //!
 //! Everything a caller can get wrong is found while parsing, so that an
 //! [`Error`] carries a JSON pointer (RFC 6901) into the text that the caller
-//! sent. Evaluation can fail too ([`Failure`]), but only for want of fuel or
+//! sent. Evaluation can fail too ([`EvaluationFailure`]), but only for want of fuel or
 //! because an aggregation expression met a value that it cannot take.
 
 use std::fmt;
 
-/// The stable name of a refusal; [`Code::as_str`] is part of the public API.
+/// The stable name of a refusal; [`ErrorCode::as_str`] is part of the public API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum ErrorCode {
     /// The bytes are not BSON, or break a limit of the format.
     InvalidBson,
     /// The text is not strict JSON or not Extended JSON.
@@ -50,7 +50,7 @@ pub enum Code {
     EvaluationFailed,
 }
 
-impl Code {
+impl ErrorCode {
     /// The code as callers see it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -82,7 +82,7 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The stable name.
-    pub code: Code,
+    pub code: ErrorCode,
     /// The offending place as an RFC 6901 pointer.
     pub pointer: String,
     /// One sentence for people.
@@ -91,7 +91,7 @@ pub struct Error {
 
 impl Error {
     /// A refusal at `place`.
-    pub fn new(code: Code, place: &Place<'_>, detail: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, place: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
         Self {
             code,
             pointer: place.pointer(),
@@ -117,25 +117,25 @@ impl std::error::Error for Error {}
 /// Where a parser is: a list on the stack, rendered only when something is
 /// wrong, so that correct input pays nothing for precise errors.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'p> {
-    parent: Option<&'p Place<'p>>,
-    segment: Segment<'p>,
+pub struct ParseLocation<'p> {
+    parent: Option<&'p ParseLocation<'p>>,
+    segment: LocationSegment<'p>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Segment<'p> {
+enum LocationSegment<'p> {
     Root,
     Key(&'p str),
     Index(usize),
 }
 
-impl<'p> Place<'p> {
+impl<'p> ParseLocation<'p> {
     /// The whole input.
     #[must_use]
     pub const fn root() -> Self {
         Self {
             parent: None,
-            segment: Segment::Root,
+            segment: LocationSegment::Root,
         }
     }
 
@@ -144,7 +144,7 @@ impl<'p> Place<'p> {
     pub const fn key(&'p self, key: &'p str) -> Self {
         Self {
             parent: Some(self),
-            segment: Segment::Key(key),
+            segment: LocationSegment::Key(key),
         }
     }
 
@@ -153,7 +153,7 @@ impl<'p> Place<'p> {
     pub const fn index(&'p self, index: usize) -> Self {
         Self {
             parent: Some(self),
-            segment: Segment::Index(index),
+            segment: LocationSegment::Index(index),
         }
     }
 
@@ -164,9 +164,11 @@ impl<'p> Place<'p> {
         let mut place = Some(self);
         while let Some(here) = place {
             match here.segment {
-                Segment::Root => {}
-                Segment::Key(key) => segments.push(key.replace('~', "~0").replace('/', "~1")),
-                Segment::Index(index) => segments.push(index.to_string()),
+                LocationSegment::Root => {}
+                LocationSegment::Key(key) => {
+                    segments.push(key.replace('~', "~0").replace('/', "~1"))
+                }
+                LocationSegment::Index(index) => segments.push(index.to_string()),
             }
             place = here.parent;
         }
@@ -181,10 +183,10 @@ impl<'p> Place<'p> {
 
 /// Why an evaluation did not come to an answer.
 ///
-/// It is two words wide so that the `Result<bool, Failure>` of the matcher
+/// It is two words wide so that the `Result<bool, EvaluationFailure>` of the matcher
 /// stays cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum EvaluationFailure {
     /// More than the allowed number of steps.
     OutOfSteps,
     /// More than the allowed memory.
@@ -193,7 +195,7 @@ pub enum Failure {
     Refused(Box<str>),
 }
 
-impl Failure {
+impl EvaluationFailure {
     /// A refusal by an expression.
     pub fn refused(detail: impl Into<String>) -> Self {
         Self::Refused(detail.into().into_boxed_str())
@@ -204,14 +206,14 @@ impl Failure {
     pub fn into_error(self) -> Error {
         let (code, detail) = match self {
             Self::OutOfSteps => (
-                Code::QueryTooExpensive,
+                ErrorCode::QueryTooExpensive,
                 "one evaluation took more than a million steps".into(),
             ),
             Self::OutOfMemory => (
-                Code::QueryTooExpensive,
+                ErrorCode::QueryTooExpensive,
                 "one evaluation needed more than 16 MiB".into(),
             ),
-            Self::Refused(detail) => (Code::EvaluationFailed, String::from(detail)),
+            Self::Refused(detail) => (ErrorCode::EvaluationFailed, String::from(detail)),
         };
         Error {
             code,
@@ -221,13 +223,13 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for EvaluationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.clone().into_error().detail)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for EvaluationFailure {}
 
 #[cfg(test)]
 mod tests {
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn pointers_escape_tilde_and_slash() {
-        let root = Place::root();
+        let root = ParseLocation::root();
         let and = root.key("$and");
         let first = and.index(0);
         assert_eq!(first.key("a/b~c").pointer(), "/$and/0/a~1b~0c");

@@ -6,38 +6,38 @@
 //! takes the least value of each by itself, an index has their product.
 
 use crate::bson::{Array, Document, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::fuel::Fuel;
 use crate::key::{encode, encode_descending};
 use crate::limits::INDEX_KEYS;
-use crate::path::{Path, Segment};
+use crate::path::{FieldPath, PathSegment};
 
 /// A field on its way through a document: what is left of its path, or the
 /// value that it came to.
 #[derive(Clone, Copy)]
-pub(crate) enum Field<'p, 'a> {
-    Open(&'p [Segment], Document<'a>),
-    Array(&'p [Segment], Array<'a>),
+pub(crate) enum FieldCursor<'p, 'a> {
+    Open(&'p [PathSegment], Document<'a>),
+    Array(&'p [PathSegment], Array<'a>),
     Done(ValueRef<'a>),
 }
 
-impl<'p, 'a> Field<'p, 'a> {
+impl<'p, 'a> FieldCursor<'p, 'a> {
     /// The field at a path of a document.
-    pub(crate) fn at(path: &'p Path, document: Document<'a>) -> Self {
+    pub(crate) fn at(path: &'p FieldPath, document: Document<'a>) -> Self {
         advance(Self::Open(path.segments(), document))
     }
 
     fn is_in(&self, array: Array<'a>) -> bool {
-        matches!(self, Field::Array(_, other) if std::ptr::eq(other.as_bytes(), array.as_bytes()))
+        matches!(self, FieldCursor::Array(_, other) if std::ptr::eq(other.as_bytes(), array.as_bytes()))
     }
 
     /// The field in one element of the array that it has come to.
     fn of_element(self, element: ValueRef<'a>) -> Self {
         match self {
-            Field::Array([], _) => Field::Done(element),
-            Field::Array(rest, _) => match element {
-                ValueRef::Document(inner) => advance(Field::Open(rest, inner)),
-                _ => Field::Done(ValueRef::Null),
+            FieldCursor::Array([], _) => FieldCursor::Done(element),
+            FieldCursor::Array(rest, _) => match element {
+                ValueRef::Document(inner) => advance(FieldCursor::Open(rest, inner)),
+                _ => FieldCursor::Done(ValueRef::Null),
             },
             other => other,
         }
@@ -46,8 +46,8 @@ impl<'p, 'a> Field<'p, 'a> {
     /// The field where the array that it has come to is empty.
     const fn of_empty(self) -> Self {
         match self {
-            Field::Array([], _) => Field::Done(ValueRef::Undefined),
-            Field::Array(..) => Field::Done(ValueRef::Null),
+            FieldCursor::Array([], _) => FieldCursor::Done(ValueRef::Undefined),
+            FieldCursor::Array(..) => FieldCursor::Done(ValueRef::Null),
             other => other,
         }
     }
@@ -55,10 +55,10 @@ impl<'p, 'a> Field<'p, 'a> {
 
 /// The least key of a document by these fields, each with whether it descends.
 pub(crate) fn least_key(
-    fields: Vec<(Field<'_, '_>, bool)>,
+    fields: Vec<(FieldCursor<'_, '_>, bool)>,
     fuel: &Fuel,
-) -> Result<Vec<u8>, Failure> {
-    let is_done = |(field, _): &(Field<'_, '_>, bool)| matches!(field, Field::Done(_));
+) -> Result<Vec<u8>, EvaluationFailure> {
+    let is_done = |(field, _): &(FieldCursor<'_, '_>, bool)| matches!(field, FieldCursor::Done(_));
     if fields.iter().all(is_done) {
         fuel.steps(fields.len() as u64)?;
         let mut key = Vec::with_capacity(32);
@@ -72,11 +72,14 @@ pub(crate) fn least_key(
 
 /// The part that each field has in the least key. Arrays side by side do not
 /// depend on each other, so the least parts of each make the least whole.
-fn least_parts(fields: &[(Field<'_, '_>, bool)], fuel: &Fuel) -> Result<Vec<Vec<u8>>, Failure> {
+fn least_parts(
+    fields: &[(FieldCursor<'_, '_>, bool)],
+    fuel: &Fuel,
+) -> Result<Vec<Vec<u8>>, EvaluationFailure> {
     fuel.steps(fields.len() as u64)?;
     let mut parts = vec![Vec::new(); fields.len()];
     for (position, (field, descending)) in fields.iter().enumerate() {
-        let Field::Array(_, array) = field else {
+        let FieldCursor::Array(_, array) = field else {
             if let Some(part) = parts.get_mut(position) {
                 append(part, *field, *descending);
             }
@@ -104,9 +107,9 @@ fn least_parts(fields: &[(Field<'_, '_>, bool)], fuel: &Fuel) -> Result<Vec<Vec<
 /// they are least.
 fn least_element(
     array: Array<'_>,
-    fields: &[&(Field<'_, '_>, bool)],
+    fields: &[&(FieldCursor<'_, '_>, bool)],
     fuel: &Fuel,
-) -> Result<Vec<Vec<u8>>, Failure> {
+) -> Result<Vec<Vec<u8>>, EvaluationFailure> {
     if array.is_empty() {
         let fields = fields.iter().map(|(field, down)| (field.of_empty(), *down));
         return least_parts(&fields.collect::<Vec<_>>(), fuel);
@@ -124,7 +127,7 @@ fn least_element(
     Ok(least.unwrap_or_default())
 }
 
-fn append(key: &mut Vec<u8>, field: Field<'_, '_>, descending: bool) {
+fn append(key: &mut Vec<u8>, field: FieldCursor<'_, '_>, descending: bool) {
     let value = value_of(field);
     if descending {
         encode_descending(key, value)
@@ -133,9 +136,9 @@ fn append(key: &mut Vec<u8>, field: Field<'_, '_>, descending: bool) {
     }
 }
 
-const fn value_of<'a>(field: Field<'_, 'a>) -> ValueRef<'a> {
+const fn value_of<'a>(field: FieldCursor<'_, 'a>) -> ValueRef<'a> {
     match field {
-        Field::Done(value) => value,
+        FieldCursor::Done(value) => value,
         _ => ValueRef::Null,
     }
 }
@@ -143,29 +146,32 @@ const fn value_of<'a>(field: Field<'_, 'a>) -> ValueRef<'a> {
 /// Tells all combinations of values of the paths.
 pub(crate) fn combinations<'a>(
     document: Document<'a>,
-    paths: &[&Path],
+    paths: &[&FieldPath],
     fuel: &Fuel,
     tell: &mut dyn FnMut(&[ValueRef<'a>]),
-) -> Result<(), Failure> {
-    let fields: Vec<Field<'_, 'a>> = paths.iter().map(|path| Field::at(path, document)).collect();
+) -> Result<(), EvaluationFailure> {
+    let fields: Vec<FieldCursor<'_, 'a>> = paths
+        .iter()
+        .map(|path| FieldCursor::at(path, document))
+        .collect();
     expand(&fields, fuel, &mut 0, tell)
 }
 
 fn expand<'p, 'a>(
-    fields: &[Field<'p, 'a>],
+    fields: &[FieldCursor<'p, 'a>],
     fuel: &Fuel,
     count: &mut usize,
     tell: &mut dyn FnMut(&[ValueRef<'a>]),
-) -> Result<(), Failure> {
+) -> Result<(), EvaluationFailure> {
     let array = fields.iter().find_map(|field| match field {
-        Field::Array(_, array) => Some(*array),
+        FieldCursor::Array(_, array) => Some(*array),
         _ => None,
     });
     let Some(array) = array else {
         fuel.steps(fields.len() as u64)?;
         *count += 1;
         if *count > INDEX_KEYS {
-            return Err(Failure::refused(format!(
+            return Err(EvaluationFailure::refused(format!(
                 "a document has at most {INDEX_KEYS} keys in an index"
             )));
         }
@@ -173,13 +179,14 @@ fn expand<'p, 'a>(
         tell(&values);
         return Ok(());
     };
-    let replaced = |replace: &dyn Fn(Field<'p, 'a>) -> Field<'p, 'a>| -> Vec<Field<'p, 'a>> {
-        let fields = fields.iter().map(|field| match field {
-            field if field.is_in(array) => replace(*field),
-            other => *other,
-        });
-        fields.collect()
-    };
+    let replaced =
+        |replace: &dyn Fn(FieldCursor<'p, 'a>) -> FieldCursor<'p, 'a>| -> Vec<FieldCursor<'p, 'a>> {
+            let fields = fields.iter().map(|field| match field {
+                field if field.is_in(array) => replace(*field),
+                other => *other,
+            });
+            fields.collect()
+        };
     if array.is_empty() {
         return expand(&replaced(&|field| field.of_empty()), fuel, count, tell);
     }
@@ -195,29 +202,29 @@ fn expand<'p, 'a>(
 }
 
 /// Follows a field up to an array or its end.
-fn advance<'p, 'a>(field: Field<'p, 'a>) -> Field<'p, 'a> {
-    let Field::Open(mut rest, mut document) = field else {
+fn advance<'p, 'a>(field: FieldCursor<'p, 'a>) -> FieldCursor<'p, 'a> {
+    let FieldCursor::Open(mut rest, mut document) = field else {
         return field;
     };
     while let Some((first, tail)) = rest.split_first() {
         match document.get(&first.name) {
             Some(ValueRef::Array(array)) => return at_array(tail, array),
-            Some(value) if tail.is_empty() => return Field::Done(value),
+            Some(value) if tail.is_empty() => return FieldCursor::Done(value),
             Some(ValueRef::Document(inner)) => document = inner,
-            _ => return Field::Done(ValueRef::Null),
+            _ => return FieldCursor::Done(ValueRef::Null),
         }
         rest = tail;
     }
-    Field::Done(ValueRef::Null)
+    FieldCursor::Done(ValueRef::Null)
 }
 
 /// A numeric segment names a position, unless elements have such a key.
-fn at_array<'p, 'a>(tail: &'p [Segment], array: Array<'a>) -> Field<'p, 'a> {
+fn at_array<'p, 'a>(tail: &'p [PathSegment], array: Array<'a>) -> FieldCursor<'p, 'a> {
     let Some((first, after)) = tail.split_first() else {
-        return Field::Array(tail, array);
+        return FieldCursor::Array(tail, array);
     };
     let Some(index) = first.index else {
-        return Field::Array(tail, array);
+        return FieldCursor::Array(tail, array);
     };
     let named = |value: ValueRef<'a>| {
         value
@@ -225,12 +232,12 @@ fn at_array<'p, 'a>(tail: &'p [Segment], array: Array<'a>) -> Field<'p, 'a> {
             .is_some_and(|inner| inner.get(&first.name).is_some())
     };
     if array.iter().any(named) {
-        return Field::Array(tail, array);
+        return FieldCursor::Array(tail, array);
     }
     match array.get(index as usize) {
         Some(ValueRef::Array(inner)) => at_array(after, inner),
-        Some(value) if after.is_empty() => Field::Done(value),
-        Some(ValueRef::Document(inner)) => advance(Field::Open(after, inner)),
-        _ => Field::Done(ValueRef::Null),
+        Some(value) if after.is_empty() => FieldCursor::Done(value),
+        Some(ValueRef::Document(inner)) => advance(FieldCursor::Open(after, inner)),
+        _ => FieldCursor::Done(ValueRef::Null),
     }
 }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::limits::{EVALUATION_BYTES, EVALUATION_STEPS};
 
 /// What is left for one evaluation.
@@ -43,19 +43,19 @@ impl Fuel {
 
     /// Burns one step.
     #[inline]
-    pub fn step(&self) -> Result<(), Failure> {
+    pub fn step(&self) -> Result<(), EvaluationFailure> {
         self.steps(1)
     }
 
     /// Burns `count` steps.
     #[inline]
-    pub fn steps(&self, count: u64) -> Result<(), Failure> {
+    pub fn steps(&self, count: u64) -> Result<(), EvaluationFailure> {
         match self.steps.get().checked_sub(count) {
             Some(left) => {
                 self.steps.set(left);
                 Ok(())
             }
-            None => Err(Failure::OutOfSteps),
+            None => Err(EvaluationFailure::OutOfSteps),
         }
     }
 
@@ -68,13 +68,13 @@ impl Fuel {
     /// Accounts for `count` bytes that were or are about to be built, and for
     /// the work of building them.
     #[inline]
-    pub fn bytes(&self, count: usize) -> Result<(), Failure> {
+    pub fn bytes(&self, count: usize) -> Result<(), EvaluationFailure> {
         match self.bytes.get().checked_sub(count) {
             Some(left) => {
                 self.bytes.set(left);
                 self.steps(1 + (count as u64) / 64)
             }
-            None => Err(Failure::OutOfMemory),
+            None => Err(EvaluationFailure::OutOfMemory),
         }
     }
 }

@@ -10,25 +10,25 @@
 use std::collections::BTreeMap;
 
 use crate::bson::{Document, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::field_values::combinations;
 use crate::fuel::Fuel;
 use crate::key::{encode, encode_descending};
 use crate::limits::INDEX_KEYS;
-use crate::path::{Leaf, Path};
+use crate::path::{FieldPath, Leaf};
 
 /// One field of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexField {
     /// Where.
-    pub path: Path,
+    pub path: FieldPath,
     /// Whether its keys descend.
     pub descending: bool,
 }
 
 /// A key of a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct IndexKey {
     /// Bytes in the order of the fields' values and directions.
     pub key: Vec<u8>,
     /// Whether it takes part in ordering; all take part in finding.
@@ -41,9 +41,9 @@ pub fn index_keys(
     document: Document<'_>,
     fields: &[IndexField],
     fuel: &Fuel,
-) -> Result<Vec<Entry>, Failure> {
+) -> Result<Vec<IndexKey>, EvaluationFailure> {
     let mut entries = BTreeMap::new();
-    let paths: Vec<&Path> = fields.iter().map(|field| &field.path).collect();
+    let paths: Vec<&FieldPath> = fields.iter().map(|field| &field.path).collect();
     combinations(document, &paths, fuel, &mut |values| {
         entries.insert(key_of(fields, values), true);
     })?;
@@ -55,7 +55,7 @@ pub fn index_keys(
         product.checked_mul(values.len().max(1))
     });
     if product.is_none_or(|product| product > INDEX_KEYS) {
-        return Err(Failure::refused(format!(
+        return Err(EvaluationFailure::refused(format!(
             "a document has at most {INDEX_KEYS} keys in an index"
         )));
     }
@@ -77,7 +77,7 @@ pub fn index_keys(
     }
     Ok(entries
         .into_iter()
-        .map(|(key, ordering)| Entry { key, ordering })
+        .map(|(key, ordering)| IndexKey { key, ordering })
         .collect())
 }
 
@@ -102,9 +102,9 @@ fn key_of(fields: &[IndexField], values: &[ValueRef<'_>]) -> Vec<u8> {
 /// nothing as undefined.
 fn values_at<'a>(
     document: Document<'a>,
-    path: &Path,
+    path: &FieldPath,
     fuel: &Fuel,
-) -> Result<Vec<ValueRef<'a>>, Failure> {
+) -> Result<Vec<ValueRef<'a>>, EvaluationFailure> {
     let mut values = Vec::new();
     path.any(document, Leaf::Elements, fuel, &mut |value, _| {
         fuel.step()?;

@@ -23,7 +23,7 @@ use std::cmp::Ordering;
 
 use crate::bson::{Array, Document, ValueRef};
 use crate::decimal::Decimal;
-use crate::number::Number;
+use crate::number::NumericValue;
 
 /// Appends the key of a value.
 pub fn encode(key: &mut Vec<u8>, value: ValueRef<'_>) {
@@ -49,7 +49,7 @@ pub fn encode_key(value: ValueRef<'_>) -> Vec<u8> {
 fn payload(key: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) | ValueRef::Decimal(_) => {
-            if let Some(number) = Number::from_value(value) {
+            if let Some(number) = NumericValue::from_value(value) {
                 encode_number(key, number);
             }
         }
@@ -115,11 +115,11 @@ fn ordered_i64(int: i64) -> [u8; 8] {
     (int.cast_unsigned() ^ (1 << 63)).to_be_bytes()
 }
 
-fn encode_number(key: &mut Vec<u8>, number: Number) {
+fn encode_number(key: &mut Vec<u8>, number: NumericValue) {
     let (floor, residue) = match number {
-        Number::Double(double) => (double, None),
-        Number::Int(int) => floor_of_int(int),
-        Number::Decimal(decimal) => floor_of_decimal(decimal),
+        NumericValue::Double(double) => (double, None),
+        NumericValue::Int(int) => floor_of_int(int),
+        NumericValue::Decimal(decimal) => floor_of_decimal(decimal),
     };
     key.extend_from_slice(&ordered_f64(floor));
     match residue {

@@ -18,22 +18,22 @@
 //! the name already is replaced where it stands; others are appended.
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::error::{Code, Error, Failure, Place};
+use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::limits::{LOOKUP_REFERENCES, LOOKUPS};
-use crate::path::{Path, Segment, is_field_name};
+use crate::path::{FieldPath, PathSegment, is_field_name};
 
 /// One field of documents that refers to others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lookup {
+pub struct LookupField {
     /// The collection that they are in, by name.
     pub from: String,
-    local: Path,
+    local: FieldPath,
     name: String,
 }
 
 /// What is looked up for each document, in order. See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lookups(Vec<Lookup>);
+pub struct LookupFields(Vec<LookupField>);
 
 /// To which documents one document refers.
 #[derive(Debug, Clone)]
@@ -44,9 +44,12 @@ pub struct References<'a> {
     pub ids: Vec<ValueRef<'a>>,
 }
 
-impl Lookup {
+impl LookupField {
     /// To which documents a document refers.
-    pub fn references<'a>(&self, document: Document<'a>) -> Result<References<'a>, Failure> {
+    pub fn references<'a>(
+        &self,
+        document: Document<'a>,
+    ) -> Result<References<'a>, EvaluationFailure> {
         let mut found = References {
             many: false,
             ids: Vec::new(),
@@ -57,7 +60,11 @@ impl Lookup {
 }
 
 impl<'a> References<'a> {
-    fn gather(&mut self, value: ValueRef<'a>, path: &[Segment]) -> Result<(), Failure> {
+    fn gather(
+        &mut self,
+        value: ValueRef<'a>,
+        path: &[PathSegment],
+    ) -> Result<(), EvaluationFailure> {
         match (value, path.split_first()) {
             (ValueRef::Array(array), rest) => {
                 self.many = true;
@@ -81,7 +88,7 @@ impl<'a> References<'a> {
         }
     }
 
-    fn push(&mut self, id: ValueRef<'a>) -> Result<(), Failure> {
+    fn push(&mut self, id: ValueRef<'a>) -> Result<(), EvaluationFailure> {
         let names = !matches!(
             id,
             ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_) | ValueRef::Regex(_)
@@ -90,7 +97,7 @@ impl<'a> References<'a> {
             self.ids.push(id);
         }
         if self.ids.len() > LOOKUP_REFERENCES {
-            return Err(Failure::refused(format!(
+            return Err(EvaluationFailure::refused(format!(
                 "a document refers to at most {LOOKUP_REFERENCES} others by one lookup"
             )));
         }
@@ -98,13 +105,13 @@ impl<'a> References<'a> {
     }
 }
 
-impl Lookups {
+impl LookupFields {
     /// Parses what is to be looked up.
-    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let Some(list) = value.as_array() else {
             return Err(refuse(place, "a list of lookups is expected"));
         };
-        let mut lookups: Vec<Lookup> = Vec::new();
+        let mut lookups: Vec<LookupField> = Vec::new();
         for (index, item) in list.iter().enumerate() {
             let here = place.index(index);
             let lookup = parse_one(item, &here)?;
@@ -121,7 +128,7 @@ impl Lookups {
     }
 
     /// The lookups in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Lookup> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &LookupField> {
         self.0.iter()
     }
 
@@ -136,14 +143,14 @@ impl Lookups {
         names
     }
 
-    /// For each lookup, which of [`Lookups::collections`] it is of.
+    /// For each lookup, which of [`LookupFields::collections`] it is of.
     pub fn places(&self) -> Vec<usize> {
         let names = self.collections();
-        let place = |lookup: &Lookup| names.iter().position(|name| *name == lookup.from);
+        let place = |lookup: &LookupField| names.iter().position(|name| *name == lookup.from);
         self.0.iter().filter_map(place).collect()
     }
 
-    /// The lookups as [`Lookups::parse`] reads them: equal lookups have equal bytes.
+    /// The lookups as [`LookupFields::parse`] reads them: equal lookups have equal bytes.
     #[must_use]
     pub fn canonical(&self) -> DocumentBuf {
         let mut list = ArrayWriter::new();
@@ -165,7 +172,7 @@ impl Lookups {
         &self,
         document: Document<'_>,
         find: &dyn Fn(usize, ValueRef<'_>) -> Option<Document<'f>>,
-    ) -> Result<DocumentBuf, Failure> {
+    ) -> Result<DocumentBuf, EvaluationFailure> {
         let shown = self.0.iter().enumerate().map(|(number, lookup)| {
             let references = lookup.references(document)?;
             let mut found = references.ids.iter().filter_map(|id| find(number, *id));
@@ -180,7 +187,7 @@ impl Lookups {
                 found.map_or(Value::Null, Value::Document)
             })
         });
-        let shown = shown.collect::<Result<Vec<Value>, Failure>>()?;
+        let shown = shown.collect::<Result<Vec<Value>, EvaluationFailure>>()?;
         let named = |name: &str| {
             let mut all = self.0.iter().zip(&shown);
             all.find_map(|(lookup, value)| (lookup.name == name).then_some(value))
@@ -201,11 +208,11 @@ impl Lookups {
     }
 }
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidLookup, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidLookup, place, detail)
 }
 
-fn parse_one(value: ValueRef<'_>, place: &Place<'_>) -> Result<Lookup, Error> {
+fn parse_one(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<LookupField, Error> {
     let Some(written) = value.as_document() else {
         let detail = "a lookup is an object with `from`, `local` and `as`";
         return Err(refuse(place, detail));
@@ -218,7 +225,7 @@ fn parse_one(value: ValueRef<'_>, place: &Place<'_>) -> Result<Lookup, Error> {
             "from" => from = Some(collection(text, &here)?),
             "local" => {
                 let detail = "a field is expected, as `a` or `a.b`";
-                let path = text.and_then(Path::of_field);
+                let path = text.and_then(FieldPath::of_field);
                 local = Some(path.ok_or_else(|| refuse(&here, detail))?);
             }
             "as" => {
@@ -230,14 +237,14 @@ fn parse_one(value: ValueRef<'_>, place: &Place<'_>) -> Result<Lookup, Error> {
         }
     }
     match (from, local, name) {
-        (Some(from), Some(local), Some(name)) => Ok(Lookup { from, local, name }),
+        (Some(from), Some(local), Some(name)) => Ok(LookupField { from, local, name }),
         (None, ..) => Err(refuse(place, "`from` is missing")),
         (_, None, _) => Err(refuse(place, "`local` is missing")),
         (.., None) => Err(refuse(place, "`as` is missing")),
     }
 }
 
-fn collection(text: Option<&str>, place: &Place<'_>) -> Result<String, Error> {
+fn collection(text: Option<&str>, place: &ParseLocation<'_>) -> Result<String, Error> {
     let named = text.filter(|text| !text.is_empty());
     let named = named.ok_or_else(|| refuse(place, "the name of a collection is expected"))?;
     Ok(named.to_owned())

@@ -64,22 +64,22 @@ pub fn cmp_i64_f64(int: i64, double: f64) -> Ordering {
 /// Compares two numbers; values that are none count as NaN.
 #[must_use]
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
-    match (Number::of(a), Number::of(b)) {
-        (Number::Int(a), Number::Int(b)) => a.cmp(&b),
-        (Number::Int(a), Number::Double(b)) => cmp_i64_f64(a, b),
-        (Number::Double(a), Number::Int(b)) => cmp_i64_f64(b, a).reverse(),
-        (Number::Double(a), Number::Double(b)) => cmp_f64(a, b),
-        (Number::Decimal(a), Number::Double(b)) => a.cmp_f64(b),
-        (Number::Double(a), Number::Decimal(b)) => b.cmp_f64(a).reverse(),
-        (Number::Decimal(a), Number::Int(b)) => a.total_cmp(Decimal::from(b)),
-        (Number::Int(a), Number::Decimal(b)) => Decimal::from(a).total_cmp(b),
-        (Number::Decimal(a), Number::Decimal(b)) => a.total_cmp(b),
+    match (NumericValue::of(a), NumericValue::of(b)) {
+        (NumericValue::Int(a), NumericValue::Int(b)) => a.cmp(&b),
+        (NumericValue::Int(a), NumericValue::Double(b)) => cmp_i64_f64(a, b),
+        (NumericValue::Double(a), NumericValue::Int(b)) => cmp_i64_f64(b, a).reverse(),
+        (NumericValue::Double(a), NumericValue::Double(b)) => cmp_f64(a, b),
+        (NumericValue::Decimal(a), NumericValue::Double(b)) => a.cmp_f64(b),
+        (NumericValue::Double(a), NumericValue::Decimal(b)) => b.cmp_f64(a).reverse(),
+        (NumericValue::Decimal(a), NumericValue::Int(b)) => a.total_cmp(Decimal::from(b)),
+        (NumericValue::Int(a), NumericValue::Decimal(b)) => Decimal::from(a).total_cmp(b),
+        (NumericValue::Decimal(a), NumericValue::Decimal(b)) => a.total_cmp(b),
     }
 }
 
 /// A number by how it is computed with.
 #[derive(Debug, Clone, Copy)]
-pub enum Number {
+pub enum NumericValue {
     /// A whole number of either width.
     Int(i64),
     /// A double.
@@ -88,7 +88,7 @@ pub enum Number {
     Decimal(Decimal),
 }
 
-impl Number {
+impl NumericValue {
     fn of(value: ValueRef<'_>) -> Self {
         Self::from_value(value).unwrap_or(Self::Double(f64::NAN))
     }

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use crate::bson::{Array, Document, Element, ValueRef};
+use crate::bson::{Array, BsonElement, Document, ValueRef};
 use crate::number;
 
 /// Compares two values.
@@ -68,7 +68,7 @@ pub fn arrays(a: Array<'_>, b: Array<'_>) -> Ordering {
 fn walk(
     a: Document<'_>,
     b: Document<'_>,
-    keys: impl Fn(&Element<'_>, &Element<'_>) -> Ordering,
+    keys: impl Fn(&BsonElement<'_>, &BsonElement<'_>) -> Ordering,
 ) -> Ordering {
     let (mut left, mut right) = (a.elements(), b.elements());
     loop {

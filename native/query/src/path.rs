@@ -10,20 +10,20 @@
 use std::sync::Arc;
 
 use crate::bson::{Array, Document, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::fuel::Fuel;
 use crate::limits::FIELD_NAME_BYTES;
 
 /// One part of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Segment {
+pub struct PathSegment {
     /// The key.
     pub name: Box<str>,
     /// The position that it names too, if it is written as one.
     pub index: Option<u32>,
 }
 
-impl Segment {
+impl PathSegment {
     /// The segment of this text.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -53,8 +53,8 @@ pub fn position(name: &str) -> Option<u32> {
 /// A dotted path. The path without segments means the value itself. A copy
 /// shares the segments: many filters have the same few paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Path {
-    segments: Arc<[Segment]>,
+pub struct FieldPath {
+    segments: Arc<[PathSegment]>,
 }
 
 /// What a path gives where it ends at an array.
@@ -69,14 +69,14 @@ pub enum Leaf {
 /// A value that a path found (none: missing), and the position in the
 /// outermost array on the way.
 pub type Found<'f, 'a> =
-    &'f mut dyn FnMut(Option<ValueRef<'a>>, Option<u32>) -> Result<bool, Failure>;
+    &'f mut dyn FnMut(Option<ValueRef<'a>>, Option<u32>) -> Result<bool, EvaluationFailure>;
 
-impl Path {
+impl FieldPath {
     /// The path of this text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self {
-            segments: text.split('.').map(Segment::new).collect(),
+            segments: text.split('.').map(PathSegment::new).collect(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Path {
 
     /// The parts.
     #[must_use]
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[PathSegment] {
         &self.segments
     }
 
@@ -118,11 +118,11 @@ impl Path {
         leaf: Leaf,
         fuel: &Fuel,
         found: Found<'_, 'a>,
-    ) -> Result<bool, Failure> {
-        Walk { leaf, fuel }.document(&self.segments, document, None, found)
+    ) -> Result<bool, EvaluationFailure> {
+        PathWalk { leaf, fuel }.document(&self.segments, document, None, found)
     }
 
-    /// As [`Path::any`], with a step for each value that is tested.
+    /// As [`FieldPath::any`], with a step for each value that is tested.
     ///
     /// Every form in which a predicate is kept tests by this, or accounts for
     /// the same steps: whether a document can be evaluated must not depend on
@@ -133,7 +133,7 @@ impl Path {
         leaf: Leaf,
         fuel: &Fuel,
         test: Found<'_, 'a>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         if let [only] = self.segments() {
             let value = document.get(&only.name);
             if !matches!(value, Some(ValueRef::Array(_))) {
@@ -148,7 +148,7 @@ impl Path {
     }
 
     /// The one value to test, where no array is on the way, and the steps
-    /// that [`Path::test_any`] takes for it.
+    /// that [`FieldPath::test_any`] takes for it.
     pub(crate) fn only_value<'a>(
         &self,
         document: Document<'a>,
@@ -184,23 +184,23 @@ const SCAN_BYTES_LOG2: u32 = 12;
 /// Numeric segments have two readings at each array, so the ways to a value
 /// can double from level to level: each document and array that is entered
 /// costs fuel, found or not.
-struct Walk<'f> {
+struct PathWalk<'f> {
     leaf: Leaf,
     fuel: &'f Fuel,
 }
 
-impl Walk<'_> {
-    fn enter(&self, bytes: &[u8]) -> Result<(), Failure> {
+impl PathWalk<'_> {
+    fn enter(&self, bytes: &[u8]) -> Result<(), EvaluationFailure> {
         self.fuel.steps(scan_steps(bytes))
     }
 
     fn document<'a>(
         &self,
-        segments: &[Segment],
+        segments: &[PathSegment],
         document: Document<'a>,
         offset: Option<u32>,
         found: Found<'_, 'a>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         let mut document = document;
         let mut rest = segments;
         while let Some((first, tail)) = rest.split_first() {
@@ -218,11 +218,11 @@ impl Walk<'_> {
 
     fn array<'a>(
         &self,
-        tail: &[Segment],
+        tail: &[PathSegment],
         array: Array<'a>,
         offset: Option<u32>,
         found: Found<'_, 'a>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         self.enter(array.as_bytes())?;
         let Some((first, after)) = tail.split_first() else {
             return self.end(array, offset, found);
@@ -256,7 +256,7 @@ impl Walk<'_> {
         array: Array<'a>,
         offset: Option<u32>,
         found: Found<'_, 'a>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         if self.leaf == Leaf::Elements {
             for (index, value) in (0..).zip(array.iter()) {
                 if found(Some(value), offset.or(Some(index)))? {
@@ -276,7 +276,7 @@ mod tests {
     fn values(path: &str, text: &str, leaf: Leaf) -> Vec<String> {
         let document = parse_document(text.as_bytes()).expect(text);
         let mut seen = Vec::new();
-        let answer = Path::new(path).any(
+        let answer = FieldPath::new(path).any(
             document.as_ref(),
             leaf,
             &Fuel::default(),
@@ -295,14 +295,14 @@ mod tests {
     fn ways_that_double_at_each_level_cost_fuel() {
         let nested = (0..48).fold("[1]".to_owned(), |inner, _| format!(r#"[{{"0":{inner}}}]"#));
         let document = parse_document(format!(r#"{{"a":{nested}}}"#).as_bytes()).expect("nested");
-        let path = Path::new(&format!("a{}", ".0".repeat(90)));
+        let path = FieldPath::new(&format!("a{}", ".0".repeat(90)));
         let answer = path.any(
             document.as_ref(),
             Leaf::Elements,
             &Fuel::default(),
             &mut |_, _| Ok(false),
         );
-        assert_eq!(answer, Err(Failure::OutOfSteps));
+        assert_eq!(answer, Err(EvaluationFailure::OutOfSteps));
     }
 
     #[test]

@@ -8,18 +8,18 @@
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::ejson::{Form, value_to_string};
-use crate::error::{Code, Error, Failure, Place};
-use crate::field_values::{Field, least_key};
+use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
+use crate::field_values::{FieldCursor, least_key};
 use crate::fuel::Fuel;
 use crate::index::IndexField;
 use crate::limits::SORT_KEYS;
-use crate::path::Path;
+use crate::path::FieldPath;
 
 /// What a sort key orders by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum By {
+pub enum SortCriterion {
     /// The values at a path.
-    Path(Path),
+    Path(FieldPath),
     /// The score of `$text`, the best first.
     TextScore,
     /// The distance of `$near`, the nearest first.
@@ -30,7 +30,7 @@ pub enum By {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SortKey {
     /// What it orders by.
-    pub by: By,
+    pub by: SortCriterion,
     /// From the greatest to the least.
     pub descending: bool,
 }
@@ -49,7 +49,7 @@ impl Default for Sort {
 
 impl Sort {
     /// Parses `[["a",1],["b",-1]]` or `{"a":1,"b":-1}`.
-    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let mut keys = Vec::new();
         match value {
             ValueRef::Document(document) => {
@@ -82,7 +82,7 @@ impl Sort {
     #[must_use]
     pub fn by_distance() -> Self {
         Self::of(vec![SortKey {
-            by: By::Distance,
+            by: SortCriterion::Distance,
             descending: false,
         }])
     }
@@ -92,7 +92,7 @@ impl Sort {
     #[must_use]
     pub fn of_fields(fields: &[IndexField], reversed: bool) -> Self {
         let keys = fields.iter().map(|field| SortKey {
-            by: By::Path(field.path.clone()),
+            by: SortCriterion::Path(field.path.clone()),
             descending: field.descending != reversed,
         });
         Self {
@@ -101,7 +101,11 @@ impl Sort {
     }
 
     /// The least key of a document in an index with these fields.
-    pub fn key_of_fields(&self, document: Document<'_>, fuel: &Fuel) -> Result<Vec<u8>, Failure> {
+    pub fn key_of_fields(
+        &self,
+        document: Document<'_>,
+        fuel: &Fuel,
+    ) -> Result<Vec<u8>, EvaluationFailure> {
         self.key(document, 0.0, fuel)
     }
 
@@ -130,7 +134,7 @@ impl Sort {
     }
 
     fn of(mut keys: Vec<SortKey>) -> Self {
-        let id = By::Path(Path::new("_id"));
+        let id = SortCriterion::Path(FieldPath::new("_id"));
         match keys.iter().position(|key| key.by == id) {
             // What follows `_id` decides nothing.
             Some(position) => keys.truncate(position + 1),
@@ -156,9 +160,9 @@ impl Sort {
         for key in &self.keys {
             let mut pair = ArrayWriter::new();
             let (name, rank) = match &key.by {
-                By::Path(path) => (path.text(), None),
-                By::TextScore => ("score".to_owned(), Some("textScore")),
-                By::Distance => ("distance".to_owned(), Some("geoNearDistance")),
+                SortCriterion::Path(path) => (path.text(), None),
+                SortCriterion::TextScore => ("score".to_owned(), Some("textScore")),
+                SortCriterion::Distance => ("distance".to_owned(), Some("geoNearDistance")),
             };
             pair.push(ValueRef::String(&name));
             match rank {
@@ -176,12 +180,17 @@ impl Sort {
 
     /// The document's place: bytes in the order of the sort. `rank` is the
     /// text score or the distance.
-    pub fn key(&self, document: Document<'_>, rank: f64, fuel: &Fuel) -> Result<Vec<u8>, Failure> {
+    pub fn key(
+        &self,
+        document: Document<'_>,
+        rank: f64,
+        fuel: &Fuel,
+    ) -> Result<Vec<u8>, EvaluationFailure> {
         let fields = self.keys.iter().map(|key| {
             let field = match &key.by {
-                By::Path(path) => Field::at(path, document),
-                By::TextScore => Field::Done(ValueRef::Double(-rank)),
-                By::Distance => Field::Done(ValueRef::Double(rank)),
+                SortCriterion::Path(path) => FieldCursor::at(path, document),
+                SortCriterion::TextScore => FieldCursor::Done(ValueRef::Double(-rank)),
+                SortCriterion::Distance => FieldCursor::Done(ValueRef::Double(rank)),
             };
             (field, key.descending)
         });
@@ -192,19 +201,19 @@ impl Sort {
 impl SortKey {
     /// The path, unless it orders by a rank.
     #[must_use]
-    pub const fn path(&self) -> Option<&Path> {
+    pub const fn path(&self) -> Option<&FieldPath> {
         match &self.by {
-            By::Path(path) => Some(path),
+            SortCriterion::Path(path) => Some(path),
             _ => None,
         }
     }
 }
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidSort, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidSort, place, detail)
 }
 
-fn pair_key(pair: ValueRef<'_>, place: &Place<'_>) -> Result<SortKey, Error> {
+fn pair_key(pair: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<SortKey, Error> {
     let parts = pair.as_array().filter(|array| array.len() == 2);
     let parts = parts.and_then(|array| Some((array.get(0)?.as_str()?, array.get(1)?)));
     match parts {
@@ -213,7 +222,11 @@ fn pair_key(pair: ValueRef<'_>, place: &Place<'_>) -> Result<SortKey, Error> {
     }
 }
 
-fn sort_key(name: &str, direction: ValueRef<'_>, place: &Place<'_>) -> Result<SortKey, Error> {
+fn sort_key(
+    name: &str,
+    direction: ValueRef<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<SortKey, Error> {
     if name
         .split('.')
         .any(|part| part.is_empty() || part.starts_with('$'))
@@ -222,16 +235,16 @@ fn sort_key(name: &str, direction: ValueRef<'_>, place: &Place<'_>) -> Result<So
     }
     match (direction, direction.as_exact_i64()) {
         (_, Some(1)) => Ok(SortKey {
-            by: By::Path(Path::new(name)),
+            by: SortCriterion::Path(FieldPath::new(name)),
             descending: false,
         }),
         (_, Some(-1)) => Ok(SortKey {
-            by: By::Path(Path::new(name)),
+            by: SortCriterion::Path(FieldPath::new(name)),
             descending: true,
         }),
         (ValueRef::Document(meta), _) => match meta.get("$meta").and_then(|meta| meta.as_str()) {
             Some("textScore") => Ok(SortKey {
-                by: By::TextScore,
+                by: SortCriterion::TextScore,
                 descending: false,
             }),
             _ => Err(refuse(place, "$meta sorts by \"textScore\" only")),

@@ -18,7 +18,7 @@ use rillbase_query::ejson::{
     Form, document_to_string, parse_document, parse_message, parse_operations, parse_request,
     value_to_string,
 };
-use rillbase_query::error::Code;
+use rillbase_query::error::ErrorCode;
 use rillbase_query::limits::FILTER_BYTES;
 
 fn canonical(text: &str) -> String {
@@ -108,39 +108,47 @@ fn operators_are_not_taken_for_types() {
 #[test]
 fn what_is_wrong_is_refused_with_a_pointer() {
     for (text, code, pointer) in [
-        (r#"{"a":{"b":{"$oid":"12"}}}"#, Code::InvalidJson, "/a/b"),
+        (
+            r#"{"a":{"b":{"$oid":"12"}}}"#,
+            ErrorCode::InvalidJson,
+            "/a/b",
+        ),
         (
             r#"{"a":[1,{"$numberInt":"2147483648"}]}"#,
-            Code::InvalidJson,
+            ErrorCode::InvalidJson,
             "/a/1",
         ),
-        (r#"{"a":{"$numberLong":5}}"#, Code::InvalidJson, "/a"),
+        (r#"{"a":{"$numberLong":5}}"#, ErrorCode::InvalidJson, "/a"),
         (
             r#"{"a":{"$numberDecimal":"12345678901234567890123456789012345"}}"#,
-            Code::InvalidJson,
+            ErrorCode::InvalidJson,
             "/a",
         ),
-        (r#"{"a":{"$numberDouble":"1_0"}}"#, Code::InvalidJson, "/a"),
+        (
+            r#"{"a":{"$numberDouble":"1_0"}}"#,
+            ErrorCode::InvalidJson,
+            "/a",
+        ),
         (
             r#"{"a":{"$date":"2023-02-29T00:00:00Z"}}"#,
-            Code::InvalidJson,
+            ErrorCode::InvalidJson,
             "/a",
         ),
         (
             r#"{"a":{"$oid":"507f1f77bcf86cd799439011","x":1}}"#,
-            Code::InvalidJson,
+            ErrorCode::InvalidJson,
             "/a",
         ),
         (
             r#"{"a":{"$regularExpression":{"pattern":"a","options":"mi"}}}"#,
-            Code::InvalidJson,
+            ErrorCode::InvalidJson,
             "/a",
         ),
-        (r#"{"a":"\u0000"}"#, Code::InvalidJson, "/a"),
-        (r#"{"a":"\ud800"}"#, Code::InvalidJson, "/a"),
-        (r#"{"a":1,"a":2}"#, Code::InvalidJson, "/a"),
-        (r#"{"a":1e999}"#, Code::InvalidJson, "/a"),
-        (r"[1]", Code::InvalidJson, ""),
+        (r#"{"a":"\u0000"}"#, ErrorCode::InvalidJson, "/a"),
+        (r#"{"a":"\ud800"}"#, ErrorCode::InvalidJson, "/a"),
+        (r#"{"a":1,"a":2}"#, ErrorCode::InvalidJson, "/a"),
+        (r#"{"a":1e999}"#, ErrorCode::InvalidJson, "/a"),
+        (r"[1]", ErrorCode::InvalidJson, ""),
     ] {
         let error = parse_document(text.as_bytes()).expect_err(text);
         assert_eq!(
@@ -156,7 +164,7 @@ fn a_hundred_levels_are_allowed_and_one_more_is_not() {
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     assert!(parse_document(nested(100).as_bytes()).is_ok());
     let error = parse_document(nested(101).as_bytes()).expect_err("too deep");
-    assert_eq!(error.code, Code::NestingTooDeep);
+    assert_eq!(error.code, ErrorCode::NestingTooDeep);
 }
 
 #[test]
@@ -269,12 +277,12 @@ fn request(member: &str, part: &str, count: usize) -> String {
 #[test]
 fn a_member_of_a_request_is_refused_as_soon_as_it_exceeds_its_bound() {
     for (member, code) in [
-        ("filter", Code::FilterTooLarge),
-        ("sort", Code::InvalidSort),
-        ("projection", Code::InvalidProjection),
-        ("group", Code::InvalidGroup),
-        ("lookup", Code::InvalidLookup),
-        ("array_filters", Code::InvalidUpdate),
+        ("filter", ErrorCode::FilterTooLarge),
+        ("sort", ErrorCode::InvalidSort),
+        ("projection", ErrorCode::InvalidProjection),
+        ("group", ErrorCode::InvalidGroup),
+        ("lookup", ErrorCode::InvalidLookup),
+        ("array_filters", ErrorCode::InvalidUpdate),
     ] {
         for part in ["1", r#"{"$numberLong":"1"}"#, r#"{"key":[]}"#, r#""text""#] {
             // What follows is not even JSON: nobody reads that far.
@@ -306,12 +314,12 @@ fn a_message_is_read_to_its_end_without_the_members_that_exceed_their_bounds() {
             r#"{"sort":[["a",1]],"id":"s"}"#
         );
         let refused = refused.expect("a refusal");
-        assert_eq!(refused.code, Code::FilterTooLarge);
+        assert_eq!(refused.code, ErrorCode::FilterTooLarge);
         assert_eq!(refused.pointer, "/filter");
         let broken = format!("{} oops", text.trim_end_matches('}'));
         assert_eq!(
             parse_message(broken.as_bytes()).expect_err("no JSON").code,
-            Code::InvalidJson
+            ErrorCode::InvalidJson
         );
     }
 }
@@ -334,7 +342,7 @@ fn members_of_a_request_are_bounded_one_by_one_by_the_bytes_that_they_become() {
     assert!(parse_request(large.as_bytes()).is_ok());
     let larger = request("document", "1", 1_500_000);
     let error = parse_request(larger.as_bytes()).expect_err("16 MiB");
-    assert_eq!(error.code, Code::DocumentTooLarge);
+    assert_eq!(error.code, ErrorCode::DocumentTooLarge);
     let listed = request("operations", "1", 1_500_000);
     assert!(parse_request(listed.as_bytes()).is_ok());
 }
@@ -358,5 +366,5 @@ fn operations_beyond_their_bounds_are_not_built() {
         "1,".repeat(6_000_000)
     );
     let error = parse_operations(one.as_bytes(), 500).expect_err("64 MiB");
-    assert_eq!(error.code, Code::DocumentTooLarge);
+    assert_eq!(error.code, ErrorCode::DocumentTooLarge);
 }

@@ -16,8 +16,8 @@ mod common;
 use common::{any_document, document, value};
 use proptest::prelude::*;
 use rillbase_query::ejson::{Form, value_to_string};
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::expression::Expression;
 use rillbase_query::filter::Filter;
 
@@ -29,11 +29,11 @@ const DOC: &str = r#"{"_id":1,"n":5,"d":2.5,"z":null,"s":"Hello","t":["a","b"],"
 fn evaluate(text: &str) -> String {
     let wrapped = document(&format!(r#"{{"e":{text}}}"#));
     let expression = wrapped.as_ref().get("e").expect("e");
-    let expression = match Expression::parse(expression, &Place::root()) {
+    let expression = match Expression::parse(expression, &ParseLocation::root()) {
         Ok(expression) => expression,
         Err(error) => return format!("{} {}", error.code.as_str(), error.pointer),
     };
-    let (doc, environment) = (document(DOC), Environment::at(1_700_000_000_123));
+    let (doc, environment) = (document(DOC), EvaluationContext::at(1_700_000_000_123));
     match expression.evaluate(doc.as_ref(), &environment) {
         Ok(Some(item)) => value_to_string(item.as_ref(), Form::Relaxed),
         Ok(None) => "missing".into(),

@@ -23,12 +23,12 @@ use common::{any_document, any_value, document};
 use filter_cases::{FAMILIES, REFUSED};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
+use rillbase_query::filter_set::{FilterSet, PredicateAnswers};
 use rillbase_query::fuel::Fuel;
 use rillbase_query::schema::Schema;
-use rillbase_query::shared::{FilterSet, Scratch};
 use rillbase_query::sort::Sort;
 
 fn filter(text: &str) -> Filter {
@@ -336,7 +336,7 @@ proptest! {
             filters.push((set.insert(&filter), filter));
         }
         prop_assert_eq!(set.len(), filters.len());
-        let mut scratch = Scratch::default();
+        let mut scratch = PredicateAnswers::default();
         for doc in &docs {
             let doc = document(doc);
             let mut prepared = set.prepare(doc.as_ref(), 0, &mut scratch);
@@ -367,14 +367,17 @@ fn text_scores_grow_with_frequency_and_coverage() {
     let coffee = filter(r#"{"$text":{"$search":"coffee"}}"#);
     let score = |doc: &str| {
         coffee
-            .rank_in(document(doc).as_ref(), &Environment::default())
+            .rank_in(document(doc).as_ref(), &EvaluationContext::default())
             .expect("fuel")
     };
     assert_eq!(score(r#"{"a":"tea"}"#), None);
     assert_eq!(score(r#"{"a":"coffee"}"#), Some(1.0));
     // A string that is the term itself counts a tenth more; "coffee" has the stem "coffe".
     let tea = filter(r#"{"$text":{"$search":"tea"}}"#);
-    let exact = tea.rank_in(document(r#"{"a":"Tea"}"#).as_ref(), &Environment::default());
+    let exact = tea.rank_in(
+        document(r#"{"a":"Tea"}"#).as_ref(),
+        &EvaluationContext::default(),
+    );
     assert_eq!(exact, Ok(Some(1.1)));
     assert_eq!(score(r#"{"a":"coffee shop"}"#), Some(0.75));
     assert_eq!(
@@ -391,7 +394,7 @@ fn text_scores_grow_with_frequency_and_coverage() {
 fn near_ranks_by_distance() {
     let near = filter(r#"{"p":{"$near":{"$geometry":{"type":"Point","coordinates":[0,0]}}}}"#);
     let distance = |doc: &str| {
-        near.rank_in(document(doc).as_ref(), &Environment::default())
+        near.rank_in(document(doc).as_ref(), &EvaluationContext::default())
             .expect("fuel")
     };
     let degree = std::f64::consts::PI / 180.0 * 6_378_100.0;
@@ -413,7 +416,7 @@ fn a_schema_names_all_that_is_wrong() {
         r#"{"required":["name"],"properties":{"age":{"bsonType":"int","minimum":0},"tags":{"items":{"type":"string"}}},"additionalProperties":false}"#,
     );
     let schema =
-        Schema::parse(ValueRef::Document(schema.as_ref()), &Place::root()).expect("schema");
+        Schema::parse(ValueRef::Document(schema.as_ref()), &ParseLocation::root()).expect("schema");
     let doc = document(r#"{"age":-1,"tags":["x",5],"other":1}"#);
     let violations = schema
         .violations(doc.as_ref(), &Fuel::default())

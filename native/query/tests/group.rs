@@ -14,12 +14,12 @@ use common::{document, scalar, value};
 use proptest::prelude::*;
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};
-use rillbase_query::error::Place;
-use rillbase_query::group::{Group, Groups};
+use rillbase_query::error::ParseLocation;
+use rillbase_query::group::{GroupDefinition, GroupTable};
 use rillbase_query::sort::Sort;
 
-fn group(text: &str) -> Arc<Group> {
-    let parsed = Group::parse(value(text).as_ref(), &Place::root());
+fn group(text: &str) -> Arc<GroupDefinition> {
+    let parsed = GroupDefinition::parse(value(text).as_ref(), &ParseLocation::root());
     Arc::new(parsed.unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
@@ -27,15 +27,15 @@ fn text(document: Document<'_>) -> String {
     value_to_string(ValueRef::Document(document), Form::Canonical)
 }
 
-fn groups(group: &Arc<Group>, documents: &[DocumentBuf]) -> Groups {
-    let mut groups = Groups::new(Arc::clone(group));
+fn groups(group: &Arc<GroupDefinition>, documents: &[DocumentBuf]) -> GroupTable {
+    let mut groups = GroupTable::new(Arc::clone(group));
     for document in documents {
         groups.add(group.share(document.as_ref()).expect("a share"));
     }
     groups
 }
 
-fn rows(groups: &Groups) -> Vec<String> {
+fn rows(groups: &GroupTable) -> Vec<String> {
     let rows = groups.window(None, 0, usize::MAX).expect("rows");
     rows.iter().map(|row| text(row.body.as_ref())).collect()
 }
@@ -160,7 +160,7 @@ fn what_is_no_group_is_refused_where_it_is_wrong() {
         ),
         (r#"{"having": {}}"#, "/having"),
     ] {
-        let refused = Group::parse(value(wrong).as_ref(), &Place::root());
+        let refused = GroupDefinition::parse(value(wrong).as_ref(), &ParseLocation::root());
         let error = refused.err().unwrap_or_else(|| panic!("{wrong} is taken"));
         assert_eq!(
             (error.code.as_str(), &*error.pointer),
@@ -168,8 +168,11 @@ fn what_is_no_group_is_refused_where_it_is_wrong() {
             "{wrong}"
         );
     }
-    let sort = Sort::parse(value(r#"{"a": 1, "b": -1}"#).as_ref(), &Place::root());
-    let refused = group(SUM).check_sort(&sort.expect("a sort"), &Place::root());
+    let sort = Sort::parse(
+        value(r#"{"a": 1, "b": -1}"#).as_ref(),
+        &ParseLocation::root(),
+    );
+    let refused = group(SUM).check_sort(&sort.expect("a sort"), &ParseLocation::root());
     assert_eq!(refused.expect_err("no row has it").pointer, "/1");
 }
 
@@ -231,7 +234,7 @@ proptest! {
     fn a_group_is_read_as_it_is_written(documents in prop::collection::vec(any_document(), 0..6)) {
         let first = group(ALL);
         let written = first.canonical();
-        let again = Group::parse(ValueRef::Document(written.as_ref()), &Place::root());
+        let again = GroupDefinition::parse(ValueRef::Document(written.as_ref()), &ParseLocation::root());
         let again = Arc::new(again.expect("a group"));
         prop_assert_eq!(&first, &again);
         prop_assert_eq!(rows(&groups(&first, &documents)), rows(&groups(&again, &documents)));

@@ -10,11 +10,11 @@ mod common;
 use common::{document, value};
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};
-use rillbase_query::error::Place;
-use rillbase_query::lookup::Lookups;
+use rillbase_query::error::ParseLocation;
+use rillbase_query::lookup::LookupFields;
 
-fn lookups(text: &str) -> Lookups {
-    let parsed = Lookups::parse(value(text).as_ref(), &Place::root());
+fn lookups(text: &str) -> LookupFields {
+    let parsed = LookupFields::parse(value(text).as_ref(), &ParseLocation::root());
     parsed.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -100,7 +100,10 @@ fn canonical_lookups_are_read_as_they_were() {
     let read = lookups(r#"[{"as": "x", "local": "a.b", "from": "f"}]"#);
     let again = read.canonical();
     let list = again.as_ref().get("lookup").expect("a list");
-    assert_eq!(Lookups::parse(list, &Place::root()), Ok(read.clone()));
+    assert_eq!(
+        LookupFields::parse(list, &ParseLocation::root()),
+        Ok(read.clone())
+    );
     assert_eq!(read.collections(), ["f"]);
 }
 

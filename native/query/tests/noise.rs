@@ -13,14 +13,14 @@ mod common;
 use common::{any_document, document, scalar};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::expression::Expression;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::index::{IndexField, index_keys};
 use rillbase_query::merge_patch::merge_patch;
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 use rillbase_query::projection::{Matched, Projection};
 use rillbase_query::sort::Sort;
 use rillbase_query::update::{Applied, Update};
@@ -184,8 +184,8 @@ fn object(mut fields: Vec<(&'static str, String)>) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn few() -> Environment {
-    Environment {
+fn few() -> EvaluationContext {
+    EvaluationContext {
         fuel: Fuel::new(20_000, 1 << 20),
         now_ms: 1_700_000_000_000,
     }
@@ -212,7 +212,7 @@ proptest! {
     #[test]
     fn expressions_never_panic(text in noise(EXPRESSIONS), doc in any_document()) {
         let (text, doc) = (document(&text), document(&doc));
-        if let Ok(expression) = Expression::parse(ValueRef::Document(text.as_ref()), &Place::root()) {
+        if let Ok(expression) = Expression::parse(ValueRef::Document(text.as_ref()), &ParseLocation::root()) {
             let _ = expression.evaluate(doc.as_ref(), &few());
         }
     }
@@ -235,14 +235,14 @@ proptest! {
             _ => format!(r#""date":{first}"#),
         };
         let text = document(&format!(r#"{{"{name}":{{{arguments},"timezone":"{zone}"}}}}"#));
-        let expression = Expression::parse(ValueRef::Document(text.as_ref()), &Place::root());
+        let expression = Expression::parse(ValueRef::Document(text.as_ref()), &ParseLocation::root());
         let _ = expression.map(|expression| expression.evaluate(document("{}").as_ref(), &few()).is_ok());
     }
 
     #[test]
     fn updates_never_panic(text in noise(UPDATES), doc in any_document()) {
         let (text, doc) = (document(&text), document(&doc));
-        if let Ok(update) = Update::parse(text.as_ref(), None, &Place::root()) {
+        if let Ok(update) = Update::parse(text.as_ref(), None, &ParseLocation::root()) {
             let applied = Applied { position: Some(1), inserting: false };
             if let Ok(after) = update.apply(doc.as_ref(), applied, &few()) {
                 prop_assert!(rillbase_query::bson::validate(after.as_bytes()).is_ok());
@@ -255,14 +255,14 @@ proptest! {
     #[test]
     fn projections_and_sorts_never_panic(text in noise(UPDATES), doc in any_document()) {
         let (text, doc) = (document(&text), document(&doc));
-        if let Ok(projection) = Projection::parse(text.as_ref(), &Place::root())
+        if let Ok(projection) = Projection::parse(text.as_ref(), &ParseLocation::root())
             && let Ok(shown) = projection.apply(doc.as_ref(), Matched::default(), &few()) {
             prop_assert!(rillbase_query::bson::validate(shown.as_bytes()).is_ok());
         }
-        if let Ok(sort) = Sort::parse(ValueRef::Document(text.as_ref()), &Place::root()) {
+        if let Ok(sort) = Sort::parse(ValueRef::Document(text.as_ref()), &ParseLocation::root()) {
             let _ = sort.key(doc.as_ref(), 0.0, &few().fuel);
         }
-        let fields = ["a", "b.c", "a.0"].map(|path| IndexField { path: Path::new(path), descending: path == "a" });
+        let fields = ["a", "b.c", "a.0"].map(|path| IndexField { path: FieldPath::new(path), descending: path == "a" });
         let _ = index_keys(doc.as_ref(), &fields, &few().fuel);
     }
 }

@@ -17,18 +17,22 @@ use common::{any_document, document};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{Form, document_to_string};
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::index::{IndexField, index_keys};
 use rillbase_query::key::encode_key;
-use rillbase_query::path::Path;
+use rillbase_query::path::FieldPath;
 use rillbase_query::projection::{Matched, Projection};
 use rillbase_query::sort::Sort;
 
 fn sort(text: &str) -> Sort {
-    Sort::parse(ValueRef::Document(document(text).as_ref()), &Place::root()).expect(text)
+    Sort::parse(
+        ValueRef::Document(document(text).as_ref()),
+        &ParseLocation::root(),
+    )
+    .expect(text)
 }
 
 fn key(sort: &Sort, doc: &str) -> Vec<u8> {
@@ -48,7 +52,7 @@ fn a_sort_is_written_as_it_can_be_read_again() {
     ] {
         let sort = sort(given);
         assert_eq!(sort.canonical(), canonical);
-        let again = Sort::parse(common::value(canonical).as_ref(), &Place::root());
+        let again = Sort::parse(common::value(canonical).as_ref(), &ParseLocation::root());
         assert_eq!(again.expect(canonical), sort);
     }
 }
@@ -195,7 +199,7 @@ proptest! {
         doc in any_document(), a in any::<bool>(), b in any::<bool>(), c in any::<bool>(),
     ) {
         let fields: Vec<IndexField> = [("a", a), ("b", b), ("a.b", c)]
-            .map(|(path, descending)| IndexField { path: Path::new(path), descending })
+            .map(|(path, descending)| IndexField { path: FieldPath::new(path), descending })
             .into();
         let doc = document(&doc);
         if let Ok(entries) = index_keys(doc.as_ref(), &fields, &Fuel::default()) {
@@ -221,8 +225,11 @@ fn malformed_sorts_are_refused() {
         (r#"{"a..b":1}"#, "/a..b"),
         (r#"{"a":{"$meta":"x"}}"#, "/a"),
     ] {
-        let error = Sort::parse(ValueRef::Document(document(text).as_ref()), &Place::root())
-            .expect_err(text);
+        let error = Sort::parse(
+            ValueRef::Document(document(text).as_ref()),
+            &ParseLocation::root(),
+        )
+        .expect_err(text);
         assert_eq!(
             (error.code.as_str(), error.pointer.as_str()),
             ("invalid_sort", pointer)
@@ -237,7 +244,7 @@ fn malformed_sorts_are_refused() {
         assert!(
             Sort::parse(
                 document(&text).as_ref().get("s").expect("s"),
-                &Place::root()
+                &ParseLocation::root()
             )
             .is_err()
         );
@@ -251,7 +258,7 @@ proptest! {
     fn an_index_finds_all_that_matches_and_orders_as_the_sort_does(doc in any_document(), operand in common::scalar(), path in prop::sample::select(vec!["a", "a.b", "a.0", "b"])) {
         let fuel = Fuel::default();
         let parsed = document(&doc);
-        let field = IndexField { path: Path::new(path), descending: false };
+        let field = IndexField { path: FieldPath::new(path), descending: false };
         let keys = index_keys(parsed.as_ref(), &[field], &fuel).expect("keys");
         let regex = operand.starts_with(r#"{"$regular"#);
         if !regex {
@@ -269,10 +276,14 @@ proptest! {
 }
 
 fn project(spec: &str, doc: &str, matched: Matched) -> String {
-    let projection = Projection::parse(document(spec).as_ref(), &Place::root())
+    let projection = Projection::parse(document(spec).as_ref(), &ParseLocation::root())
         .unwrap_or_else(|e| panic!("{spec}: {e}"));
     let shown = projection
-        .apply(document(doc).as_ref(), matched, &Environment::default())
+        .apply(
+            document(doc).as_ref(),
+            matched,
+            &EvaluationContext::default(),
+        )
         .expect(spec);
     document_to_string(shown.as_ref(), Form::Relaxed)
 }
@@ -425,7 +436,8 @@ fn malformed_projections_are_refused() {
         ),
         (r#"{"a":{"b":1,"c":0}}"#, "invalid_projection", "/a/c"),
     ] {
-        let error = Projection::parse(document(text).as_ref(), &Place::root()).expect_err(text);
+        let error =
+            Projection::parse(document(text).as_ref(), &ParseLocation::root()).expect_err(text);
         assert_eq!(
             (error.code.as_str(), error.pointer.as_str()),
             (code, pointer),

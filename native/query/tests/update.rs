@@ -17,8 +17,8 @@ use common::{any_document, any_value, document};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{Form, document_to_string};
-use rillbase_query::environment::Environment;
-use rillbase_query::error::{Error, Place};
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::{Error, ParseLocation};
 use rillbase_query::filter::Filter;
 use rillbase_query::order::documents;
 use rillbase_query::update::{Applied, Update};
@@ -29,8 +29,8 @@ fn update(doc: &str, text: &str, filters: &str) -> Result<String, Error> {
         .as_ref()
         .get("f")
         .and_then(|value: ValueRef<'_>| value.as_array());
-    let parsed = Update::parse(document(text).as_ref(), filters, &Place::root())?;
-    let environment = Environment::at(1_700_000_000_123);
+    let parsed = Update::parse(document(text).as_ref(), filters, &ParseLocation::root())?;
+    let environment = EvaluationContext::at(1_700_000_000_123);
     let after = parsed.apply(document(doc).as_ref(), Applied::default(), &environment)?;
     Ok(document_to_string(after.as_ref(), Form::Relaxed))
 }
@@ -398,17 +398,18 @@ fn the_positional_operator_stands_for_where_the_filter_matched() {
             document(doc),
         );
         let position = filter
-            .position_in(doc.as_ref(), &Environment::default())
+            .position_in(doc.as_ref(), &EvaluationContext::default())
             .expect("fuel")
             .expect("a match");
-        let parsed = Update::parse(document(text).as_ref(), None, &Place::root()).expect(text);
+        let parsed =
+            Update::parse(document(text).as_ref(), None, &ParseLocation::root()).expect(text);
         assert!(parsed.is_positional());
         let applied = Applied {
             position,
             inserting: false,
         };
         let got = parsed
-            .apply(doc.as_ref(), applied, &Environment::default())
+            .apply(doc.as_ref(), applied, &EvaluationContext::default())
             .expect(text);
         assert_eq!(document_to_string(got.as_ref(), Form::Relaxed), after);
     }

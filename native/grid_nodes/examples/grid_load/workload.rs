@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rillbase_live::message::{Definition, QueryHash, Row};
-use rillbase_query::bson::{DocumentBuf, DocumentWriter, Kind as Type, ValueRef};
+use rillbase_query::bson::{BsonType as Type, DocumentBuf, DocumentWriter, ValueRef};
 use rillbase_query::ejson::parse_document;
 
 use crate::Fallible;

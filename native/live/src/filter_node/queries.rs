@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
-use rillbase_query::environment::Environment;
+use rillbase_query::environment::EvaluationContext;
 use rillbase_query::filter::Filter;
 
 use crate::message::{Definition, QueryHash, Side, StreamId};
@@ -60,7 +60,7 @@ impl Query {
             return true;
         }
         let rule = Filter::parse(Document::trusted(&self.rule));
-        rule.is_ok_and(|rule| rule.matches_in(document, &Environment::at(now_ms)) == Ok(true))
+        rule.is_ok_and(|rule| rule.matches_in(document, &EvaluationContext::at(now_ms)) == Ok(true))
     }
 
     /// Whether somebody with this position and snapshot can join: everything that the snapshot does

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rillbase_documents::envelope::{self, Meta};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{Form, write_value};
-use rillbase_query::environment::Environment;
+use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::{Matched, Projection};
 
 use crate::message::{Gone, Row};
@@ -112,7 +112,7 @@ pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>,
 }
 
 fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::bson::DocumentBuf> {
-    let environment = Environment::at(row.document_updated_ms());
+    let environment = EvaluationContext::at(row.document_updated_ms());
     let (shown, _) = projection?.apply_or_id(row.document(), Matched::default(), &environment);
     Some(shown)
 }

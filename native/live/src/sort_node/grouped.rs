@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rillbase_query::bson::Document;
-use rillbase_query::group::{Group, Groups, Kept};
+use rillbase_query::group::{GroupDefinition, GroupTable, RetainedShare};
 
 use crate::groups;
 use crate::message::{Gone, Row, WindowChange};
@@ -19,13 +19,13 @@ use super::rows::Rows;
 #[derive(Debug)]
 struct Member {
     version: u64,
-    kept: Kept,
+    kept: RetainedShare,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Grouped {
-    groups: Groups,
+    groups: GroupTable,
     documents: HashMap<Arc<[u8]>, Member>,
     /// The rows, in order.
     rows: Rows,
@@ -37,9 +37,9 @@ pub(super) struct Grouped {
 }
 
 impl Grouped {
-    pub(super) fn new(group: Arc<Group>, most: usize) -> Self {
+    pub(super) fn new(group: Arc<GroupDefinition>, most: usize) -> Self {
         Self {
-            groups: Groups::new(group),
+            groups: GroupTable::new(group),
             documents: HashMap::new(),
             rows: Rows::new(Vec::new(), true, usize::MAX),
             touched: BTreeSet::new(),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::Refusal;
 use rillbase_query::bson::Document;
-use rillbase_query::environment::Environment;
-use rillbase_query::error::Place as ErrorPlace;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation as ErrorPlace;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::sort::{By, Sort};
+use rillbase_query::sort::{Sort, SortCriterion};
 
 use crate::lookups::{Join, join_of};
 use crate::message::{Definition, Row};
@@ -44,7 +44,10 @@ impl Order {
             };
             Sort::parse(sort, &place)?
         };
-        let ranks = sort.keys().iter().any(|key| !matches!(key.by, By::Path(_)));
+        let ranks = sort
+            .keys()
+            .iter()
+            .any(|key| !matches!(key.by, SortCriterion::Path(_)));
         Ok(Self {
             ranked: ranks.then_some(filter),
             sort: (sort != Sort::default()).then_some(sort),
@@ -62,7 +65,9 @@ impl Order {
         };
         let document = row.document();
         let rank = match &self.ranked {
-            Some(filter) => filter.rank_in(document, &Environment::default()).ok()?,
+            Some(filter) => filter
+                .rank_in(document, &EvaluationContext::default())
+                .ok()?,
             None => None,
         };
         let place = sort.key(document, rank.unwrap_or_default(), &Fuel::default());

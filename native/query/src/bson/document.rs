@@ -4,7 +4,7 @@
 //! Reading still checks every length, because a wrong answer for bytes that
 //! rotted on a disk is better than a panic in a matching node.
 
-use super::{Binary, Kind, ObjectId, Regex, ValueRef, validate};
+use super::{BinaryRef, BsonType, ObjectId, Regex, ValueRef, validate};
 use crate::decimal::Decimal;
 use crate::error::Error;
 
@@ -51,8 +51,8 @@ impl<'a> Document<'a> {
 
     /// The elements in order.
     #[must_use]
-    pub fn elements(&self) -> Elements<'a> {
-        Elements {
+    pub fn elements(&self) -> DocumentElements<'a> {
+        DocumentElements {
             rest: self.bytes.get(4..).unwrap_or_default(),
         }
     }
@@ -105,8 +105,8 @@ impl<'a> Array<'a> {
 
     /// The elements' values in order.
     #[must_use]
-    pub fn iter(&self) -> Values<'a> {
-        Values {
+    pub fn iter(&self) -> ArrayValues<'a> {
+        ArrayValues {
             elements: self.as_document().elements(),
         }
     }
@@ -132,16 +132,16 @@ impl<'a> Array<'a> {
 
 /// One element, its value not yet decoded.
 #[derive(Debug, Clone, Copy)]
-pub struct Element<'a> {
-    kind: Kind,
+pub struct BsonElement<'a> {
+    kind: BsonType,
     key: &'a [u8],
     value: &'a [u8],
 }
 
-impl<'a> Element<'a> {
+impl<'a> BsonElement<'a> {
     /// The type.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> BsonType {
         self.kind
     }
 
@@ -168,30 +168,30 @@ impl<'a> Element<'a> {
     pub fn value(&self) -> Option<ValueRef<'a>> {
         let bytes = self.value;
         Some(match self.kind {
-            Kind::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
-            Kind::String => ValueRef::String(text(bytes)?),
-            Kind::Document => ValueRef::Document(Document { bytes }),
-            Kind::Array => ValueRef::Array(Array { bytes }),
-            Kind::Binary => ValueRef::Binary(binary(bytes)?),
-            Kind::Undefined => ValueRef::Undefined,
-            Kind::ObjectId => ValueRef::ObjectId(ObjectId(bytes.try_into().ok()?)),
-            Kind::Bool => ValueRef::Bool(bytes != [0]),
-            Kind::Date => ValueRef::Date(i64::from_le_bytes(bytes.try_into().ok()?)),
-            Kind::Null => ValueRef::Null,
-            Kind::Regex => ValueRef::Regex(regex(bytes)?),
-            Kind::DbPointer => {
+            BsonType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
+            BsonType::String => ValueRef::String(text(bytes)?),
+            BsonType::Document => ValueRef::Document(Document { bytes }),
+            BsonType::Array => ValueRef::Array(Array { bytes }),
+            BsonType::Binary => ValueRef::Binary(binary(bytes)?),
+            BsonType::Undefined => ValueRef::Undefined,
+            BsonType::ObjectId => ValueRef::ObjectId(ObjectId(bytes.try_into().ok()?)),
+            BsonType::Bool => ValueRef::Bool(bytes != [0]),
+            BsonType::Date => ValueRef::Date(i64::from_le_bytes(bytes.try_into().ok()?)),
+            BsonType::Null => ValueRef::Null,
+            BsonType::Regex => ValueRef::Regex(regex(bytes)?),
+            BsonType::DbPointer => {
                 let (name, id) = bytes.split_last_chunk::<12>()?;
                 ValueRef::DbPointer(text(name)?, ObjectId(*id))
             }
-            Kind::Code => ValueRef::Code(text(bytes)?),
-            Kind::Symbol => ValueRef::Symbol(text(bytes)?),
-            Kind::CodeWithScope => code_with_scope(bytes)?,
-            Kind::Int32 => ValueRef::Int32(i32::from_le_bytes(bytes.try_into().ok()?)),
-            Kind::Timestamp => ValueRef::Timestamp(u64::from_le_bytes(bytes.try_into().ok()?)),
-            Kind::Int64 => ValueRef::Int64(i64::from_le_bytes(bytes.try_into().ok()?)),
-            Kind::Decimal => ValueRef::Decimal(Decimal::from_le_bytes(bytes.try_into().ok()?)),
-            Kind::MaxKey => ValueRef::MaxKey,
-            Kind::MinKey => ValueRef::MinKey,
+            BsonType::Code => ValueRef::Code(text(bytes)?),
+            BsonType::Symbol => ValueRef::Symbol(text(bytes)?),
+            BsonType::CodeWithScope => code_with_scope(bytes)?,
+            BsonType::Int32 => ValueRef::Int32(i32::from_le_bytes(bytes.try_into().ok()?)),
+            BsonType::Timestamp => ValueRef::Timestamp(u64::from_le_bytes(bytes.try_into().ok()?)),
+            BsonType::Int64 => ValueRef::Int64(i64::from_le_bytes(bytes.try_into().ok()?)),
+            BsonType::Decimal => ValueRef::Decimal(Decimal::from_le_bytes(bytes.try_into().ok()?)),
+            BsonType::MaxKey => ValueRef::MaxKey,
+            BsonType::MinKey => ValueRef::MinKey,
         })
     }
 }
@@ -202,7 +202,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(text).ok()
 }
 
-fn binary(bytes: &[u8]) -> Option<Binary<'_>> {
+fn binary(bytes: &[u8]) -> Option<BinaryRef<'_>> {
     let (_, rest) = bytes.split_first_chunk::<4>()?;
     let (subtype, bytes) = rest.split_first()?;
     // The old generic subtype repeats the length inside.
@@ -211,7 +211,7 @@ fn binary(bytes: &[u8]) -> Option<Binary<'_>> {
     } else {
         bytes
     };
-    Some(Binary {
+    Some(BinaryRef {
         subtype: *subtype,
         bytes,
     })
@@ -245,19 +245,19 @@ pub(super) fn length_at(bytes: &[u8]) -> Option<usize> {
 
 /// How many bytes the value at the front of `rest` takes.
 #[inline]
-pub(super) fn value_length(kind: Kind, rest: &[u8]) -> Option<usize> {
+pub(super) fn value_length(kind: BsonType, rest: &[u8]) -> Option<usize> {
     match kind {
-        Kind::Double | Kind::Date | Kind::Timestamp | Kind::Int64 => Some(8),
-        Kind::Int32 => Some(4),
-        Kind::Bool => Some(1),
-        Kind::ObjectId => Some(12),
-        Kind::Decimal => Some(16),
-        Kind::Undefined | Kind::Null | Kind::MaxKey | Kind::MinKey => Some(0),
-        Kind::String | Kind::Code | Kind::Symbol => length_at(rest)?.checked_add(4),
-        Kind::Document | Kind::Array | Kind::CodeWithScope => length_at(rest),
-        Kind::Binary => length_at(rest)?.checked_add(5),
-        Kind::DbPointer => length_at(rest)?.checked_add(16),
-        Kind::Regex => {
+        BsonType::Double | BsonType::Date | BsonType::Timestamp | BsonType::Int64 => Some(8),
+        BsonType::Int32 => Some(4),
+        BsonType::Bool => Some(1),
+        BsonType::ObjectId => Some(12),
+        BsonType::Decimal => Some(16),
+        BsonType::Undefined | BsonType::Null | BsonType::MaxKey | BsonType::MinKey => Some(0),
+        BsonType::String | BsonType::Code | BsonType::Symbol => length_at(rest)?.checked_add(4),
+        BsonType::Document | BsonType::Array | BsonType::CodeWithScope => length_at(rest),
+        BsonType::Binary => length_at(rest)?.checked_add(5),
+        BsonType::DbPointer => length_at(rest)?.checked_add(16),
+        BsonType::Regex => {
             let pattern = rest.iter().position(|byte| *byte == 0)?.checked_add(1)?;
             let options = rest.get(pattern..)?.iter().position(|byte| *byte == 0)?;
             pattern.checked_add(options)?.checked_add(1)
@@ -267,33 +267,33 @@ pub(super) fn value_length(kind: Kind, rest: &[u8]) -> Option<usize> {
 
 /// The elements of a document.
 #[derive(Debug, Clone)]
-pub struct Elements<'a> {
+pub struct DocumentElements<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Elements<'a> {
-    type Item = Element<'a>;
+impl<'a> Iterator for DocumentElements<'a> {
+    type Item = BsonElement<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Element<'a>> {
+    fn next(&mut self) -> Option<BsonElement<'a>> {
         let (code, rest) = self.rest.split_first()?;
-        let kind = Kind::from_code(*code)?;
+        let kind = BsonType::from_code(*code)?;
         let end = rest.iter().position(|byte| *byte == 0)?;
         let (key, rest) = rest.split_at_checked(end)?;
         let rest = rest.get(1..)?;
         let (value, rest) = rest.split_at_checked(value_length(kind, rest)?)?;
         self.rest = rest;
-        Some(Element { kind, key, value })
+        Some(BsonElement { kind, key, value })
     }
 }
 
 /// The values of an array.
 #[derive(Debug, Clone)]
-pub struct Values<'a> {
-    elements: Elements<'a>,
+pub struct ArrayValues<'a> {
+    elements: DocumentElements<'a>,
 }
 
-impl<'a> Iterator for Values<'a> {
+impl<'a> Iterator for ArrayValues<'a> {
     type Item = ValueRef<'a>;
 
     fn next(&mut self) -> Option<ValueRef<'a>> {

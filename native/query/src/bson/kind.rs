@@ -2,7 +2,7 @@
 
 /// An element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum BsonType {
     /// 64-bit binary floating point.
     Double,
     /// UTF-8 text.
@@ -48,31 +48,31 @@ pub enum Kind {
 }
 
 /// Every kind with its code in the format and its `$type` alias.
-const TABLE: [(Kind, u8, &str); 21] = [
-    (Kind::Double, 0x01, "double"),
-    (Kind::String, 0x02, "string"),
-    (Kind::Document, 0x03, "object"),
-    (Kind::Array, 0x04, "array"),
-    (Kind::Binary, 0x05, "binData"),
-    (Kind::Undefined, 0x06, "undefined"),
-    (Kind::ObjectId, 0x07, "objectId"),
-    (Kind::Bool, 0x08, "bool"),
-    (Kind::Date, 0x09, "date"),
-    (Kind::Null, 0x0A, "null"),
-    (Kind::Regex, 0x0B, "regex"),
-    (Kind::DbPointer, 0x0C, "dbPointer"),
-    (Kind::Code, 0x0D, "javascript"),
-    (Kind::Symbol, 0x0E, "symbol"),
-    (Kind::CodeWithScope, 0x0F, "javascriptWithScope"),
-    (Kind::Int32, 0x10, "int"),
-    (Kind::Timestamp, 0x11, "timestamp"),
-    (Kind::Int64, 0x12, "long"),
-    (Kind::Decimal, 0x13, "decimal"),
-    (Kind::MaxKey, 0x7F, "maxKey"),
-    (Kind::MinKey, 0xFF, "minKey"),
+const TABLE: [(BsonType, u8, &str); 21] = [
+    (BsonType::Double, 0x01, "double"),
+    (BsonType::String, 0x02, "string"),
+    (BsonType::Document, 0x03, "object"),
+    (BsonType::Array, 0x04, "array"),
+    (BsonType::Binary, 0x05, "binData"),
+    (BsonType::Undefined, 0x06, "undefined"),
+    (BsonType::ObjectId, 0x07, "objectId"),
+    (BsonType::Bool, 0x08, "bool"),
+    (BsonType::Date, 0x09, "date"),
+    (BsonType::Null, 0x0A, "null"),
+    (BsonType::Regex, 0x0B, "regex"),
+    (BsonType::DbPointer, 0x0C, "dbPointer"),
+    (BsonType::Code, 0x0D, "javascript"),
+    (BsonType::Symbol, 0x0E, "symbol"),
+    (BsonType::CodeWithScope, 0x0F, "javascriptWithScope"),
+    (BsonType::Int32, 0x10, "int"),
+    (BsonType::Timestamp, 0x11, "timestamp"),
+    (BsonType::Int64, 0x12, "long"),
+    (BsonType::Decimal, 0x13, "decimal"),
+    (BsonType::MaxKey, 0x7F, "maxKey"),
+    (BsonType::MinKey, 0xFF, "minKey"),
 ];
 
-impl Kind {
+impl BsonType {
     /// The kind with this code.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {

@@ -13,10 +13,10 @@ mod validate;
 mod value;
 mod writer;
 
-pub use document::{Array, Document, Element, Elements, Values};
-pub use kind::Kind;
+pub use document::{Array, ArrayValues, BsonElement, Document, DocumentElements};
+pub use kind::BsonType;
 pub use owned::{ArrayBuf, DocumentBuf, Value};
 pub use validate::validate;
-pub use value::{Binary, ObjectId, Regex, ValueRef};
+pub use value::{BinaryRef, ObjectId, Regex, ValueRef};
 pub(crate) use writer::write_value;
 pub use writer::{ArrayWriter, DocumentWriter};

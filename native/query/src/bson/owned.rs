@@ -1,6 +1,6 @@
 //! Values that own their bytes.
 
-use super::{Array, ArrayWriter, Binary, Document, DocumentWriter, ObjectId, Regex, ValueRef};
+use super::{Array, ArrayWriter, BinaryRef, Document, DocumentWriter, ObjectId, Regex, ValueRef};
 use crate::decimal::Decimal;
 use crate::error::Error;
 
@@ -129,7 +129,7 @@ impl Value {
             Self::String(text) => ValueRef::String(text),
             Self::Document(document) => ValueRef::Document(document.as_ref()),
             Self::Array(array) => ValueRef::Array(array.as_ref()),
-            Self::Binary(subtype, bytes) => ValueRef::Binary(Binary {
+            Self::Binary(subtype, bytes) => ValueRef::Binary(BinaryRef {
                 subtype: *subtype,
                 bytes,
             }),

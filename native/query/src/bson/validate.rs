@@ -5,31 +5,31 @@
 //! cut it), documents deeper or larger than [`crate::limits`] allow.
 
 use super::document::{length_at, value_length};
-use super::{Elements, Kind};
-use crate::error::{Code, Error, Place};
+use super::{BsonType, DocumentElements};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::limits::{DOCUMENT_BYTES, NESTING_DEPTH};
 
 /// Checks that `bytes` are one document and nothing else.
 pub fn validate(bytes: &[u8]) -> Result<(), Error> {
-    let place = Place::root();
+    let place = ParseLocation::root();
     if bytes.len() > DOCUMENT_BYTES {
         let detail = format!(
             "the document has {} bytes, {DOCUMENT_BYTES} are allowed",
             bytes.len()
         );
-        return Err(Error::new(Code::DocumentTooLarge, &place, detail));
+        return Err(Error::new(ErrorCode::DocumentTooLarge, &place, detail));
     }
     document(bytes, 1, &place)
 }
 
-fn refuse(place: &Place<'_>, detail: &str) -> Error {
-    Error::new(Code::InvalidBson, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: &str) -> Error {
+    Error::new(ErrorCode::InvalidBson, place, detail)
 }
 
-fn document(bytes: &[u8], depth: usize, place: &Place<'_>) -> Result<(), Error> {
+fn document(bytes: &[u8], depth: usize, place: &ParseLocation<'_>) -> Result<(), Error> {
     if depth > NESTING_DEPTH {
         let detail = format!("documents nest at most {NESTING_DEPTH} deep");
-        return Err(Error::new(Code::NestingTooDeep, place, detail));
+        return Err(Error::new(ErrorCode::NestingTooDeep, place, detail));
     }
     if length_at(bytes) != Some(bytes.len()) || bytes.len() < 5 {
         return Err(refuse(place, "the length of a document is wrong"));
@@ -39,7 +39,7 @@ fn document(bytes: &[u8], depth: usize, place: &Place<'_>) -> Result<(), Error> 
     };
     let mut rest = body.get(4..).unwrap_or_default();
     while let Some((code, after)) = rest.split_first() {
-        let Some(kind) = Kind::from_code(*code) else {
+        let Some(kind) = BsonType::from_code(*code) else {
             return Err(refuse(place, "an element has an unknown type"));
         };
         let (key, after) = key(after, place)?;
@@ -54,7 +54,7 @@ fn document(bytes: &[u8], depth: usize, place: &Place<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-fn key<'a>(bytes: &'a [u8], place: &Place<'_>) -> Result<(&'a str, &'a [u8]), Error> {
+fn key<'a>(bytes: &'a [u8], place: &ParseLocation<'_>) -> Result<(&'a str, &'a [u8]), Error> {
     let end = bytes.iter().position(|byte| *byte == 0);
     let parts = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end + 1..)?)));
     let Some((key, after)) = parts else {
@@ -64,32 +64,37 @@ fn key<'a>(bytes: &'a [u8], place: &Place<'_>) -> Result<(&'a str, &'a [u8]), Er
     Ok((key, after))
 }
 
-fn check(kind: Kind, value: &[u8], depth: usize, place: &Place<'_>) -> Result<(), Error> {
+fn check(
+    kind: BsonType,
+    value: &[u8],
+    depth: usize,
+    place: &ParseLocation<'_>,
+) -> Result<(), Error> {
     match kind {
-        Kind::String | Kind::Code | Kind::Symbol => text(value, place),
-        Kind::Document => document(value, depth + 1, place),
-        Kind::Array => {
+        BsonType::String | BsonType::Code | BsonType::Symbol => text(value, place),
+        BsonType::Document => document(value, depth + 1, place),
+        BsonType::Array => {
             document(value, depth + 1, place)?;
             array_keys(value, place)
         }
-        Kind::Bool if !matches!(value, [0 | 1]) => {
+        BsonType::Bool if !matches!(value, [0 | 1]) => {
             Err(refuse(place, "a boolean is neither 0 nor 1"))
         }
-        Kind::Binary => binary(value, place),
-        Kind::Regex => match std::str::from_utf8(value) {
+        BsonType::Binary => binary(value, place),
+        BsonType::Regex => match std::str::from_utf8(value) {
             Ok(_) => Ok(()),
             Err(_) => Err(refuse(place, "a regular expression is not UTF-8")),
         },
-        Kind::DbPointer => match value.split_last_chunk::<12>() {
+        BsonType::DbPointer => match value.split_last_chunk::<12>() {
             Some((name, _)) => text(name, place),
             None => Err(refuse(place, "a pointer is too short")),
         },
-        Kind::CodeWithScope => code_with_scope(value, depth, place),
+        BsonType::CodeWithScope => code_with_scope(value, depth, place),
         _ => Ok(()),
     }
 }
 
-fn text(bytes: &[u8], place: &Place<'_>) -> Result<(), Error> {
+fn text(bytes: &[u8], place: &ParseLocation<'_>) -> Result<(), Error> {
     let framed = bytes.get(4..).and_then(<[u8]>::split_last);
     let Some((0, text)) = framed else {
         return Err(refuse(place, "a string does not end with a zero byte"));
@@ -104,8 +109,8 @@ fn text(bytes: &[u8], place: &Place<'_>) -> Result<(), Error> {
 }
 
 /// Numeric path segments rely on the keys being the positions.
-fn array_keys(bytes: &[u8], place: &Place<'_>) -> Result<(), Error> {
-    let elements: Elements<'_> = super::Document::trusted(bytes).elements();
+fn array_keys(bytes: &[u8], place: &ParseLocation<'_>) -> Result<(), Error> {
+    let elements: DocumentElements<'_> = super::Document::trusted(bytes).elements();
     for (index, element) in elements.enumerate() {
         if element.key_bytes() != index.to_string().as_bytes() {
             return Err(refuse(place, "the keys of an array are not 0, 1, 2, …"));
@@ -114,7 +119,7 @@ fn array_keys(bytes: &[u8], place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn binary(value: &[u8], place: &Place<'_>) -> Result<(), Error> {
+fn binary(value: &[u8], place: &ParseLocation<'_>) -> Result<(), Error> {
     let Some((2, old)) = value.get(4..).and_then(<[u8]>::split_first) else {
         return Ok(());
     };
@@ -127,7 +132,7 @@ fn binary(value: &[u8], place: &Place<'_>) -> Result<(), Error> {
     ))
 }
 
-fn code_with_scope(value: &[u8], depth: usize, place: &Place<'_>) -> Result<(), Error> {
+fn code_with_scope(value: &[u8], depth: usize, place: &ParseLocation<'_>) -> Result<(), Error> {
     let wrong = || refuse(place, "JavaScript with scope has wrong lengths");
     let rest = value.get(4..).ok_or_else(wrong)?;
     let code_length = length_at(rest)

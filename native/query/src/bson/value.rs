@@ -1,6 +1,6 @@
 //! One value, borrowed from the bytes of a document.
 
-use super::{Array, Document, Kind};
+use super::{Array, BsonType, Document};
 use crate::decimal::Decimal;
 
 /// Twelve bytes: seconds, random, counter.
@@ -48,7 +48,7 @@ impl ObjectId {
 
 /// Bytes with a subtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Binary<'a> {
+pub struct BinaryRef<'a> {
     /// 0 generic, 3 and 4 UUID, 5 MD5, 128 and above user-defined, …
     pub subtype: u8,
     /// The bytes; for the old subtype 2 without the inner length.
@@ -75,7 +75,7 @@ pub enum ValueRef<'a> {
     String(&'a str),
     Document(Document<'a>),
     Array(Array<'a>),
-    Binary(Binary<'a>),
+    Binary(BinaryRef<'a>),
     Undefined,
     ObjectId(ObjectId),
     Bool(bool),
@@ -97,29 +97,29 @@ pub enum ValueRef<'a> {
 impl<'a> ValueRef<'a> {
     /// The element type.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> BsonType {
         match self {
-            Self::Double(_) => Kind::Double,
-            Self::String(_) => Kind::String,
-            Self::Document(_) => Kind::Document,
-            Self::Array(_) => Kind::Array,
-            Self::Binary(_) => Kind::Binary,
-            Self::Undefined => Kind::Undefined,
-            Self::ObjectId(_) => Kind::ObjectId,
-            Self::Bool(_) => Kind::Bool,
-            Self::Date(_) => Kind::Date,
-            Self::Null => Kind::Null,
-            Self::Regex(_) => Kind::Regex,
-            Self::DbPointer(..) => Kind::DbPointer,
-            Self::Code(_) => Kind::Code,
-            Self::Symbol(_) => Kind::Symbol,
-            Self::CodeWithScope(..) => Kind::CodeWithScope,
-            Self::Int32(_) => Kind::Int32,
-            Self::Timestamp(_) => Kind::Timestamp,
-            Self::Int64(_) => Kind::Int64,
-            Self::Decimal(_) => Kind::Decimal,
-            Self::MaxKey => Kind::MaxKey,
-            Self::MinKey => Kind::MinKey,
+            Self::Double(_) => BsonType::Double,
+            Self::String(_) => BsonType::String,
+            Self::Document(_) => BsonType::Document,
+            Self::Array(_) => BsonType::Array,
+            Self::Binary(_) => BsonType::Binary,
+            Self::Undefined => BsonType::Undefined,
+            Self::ObjectId(_) => BsonType::ObjectId,
+            Self::Bool(_) => BsonType::Bool,
+            Self::Date(_) => BsonType::Date,
+            Self::Null => BsonType::Null,
+            Self::Regex(_) => BsonType::Regex,
+            Self::DbPointer(..) => BsonType::DbPointer,
+            Self::Code(_) => BsonType::Code,
+            Self::Symbol(_) => BsonType::Symbol,
+            Self::CodeWithScope(..) => BsonType::CodeWithScope,
+            Self::Int32(_) => BsonType::Int32,
+            Self::Timestamp(_) => BsonType::Timestamp,
+            Self::Int64(_) => BsonType::Int64,
+            Self::Decimal(_) => BsonType::Decimal,
+            Self::MaxKey => BsonType::MaxKey,
+            Self::MinKey => BsonType::MinKey,
         }
     }
 

@@ -4,7 +4,7 @@
 //! Lengths beyond `i32` cannot be written; whoever takes a finished document
 //! in checks its size ([`super::validate`] or the evaluation's fuel).
 
-use super::{Array, Document, Element, Kind, ValueRef};
+use super::{Array, BsonElement, BsonType, Document, ValueRef};
 
 /// Builds a document.
 #[derive(Debug, Clone)]
@@ -41,13 +41,13 @@ impl DocumentWriter {
     }
 
     /// Appends a field as it stands in another document.
-    pub fn append_element(&mut self, element: &Element<'_>) {
+    pub fn append_element(&mut self, element: &BsonElement<'_>) {
         self.key(element.kind().code(), element.key_bytes());
         self.bytes.extend_from_slice(element.value_bytes());
     }
 
     /// Appends a field whose value was written before.
-    pub fn append_raw(&mut self, key: &str, kind: Kind, value: &[u8]) {
+    pub fn append_raw(&mut self, key: &str, kind: BsonType, value: &[u8]) {
         self.key(kind.code(), key.as_bytes());
         self.bytes.extend_from_slice(value);
     }
@@ -104,12 +104,12 @@ impl ArrayWriter {
     }
 
     /// Appends an element whose value was written before.
-    pub fn push_raw(&mut self, kind: Kind, value: &[u8]) {
+    pub fn push_raw(&mut self, kind: BsonType, value: &[u8]) {
         self.key(kind);
         self.document.bytes.extend_from_slice(value);
     }
 
-    fn key(&mut self, kind: Kind) {
+    fn key(&mut self, kind: BsonType) {
         self.document.bytes.push(kind.code());
         push_decimal(&mut self.document.bytes, self.count);
         self.document.bytes.push(0);

@@ -1,7 +1,7 @@
 //! Sums, products, quotients, remainders and rounding.
 
 use super::wide::{Wide, power_of_ten};
-use super::{DIGITS, Decimal, Finite, MAX_COEFFICIENT, MAX_EXPONENT, MIN_EXPONENT, Parts};
+use super::{DIGITS, Decimal, DecimalParts, Finite, MAX_COEFFICIENT, MAX_EXPONENT, MIN_EXPONENT};
 
 /// Digits that an operand is widened by before an inexact operation, so that
 /// one sticky digit decides the rounding.
@@ -89,12 +89,12 @@ impl Decimal {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
-            (Parts::Nan, _) | (_, Parts::Nan) => Self::NAN,
-            (Parts::Infinite(a), Parts::Infinite(b)) if a != b => Self::NAN,
-            (Parts::Infinite(negative), _) | (_, Parts::Infinite(negative)) => {
+            (DecimalParts::Nan, _) | (_, DecimalParts::Nan) => Self::NAN,
+            (DecimalParts::Infinite(a), DecimalParts::Infinite(b)) if a != b => Self::NAN,
+            (DecimalParts::Infinite(negative), _) | (_, DecimalParts::Infinite(negative)) => {
                 Self::infinity(negative)
             }
-            (Parts::Finite(a), Parts::Finite(b)) => sum(a, b),
+            (DecimalParts::Finite(a), DecimalParts::Finite(b)) => sum(a, b),
         }
     }
 
@@ -109,11 +109,13 @@ impl Decimal {
     pub fn times(self, other: Self) -> Self {
         let negative = self.is_negative() != other.is_negative();
         match (self.parts(), other.parts()) {
-            (Parts::Nan, _) | (_, Parts::Nan) => Self::NAN,
-            (Parts::Infinite(_), _) if other.is_zero() => Self::NAN,
-            (_, Parts::Infinite(_)) if self.is_zero() => Self::NAN,
-            (Parts::Infinite(_), _) | (_, Parts::Infinite(_)) => Self::infinity(negative),
-            (Parts::Finite(a), Parts::Finite(b)) => {
+            (DecimalParts::Nan, _) | (_, DecimalParts::Nan) => Self::NAN,
+            (DecimalParts::Infinite(_), _) if other.is_zero() => Self::NAN,
+            (_, DecimalParts::Infinite(_)) if self.is_zero() => Self::NAN,
+            (DecimalParts::Infinite(_), _) | (_, DecimalParts::Infinite(_)) => {
+                Self::infinity(negative)
+            }
+            (DecimalParts::Finite(a), DecimalParts::Finite(b)) => {
                 let value = Wide::product(a.coefficient, b.coefficient);
                 let exponent = a.exponent + b.exponent;
                 Unrounded {
@@ -133,16 +135,16 @@ impl Decimal {
     pub fn divided_by(self, other: Self) -> Self {
         let negative = self.is_negative() != other.is_negative();
         match (self.parts(), other.parts()) {
-            (Parts::Nan, _) | (_, Parts::Nan) | (Parts::Infinite(_), Parts::Infinite(_)) => {
-                Self::NAN
-            }
-            (Parts::Infinite(_), _) => Self::infinity(negative),
-            (Parts::Finite(_), Parts::Infinite(_)) => Self::pack(Finite {
+            (DecimalParts::Nan, _)
+            | (_, DecimalParts::Nan)
+            | (DecimalParts::Infinite(_), DecimalParts::Infinite(_)) => Self::NAN,
+            (DecimalParts::Infinite(_), _) => Self::infinity(negative),
+            (DecimalParts::Finite(_), DecimalParts::Infinite(_)) => Self::pack(Finite {
                 negative,
                 coefficient: 0,
                 exponent: MIN_EXPONENT,
             }),
-            (Parts::Finite(a), Parts::Finite(b)) => quotient(negative, a, b),
+            (DecimalParts::Finite(a), DecimalParts::Finite(b)) => quotient(negative, a, b),
         }
     }
 
@@ -151,17 +153,21 @@ impl Decimal {
     #[must_use]
     pub fn remainder(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
-            (Parts::Nan | Parts::Infinite(_), _) | (_, Parts::Nan) => Self::NAN,
-            (Parts::Finite(_), Parts::Infinite(_)) => self,
-            (Parts::Finite(_), Parts::Finite(Finite { coefficient: 0, .. })) => Self::NAN,
-            (Parts::Finite(a), Parts::Finite(b)) => remainder(a, b),
+            (DecimalParts::Nan | DecimalParts::Infinite(_), _) | (_, DecimalParts::Nan) => {
+                Self::NAN
+            }
+            (DecimalParts::Finite(_), DecimalParts::Infinite(_)) => self,
+            (DecimalParts::Finite(_), DecimalParts::Finite(Finite { coefficient: 0, .. })) => {
+                Self::NAN
+            }
+            (DecimalParts::Finite(a), DecimalParts::Finite(b)) => remainder(a, b),
         }
     }
 
     /// Rounded to `places` digits after the point (before it when negative).
     #[must_use]
     pub fn round_to(self, places: i32, mode: Rounding) -> Self {
-        let Parts::Finite(finite) = self.parts() else {
+        let DecimalParts::Finite(finite) = self.parts() else {
             return self;
         };
         let target = places.saturating_neg();
@@ -200,7 +206,7 @@ impl Decimal {
     /// The square root; NaN for negative numbers.
     #[must_use]
     pub fn square_root(self) -> Self {
-        let Parts::Finite(finite) = self.parts() else {
+        let DecimalParts::Finite(finite) = self.parts() else {
             return if self.is_infinite() && self.is_negative() {
                 Self::NAN
             } else {

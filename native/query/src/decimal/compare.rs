@@ -3,32 +3,32 @@
 use std::cmp::Ordering;
 
 use super::wide::power_of_ten;
-use super::{DIGITS, Decimal, Finite, Parts};
+use super::{DIGITS, Decimal, DecimalParts, Finite};
 
 impl Decimal {
     /// Compares numbers; NaN is less than all others and equal to itself.
     #[must_use]
     pub fn total_cmp(self, other: Self) -> Ordering {
         match (self.parts(), other.parts()) {
-            (Parts::Nan, Parts::Nan) => Ordering::Equal,
-            (Parts::Nan, _) => Ordering::Less,
-            (_, Parts::Nan) => Ordering::Greater,
-            (Parts::Infinite(a), Parts::Infinite(b)) => b.cmp(&a),
-            (Parts::Infinite(negative), _) => {
+            (DecimalParts::Nan, DecimalParts::Nan) => Ordering::Equal,
+            (DecimalParts::Nan, _) => Ordering::Less,
+            (_, DecimalParts::Nan) => Ordering::Greater,
+            (DecimalParts::Infinite(a), DecimalParts::Infinite(b)) => b.cmp(&a),
+            (DecimalParts::Infinite(negative), _) => {
                 if negative {
                     Ordering::Less
                 } else {
                     Ordering::Greater
                 }
             }
-            (_, Parts::Infinite(negative)) => {
+            (_, DecimalParts::Infinite(negative)) => {
                 if negative {
                     Ordering::Greater
                 } else {
                     Ordering::Less
                 }
             }
-            (Parts::Finite(a), Parts::Finite(b)) => finite(a, b),
+            (DecimalParts::Finite(a), DecimalParts::Finite(b)) => finite(a, b),
         }
     }
 
@@ -36,7 +36,7 @@ impl Decimal {
     /// digits: together in the order of the magnitudes.
     pub(crate) fn scientific(self) -> (i32, u128) {
         match self.parts() {
-            Parts::Finite(number) => (number.exponent + number.digits() - 1, padded(number)),
+            DecimalParts::Finite(number) => (number.exponent + number.digits() - 1, padded(number)),
             _ => (0, 0),
         }
     }
@@ -54,8 +54,8 @@ impl Decimal {
         // number itself do the lost digits decide.
         match self.to_f64().partial_cmp(&other).unwrap_or(Ordering::Equal) {
             Ordering::Equal => match self.parts() {
-                Parts::Finite(_) if other.is_infinite() => against_infinity(other),
-                Parts::Finite(finite) => exact(finite, other),
+                DecimalParts::Finite(_) if other.is_infinite() => against_infinity(other),
+                DecimalParts::Finite(finite) => exact(finite, other),
                 _ => Ordering::Equal,
             },
             decided => decided,

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{Rounding, Unrounded};
 use super::wide::{Wide, power_of_ten};
-use super::{Decimal, Finite, Parts};
+use super::{Decimal, DecimalParts, Finite};
 
 impl From<i64> for Decimal {
     fn from(int: i64) -> Self {
@@ -46,10 +46,10 @@ impl Decimal {
     #[must_use]
     pub fn to_f64(self) -> f64 {
         match self.parts() {
-            Parts::Nan => f64::NAN,
-            Parts::Infinite(true) => f64::NEG_INFINITY,
-            Parts::Infinite(false) => f64::INFINITY,
-            Parts::Finite(finite) => {
+            DecimalParts::Nan => f64::NAN,
+            DecimalParts::Infinite(true) => f64::NEG_INFINITY,
+            DecimalParts::Infinite(false) => f64::INFINITY,
+            DecimalParts::Finite(finite) => {
                 let sign = if finite.negative { "-" } else { "" };
                 let text = format!("{sign}{}e{}", finite.coefficient, finite.exponent);
                 text.parse().unwrap_or(f64::NAN)
@@ -83,7 +83,7 @@ impl Decimal {
 
     /// The whole part without sign, and whether there was no fraction.
     fn magnitude(self) -> Option<(u128, bool)> {
-        let Parts::Finite(finite) = self.parts() else {
+        let DecimalParts::Finite(finite) = self.parts() else {
             return None;
         };
         if finite.coefficient == 0 {
@@ -109,7 +109,7 @@ impl Decimal {
     /// The number with zeros at its end dropped: equal numbers become equal bytes.
     #[must_use]
     pub fn normalized(self) -> Self {
-        let Parts::Finite(mut finite) = self.parts() else {
+        let DecimalParts::Finite(mut finite) = self.parts() else {
             return if self.is_nan() { Self::NAN } else { self };
         };
         if finite.coefficient == 0 {

@@ -2,11 +2,11 @@
 
 use super::arithmetic::Unrounded;
 use super::wide::Wide;
-use super::{Decimal, Parts};
+use super::{Decimal, DecimalParts};
 
 /// `number × 10^exponent`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece {
+pub(crate) struct ScaledInteger {
     pub(crate) number: i128,
     pub(crate) exponent: i32,
 }
@@ -18,8 +18,8 @@ const ROOM: usize = 48;
 
 /// The nearest decimal to the sum of all pieces. Its exponent is the least of theirs, unless it has
 /// too many digits for that.
-pub(crate) fn sum(pieces: impl Iterator<Item = Piece>) -> Decimal {
-    let pieces: Vec<Piece> = pieces.collect();
+pub(crate) fn sum(pieces: impl Iterator<Item = ScaledInteger>) -> Decimal {
+    let pieces: Vec<ScaledInteger> = pieces.collect();
     let exponents = || pieces.iter().map(|piece| piece.exponent);
     let (Some(least), Some(most)) = (exponents().min(), exponents().max()) else {
         return Decimal::ZERO;
@@ -79,8 +79,10 @@ impl Decimal {
     /// Sign, coefficient and exponent of a finite number.
     pub(crate) fn finite(self) -> Option<(bool, u128, i32)> {
         match self.parts() {
-            Parts::Finite(finite) => Some((finite.negative, finite.coefficient, finite.exponent)),
-            Parts::Nan | Parts::Infinite(_) => None,
+            DecimalParts::Finite(finite) => {
+                Some((finite.negative, finite.coefficient, finite.exponent))
+            }
+            DecimalParts::Nan | DecimalParts::Infinite(_) => None,
         }
     }
 }

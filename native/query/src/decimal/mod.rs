@@ -33,7 +33,7 @@ pub struct Decimal(u128);
 
 /// A decimal128 number taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parts {
+pub(crate) enum DecimalParts {
     /// Not a number.
     Nan,
     /// An infinity; true when negative.
@@ -106,7 +106,10 @@ impl Decimal {
     /// Whether it is a zero of either sign.
     #[must_use]
     pub fn is_zero(self) -> bool {
-        matches!(self.parts(), Parts::Finite(Finite { coefficient: 0, .. }))
+        matches!(
+            self.parts(),
+            DecimalParts::Finite(Finite { coefficient: 0, .. })
+        )
     }
 
     /// The same magnitude with the other sign.
@@ -123,12 +126,12 @@ impl Decimal {
 
     /// Takes the number apart. Coefficients that are not canonical are zero,
     /// as the standard says.
-    pub(crate) fn parts(self) -> Parts {
+    pub(crate) fn parts(self) -> DecimalParts {
         if self.is_nan() {
-            return Parts::Nan;
+            return DecimalParts::Nan;
         }
         if self.is_infinite() {
-            return Parts::Infinite(self.is_negative());
+            return DecimalParts::Infinite(self.is_negative());
         }
         // With the two bits after the sign set the coefficient would begin
         // with 0b100 and exceed 34 digits.
@@ -144,7 +147,7 @@ impl Decimal {
             coefficient
         };
         let exponent = i32::try_from(biased).unwrap_or(0) + MIN_EXPONENT;
-        Parts::Finite(Finite {
+        DecimalParts::Finite(Finite {
             negative: self.is_negative(),
             coefficient,
             exponent,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::arithmetic::Unrounded;
 use super::wide::{Wide, digits};
-use super::{DIGITS, Decimal, Finite, MAX_EXPONENT, MIN_EXPONENT, Parts};
+use super::{DIGITS, Decimal, DecimalParts, Finite, MAX_EXPONENT, MIN_EXPONENT};
 
 /// Why text is no decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,10 +121,10 @@ fn assemble(negative: bool, digits: impl Iterator<Item = u8>, exponent: i32) -> 
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let finite = match self.parts() {
-            Parts::Nan => return f.write_str("NaN"),
-            Parts::Infinite(true) => return f.write_str("-Infinity"),
-            Parts::Infinite(false) => return f.write_str("Infinity"),
-            Parts::Finite(finite) => finite,
+            DecimalParts::Nan => return f.write_str("NaN"),
+            DecimalParts::Infinite(true) => return f.write_str("-Infinity"),
+            DecimalParts::Infinite(false) => return f.write_str("Infinity"),
+            DecimalParts::Finite(finite) => finite,
         };
         if finite.negative {
             f.write_str("-")?;

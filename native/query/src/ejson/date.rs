@@ -145,7 +145,7 @@ pub fn to_rfc3339(millis: i64) -> Option<String> {
 /// offset may be written `+01:00`, `+0100` or `+01`.
 #[must_use]
 pub fn from_rfc3339(text: &str) -> Option<i64> {
-    let mut scan = Scan { rest: text };
+    let mut scan = TextScanner { rest: text };
     let year = scan.digits(4)?;
     scan.expect('-')?;
     let month = scan.digits(2)?;
@@ -180,11 +180,11 @@ pub fn from_rfc3339(text: &str) -> Option<i64> {
 }
 
 /// Reads text from the front.
-pub(crate) struct Scan<'a> {
+pub(crate) struct TextScanner<'a> {
     pub(crate) rest: &'a str,
 }
 
-impl Scan<'_> {
+impl TextScanner<'_> {
     /// Exactly `count` digits.
     pub(crate) fn digits(&mut self, count: usize) -> Option<i64> {
         let (digits, rest) = self.rest.split_at_checked(count)?;

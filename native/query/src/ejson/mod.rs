@@ -5,12 +5,12 @@
 //! Relaxed form is for people, and still writes integers beyond 2^53 as
 //! `$numberLong`, because other readers of JSON would round them.
 
+mod bson_builder;
 pub mod date;
-mod read;
 mod wrapper;
 mod write;
 
-pub use read::{
+pub use bson_builder::{
     parse_body, parse_document, parse_document_body, parse_message, parse_operations,
     parse_request, parse_value,
 };

@@ -7,9 +7,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::bson_builder::BuildRefusal;
 use super::date::from_rfc3339;
-use super::read::Refused;
-use crate::bson::{Binary, Document, ObjectId, Regex, Value, ValueRef};
+use crate::bson::{BinaryRef, Document, ObjectId, Regex, Value, ValueRef};
 use crate::decimal::{Decimal, ParseError};
 
 /// What an object with a `$` in front of its first key turned out to be.
@@ -23,7 +23,7 @@ pub(super) enum Unwrapped<'a> {
 }
 
 /// Decides what the object is, by its first key.
-pub(super) fn unwrap(document: Document<'_>) -> Result<Unwrapped<'_>, Refused> {
+pub(super) fn unwrap(document: Document<'_>) -> Result<Unwrapped<'_>, BuildRefusal> {
     let Some((key, value)) = document.iter().next() else {
         return Ok(Unwrapped::Plain);
     };
@@ -53,28 +53,28 @@ pub(super) fn unwrap(document: Document<'_>) -> Result<Unwrapped<'_>, Refused> {
         _ => return Ok(Unwrapped::Plain),
     };
     if !alone {
-        return Err(Refused::new(format!(
+        return Err(BuildRefusal::new(format!(
             "{key} must stand alone in its object"
         )));
     }
     Ok(Unwrapped::Borrowed(borrowed))
 }
 
-fn text<'a>(key: &str, value: ValueRef<'a>) -> Result<&'a str, Refused> {
+fn text<'a>(key: &str, value: ValueRef<'a>) -> Result<&'a str, BuildRefusal> {
     value
         .as_str()
-        .ok_or_else(|| Refused::new(format!("{key} takes a string")))
+        .ok_or_else(|| BuildRefusal::new(format!("{key} takes a string")))
 }
 
-fn object_id(hex: &str) -> Result<ObjectId, Refused> {
-    ObjectId::from_hex(hex).ok_or_else(|| Refused::new("$oid takes 24 hex digits"))
+fn object_id(hex: &str) -> Result<ObjectId, BuildRefusal> {
+    ObjectId::from_hex(hex).ok_or_else(|| BuildRefusal::new("$oid takes 24 hex digits"))
 }
 
-fn integer<I: std::str::FromStr>(key: &str, value: ValueRef<'_>) -> Result<I, Refused> {
+fn integer<I: std::str::FromStr>(key: &str, value: ValueRef<'_>) -> Result<I, BuildRefusal> {
     let digits = text(key, value)?;
     let body = digits.strip_prefix('-').unwrap_or(digits);
     let plain = !body.is_empty() && body.bytes().all(|byte| byte.is_ascii_digit());
-    let refused = || Refused::new(format!("{key} takes an integer in range, as a string"));
+    let refused = || BuildRefusal::new(format!("{key} takes an integer in range, as a string"));
     if plain {
         digits.parse().map_err(|_| refused())
     } else {
@@ -82,7 +82,7 @@ fn integer<I: std::str::FromStr>(key: &str, value: ValueRef<'_>) -> Result<I, Re
     }
 }
 
-fn double(digits: &str) -> Result<f64, Refused> {
+fn double(digits: &str) -> Result<f64, BuildRefusal> {
     match digits {
         "NaN" => return Ok(f64::NAN),
         "Infinity" => return Ok(f64::INFINITY),
@@ -94,15 +94,15 @@ fn double(digits: &str) -> Result<f64, Refused> {
         .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     match digits.parse::<f64>() {
         Ok(double) if numeric && double.is_finite() => Ok(double),
-        _ => Err(Refused::new(
+        _ => Err(BuildRefusal::new(
             "$numberDouble takes a finite number, NaN, Infinity or -Infinity, as a string",
         )),
     }
 }
 
-fn decimal(digits: &str) -> Result<Decimal, Refused> {
+fn decimal(digits: &str) -> Result<Decimal, BuildRefusal> {
     Decimal::parse_exact(digits).map_err(|error| {
-        Refused::new(match error {
+        BuildRefusal::new(match error {
             ParseError::Malformed => "$numberDecimal takes a number as a string",
             ParseError::Inexact => {
                 "$numberDecimal takes at most 34 digits and exponents from -6176 to 6144"
@@ -112,23 +112,25 @@ fn decimal(digits: &str) -> Result<Decimal, Refused> {
 }
 
 /// A date as text or as milliseconds.
-fn date(value: ValueRef<'_>) -> Result<i64, Refused> {
+fn date(value: ValueRef<'_>) -> Result<i64, BuildRefusal> {
     match value {
         ValueRef::String(text) => match from_rfc3339(text) {
             Some(millis) => Ok(millis),
-            None => Err(Refused::new(
+            None => Err(BuildRefusal::new(
                 "$date takes an RFC 3339 date with time and offset",
             )),
         },
         ValueRef::Int64(millis) => Ok(millis),
         ValueRef::Int32(millis) => Ok(i64::from(millis)),
-        _ => Err(Refused::new("$date takes a string or {\"$numberLong\"}")),
+        _ => Err(BuildRefusal::new(
+            "$date takes a string or {\"$numberLong\"}",
+        )),
     }
 }
 
-fn timestamp(value: ValueRef<'_>) -> Result<u64, Refused> {
+fn timestamp(value: ValueRef<'_>) -> Result<u64, BuildRefusal> {
     let refused =
-        || Refused::new("$timestamp takes {\"t\": seconds, \"i\": ordinal} of 32 bits each");
+        || BuildRefusal::new("$timestamp takes {\"t\": seconds, \"i\": ordinal} of 32 bits each");
     let inner = value
         .as_document()
         .filter(|inner| inner.len() == 2)
@@ -145,11 +147,15 @@ fn is_one(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Int32(1))
 }
 
-fn marked<'a>(key: &str, is_right: bool, value: ValueRef<'a>) -> Result<ValueRef<'a>, Refused> {
+fn marked<'a>(
+    key: &str,
+    is_right: bool,
+    value: ValueRef<'a>,
+) -> Result<ValueRef<'a>, BuildRefusal> {
     if is_right {
         Ok(value)
     } else {
-        Err(Refused::new(format!("{key} takes only its one mark")))
+        Err(BuildRefusal::new(format!("{key} takes only its one mark")))
     }
 }
 
@@ -159,22 +165,22 @@ fn two<'a>(value: ValueRef<'a>, keys: [&str; 2]) -> Option<(ValueRef<'a>, ValueR
     Some((inner.get(first)?, inner.get(second)?))
 }
 
-fn regular_expression(value: ValueRef<'_>) -> Result<Regex<'_>, Refused> {
+fn regular_expression(value: ValueRef<'_>) -> Result<Regex<'_>, BuildRefusal> {
     let parts = two(value, ["pattern", "options"]);
     match parts.and_then(|(pattern, options)| Some((pattern.as_str()?, options.as_str()?))) {
         Some((pattern, options)) => regex(pattern, options),
-        None => Err(Refused::new(
+        None => Err(BuildRefusal::new(
             "$regularExpression takes {\"pattern\", \"options\"}, both strings",
         )),
     }
 }
 
 /// Options stand in alphabetical order, so that equal ones are equal bytes.
-fn regex<'a>(pattern: &'a str, options: &'a str) -> Result<Regex<'a>, Refused> {
+fn regex<'a>(pattern: &'a str, options: &'a str) -> Result<Regex<'a>, BuildRefusal> {
     if options.as_bytes().is_sorted_by(|a, b| a < b) {
         Ok(Regex { pattern, options })
     } else {
-        Err(Refused::new(
+        Err(BuildRefusal::new(
             "the options of a regular expression are in alphabetical order, each once",
         ))
     }
@@ -192,23 +198,24 @@ fn legacy_regex(document: Document<'_>) -> Unwrapped<'_> {
     }
 }
 
-fn pointer(value: ValueRef<'_>) -> Result<ValueRef<'_>, Refused> {
+fn pointer(value: ValueRef<'_>) -> Result<ValueRef<'_>, BuildRefusal> {
     match two(value, ["$ref", "$id"]) {
         Some((ValueRef::String(name), ValueRef::ObjectId(id))) => Ok(ValueRef::DbPointer(name, id)),
-        _ => Err(Refused::new(
+        _ => Err(BuildRefusal::new(
             "$dbPointer takes {\"$ref\": string, \"$id\": ObjectId}",
         )),
     }
 }
 
 /// `{"$binary":{"base64","subType"}}`, or the older `{"$binary","$type"}`.
-fn binary(document: Document<'_>, value: ValueRef<'_>) -> Result<Value, Refused> {
+fn binary(document: Document<'_>, value: ValueRef<'_>) -> Result<Value, BuildRefusal> {
     let parts = match document.len() {
         1 => two(value, ["base64", "subType"]),
         _ => two(ValueRef::Document(document), ["$binary", "$type"]),
     };
     let texts = parts.and_then(|(bytes, subtype)| Some((bytes.as_str()?, subtype.as_str()?)));
-    let refused = || Refused::new("$binary takes {\"base64\", \"subType\": one or two hex digits}");
+    let refused =
+        || BuildRefusal::new("$binary takes {\"base64\", \"subType\": one or two hex digits}");
     let (encoded, subtype) = texts.ok_or_else(refused)?;
     let is_hex =
         (1..=2).contains(&subtype.len()) && subtype.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -218,16 +225,16 @@ fn binary(document: Document<'_>, value: ValueRef<'_>) -> Result<Value, Refused>
         .ok_or_else(refused)?;
     let bytes = STANDARD
         .decode(encoded)
-        .map_err(|_| Refused::new("$binary is not canonical base64"))?;
-    Ok(Value::from(ValueRef::Binary(Binary {
+        .map_err(|_| BuildRefusal::new("$binary is not canonical base64"))?;
+    Ok(Value::from(ValueRef::Binary(BinaryRef {
         subtype,
         bytes: &bytes,
     })))
 }
 
 /// Eight, four, four, four and twelve hex digits.
-fn uuid(text: &str) -> Result<Value, Refused> {
-    let refused = || Refused::new("$uuid takes a UUID with its four hyphens");
+fn uuid(text: &str) -> Result<Value, BuildRefusal> {
+    let refused = || BuildRefusal::new("$uuid takes a UUID with its four hyphens");
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
     let hex: String = text.split('-').collect();
     if lengths != [8, 4, 4, 4, 12] || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -237,14 +244,14 @@ fn uuid(text: &str) -> Result<Value, Refused> {
     Ok(Value::Binary(4, number.to_be_bytes().to_vec()))
 }
 
-fn code(document: Document<'_>) -> Result<Unwrapped<'_>, Refused> {
+fn code(document: Document<'_>) -> Result<Unwrapped<'_>, BuildRefusal> {
     let code = document.get("$code").and_then(|code| code.as_str());
     match (code, document.get("$scope"), document.len()) {
         (Some(code), None, 1) => Ok(Unwrapped::Borrowed(ValueRef::Code(code))),
         (Some(code), Some(ValueRef::Document(scope)), 2) => {
             Ok(Unwrapped::Borrowed(ValueRef::CodeWithScope(code, scope)))
         }
-        _ => Err(Refused::new(
+        _ => Err(BuildRefusal::new(
             "$code takes a string, and beside it at most $scope, a document",
         )),
     }

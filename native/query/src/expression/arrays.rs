@@ -3,13 +3,17 @@
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, array, boolean, count, document, is_null, own};
 use crate::bson::{Array, DocumentWriter, Value, ValueRef};
-use crate::error::{Failure, Place};
+use crate::error::{EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
 use crate::limits::EVALUATION_BYTES;
 use crate::order::{compare, equal};
 use crate::sort::Sort;
 
-pub(super) fn call<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+pub(super) fn call<'a>(
+    function: F,
+    args: &Args<'_>,
+    fuel: &Fuel,
+) -> Result<Out<'a>, EvaluationFailure> {
     if function == F::IsArray {
         return Ok(boolean(matches!(args.get(0), Some(ValueRef::Array(_)))));
     }
@@ -76,7 +80,7 @@ fn element<'a>(values: Array<'_>, index: i64) -> Out<'a> {
     values.get(index).and_then(|value| own(value.into()))
 }
 
-fn index_of<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn index_of<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let values = args.array(0)?;
     let bound = |index: usize, default: usize| {
         if !args.given(index) {
@@ -96,7 +100,7 @@ fn index_of<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
         .map_or(own(Value::Int32(-1)), |(index, _)| count(index)))
 }
 
-fn slice<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn slice<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     if args.any_null() {
         return Ok(NULL);
     }
@@ -125,7 +129,7 @@ fn slice<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     Ok(array(values.iter().skip(skip).take(limit)))
 }
 
-fn range<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+fn range<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
     let part = |index| {
         let number = i32::try_from(args.whole(index)?);
         number.map_err(|_| args.refuse("takes numbers of 32 bits"))
@@ -161,7 +165,7 @@ fn range<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
 
 /// From `[[key, value], …]` or `[{k, v}, …]`; a key given twice keeps its
 /// place and takes the last value.
-fn to_document<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn to_document<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let wrong = || args.refuse("takes pairs, or documents of k and v, with keys that are strings");
     let mut fields: Vec<(&str, ValueRef<'_>)> = Vec::new();
     for value in args.array(0)?.iter() {
@@ -185,7 +189,7 @@ fn to_document<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     Ok(document(writer.into()))
 }
 
-fn some<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+fn some<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
     let values = args.array(0)?;
     let Some(wanted) = usize::try_from(args.whole(1)?)
         .ok()
@@ -216,7 +220,7 @@ fn some<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failur
     Ok(array(values))
 }
 
-fn sort<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+fn sort<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
     let mut values: Vec<ValueRef<'_>> = args.array(0)?.iter().collect();
     fuel.steps(values.len() as u64)?;
     let by = args.get(1).unwrap_or(ValueRef::Null);
@@ -224,8 +228,8 @@ fn sort<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
         (_, Some(1)) => values.sort_by(|a, b| compare(*a, *b)),
         (_, Some(-1)) => values.sort_by(|a, b| compare(*b, *a)),
         (ValueRef::Document(_), _) => {
-            let sort =
-                Sort::parse(by, &Place::root()).map_err(|error| args.refuse(&error.detail))?;
+            let sort = Sort::parse(by, &ParseLocation::root())
+                .map_err(|error| args.refuse(&error.detail))?;
             let mut keyed = Vec::with_capacity(values.len());
             for value in values {
                 let document = value
@@ -241,7 +245,7 @@ fn sort<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
     Ok(array(values))
 }
 
-fn zip<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+fn zip<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
     let mut inputs = Vec::new();
     for input in args.array(0)?.iter() {
         match input {
@@ -279,7 +283,7 @@ fn zip<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
         let row = Value::Array(cells.collect());
         built += row.size();
         if built > EVALUATION_BYTES {
-            return Err(Failure::OutOfMemory);
+            return Err(EvaluationFailure::OutOfMemory);
         }
         rows.push(row);
     }

@@ -4,17 +4,17 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::ejson::date::{Civil, DAY_MS, Scan, days_from_civil, days_in_month};
+use crate::ejson::date::{Civil, DAY_MS, TextScanner, days_from_civil, days_in_month};
 
 /// A time zone: an offset, or a name of the tz database (which is built in).
 #[derive(Debug, Clone)]
-pub(super) enum Zone {
+pub(super) enum DateZone {
     /// Milliseconds east of UTC.
     Fixed(i64),
     Named(TimeZone),
 }
 
-impl Zone {
+impl DateZone {
     pub(super) const UTC: Self = Self::Fixed(0);
 
     /// `Europe/Paris`, `UTC`, `+02:00`, `+0200` or `+02`.
@@ -23,7 +23,7 @@ impl Zone {
             return Some(Self::UTC);
         }
         if text.starts_with(['+', '-']) {
-            let mut scan = Scan { rest: text };
+            let mut scan = TextScanner { rest: text };
             let minutes = scan.offset()?;
             return scan
                 .rest
@@ -178,7 +178,7 @@ impl Unit {
 
 /// The date `amount` units later. Months keep the day or take their last;
 /// days and longer keep the local time of day.
-pub(super) fn add(millis: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
+pub(super) fn add(millis: i64, unit: Unit, amount: i64, zone: &DateZone) -> Option<i64> {
     if unit.is_clock() {
         return millis.checked_add(amount.checked_mul(unit.millis())?);
     }
@@ -207,7 +207,7 @@ pub(super) fn difference(
     start: i64,
     end: i64,
     unit: Unit,
-    zone: &Zone,
+    zone: &DateZone,
     week_start: i64,
 ) -> Option<i64> {
     if unit.is_clock() {
@@ -249,7 +249,7 @@ pub(super) fn truncate(
     millis: i64,
     unit: Unit,
     size: i64,
-    zone: &Zone,
+    zone: &DateZone,
     week_start: i64,
 ) -> Option<i64> {
     let civil = zone.civil(millis);

@@ -3,14 +3,14 @@
 use super::date_text::parse_date;
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, boolean, is_null, own, text};
-use crate::bson::{Kind, ObjectId, Value, ValueRef};
+use crate::bson::{BsonType, ObjectId, Value, ValueRef};
 use crate::decimal::Decimal;
 use crate::ejson::date::Civil;
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::filter::is_true;
-use crate::number::Number;
+use crate::number::NumericValue;
 
-pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, Failure> {
+pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, EvaluationFailure> {
     let to = match function {
         F::Type => {
             return Ok(text(
@@ -19,14 +19,14 @@ pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, Failure> 
         }
         F::IsNumber => return Ok(boolean(args.get(0).is_some_and(|value| value.is_number()))),
         F::Convert => return general(&mut args),
-        F::ToBool => Kind::Bool,
-        F::ToDate => Kind::Date,
-        F::ToDecimal => Kind::Decimal,
-        F::ToDouble => Kind::Double,
-        F::ToInt => Kind::Int32,
-        F::ToLong => Kind::Int64,
-        F::ToObjectId => Kind::ObjectId,
-        _ => Kind::String,
+        F::ToBool => BsonType::Bool,
+        F::ToDate => BsonType::Date,
+        F::ToDecimal => BsonType::Decimal,
+        F::ToDouble => BsonType::Double,
+        F::ToInt => BsonType::Int32,
+        F::ToLong => BsonType::Int64,
+        F::ToObjectId => BsonType::ObjectId,
+        _ => BsonType::String,
     };
     match args.get(0) {
         Some(value) if !is_null(Some(value)) => match convert(value, to) {
@@ -37,11 +37,11 @@ pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, Failure> 
     }
 }
 
-fn general<'a>(args: &mut Args<'a>) -> Result<Out<'a>, Failure> {
+fn general<'a>(args: &mut Args<'a>) -> Result<Out<'a>, EvaluationFailure> {
     let to = match args.get(1) {
         value if is_null(value) => return Ok(NULL),
-        Some(ValueRef::String(alias)) => Kind::from_alias(alias),
-        Some(number) => number.as_exact_i64().and_then(Kind::from_type_number),
+        Some(ValueRef::String(alias)) => BsonType::from_alias(alias),
+        Some(number) => number.as_exact_i64().and_then(BsonType::from_type_number),
         None => None,
     };
     let Some(to) = to else {
@@ -61,22 +61,22 @@ fn general<'a>(args: &mut Args<'a>) -> Result<Out<'a>, Failure> {
 }
 
 /// Converts, or says why it cannot.
-fn convert(value: ValueRef<'_>, to: Kind) -> Result<Value, String> {
+fn convert(value: ValueRef<'_>, to: BsonType) -> Result<Value, String> {
     if value.kind() == to {
         return Ok(value.into());
     }
     let converted = match to {
-        Kind::Bool => Some(Value::Bool(is_true(value))),
-        Kind::String => to_text(value).map(Value::String),
-        Kind::Int32 => whole(value)?
+        BsonType::Bool => Some(Value::Bool(is_true(value))),
+        BsonType::String => to_text(value).map(Value::String),
+        BsonType::Int32 => whole(value)?
             .map(|int| i32::try_from(int).map(Value::Int32))
             .transpose()
             .map_err(|_| range(to))?,
-        Kind::Int64 => whole(value)?.map(Value::Int64),
-        Kind::Double => to_double(value)?.map(Value::Double),
-        Kind::Decimal => to_decimal(value)?.map(Value::Decimal),
-        Kind::Date => to_date(value)?.map(Value::Date),
-        Kind::ObjectId => value
+        BsonType::Int64 => whole(value)?.map(Value::Int64),
+        BsonType::Double => to_double(value)?.map(Value::Double),
+        BsonType::Decimal => to_decimal(value)?.map(Value::Decimal),
+        BsonType::Date => to_date(value)?.map(Value::Date),
+        BsonType::ObjectId => value
             .as_str()
             .and_then(ObjectId::from_hex)
             .map(Value::ObjectId),
@@ -85,7 +85,7 @@ fn convert(value: ValueRef<'_>, to: Kind) -> Result<Value, String> {
     converted.ok_or_else(|| format!("cannot convert {} to {}", value.kind().alias(), to.alias()))
 }
 
-fn range(to: Kind) -> String {
+fn range(to: BsonType) -> String {
     format!("gives a number out of the range of {}", to.alias())
 }
 
@@ -100,8 +100,8 @@ fn whole(value: ValueRef<'_>) -> Result<Option<i64>, String> {
             let parsed = digits.parse().ok().filter(|_| plain);
             Some(parsed.ok_or_else(|| format!("cannot read '{digits}' as a whole number"))?)
         }
-        number => match Number::from_value(number) {
-            Some(number) => Some(number.truncate().ok_or_else(|| range(Kind::Int64))?),
+        number => match NumericValue::from_value(number) {
+            Some(number) => Some(number.truncate().ok_or_else(|| range(BsonType::Int64))?),
             None => None,
         },
     })
@@ -110,16 +110,16 @@ fn whole(value: ValueRef<'_>) -> Result<Option<i64>, String> {
 fn to_double(value: ValueRef<'_>) -> Result<Option<f64>, String> {
     Ok(match value {
         ValueRef::Bool(bool) => Some(f64::from(u8::from(bool))),
-        ValueRef::Date(millis) => Some(Number::Int(millis).to_f64()),
+        ValueRef::Date(millis) => Some(NumericValue::Int(millis).to_f64()),
         ValueRef::String(digits) => Some(parse_decimal(digits)?.to_f64()),
         ValueRef::Decimal(decimal) => {
             let double = decimal.to_f64();
             if double.is_infinite() && !decimal.is_infinite() {
-                return Err(range(Kind::Double));
+                return Err(range(BsonType::Double));
             }
             Some(double)
         }
-        number => Number::from_value(number).map(Number::to_f64),
+        number => NumericValue::from_value(number).map(NumericValue::to_f64),
     })
 }
 
@@ -132,7 +132,7 @@ fn to_decimal(value: ValueRef<'_>) -> Result<Option<Decimal>, String> {
         ValueRef::Bool(bool) => Some(Decimal::from(i64::from(bool))),
         ValueRef::Date(millis) => Some(Decimal::from(millis)),
         ValueRef::String(digits) => Some(parse_decimal(digits)?),
-        number => Number::from_value(number).map(crate::arithmetic::to_decimal),
+        number => NumericValue::from_value(number).map(crate::arithmetic::to_decimal),
     })
 }
 
@@ -142,8 +142,8 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<i64>, String> {
     Ok(match value {
         ValueRef::Int64(millis) => Some(millis),
         ValueRef::Double(_) | ValueRef::Decimal(_) => {
-            let millis = Number::from_value(value).and_then(Number::truncate);
-            Some(millis.ok_or_else(|| range(Kind::Date))?)
+            let millis = NumericValue::from_value(value).and_then(NumericValue::truncate);
+            Some(millis.ok_or_else(|| range(BsonType::Date))?)
         }
         ValueRef::ObjectId(id) => Some(i64::from(id.seconds()) * 1000),
         ValueRef::Timestamp(stamp) => i64::try_from(stamp >> 32)

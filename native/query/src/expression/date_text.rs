@@ -1,7 +1,7 @@
 //! Dates as text, free and by format.
 
-use super::calendar::{Zone, day_of_year, iso_week, iso_weekday, sunday_week};
-use crate::ejson::date::{Civil, Scan, civil_from_days, days_from_civil, days_in_month};
+use super::calendar::{DateZone, day_of_year, iso_week, iso_weekday, sunday_week};
+use crate::ejson::date::{Civil, TextScanner, civil_from_days, days_from_civil, days_in_month};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -19,7 +19,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Writes a date by a format; none if the format or the year is not allowed.
-pub(super) fn format_date(millis: i64, format: &str, zone: &Zone) -> Option<String> {
+pub(super) fn format_date(millis: i64, format: &str, zone: &DateZone) -> Option<String> {
     let civil = zone.civil(millis);
     if !(0..=9999).contains(&civil.year) {
         return None;
@@ -73,8 +73,8 @@ fn field(letter: char, civil: Civil, offset: i64) -> Option<String> {
 
 /// Reads a date written as ISO 8601 has it: the day, optionally followed by
 /// `T` or a space and the time, and an offset unless a zone is given.
-pub(super) fn parse_date(text: &str, zone: Option<&Zone>) -> Option<i64> {
-    let mut scan = Scan { rest: text.trim() };
+pub(super) fn parse_date(text: &str, zone: Option<&DateZone>) -> Option<i64> {
+    let mut scan = TextScanner { rest: text.trim() };
     let mut civil = Civil {
         year: scan.digits(4)?,
         month: 1,
@@ -104,7 +104,7 @@ pub(super) fn parse_date(text: &str, zone: Option<&Zone>) -> Option<i64> {
 }
 
 /// Up to three digits; more are cut.
-fn fraction(scan: &mut Scan<'_>) -> Option<i64> {
+fn fraction(scan: &mut TextScanner<'_>) -> Option<i64> {
     let count = scan.rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = scan.rest.split_at_checked(count)?;
     scan.rest = rest;
@@ -112,7 +112,7 @@ fn fraction(scan: &mut Scan<'_>) -> Option<i64> {
     digits.parse().ok()
 }
 
-fn finish(civil: Civil, mut scan: Scan<'_>, zone: Option<&Zone>) -> Option<i64> {
+fn finish(civil: Civil, mut scan: TextScanner<'_>, zone: Option<&DateZone>) -> Option<i64> {
     let in_range = (1..=12).contains(&civil.month)
         && (1..=days_in_month(civil.year, civil.month)).contains(&civil.day)
         && civil.hour < 24
@@ -122,7 +122,7 @@ fn finish(civil: Civil, mut scan: Scan<'_>, zone: Option<&Zone>) -> Option<i64> 
         return None;
     }
     if scan.rest.is_empty() {
-        return zone.unwrap_or(&Zone::UTC).moment(civil);
+        return zone.unwrap_or(&DateZone::UTC).moment(civil);
     }
     // An offset in the text and a zone beside it contradict each other.
     let offset = match zone {
@@ -131,13 +131,13 @@ fn finish(civil: Civil, mut scan: Scan<'_>, zone: Option<&Zone>) -> Option<i64> 
     };
     scan.rest
         .is_empty()
-        .then(|| Zone::Fixed(offset * 60_000).moment(civil))
+        .then(|| DateZone::Fixed(offset * 60_000).moment(civil))
         .flatten()
 }
 
 /// What a format reads from a text, in as far as it names it.
 #[derive(Default)]
-struct Parts {
+struct DateParts {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -150,8 +150,8 @@ struct Parts {
     offset_minutes: Option<i64>,
 }
 
-impl Parts {
-    fn read(&mut self, letter: char, scan: &mut Scan<'_>) -> Option<()> {
+impl DateParts {
+    fn read(&mut self, letter: char, scan: &mut TextScanner<'_>) -> Option<()> {
         let [hour, minute, second, millisecond] = &mut self.clock;
         match letter {
             'Y' => self.year = Some(scan.digits(4)?),
@@ -206,9 +206,9 @@ impl Parts {
 }
 
 /// Reads a date by a format.
-pub(super) fn parse_format(text: &str, format: &str, zone: Option<&Zone>) -> Option<i64> {
-    let mut scan = Scan { rest: text };
-    let mut parts = Parts::default();
+pub(super) fn parse_format(text: &str, format: &str, zone: Option<&DateZone>) -> Option<i64> {
+    let mut scan = TextScanner { rest: text };
+    let mut parts = DateParts::default();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
         if letter == '%' {
@@ -233,12 +233,12 @@ pub(super) fn parse_format(text: &str, format: &str, zone: Option<&Zone>) -> Opt
     };
     let fixed = parts
         .offset_minutes
-        .map(|minutes| Zone::Fixed(minutes * 60_000));
-    finish(civil, Scan { rest: "" }, fixed.as_ref().or(zone))
+        .map(|minutes| DateZone::Fixed(minutes * 60_000));
+    finish(civil, TextScanner { rest: "" }, fixed.as_ref().or(zone))
 }
 
 /// An offset in minutes: a sign and up to four digits.
-fn minutes(scan: &mut Scan<'_>) -> Option<i64> {
+fn minutes(scan: &mut TextScanner<'_>) -> Option<i64> {
     let sign = match scan.expect('+') {
         Some(()) => 1,
         None => scan.expect('-').map(|()| -1)?,
@@ -250,7 +250,7 @@ fn minutes(scan: &mut Scan<'_>) -> Option<i64> {
         .map(|minutes| sign * minutes)
 }
 
-fn month(scan: &mut Scan<'_>) -> Option<i64> {
+fn month(scan: &mut TextScanner<'_>) -> Option<i64> {
     for (number, name) in (1..).zip(MONTHS) {
         for known in [name, name.get(..3)?] {
             let head = scan.rest.get(..known.len());

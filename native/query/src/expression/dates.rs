@@ -1,16 +1,16 @@
 //! Dates.
 
 use super::calendar::{
-    self, Unit, Zone, day_number, iso_week, iso_weekday, iso_year_start, sunday_week,
+    self, DateZone, Unit, day_number, iso_week, iso_weekday, iso_year_start, sunday_week,
 };
 use super::date_text::{format_date, parse_date, parse_format};
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, document, own, text};
 use crate::bson::{DocumentWriter, Value, ValueRef};
 use crate::ejson::date::{Civil, civil_from_days};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 
-pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, Failure> {
+pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, EvaluationFailure> {
     match function {
         F::TsSecond | F::TsIncrement => match args.get(0) {
             Some(ValueRef::Timestamp(stamp)) => {
@@ -36,7 +36,7 @@ pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, Failure> 
 }
 
 /// Dates, and what has a date in it; none when null.
-fn date(args: &Args<'_>, index: usize) -> Result<Option<i64>, Failure> {
+fn date(args: &Args<'_>, index: usize) -> Result<Option<i64>, EvaluationFailure> {
     match args.get(index) {
         Some(ValueRef::Date(millis)) => Ok(Some(millis)),
         Some(ValueRef::Timestamp(stamp)) => Ok(i64::try_from(stamp >> 32)
@@ -49,26 +49,26 @@ fn date(args: &Args<'_>, index: usize) -> Result<Option<i64>, Failure> {
 }
 
 /// The zone of an optional argument: UTC when not given, none when null.
-fn zone(args: &Args<'_>, index: usize) -> Result<Option<Zone>, Failure> {
+fn zone(args: &Args<'_>, index: usize) -> Result<Option<DateZone>, EvaluationFailure> {
     if !args.given(index) {
-        return Ok(Some(Zone::UTC));
+        return Ok(Some(DateZone::UTC));
     }
     if args.is_null(index) {
         return Ok(None);
     }
     let name = args.text(index)?;
-    match Zone::parse(name) {
+    match DateZone::parse(name) {
         Some(zone) => Ok(Some(zone)),
         None => Err(args.refuse(&format!("does not know the time zone '{name}'"))),
     }
 }
 
-fn unit(args: &Args<'_>, index: usize) -> Result<Unit, Failure> {
+fn unit(args: &Args<'_>, index: usize) -> Result<Unit, EvaluationFailure> {
     Unit::from_name(args.text(index)?).ok_or_else(|| args.wrong(index, "a unit of time"))
 }
 
 /// 1 Monday … 7 Sunday; Sunday when not given.
-fn week_start(args: &Args<'_>, index: usize) -> Result<i64, Failure> {
+fn week_start(args: &Args<'_>, index: usize) -> Result<i64, EvaluationFailure> {
     if !args.given(index) || args.is_null(index) {
         return Ok(7);
     }
@@ -94,7 +94,7 @@ fn int<'a>(int: i64) -> Out<'a> {
     own(crate::arithmetic::sized(int, true))
 }
 
-fn part<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn part<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (Some(millis), Some(zone)) = (date(args, 0)?, zone(args, 1)?) else {
         return Ok(NULL);
     };
@@ -116,7 +116,7 @@ fn part<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
     })
 }
 
-fn to_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, Failure> {
+fn to_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, EvaluationFailure> {
     let Some(millis) = date(args, 0)? else {
         return Ok(if args.given(3) { args.take(3) } else { NULL });
     };
@@ -139,7 +139,7 @@ fn to_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, Failure> {
     }
 }
 
-fn from_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, Failure> {
+fn from_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, EvaluationFailure> {
     if args.is_null(0) {
         return Ok(if args.given(4) { args.take(4) } else { NULL });
     }
@@ -162,7 +162,7 @@ fn from_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, Failure> {
     }
 }
 
-fn from_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn from_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let Some(zone) = zone(args, 10)? else {
         return Ok(NULL);
     };
@@ -211,7 +211,7 @@ fn from_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
         .ok_or_else(|| args.refuse("gives a date out of range"))
 }
 
-fn to_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn to_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (Some(millis), Some(zone)) = (date(args, 0)?, zone(args, 1)?) else {
         return Ok(NULL);
     };
@@ -245,7 +245,7 @@ fn to_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     Ok(document(writer.into()))
 }
 
-fn add<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn add<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (Some(millis), Some(zone)) = (date(args, 0)?, zone(args, 3)?) else {
         return Ok(NULL);
     };
@@ -264,7 +264,7 @@ fn add<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
         .ok_or_else(|| args.refuse("gives a date out of range"))
 }
 
-fn difference<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn difference<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (Some(start), Some(end), Some(zone)) = (date(args, 0)?, date(args, 1)?, zone(args, 3)?)
     else {
         return Ok(NULL);
@@ -278,7 +278,7 @@ fn difference<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
         .ok_or_else(|| args.refuse("is out of range"))
 }
 
-fn truncate<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn truncate<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (Some(millis), Some(zone)) = (date(args, 0)?, zone(args, 3)?) else {
         return Ok(NULL);
     };

@@ -4,23 +4,26 @@ use std::cmp::Ordering;
 
 use super::function::{Family, Function as F};
 use super::item::{NULL, array, boolean, own};
-use super::{Args, Item, Out, Tree, arrays, convert, dates, maths, objects, sets, strings};
+use super::{
+    Args, ExpressionItem, ExpressionTree, Out, arrays, convert, dates, maths, objects, sets,
+    strings,
+};
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::environment::Environment;
-use crate::error::Failure;
+use crate::environment::EvaluationContext;
+use crate::error::EvaluationFailure;
 use crate::filter::is_true;
 use crate::order::compare;
-use crate::path::Segment;
+use crate::path::PathSegment;
 
 /// One evaluation: a document and the variables' values by number.
 pub(super) struct Evaluation<'a, 'e> {
     root: Document<'a>,
-    environment: &'e Environment,
+    environment: &'e EvaluationContext,
     variables: Vec<Out<'a>>,
 }
 
 impl<'a, 'e> Evaluation<'a, 'e> {
-    pub(super) const fn new(root: Document<'a>, environment: &'e Environment) -> Self {
+    pub(super) const fn new(root: Document<'a>, environment: &'e EvaluationContext) -> Self {
         Self {
             root,
             environment,
@@ -28,30 +31,30 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         }
     }
 
-    pub(super) fn tree(&mut self, tree: &Tree) -> Result<Out<'a>, Failure> {
+    pub(super) fn tree(&mut self, tree: &ExpressionTree) -> Result<Out<'a>, EvaluationFailure> {
         self.environment.fuel.step()?;
         match tree {
-            Tree::Literal(value) => {
+            ExpressionTree::Literal(value) => {
                 self.environment.fuel.bytes(value.size())?;
                 Ok(own(value.clone()))
             }
-            Tree::Field(path) => self.follow(ValueRef::Document(self.root), path),
-            Tree::Variable(number, path) => self.variable(*number, path),
-            Tree::Now => Ok(own(Value::Date(self.environment.now_ms))),
-            Tree::Missing => Ok(None),
-            Tree::Document(fields) => self.document(fields),
-            Tree::Array(items) => self.array(items),
-            Tree::Call(function, args) => self.call(*function, args),
-            Tree::Pattern(function, pattern, input) => {
+            ExpressionTree::Field(path) => self.follow(ValueRef::Document(self.root), path),
+            ExpressionTree::Variable(number, path) => self.variable(*number, path),
+            ExpressionTree::Now => Ok(own(Value::Date(self.environment.now_ms))),
+            ExpressionTree::Missing => Ok(None),
+            ExpressionTree::Document(fields) => self.document(fields),
+            ExpressionTree::Array(items) => self.array(items),
+            ExpressionTree::Call(function, args) => self.call(*function, args),
+            ExpressionTree::Pattern(function, pattern, input) => {
                 let args = Args {
                     name: function.name(),
                     values: vec![Some(self.tree(input)?)],
                 };
                 strings::with_pattern(*function, pattern, &args, &self.environment.fuel)
             }
-            Tree::And(items) => self.connective(items, false),
-            Tree::Or(items) => self.connective(items, true),
-            Tree::Condition(parts) => {
+            ExpressionTree::And(items) => self.connective(items, false),
+            ExpressionTree::Or(items) => self.connective(items, true),
+            ExpressionTree::Condition(parts) => {
                 let [condition, then, otherwise] = parts.as_ref();
                 let chosen = if self.truth(condition)? {
                     then
@@ -60,7 +63,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
                 };
                 self.tree(chosen)
             }
-            Tree::IfNull(items) => {
+            ExpressionTree::IfNull(items) => {
                 let mut last = None;
                 for item in items {
                     last = self.tree(item)?;
@@ -70,7 +73,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
                 }
                 Ok(last)
             }
-            Tree::Switch(branches, default) => {
+            ExpressionTree::Switch(branches, default) => {
                 for (case, then) in branches {
                     if self.truth(case)? {
                         return self.tree(then);
@@ -78,30 +81,30 @@ impl<'a, 'e> Evaluation<'a, 'e> {
                 }
                 match default {
                     Some(default) => self.tree(default),
-                    None => Err(Failure::refused(
+                    None => Err(EvaluationFailure::refused(
                         "no branch of $switch applies, and it has no default",
                     )),
                 }
             }
-            Tree::Let(bindings, result) => {
+            ExpressionTree::Let(bindings, result) => {
                 for (number, value) in bindings {
                     let value = self.tree(value)?;
                     self.bind(*number, value);
                 }
                 self.tree(result)
             }
-            Tree::Map {
+            ExpressionTree::Map {
                 input,
                 each,
                 result,
             } => self.map(input, *each, result),
-            Tree::Filter {
+            ExpressionTree::Filter {
                 input,
                 each,
                 keep,
                 limit,
             } => self.filter(input, *each, keep, limit.as_deref()),
-            Tree::Reduce {
+            ExpressionTree::Reduce {
                 input,
                 initial,
                 each,
@@ -122,11 +125,15 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         }
     }
 
-    fn truth(&mut self, tree: &Tree) -> Result<bool, Failure> {
+    fn truth(&mut self, tree: &ExpressionTree) -> Result<bool, EvaluationFailure> {
         Ok(self.tree(tree)?.is_some_and(|item| is_true(item.as_ref())))
     }
 
-    fn connective(&mut self, items: &[Tree], any: bool) -> Result<Out<'a>, Failure> {
+    fn connective(
+        &mut self,
+        items: &[ExpressionTree],
+        any: bool,
+    ) -> Result<Out<'a>, EvaluationFailure> {
         for item in items {
             if self.truth(item)? == any {
                 return Ok(boolean(any));
@@ -144,28 +151,36 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         }
     }
 
-    fn variable(&mut self, number: usize, path: &[Segment]) -> Result<Out<'a>, Failure> {
+    fn variable(
+        &mut self,
+        number: usize,
+        path: &[PathSegment],
+    ) -> Result<Out<'a>, EvaluationFailure> {
         let Some(Some(item)) = self.variables.get(number) else {
             return Ok(None);
         };
         match item {
-            Item::Ref(value) => self.follow(*value, path),
-            Item::Own(value) => {
+            ExpressionItem::Ref(value) => self.follow(*value, path),
+            ExpressionItem::Own(value) => {
                 self.environment.fuel.bytes(value.size())?;
                 if path.is_empty() {
                     return Ok(Some(item.clone()));
                 }
                 Ok(self
                     .follow(value.as_ref(), path)?
-                    .map(|found| Item::Own(found.as_ref().into())))
+                    .map(|found| ExpressionItem::Own(found.as_ref().into())))
             }
         }
     }
 
     /// Follows a path; through an array it gathers what its documents have.
-    fn follow<'v>(&self, value: ValueRef<'v>, path: &[Segment]) -> Result<Out<'v>, Failure> {
+    fn follow<'v>(
+        &self,
+        value: ValueRef<'v>,
+        path: &[PathSegment],
+    ) -> Result<Out<'v>, EvaluationFailure> {
         let Some((first, rest)) = path.split_first() else {
-            return Ok(Some(Item::Ref(value)));
+            return Ok(Some(ExpressionItem::Ref(value)));
         };
         match value {
             ValueRef::Document(document) => match document.get(&first.name) {
@@ -189,7 +204,10 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         }
     }
 
-    fn document(&mut self, fields: &[(String, Tree)]) -> Result<Out<'a>, Failure> {
+    fn document(
+        &mut self,
+        fields: &[(String, ExpressionTree)],
+    ) -> Result<Out<'a>, EvaluationFailure> {
         let mut writer = DocumentWriter::new();
         for (name, tree) in fields {
             if let Some(item) = self.tree(tree)? {
@@ -200,7 +218,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         Ok(own(Value::Document(DocumentBuf::from(writer))))
     }
 
-    fn array(&mut self, items: &[Tree]) -> Result<Out<'a>, Failure> {
+    fn array(&mut self, items: &[ExpressionTree]) -> Result<Out<'a>, EvaluationFailure> {
         let mut writer = ArrayWriter::new();
         for tree in items {
             match self.tree(tree)? {
@@ -213,22 +231,33 @@ impl<'a, 'e> Evaluation<'a, 'e> {
     }
 
     /// The array that an operator walks; none if its input is null.
-    fn elements(&mut self, input: &Tree, name: &str) -> Result<Option<Elements<'a>>, Failure> {
+    fn elements(
+        &mut self,
+        input: &ExpressionTree,
+        name: &str,
+    ) -> Result<Option<ArrayElements<'a>>, EvaluationFailure> {
         match self.tree(input)? {
             None => Ok(None),
             Some(item) if item.is_null() => Ok(None),
-            Some(Item::Ref(ValueRef::Array(array))) => Ok(Some(Elements::Ref(array))),
-            Some(Item::Own(Value::Array(array))) => Ok(Some(Elements::Own(array))),
+            Some(ExpressionItem::Ref(ValueRef::Array(array))) => {
+                Ok(Some(ArrayElements::Ref(array)))
+            }
+            Some(ExpressionItem::Own(Value::Array(array))) => Ok(Some(ArrayElements::Own(array))),
             Some(other) => {
                 let kind = other.as_ref().kind().alias();
-                Err(Failure::refused(format!(
+                Err(EvaluationFailure::refused(format!(
                     "{name} takes an array as its input, not {kind}"
                 )))
             }
         }
     }
 
-    fn map(&mut self, input: &Tree, each: usize, result: &Tree) -> Result<Out<'a>, Failure> {
+    fn map(
+        &mut self,
+        input: &ExpressionTree,
+        each: usize,
+        result: &ExpressionTree,
+    ) -> Result<Out<'a>, EvaluationFailure> {
         let Some(input) = self.elements(input, "$map")? else {
             return Ok(NULL);
         };
@@ -247,11 +276,11 @@ impl<'a, 'e> Evaluation<'a, 'e> {
 
     fn filter(
         &mut self,
-        input: &Tree,
+        input: &ExpressionTree,
         each: usize,
-        keep: &Tree,
-        limit: Option<&Tree>,
-    ) -> Result<Out<'a>, Failure> {
+        keep: &ExpressionTree,
+        limit: Option<&ExpressionTree>,
+    ) -> Result<Out<'a>, EvaluationFailure> {
         let Some(input) = self.elements(input, "$filter")? else {
             return Ok(NULL);
         };
@@ -261,7 +290,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
             Some(item) => match item.as_ref().as_exact_i64() {
                 Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
                 _ => {
-                    return Err(Failure::refused(
+                    return Err(EvaluationFailure::refused(
                         "the limit of $filter is a whole number above zero",
                     ));
                 }
@@ -281,7 +310,11 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         Ok(own(Value::Array(writer.into())))
     }
 
-    fn call(&mut self, function: F, args: &[Option<Tree>]) -> Result<Out<'a>, Failure> {
+    fn call(
+        &mut self,
+        function: F,
+        args: &[Option<ExpressionTree>],
+    ) -> Result<Out<'a>, EvaluationFailure> {
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
             values.push(match arg {
@@ -294,7 +327,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
             values,
         };
         let out = dispatch(function, args, self.root, self.environment)?;
-        if let Some(Item::Own(value)) = &out {
+        if let Some(ExpressionItem::Own(value)) = &out {
             self.environment.fuel.bytes(value.size())?;
         }
         Ok(out)
@@ -302,18 +335,23 @@ impl<'a, 'e> Evaluation<'a, 'e> {
 }
 
 /// An array being walked.
-enum Elements<'a> {
+enum ArrayElements<'a> {
     Ref(crate::bson::Array<'a>),
     Own(crate::bson::ArrayBuf),
 }
 
-impl<'a> Elements<'a> {
-    fn items(&self) -> impl Iterator<Item = Item<'a>> {
+impl<'a> ArrayElements<'a> {
+    fn items(&self) -> impl Iterator<Item = ExpressionItem<'a>> {
         let (borrowed, owned) = match self {
-            Self::Ref(array) => (Some(array.iter().map(Item::Ref)), None),
+            Self::Ref(array) => (Some(array.iter().map(ExpressionItem::Ref)), None),
             Self::Own(array) => (
                 None,
-                Some(array.as_ref().iter().map(|value| Item::Own(value.into()))),
+                Some(
+                    array
+                        .as_ref()
+                        .iter()
+                        .map(|value| ExpressionItem::Own(value.into())),
+                ),
             ),
         };
         borrowed
@@ -324,9 +362,9 @@ impl<'a> Elements<'a> {
 }
 
 /// What is being built stays below what may be built at all.
-const fn within(bytes: usize) -> Result<(), Failure> {
+const fn within(bytes: usize) -> Result<(), EvaluationFailure> {
     if bytes > crate::limits::EVALUATION_BYTES {
-        Err(Failure::OutOfMemory)
+        Err(EvaluationFailure::OutOfMemory)
     } else {
         Ok(())
     }
@@ -337,8 +375,8 @@ fn dispatch<'a>(
     function: F,
     args: Args<'a>,
     root: Document<'a>,
-    environment: &Environment,
-) -> Result<Out<'a>, Failure> {
+    environment: &EvaluationContext,
+) -> Result<Out<'a>, EvaluationFailure> {
     match function.family() {
         Family::Comparison => Ok(comparison(function, &args)),
         Family::Maths => maths::call(function, &args),

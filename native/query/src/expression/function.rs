@@ -2,14 +2,14 @@
 
 /// How a function takes its arguments.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Shape {
+pub(super) enum ArgumentShape {
     /// In an array; one alone may stand without it. Least and most.
     List(usize, usize),
     /// In a document: the names in order, the first so many required.
     Named(&'static [&'static str], usize),
 }
 
-use Shape::{List, Named};
+use ArgumentShape::{List, Named};
 
 macro_rules! functions {
     ($($family:ident { $($variant:ident $name:literal $shape:expr;)* })*) => {
@@ -23,7 +23,7 @@ macro_rules! functions {
 
         impl Function {
             /// The function of this name with its arguments.
-            pub(super) fn from_name(name: &str) -> Option<(Self, Shape)> {
+            pub(super) fn from_name(name: &str) -> Option<(Self, ArgumentShape)> {
                 match name {
                     $($($name => Some((Self::$variant, $shape)),)*)*
                     _ => None,
@@ -44,7 +44,7 @@ macro_rules! functions {
 }
 
 const MANY: usize = 1_000;
-const DATE: Shape = Named(&["date", "timezone"], 1);
+const DATE: ArgumentShape = Named(&["date", "timezone"], 1);
 const PART: &[&str] = &[
     "year",
     "isoWeekYear",

@@ -1,12 +1,12 @@
 //! Values on their way through an expression.
 
 use crate::bson::{Array, ArrayBuf, Document, DocumentBuf, Value, ValueRef};
-use crate::error::Failure;
-use crate::number::Number;
+use crate::error::EvaluationFailure;
+use crate::number::NumericValue;
 
 /// A value, borrowed from the document or made on the way.
 #[derive(Debug, Clone)]
-pub enum Item<'a> {
+pub enum ExpressionItem<'a> {
     /// Borrowed.
     Ref(ValueRef<'a>),
     /// Made.
@@ -14,9 +14,9 @@ pub enum Item<'a> {
 }
 
 /// A value or nothing: missing.
-pub type Out<'a> = Option<Item<'a>>;
+pub type Out<'a> = Option<ExpressionItem<'a>>;
 
-impl Item<'_> {
+impl ExpressionItem<'_> {
     /// The view.
     #[must_use]
     pub fn as_ref(&self) -> ValueRef<'_> {
@@ -37,27 +37,27 @@ impl Item<'_> {
     }
 }
 
-impl<'a> From<ValueRef<'a>> for Item<'a> {
+impl<'a> From<ValueRef<'a>> for ExpressionItem<'a> {
     fn from(value: ValueRef<'a>) -> Self {
         Self::Ref(value)
     }
 }
 
-impl From<Value> for Item<'_> {
+impl From<Value> for ExpressionItem<'_> {
     fn from(value: Value) -> Self {
         Self::Own(value)
     }
 }
 
 /// Null as an answer.
-pub(super) const NULL: Out<'static> = Some(Item::Own(Value::Null));
+pub(super) const NULL: Out<'static> = Some(ExpressionItem::Own(Value::Null));
 
 #[allow(
     clippy::unnecessary_wraps,
     reason = "answers may be missing; this one is not"
 )]
 pub(super) fn own<'a>(value: Value) -> Out<'a> {
-    Some(Item::Own(value))
+    Some(ExpressionItem::Own(value))
 }
 
 pub(super) fn boolean<'a>(bool: bool) -> Out<'a> {
@@ -100,7 +100,11 @@ impl<'a> Args<'a> {
 
     /// The value; none if absent or missing.
     pub(super) fn get(&self, index: usize) -> Option<ValueRef<'_>> {
-        self.values.get(index)?.as_ref()?.as_ref().map(Item::as_ref)
+        self.values
+            .get(index)?
+            .as_ref()?
+            .as_ref()
+            .map(ExpressionItem::as_ref)
     }
 
     /// All arguments in order.
@@ -122,19 +126,19 @@ impl<'a> Args<'a> {
         self.iter().any(is_null)
     }
 
-    pub(super) fn refuse(&self, detail: &str) -> Failure {
-        Failure::refused(format!("{} {detail}", self.name))
+    pub(super) fn refuse(&self, detail: &str) -> EvaluationFailure {
+        EvaluationFailure::refused(format!("{} {detail}", self.name))
     }
 
     /// A number, or a refusal.
-    pub(super) fn number(&self, index: usize) -> Result<Number, Failure> {
+    pub(super) fn number(&self, index: usize) -> Result<NumericValue, EvaluationFailure> {
         self.get(index)
-            .and_then(Number::from_value)
+            .and_then(NumericValue::from_value)
             .ok_or_else(|| self.wrong(index, "a number"))
     }
 
     /// A string, or a refusal.
-    pub(super) fn text(&self, index: usize) -> Result<&str, Failure> {
+    pub(super) fn text(&self, index: usize) -> Result<&str, EvaluationFailure> {
         match self.get(index) {
             Some(ValueRef::String(text) | ValueRef::Symbol(text)) => Ok(text),
             _ => Err(self.wrong(index, "a string")),
@@ -142,31 +146,31 @@ impl<'a> Args<'a> {
     }
 
     /// An array, or a refusal.
-    pub(super) fn array(&self, index: usize) -> Result<Array<'_>, Failure> {
+    pub(super) fn array(&self, index: usize) -> Result<Array<'_>, EvaluationFailure> {
         self.get(index)
             .and_then(|value| value.as_array())
             .ok_or_else(|| self.wrong(index, "an array"))
     }
 
     /// A document, or a refusal.
-    pub(super) fn document(&self, index: usize) -> Result<Document<'_>, Failure> {
+    pub(super) fn document(&self, index: usize) -> Result<Document<'_>, EvaluationFailure> {
         self.get(index)
             .and_then(|value| value.as_document())
             .ok_or_else(|| self.wrong(index, "a document"))
     }
 
     /// A whole number, or a refusal.
-    pub(super) fn whole(&self, index: usize) -> Result<i64, Failure> {
+    pub(super) fn whole(&self, index: usize) -> Result<i64, EvaluationFailure> {
         self.get(index)
             .and_then(|value| value.as_exact_i64())
             .ok_or_else(|| self.wrong(index, "a whole number"))
     }
 
-    pub(super) fn wrong(&self, index: usize, wanted: &str) -> Failure {
+    pub(super) fn wrong(&self, index: usize, wanted: &str) -> EvaluationFailure {
         let found = self
             .get(index)
             .map_or("missing", |value| value.kind().alias());
-        Failure::refused(format!(
+        EvaluationFailure::refused(format!(
             "{} takes {wanted} as argument {}, not {found}",
             self.name,
             index + 1

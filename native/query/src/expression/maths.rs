@@ -6,14 +6,14 @@
 
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, is_null, own};
-use crate::arithmetic::{Operation, Overflow, compute, sized, to_decimal};
+use crate::arithmetic::{ArithmeticOperator, Overflow, compute, sized, to_decimal};
 use crate::bson::{Value, ValueRef};
 use crate::decimal::{Decimal, Rounding};
-use crate::error::Failure;
-use crate::number::Number;
+use crate::error::EvaluationFailure;
+use crate::number::NumericValue;
 use crate::order::compare;
 
-pub(super) fn call<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+pub(super) fn call<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     match function {
         F::Sum | F::Avg | F::Min | F::Max => return Ok(accumulate(function, args)),
         F::BitAnd | F::BitOr | F::BitXor | F::BitNot => return bits(function, args),
@@ -23,8 +23,8 @@ pub(super) fn call<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure>
         return Ok(NULL);
     }
     match function {
-        F::Add => fold(args, Operation::Add, 0),
-        F::Multiply => fold(args, Operation::Multiply, 1),
+        F::Add => fold(args, ArithmeticOperator::Add, 0),
+        F::Multiply => fold(args, ArithmeticOperator::Multiply, 1),
         F::Subtract => subtract(args),
         F::Divide => divide(args),
         F::Mod => modulo(args),
@@ -76,15 +76,18 @@ fn function_of_doubles(function: F) -> fn(f64) -> f64 {
 }
 
 /// A function of doubles; decimals come back as decimals.
-fn one<'a>(args: &Args<'_>, function: fn(f64) -> f64) -> Result<Out<'a>, Failure> {
+fn one<'a>(args: &Args<'_>, function: fn(f64) -> f64) -> Result<Out<'a>, EvaluationFailure> {
     let number = args.number(0)?;
     let result = function(number.to_f64());
-    Ok(own(like(matches!(number, Number::Decimal(_)), result)))
+    Ok(own(like(
+        matches!(number, NumericValue::Decimal(_)),
+        result,
+    )))
 }
 
-fn both<'a>(args: &Args<'_>, function: fn(f64, f64) -> f64) -> Result<Out<'a>, Failure> {
+fn both<'a>(args: &Args<'_>, function: fn(f64, f64) -> f64) -> Result<Out<'a>, EvaluationFailure> {
     let (a, b) = (args.number(0)?, args.number(1)?);
-    let decimal = matches!(a, Number::Decimal(_)) || matches!(b, Number::Decimal(_));
+    let decimal = matches!(a, NumericValue::Decimal(_)) || matches!(b, NumericValue::Decimal(_));
     Ok(own(like(decimal, function(a.to_f64(), b.to_f64()))))
 }
 
@@ -97,16 +100,20 @@ fn like(decimal: bool, double: f64) -> Value {
 }
 
 /// Sums may hold one date, and give a date then.
-fn fold<'a>(args: &Args<'_>, operation: Operation, start: i32) -> Result<Out<'a>, Failure> {
+fn fold<'a>(
+    args: &Args<'_>,
+    operation: ArithmeticOperator,
+    start: i32,
+) -> Result<Out<'a>, EvaluationFailure> {
     let mut total = Value::Int32(start);
     let mut date = false;
     for (index, value) in args.iter().enumerate() {
         let value = match value {
-            Some(ValueRef::Date(millis)) if operation == Operation::Add && !date => {
+            Some(ValueRef::Date(millis)) if operation == ArithmeticOperator::Add && !date => {
                 date = true;
                 ValueRef::Int64(millis)
             }
-            Some(ValueRef::Date(_)) if operation == Operation::Add => {
+            Some(ValueRef::Date(_)) if operation == ArithmeticOperator::Add => {
                 return Err(args.refuse("takes at most one date"));
             }
             Some(value) if value.is_number() => value,
@@ -123,11 +130,11 @@ fn fold<'a>(args: &Args<'_>, operation: Operation, start: i32) -> Result<Out<'a>
     }
 }
 
-fn date_of<'a>(args: &Args<'_>, total: ValueRef<'_>) -> Result<Out<'a>, Failure> {
-    let millis = match Number::from_value(total) {
-        Some(Number::Double(double)) => crate::number::exact_i64(double.round_ties_even()),
-        Some(Number::Decimal(decimal)) => decimal.round_to_i64(),
-        Some(Number::Int(int)) => Some(int),
+fn date_of<'a>(args: &Args<'_>, total: ValueRef<'_>) -> Result<Out<'a>, EvaluationFailure> {
+    let millis = match NumericValue::from_value(total) {
+        Some(NumericValue::Double(double)) => crate::number::exact_i64(double.round_ties_even()),
+        Some(NumericValue::Decimal(decimal)) => decimal.round_to_i64(),
+        Some(NumericValue::Int(int)) => Some(int),
         None => None,
     };
     millis
@@ -136,30 +143,31 @@ fn date_of<'a>(args: &Args<'_>, total: ValueRef<'_>) -> Result<Out<'a>, Failure>
 }
 
 /// A result beyond 64 bits becomes a double.
-fn widened(operation: Operation, total: &Value, value: ValueRef<'_>) -> Value {
+fn widened(operation: ArithmeticOperator, total: &Value, value: ValueRef<'_>) -> Value {
     match compute(operation, total.as_ref(), value) {
         Some(Ok(result)) => result,
         Some(Err(Overflow)) => {
-            let side = |value| Number::from_value(value).map_or(f64::NAN, Number::to_f64);
+            let side =
+                |value| NumericValue::from_value(value).map_or(f64::NAN, NumericValue::to_f64);
             let (a, b) = (side(total.as_ref()), side(value));
             Value::Double(match operation {
-                Operation::Add => a + b,
-                Operation::Subtract => a - b,
-                Operation::Multiply => a * b,
+                ArithmeticOperator::Add => a + b,
+                ArithmeticOperator::Subtract => a - b,
+                ArithmeticOperator::Multiply => a * b,
             })
         }
         None => Value::Double(f64::NAN),
     }
 }
 
-fn subtract<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn subtract<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     match (args.get(0), args.get(1)) {
         (Some(ValueRef::Date(a)), Some(ValueRef::Date(b))) => match a.checked_sub(b) {
             Some(millis) => Ok(own(Value::Int64(millis))),
             None => Err(args.refuse("of these dates is out of range")),
         },
         (Some(ValueRef::Date(a)), Some(b)) if b.is_number() => {
-            let total = widened(Operation::Subtract, &Value::Int64(a), b);
+            let total = widened(ArithmeticOperator::Subtract, &Value::Int64(a), b);
             date_of(args, total.as_ref())
         }
         _ => {
@@ -169,60 +177,60 @@ fn subtract<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
                 args.get(0).unwrap_or(ValueRef::Null),
                 args.get(1).unwrap_or(ValueRef::Null),
             );
-            Ok(own(widened(Operation::Subtract, &a.into(), b)))
+            Ok(own(widened(ArithmeticOperator::Subtract, &a.into(), b)))
         }
     }
 }
 
-fn divide<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn divide<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (a, b) = (args.number(0)?, args.number(1)?);
-    if b.to_f64() == 0.0 && !matches!(b, Number::Decimal(decimal) if !decimal.is_zero()) {
+    if b.to_f64() == 0.0 && !matches!(b, NumericValue::Decimal(decimal) if !decimal.is_zero()) {
         return Err(args.refuse("by zero"));
     }
     Ok(own(match (a, b) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+        (NumericValue::Decimal(_), _) | (_, NumericValue::Decimal(_)) => {
             Value::Decimal(to_decimal(a).divided_by(to_decimal(b)))
         }
         _ => Value::Double(a.to_f64() / b.to_f64()),
     }))
 }
 
-fn modulo<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn modulo<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let narrow = matches!(
         (args.get(0), args.get(1)),
         (Some(ValueRef::Int32(_)), Some(ValueRef::Int32(_)))
     );
     let (a, b) = (args.number(0)?, args.number(1)?);
     let zero = match b {
-        Number::Int(int) => int == 0,
-        Number::Double(double) => double == 0.0,
-        Number::Decimal(decimal) => decimal.is_zero(),
+        NumericValue::Int(int) => int == 0,
+        NumericValue::Double(double) => double == 0.0,
+        NumericValue::Decimal(decimal) => decimal.is_zero(),
     };
     if zero {
         return Err(args.refuse("by zero"));
     }
     Ok(own(match (a, b) {
-        (Number::Int(a), Number::Int(b)) => sized(a.wrapping_rem(b), narrow),
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+        (NumericValue::Int(a), NumericValue::Int(b)) => sized(a.wrapping_rem(b), narrow),
+        (NumericValue::Decimal(_), _) | (_, NumericValue::Decimal(_)) => {
             Value::Decimal(to_decimal(a).remainder(to_decimal(b)))
         }
         _ => Value::Double(a.to_f64() % b.to_f64()),
     }))
 }
 
-fn abs<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn abs<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     Ok(own(match (args.number(0)?, args.get(0)) {
-        (Number::Int(int), Some(ValueRef::Int32(_))) => sized(int.wrapping_abs(), true),
-        (Number::Int(int), _) => Value::Int64(
+        (NumericValue::Int(int), Some(ValueRef::Int32(_))) => sized(int.wrapping_abs(), true),
+        (NumericValue::Int(int), _) => Value::Int64(
             int.checked_abs()
                 .ok_or_else(|| args.refuse("of the least long does not fit a long"))?,
         ),
-        (Number::Double(double), _) => Value::Double(double.abs()),
-        (Number::Decimal(decimal), _) => Value::Decimal(decimal.abs()),
+        (NumericValue::Double(double), _) => Value::Double(double.abs()),
+        (NumericValue::Decimal(decimal), _) => Value::Decimal(decimal.abs()),
     }))
 }
 
-fn places(args: &Args<'_>) -> Result<i32, Failure> {
+fn places(args: &Args<'_>) -> Result<i32, EvaluationFailure> {
     if !args.given(1) {
         return Ok(0);
     }
@@ -233,19 +241,19 @@ fn places(args: &Args<'_>) -> Result<i32, Failure> {
         .ok_or_else(|| args.refuse("takes -20 to 100 places"))
 }
 
-fn round<'a>(args: &Args<'_>, places: i32, mode: Rounding) -> Result<Out<'a>, Failure> {
+fn round<'a>(args: &Args<'_>, places: i32, mode: Rounding) -> Result<Out<'a>, EvaluationFailure> {
     let narrow = matches!(args.get(0), Some(ValueRef::Int32(_)));
     Ok(own(match args.number(0)? {
-        Number::Int(int) if places >= 0 => sized(int, narrow),
-        Number::Int(int) => {
+        NumericValue::Int(int) if places >= 0 => sized(int, narrow),
+        NumericValue::Int(int) => {
             let rounded = Decimal::from(int).round_to(places, mode).to_exact_i64();
             sized(
                 rounded.ok_or_else(|| args.refuse("gives a number beyond 64 bits"))?,
                 narrow,
             )
         }
-        Number::Decimal(decimal) => Value::Decimal(decimal.round_to(places, mode)),
-        Number::Double(double) => Value::Double(round_double(double, places, mode)),
+        NumericValue::Decimal(decimal) => Value::Decimal(decimal.round_to(places, mode)),
+        NumericValue::Double(double) => Value::Double(round_double(double, places, mode)),
     }))
 }
 
@@ -265,18 +273,18 @@ fn round_double(double: f64, places: i32, mode: Rounding) -> f64 {
     }
 }
 
-fn sqrt<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn sqrt<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let number = args.number(0)?;
     if number.to_f64() < 0.0 {
         return Err(args.refuse("takes a number from zero"));
     }
     Ok(own(match number {
-        Number::Decimal(decimal) => Value::Decimal(decimal.square_root()),
+        NumericValue::Decimal(decimal) => Value::Decimal(decimal.square_root()),
         other => Value::Double(other.to_f64().sqrt()),
     }))
 }
 
-fn log<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn log<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (number, base) = (args.number(0)?.to_f64(), args.number(1)?.to_f64());
     if number <= 0.0 || base <= 0.0 || base == 1.0 {
         return Err(args.refuse("takes a number above zero and a base above zero other than 1"));
@@ -284,7 +292,7 @@ fn log<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     both(args, |number, base| number.ln() / base.ln())
 }
 
-fn pow<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn pow<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let (base, exponent) = (args.number(0)?, args.number(1)?);
     if base.to_f64() == 0.0 && exponent.to_f64() < 0.0 {
         return Err(args.refuse("of zero takes an exponent from zero"));
@@ -293,7 +301,7 @@ fn pow<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
         (args.get(0), args.get(1)),
         (Some(ValueRef::Int32(_)), Some(ValueRef::Int32(_)))
     );
-    if let (Number::Int(base), Number::Int(exponent)) = (base, exponent) {
+    if let (NumericValue::Int(base), NumericValue::Int(exponent)) = (base, exponent) {
         let exact = u32::try_from(exponent)
             .ok()
             .and_then(|exponent| base.checked_pow(exponent));
@@ -304,7 +312,7 @@ fn pow<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     both(args, f64::powf)
 }
 
-fn bits<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn bits<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     if args.any_null() {
         return Ok(NULL);
     }
@@ -341,7 +349,7 @@ fn accumulate<'a>(function: F, args: &Args<'_>) -> Out<'a> {
     let numbers = || values.iter().copied().filter(ValueRef::is_number);
     match function {
         F::Sum => own(numbers().fold(Value::Int32(0), |sum, value| {
-            widened(Operation::Add, &sum, value)
+            widened(ArithmeticOperator::Add, &sum, value)
         })),
         F::Avg => {
             let count = numbers().count();
@@ -349,12 +357,12 @@ fn accumulate<'a>(function: F, args: &Args<'_>) -> Out<'a> {
                 return NULL;
             }
             let sum = numbers().fold(Value::Int32(0), |sum, value| {
-                widened(Operation::Add, &sum, value)
+                widened(ArithmeticOperator::Add, &sum, value)
             });
-            let count = Number::Int(i64::try_from(count).unwrap_or(i64::MAX));
-            Number::from_value(sum.as_ref()).and_then(|sum| {
+            let count = NumericValue::Int(i64::try_from(count).unwrap_or(i64::MAX));
+            NumericValue::from_value(sum.as_ref()).and_then(|sum| {
                 own(match sum {
-                    Number::Decimal(decimal) => {
+                    NumericValue::Decimal(decimal) => {
                         Value::Decimal(decimal.divided_by(to_decimal(count)))
                     }
                     other => Value::Double(other.to_f64() / count.to_f64()),

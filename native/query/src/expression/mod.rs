@@ -1,7 +1,7 @@
 //! Aggregation expressions, as `$expr` uses them.
 //!
 //! An expression is parsed once into a tree whose variables are numbered;
-//! evaluating it borrows from the document wherever it can ([`Item`]) and
+//! evaluating it borrows from the document wherever it can ([`ExpressionItem`]) and
 //! pays fuel for what it builds. Comparisons here go over all types in the
 //! order of [`crate::order`]: unlike in filters there is no bracketing.
 
@@ -20,67 +20,70 @@ mod sets;
 mod strings;
 
 use crate::bson::{Document, Value, ValueRef};
-use crate::environment::Environment;
-use crate::error::{Error, Failure, Place};
-use crate::path::Segment;
+use crate::environment::EvaluationContext;
+use crate::error::{Error, EvaluationFailure, ParseLocation};
+use crate::path::PathSegment;
 use crate::pattern::Pattern;
 
 use function::Function;
 use item::Args;
-pub use item::{Item, Out};
-pub(crate) use parse::Parsing;
+pub use item::{ExpressionItem, Out};
+pub(crate) use parse::ExpressionParser;
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
 pub struct Expression {
-    root: Tree,
+    root: ExpressionTree,
     moment: Option<Error>,
 }
 
 #[derive(Debug, Clone)]
-enum Tree {
+enum ExpressionTree {
     Literal(Value),
     /// A path from the document.
-    Field(Box<[Segment]>),
+    Field(Box<[PathSegment]>),
     /// A path from a numbered variable.
-    Variable(usize, Box<[Segment]>),
+    Variable(usize, Box<[PathSegment]>),
     Now,
     Missing,
-    Document(Vec<(String, Tree)>),
-    Array(Vec<Tree>),
-    Call(Function, Vec<Option<Tree>>),
+    Document(Vec<(String, ExpressionTree)>),
+    Array(Vec<ExpressionTree>),
+    Call(Function, Vec<Option<ExpressionTree>>),
     /// A function of a regular expression that is known while parsing.
-    Pattern(Function, Box<Pattern>, Box<Tree>),
-    And(Vec<Tree>),
-    Or(Vec<Tree>),
-    Condition(Box<[Tree; 3]>),
-    IfNull(Vec<Tree>),
-    Switch(Vec<(Tree, Tree)>, Option<Box<Tree>>),
-    Let(Vec<(usize, Tree)>, Box<Tree>),
+    Pattern(Function, Box<Pattern>, Box<ExpressionTree>),
+    And(Vec<ExpressionTree>),
+    Or(Vec<ExpressionTree>),
+    Condition(Box<[ExpressionTree; 3]>),
+    IfNull(Vec<ExpressionTree>),
+    Switch(
+        Vec<(ExpressionTree, ExpressionTree)>,
+        Option<Box<ExpressionTree>>,
+    ),
+    Let(Vec<(usize, ExpressionTree)>, Box<ExpressionTree>),
     Map {
-        input: Box<Tree>,
+        input: Box<ExpressionTree>,
         each: usize,
-        result: Box<Tree>,
+        result: Box<ExpressionTree>,
     },
     Filter {
-        input: Box<Tree>,
+        input: Box<ExpressionTree>,
         each: usize,
-        keep: Box<Tree>,
-        limit: Option<Box<Tree>>,
+        keep: Box<ExpressionTree>,
+        limit: Option<Box<ExpressionTree>>,
     },
     Reduce {
-        input: Box<Tree>,
-        initial: Box<Tree>,
+        input: Box<ExpressionTree>,
+        initial: Box<ExpressionTree>,
         each: usize,
         sum: usize,
-        result: Box<Tree>,
+        result: Box<ExpressionTree>,
     },
 }
 
 impl Expression {
     /// Parses an expression.
-    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
-        let mut parsing = Parsing::default();
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+        let mut parsing = ExpressionParser::default();
         let root = parsing.expression(value, 1, place)?;
         Ok(Self {
             root,
@@ -97,8 +100,8 @@ impl Expression {
     pub fn evaluate<'a>(
         &'a self,
         document: Document<'a>,
-        environment: &Environment,
-    ) -> Result<Out<'a>, Failure> {
+        environment: &EvaluationContext,
+    ) -> Result<Out<'a>, EvaluationFailure> {
         evaluate::Evaluation::new(document, environment).tree(&self.root)
     }
 
@@ -106,8 +109,8 @@ impl Expression {
     pub fn is_true(
         &self,
         document: Document<'_>,
-        environment: &Environment,
-    ) -> Result<bool, Failure> {
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
         let value = evaluate::Evaluation::new(document, environment).tree(&self.root)?;
         Ok(value.is_some_and(|item| crate::filter::is_true(item.as_ref())))
     }

@@ -3,13 +3,13 @@
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, array, count, document, is_null, own};
 use crate::bson::{Document, DocumentWriter, Value, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 
 pub(super) fn call<'a>(
     function: F,
     args: &Args<'_>,
     root: Document<'_>,
-) -> Result<Out<'a>, Failure> {
+) -> Result<Out<'a>, EvaluationFailure> {
     match function {
         F::ObjectToArray => to_array(args),
         F::MergeObjects => merge(args),
@@ -27,7 +27,7 @@ pub(super) fn call<'a>(
     }
 }
 
-fn to_array<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn to_array<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     if args.is_null(0) {
         return Ok(NULL);
     }
@@ -45,7 +45,7 @@ fn to_array<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
 }
 
 /// Later values win; a field keeps the place where it first stood.
-fn merge<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn merge<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let alone = (args.len() == 1)
         .then(|| args.get(0).and_then(|value| value.as_array()))
         .flatten();
@@ -76,7 +76,7 @@ fn merge<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
 }
 
 /// The field by its literal name, dots and dollar signs included.
-fn get<'a>(args: &Args<'_>, root: Document<'_>) -> Result<Out<'a>, Failure> {
+fn get<'a>(args: &Args<'_>, root: Document<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let name = args.text(0)?;
     if !args.given(1) {
         return Ok(root.get(name).and_then(|value| own(value.into())));
@@ -89,7 +89,7 @@ fn get<'a>(args: &Args<'_>, root: Document<'_>) -> Result<Out<'a>, Failure> {
 }
 
 /// The input with the field set, or without it when there is no value.
-fn set<'a>(args: &Args<'_>, value: Option<ValueRef<'_>>) -> Result<Out<'a>, Failure> {
+fn set<'a>(args: &Args<'_>, value: Option<ValueRef<'_>>) -> Result<Out<'a>, EvaluationFailure> {
     let name = args.text(0)?;
     if args.is_null(1) {
         return Ok(NULL);

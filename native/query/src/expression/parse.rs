@@ -1,16 +1,16 @@
 //! Parsing expressions.
 
-use super::Tree;
-use super::function::{Function, Shape};
+use super::ExpressionTree;
+use super::function::{ArgumentShape, Function};
 use crate::bson::{Document, Value, ValueRef};
-use crate::error::{Code, Error, Place};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
-use crate::path::Segment;
+use crate::path::PathSegment;
 use crate::pattern::Pattern;
 
 /// What parsing knows: the variables in scope, and what it has met.
 #[derive(Debug, Default)]
-pub(crate) struct Parsing {
+pub(crate) struct ExpressionParser {
     /// Names in scope with their numbers; the latest of a name counts.
     scope: Vec<(String, usize)>,
     variables: usize,
@@ -18,24 +18,24 @@ pub(crate) struct Parsing {
     pub(crate) moment: Option<Error>,
 }
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidExpression, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidExpression, place, detail)
 }
 
-impl Parsing {
+impl ExpressionParser {
     pub(super) fn expression(
         &mut self,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         self.nodes += 1;
         if depth > EXPRESSION_DEPTH || self.nodes > 10 * FILTER_NODES {
             let detail = format!(
                 "an expression nests at most {EXPRESSION_DEPTH} deep and has {} nodes",
                 10 * FILTER_NODES
             );
-            return Err(Error::new(Code::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
         match value {
             ValueRef::String(text) => self.text(text, place),
@@ -44,14 +44,14 @@ impl Parsing {
                 let items = array.iter().enumerate();
                 let items = items
                     .map(|(index, item)| self.expression(item, depth + 1, &place.index(index)));
-                Ok(Tree::Array(items.collect::<Result<_, _>>()?))
+                Ok(ExpressionTree::Array(items.collect::<Result<_, _>>()?))
             }
-            other => Ok(Tree::Literal(other.into())),
+            other => Ok(ExpressionTree::Literal(other.into())),
         }
     }
 
     /// `$path`, `$$variable.path` or plain text.
-    fn text(&mut self, text: &str, place: &Place<'_>) -> Result<Tree, Error> {
+    fn text(&mut self, text: &str, place: &ParseLocation<'_>) -> Result<ExpressionTree, Error> {
         if let Some(rest) = text.strip_prefix("$$") {
             let (name, path) = rest
                 .split_once('.')
@@ -60,26 +60,26 @@ impl Parsing {
             return self.variable(name, path, place);
         }
         match text.strip_prefix('$') {
-            Some(path) => Ok(Tree::Field(segments(path, place)?)),
-            None => Ok(Tree::Literal(Value::String(text.into()))),
+            Some(path) => Ok(ExpressionTree::Field(segments(path, place)?)),
+            None => Ok(ExpressionTree::Literal(Value::String(text.into()))),
         }
     }
 
     fn variable(
         &mut self,
         name: &str,
-        path: Box<[Segment]>,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        path: Box<[PathSegment]>,
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         if let Some((_, number)) = self.scope.iter().rev().find(|(known, _)| known == name) {
-            return Ok(Tree::Variable(*number, path));
+            return Ok(ExpressionTree::Variable(*number, path));
         }
         match name {
-            "ROOT" | "CURRENT" => Ok(Tree::Field(path)),
-            "REMOVE" => Ok(Tree::Missing),
+            "ROOT" | "CURRENT" => Ok(ExpressionTree::Field(path)),
+            "REMOVE" => Ok(ExpressionTree::Missing),
             "NOW" if path.is_empty() => {
                 self.depends_on_moment("$$NOW", place);
-                Ok(Tree::Now)
+                Ok(ExpressionTree::Now)
             }
             _ => Err(refuse(
                 place,
@@ -88,10 +88,10 @@ impl Parsing {
         }
     }
 
-    fn depends_on_moment(&mut self, name: &str, place: &Place<'_>) {
+    fn depends_on_moment(&mut self, name: &str, place: &ParseLocation<'_>) {
         let detail = format!("{name} depends on the moment, which a subscription cannot follow");
         self.moment
-            .get_or_insert_with(|| Error::new(Code::NotLive, place, detail));
+            .get_or_insert_with(|| Error::new(ErrorCode::NotLive, place, detail));
     }
 
     /// One operator, or a document to build.
@@ -99,8 +99,8 @@ impl Parsing {
         &mut self,
         document: Document<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         let first = document.iter().next();
         if let Some((name, argument)) = first.filter(|(name, _)| name.starts_with('$')) {
             if document.len() != 1 {
@@ -108,7 +108,7 @@ impl Parsing {
             }
             return self.operator(name, argument, depth, &place.key(name));
         }
-        let mut fields: Vec<(String, Tree)> = Vec::new();
+        let mut fields: Vec<(String, ExpressionTree)> = Vec::new();
         for (name, value) in document.iter() {
             let here = place.key(name);
             if name.starts_with('$') || name.contains('.') {
@@ -119,7 +119,7 @@ impl Parsing {
             }
             fields.push((name.to_owned(), self.expression(value, depth, &here)?));
         }
-        Ok(Tree::Document(fields))
+        Ok(ExpressionTree::Document(fields))
     }
 
     fn operator(
@@ -127,18 +127,18 @@ impl Parsing {
         name: &str,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         match name {
-            "$literal" | "$const" => Ok(Tree::Literal(argument.into())),
-            "$and" => Ok(Tree::And(self.list(argument, depth, place)?)),
-            "$or" => Ok(Tree::Or(self.list(argument, depth, place)?)),
+            "$literal" | "$const" => Ok(ExpressionTree::Literal(argument.into())),
+            "$and" => Ok(ExpressionTree::And(self.list(argument, depth, place)?)),
+            "$or" => Ok(ExpressionTree::Or(self.list(argument, depth, place)?)),
             "$ifNull" => {
                 let items = self.list(argument, depth, place)?;
                 if items.len() < 2 {
                     Err(refuse(place, "$ifNull takes two or more"))
                 } else {
-                    Ok(Tree::IfNull(items))
+                    Ok(ExpressionTree::IfNull(items))
                 }
             }
             "$cond" => self.condition(argument, depth, place),
@@ -149,7 +149,7 @@ impl Parsing {
             "$rand" => {
                 self.depends_on_moment(name, place);
                 Err(Error::new(
-                    Code::UnsupportedOperator,
+                    ErrorCode::UnsupportedOperator,
                     place,
                     "$rand is not supported: an answer must be repeatable",
                 ))
@@ -162,8 +162,8 @@ impl Parsing {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Vec<Tree>, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<Vec<ExpressionTree>, Error> {
         match argument {
             ValueRef::Array(array) => {
                 let items = array.iter().enumerate();
@@ -180,8 +180,8 @@ impl Parsing {
         name: &str,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         let Some((function, shape)) = Function::from_name(name) else {
             let detail = match name {
                 "$function" | "$accumulator" | "$where" => {
@@ -189,10 +189,10 @@ impl Parsing {
                 }
                 _ => format!("the expression {name} is unknown or not supported"),
             };
-            return Err(Error::new(Code::UnsupportedOperator, place, detail));
+            return Err(Error::new(ErrorCode::UnsupportedOperator, place, detail));
         };
         let args = match shape {
-            Shape::List(least, most) => {
+            ArgumentShape::List(least, most) => {
                 let items = self.list(argument, depth, place)?;
                 if items.len() < least || items.len() > most {
                     return Err(refuse(
@@ -205,7 +205,7 @@ impl Parsing {
                 }
                 items.into_iter().map(Some).collect()
             }
-            Shape::Named(names, required) => {
+            ArgumentShape::Named(names, required) => {
                 self.named(name, names, required, argument, depth, place)?
             }
         };
@@ -215,7 +215,7 @@ impl Parsing {
         ) {
             return constant_pattern(function, args, place);
         }
-        Ok(Tree::Call(function, args))
+        Ok(ExpressionTree::Call(function, args))
     }
 
     /// Arguments by name. The functions of a date, and `$getField`, also take
@@ -227,8 +227,8 @@ impl Parsing {
         required: usize,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Vec<Option<Tree>>, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<Vec<Option<ExpressionTree>>, Error> {
         let alone =
             matches!(names, ["date", "timezone"] | ["field", "input"]) && name != "$unsetField";
         let has_operator = |inner: &Document<'_>| {
@@ -254,7 +254,7 @@ impl Parsing {
                 .unwrap_or(argument);
             return Ok(vec![Some(self.expression(argument, depth + 1, place)?)]);
         };
-        let mut args: Vec<Option<Tree>> = vec![None; names.len()];
+        let mut args: Vec<Option<ExpressionTree>> = vec![None; names.len()];
         for (key, value) in fields.iter() {
             let here = place.key(key);
             let slot = names
@@ -277,7 +277,7 @@ impl Parsing {
     fn parts<'v, const N: usize>(
         argument: ValueRef<'v>,
         names: [&str; N],
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<[Option<ValueRef<'v>>; N], Error> {
         let Some(document) = argument.as_document() else {
             return Err(refuse(
@@ -299,8 +299,8 @@ impl Parsing {
         value: Option<ValueRef<'_>>,
         name: &str,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Box<Tree>, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<Box<ExpressionTree>, Error> {
         let value = value.ok_or_else(|| refuse(place, format!("'{name}' is missing")))?;
         self.expression(value, depth + 1, &place.key(name))
             .map(Box::new)
@@ -310,28 +310,30 @@ impl Parsing {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         if argument.as_array().is_some() {
             let items = self.list(argument, depth, place)?;
-            let items: [Tree; 3] = items
+            let items: [ExpressionTree; 3] = items
                 .try_into()
                 .map_err(|_| refuse(place, "$cond takes three: if, then, else"))?;
-            return Ok(Tree::Condition(Box::new(items)));
+            return Ok(ExpressionTree::Condition(Box::new(items)));
         }
         let [condition, then, otherwise] = Self::parts(argument, ["if", "then", "else"], place)?;
         let condition = *self.required(condition, "if", depth, place)?;
         let then = *self.required(then, "then", depth, place)?;
         let otherwise = *self.required(otherwise, "else", depth, place)?;
-        Ok(Tree::Condition(Box::new([condition, then, otherwise])))
+        Ok(ExpressionTree::Condition(Box::new([
+            condition, then, otherwise,
+        ])))
     }
 
     fn switch(
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         let [branches, default] = Self::parts(argument, ["branches", "default"], place)?;
         let here = place.key("branches");
         let branches = branches
@@ -352,10 +354,10 @@ impl Parsing {
             Some(_) => Some(self.required(default, "default", depth, place)?),
             None => None,
         };
-        Ok(Tree::Switch(parsed, default))
+        Ok(ExpressionTree::Switch(parsed, default))
     }
 
-    fn bind(&mut self, name: &str, place: &Place<'_>) -> Result<usize, Error> {
+    fn bind(&mut self, name: &str, place: &ParseLocation<'_>) -> Result<usize, Error> {
         let well_formed = name
             .starts_with(|letter: char| letter.is_ascii_lowercase() || !letter.is_ascii())
             && name.chars().all(|letter| {
@@ -376,8 +378,8 @@ impl Parsing {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         let [vars, result] = Self::parts(argument, ["vars", "in"], place)?;
         let here = place.key("vars");
         let vars = vars
@@ -395,7 +397,7 @@ impl Parsing {
         }
         let result = self.required(result, "in", depth, place);
         self.scope.truncate(outer);
-        Ok(Tree::Let(bound, result?))
+        Ok(ExpressionTree::Let(bound, result?))
     }
 
     fn over_array(
@@ -403,8 +405,8 @@ impl Parsing {
         name: &str,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         let body = if name == "$map" { "in" } else { "cond" };
         let [input, each, result, limit] =
             Self::parts(argument, ["input", "as", body, "limit"], place)?;
@@ -425,12 +427,12 @@ impl Parsing {
         self.scope.truncate(outer);
         let result = result?;
         Ok(match name {
-            "$map" => Tree::Map {
+            "$map" => ExpressionTree::Map {
                 input,
                 each: number,
                 result,
             },
-            _ => Tree::Filter {
+            _ => ExpressionTree::Filter {
                 input,
                 each: number,
                 keep: result,
@@ -443,8 +445,8 @@ impl Parsing {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Tree, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<ExpressionTree, Error> {
         let [input, initial, result] =
             Self::parts(argument, ["input", "initialValue", "in"], place)?;
         let input = self.required(input, "input", depth, place)?;
@@ -453,7 +455,7 @@ impl Parsing {
         let (each, sum) = (self.bind("this", place)?, self.bind("value", place)?);
         let result = self.required(result, "in", depth, place);
         self.scope.truncate(outer);
-        Ok(Tree::Reduce {
+        Ok(ExpressionTree::Reduce {
             input,
             initial,
             each,
@@ -466,23 +468,25 @@ impl Parsing {
 /// Compiles a regular expression that does not depend on the document.
 fn constant_pattern(
     function: Function,
-    mut args: Vec<Option<Tree>>,
-    place: &Place<'_>,
-) -> Result<Tree, Error> {
+    mut args: Vec<Option<ExpressionTree>>,
+    place: &ParseLocation<'_>,
+) -> Result<ExpressionTree, Error> {
     let source = match args.get(1) {
-        Some(Some(Tree::Literal(Value::String(source)))) => Some((source.clone(), String::new())),
-        Some(Some(Tree::Literal(Value::Regex(source, options)))) => {
+        Some(Some(ExpressionTree::Literal(Value::String(source)))) => {
+            Some((source.clone(), String::new()))
+        }
+        Some(Some(ExpressionTree::Literal(Value::Regex(source, options)))) => {
             Some((source.clone(), options.clone()))
         }
         _ => None,
     };
     let beside = match args.get(2) {
-        Some(Some(Tree::Literal(Value::String(options)))) => Some(options.clone()),
+        Some(Some(ExpressionTree::Literal(Value::String(options)))) => Some(options.clone()),
         Some(None) => Some(String::new()),
         _ => None,
     };
     let (Some((source, options)), Some(beside)) = (source, beside) else {
-        return Ok(Tree::Call(function, args));
+        return Ok(ExpressionTree::Call(function, args));
     };
     let here = place.key("regex");
     if !options.is_empty() && !beside.is_empty() {
@@ -492,15 +496,19 @@ fn constant_pattern(
         ));
     }
     let pattern = Pattern::new(&source, &(options + &beside));
-    let pattern = pattern.map_err(|why| Error::new(Code::InvalidRegex, &here, why))?;
+    let pattern = pattern.map_err(|why| Error::new(ErrorCode::InvalidRegex, &here, why))?;
     let input = args
         .first_mut()
         .and_then(Option::take)
-        .unwrap_or(Tree::Missing);
-    Ok(Tree::Pattern(function, Box::new(pattern), Box::new(input)))
+        .unwrap_or(ExpressionTree::Missing);
+    Ok(ExpressionTree::Pattern(
+        function,
+        Box::new(pattern),
+        Box::new(input),
+    ))
 }
 
-fn segments(path: &str, place: &Place<'_>) -> Result<Box<[Segment]>, Error> {
+fn segments(path: &str, place: &ParseLocation<'_>) -> Result<Box<[PathSegment]>, Error> {
     if path
         .split('.')
         .any(|part| part.is_empty() || part.starts_with('$'))
@@ -510,5 +518,5 @@ fn segments(path: &str, place: &Place<'_>) -> Result<Box<[Segment]>, Error> {
             "a field path has no empty parts and none that begins with '$'",
         ));
     }
-    Ok(path.split('.').map(Segment::new).collect())
+    Ok(path.split('.').map(PathSegment::new).collect())
 }

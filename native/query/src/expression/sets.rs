@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, array, boolean};
 use crate::bson::{Array, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::filter::is_true;
 use crate::key::encode_key;
 
@@ -19,7 +19,7 @@ fn set(values: Array<'_>) -> Set<'_> {
         .collect()
 }
 
-pub(super) fn call<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+pub(super) fn call<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let must_be_arrays = matches!(
         function,
         F::SetEquals | F::SetIsSubset | F::AllElementsTrue | F::AnyElementTrue

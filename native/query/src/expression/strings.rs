@@ -3,11 +3,15 @@
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, array, boolean, count, is_null, own, text};
 use crate::bson::{ArrayWriter, DocumentWriter, Value, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::fuel::Fuel;
 use crate::pattern::Pattern;
 
-pub(super) fn call<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+pub(super) fn call<'a>(
+    function: F,
+    args: &Args<'_>,
+    fuel: &Fuel,
+) -> Result<Out<'a>, EvaluationFailure> {
     fuel.steps(
         args.iter()
             .flatten()
@@ -49,7 +53,7 @@ pub(super) fn call<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<
 }
 
 /// Null is empty text; numbers and dates are written out.
-fn coerced(args: &Args<'_>, index: usize) -> Result<String, Failure> {
+fn coerced(args: &Args<'_>, index: usize) -> Result<String, EvaluationFailure> {
     match args.get(index) {
         value if is_null(value) => Ok(String::new()),
         Some(ValueRef::String(text) | ValueRef::Symbol(text)) => Ok(text.to_owned()),
@@ -58,7 +62,7 @@ fn coerced(args: &Args<'_>, index: usize) -> Result<String, Failure> {
     }
 }
 
-fn substring_bytes<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn substring_bytes<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let whole = coerced(args, 0)?;
     let (start, length) = (args.whole(1)?, args.whole(2)?);
     let Ok(start) = usize::try_from(start) else {
@@ -77,7 +81,7 @@ fn substring_bytes<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     }
 }
 
-fn substring_characters<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn substring_characters<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let whole = coerced(args, 0)?;
     let part = |index| {
         usize::try_from(args.whole(index)?).map_err(|_| args.refuse("takes numbers from zero"))
@@ -88,7 +92,7 @@ fn substring_characters<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
     ))
 }
 
-fn split<'a>(args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn split<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     if args.any_null() {
         return Ok(NULL);
     }
@@ -106,7 +110,7 @@ const WHITESPACE: &[char] = &[
     '\u{200a}',
 ];
 
-fn trim<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn trim<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     if args.is_null(0) || (args.given(1) && args.is_null(1)) {
         return Ok(NULL);
     }
@@ -125,7 +129,7 @@ fn trim<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
 }
 
 /// The position of some text, or −1.
-fn index_of<'a>(args: &Args<'_>, characters: bool) -> Result<Out<'a>, Failure> {
+fn index_of<'a>(args: &Args<'_>, characters: bool) -> Result<Out<'a>, EvaluationFailure> {
     if args.is_null(0) {
         return Ok(NULL);
     }
@@ -172,7 +176,7 @@ fn index_of<'a>(args: &Args<'_>, characters: bool) -> Result<Out<'a>, Failure> {
     }))
 }
 
-fn replace<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
+fn replace<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     if args.any_null() {
         return Ok(NULL);
     }
@@ -188,7 +192,7 @@ fn replace<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
         .saturating_add(times.saturating_mul(replacement.len()))
         > crate::limits::EVALUATION_BYTES
     {
-        return Err(Failure::OutOfMemory);
+        return Err(EvaluationFailure::OutOfMemory);
     }
     Ok(text(match function {
         F::ReplaceAll => whole.replace(find, replacement),
@@ -199,7 +203,7 @@ fn replace<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Failure> {
 /// Steps of fuel for compiling a regular expression that the document gives.
 const COMPILING_STEPS: u64 = 2_000;
 
-fn regex<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Failure> {
+fn regex<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
     if args.is_null(0) || args.is_null(1) {
         return Ok(nothing_found(function));
     }
@@ -240,7 +244,7 @@ pub(super) fn with_pattern<'a>(
     pattern: &Pattern,
     args: &Args<'_>,
     fuel: &Fuel,
-) -> Result<Out<'a>, Failure> {
+) -> Result<Out<'a>, EvaluationFailure> {
     if args.is_null(0) {
         return Ok(nothing_found(function));
     }
@@ -282,7 +286,7 @@ pub(super) fn with_pattern<'a>(
         // Each search may look at all that is left before it finds anything.
         fuel.steps(1 + (whole.len().saturating_sub(found_at) >> 10) as u64)?;
         if all.len() > crate::limits::EVALUATION_BYTES {
-            return Err(Failure::OutOfMemory);
+            return Err(EvaluationFailure::OutOfMemory);
         }
     }
     if function == F::RegexFind {

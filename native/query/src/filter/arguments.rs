@@ -1,47 +1,47 @@
 //! The arguments of `$type` and the bit operators.
 
-use crate::bson::{Kind, ValueRef};
+use crate::bson::{BsonType, ValueRef};
 
 /// A set of element types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kinds(u32);
+pub struct TypeSet(u32);
 
 /// All kinds, by bit.
-const ALL: [Kind; 21] = [
-    Kind::Double,
-    Kind::String,
-    Kind::Document,
-    Kind::Array,
-    Kind::Binary,
-    Kind::Undefined,
-    Kind::ObjectId,
-    Kind::Bool,
-    Kind::Date,
-    Kind::Null,
-    Kind::Regex,
-    Kind::DbPointer,
-    Kind::Code,
-    Kind::Symbol,
-    Kind::CodeWithScope,
-    Kind::Int32,
-    Kind::Timestamp,
-    Kind::Int64,
-    Kind::Decimal,
-    Kind::MaxKey,
-    Kind::MinKey,
+const ALL: [BsonType; 21] = [
+    BsonType::Double,
+    BsonType::String,
+    BsonType::Document,
+    BsonType::Array,
+    BsonType::Binary,
+    BsonType::Undefined,
+    BsonType::ObjectId,
+    BsonType::Bool,
+    BsonType::Date,
+    BsonType::Null,
+    BsonType::Regex,
+    BsonType::DbPointer,
+    BsonType::Code,
+    BsonType::Symbol,
+    BsonType::CodeWithScope,
+    BsonType::Int32,
+    BsonType::Timestamp,
+    BsonType::Int64,
+    BsonType::Decimal,
+    BsonType::MaxKey,
+    BsonType::MinKey,
 ];
 
-impl Kinds {
+impl TypeSet {
     /// The four number types.
     pub const NUMBERS: Self = Self(
-        (1 << Kind::Double as u32)
-            | (1 << Kind::Int32 as u32)
-            | (1 << Kind::Int64 as u32)
-            | (1 << Kind::Decimal as u32),
+        (1 << BsonType::Double as u32)
+            | (1 << BsonType::Int32 as u32)
+            | (1 << BsonType::Int64 as u32)
+            | (1 << BsonType::Decimal as u32),
     );
 
     /// Adds a type.
-    pub const fn insert(&mut self, kind: Kind) {
+    pub const fn insert(&mut self, kind: BsonType) {
         self.0 |= 1 << kind as u32;
     }
 
@@ -52,12 +52,12 @@ impl Kinds {
 
     /// Whether the type is in the set.
     #[must_use]
-    pub const fn contains(self, kind: Kind) -> bool {
+    pub const fn contains(self, kind: BsonType) -> bool {
         self.0 & (1 << kind as u32) != 0
     }
 
     /// The types in the set.
-    pub fn iter(self) -> impl Iterator<Item = Kind> {
+    pub fn iter(self) -> impl Iterator<Item = BsonType> {
         ALL.into_iter().filter(move |kind| self.contains(*kind))
     }
 
@@ -68,8 +68,8 @@ impl Kinds {
             return Some(Self::NUMBERS);
         }
         let kind = match value {
-            ValueRef::String(alias) => Kind::from_alias(alias)?,
-            number => Kind::from_type_number(number.as_exact_i64()?)?,
+            ValueRef::String(alias) => BsonType::from_alias(alias)?,
+            number => BsonType::from_type_number(number.as_exact_i64()?)?,
         };
         let mut kinds = Self::default();
         kinds.insert(kind);

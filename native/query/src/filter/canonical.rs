@@ -5,15 +5,15 @@
 //! bytes again. Children of a connective are sorted by their own canonical
 //! bytes, doubles are dropped.
 
-use super::{Node, Predicate, Test, Whole};
+use super::{FilterClause, Predicate, Test, Whole};
 use crate::bson::{ArrayWriter, Document, DocumentWriter, Regex, Value, ValueRef};
 use crate::pattern::Pattern;
 
 /// Sorts a tree in normal form; also gives its canonical bytes.
-pub(super) fn canonical(node: Node) -> (Node, Vec<u8>) {
+pub(super) fn canonical(node: FilterClause) -> (FilterClause, Vec<u8>) {
     match node {
-        Node::And(children) => connective(children, "$and"),
-        Node::Or(children) => connective(children, "$or"),
+        FilterClause::And(children) => connective(children, "$and"),
+        FilterClause::Or(children) => connective(children, "$or"),
         leaf => {
             let leaf = sort_leaf(leaf);
             let bytes = leaf_document(&leaf);
@@ -22,15 +22,15 @@ pub(super) fn canonical(node: Node) -> (Node, Vec<u8>) {
     }
 }
 
-fn connective(children: Vec<Node>, name: &str) -> (Node, Vec<u8>) {
+fn connective(children: Vec<FilterClause>, name: &str) -> (FilterClause, Vec<u8>) {
     let mut sorted = Vec::with_capacity(children.len());
     for child in children {
         match canonical(child) {
             // Dropping doubles may have left a connective of the same name.
-            (Node::And(inner), _) if name == "$and" => {
+            (FilterClause::And(inner), _) if name == "$and" => {
                 sorted.extend(inner.into_iter().map(canonical))
             }
-            (Node::Or(inner), _) if name == "$or" => {
+            (FilterClause::Or(inner), _) if name == "$or" => {
                 sorted.extend(inner.into_iter().map(canonical))
             }
             other => sorted.push(other),
@@ -54,9 +54,9 @@ fn connective(children: Vec<Node>, name: &str) -> (Node, Vec<u8>) {
     let children = sorted.into_iter().map(|(node, _)| node).collect();
     (
         if name == "$and" {
-            Node::And(children)
+            FilterClause::And(children)
         } else {
-            Node::Or(children)
+            FilterClause::Or(children)
         },
         bytes,
     )
@@ -77,10 +77,10 @@ fn one(name: &str, value: ValueRef<'_>) -> Vec<u8> {
 }
 
 /// Sorts what is inside a leaf.
-fn sort_leaf(leaf: Node) -> Node {
+fn sort_leaf(leaf: FilterClause) -> FilterClause {
     match leaf {
-        Node::Not(inner) => Node::Not(Box::new(sort_leaf(*inner))),
-        Node::Field(Predicate { path, test }) => {
+        FilterClause::Not(inner) => FilterClause::Not(Box::new(sort_leaf(*inner))),
+        FilterClause::Field(Predicate { path, test }) => {
             let test = match test {
                 Test::ElementDocument(inner) => {
                     Test::ElementDocument(Box::new(canonical(*inner).0))
@@ -88,16 +88,16 @@ fn sort_leaf(leaf: Node) -> Node {
                 Test::ElementValue(inner) => Test::ElementValue(Box::new(sort_conditions(*inner))),
                 test => test,
             };
-            Node::Field(Predicate { path, test })
+            FilterClause::Field(Predicate { path, test })
         }
         other => other,
     }
 }
 
-fn leaf_document(leaf: &Node) -> Vec<u8> {
+fn leaf_document(leaf: &FilterClause) -> Vec<u8> {
     match leaf {
-        Node::Not(inner) => match inner.as_ref() {
-            Node::Field(predicate) => {
+        FilterClause::Not(inner) => match inner.as_ref() {
+            FilterClause::Field(predicate) => {
                 let inner = test_document(&predicate.test);
                 let not = one("$not", ValueRef::Document(Document::trusted(&inner)));
                 one(
@@ -107,13 +107,13 @@ fn leaf_document(leaf: &Node) -> Vec<u8> {
             }
             other => of_documents("$nor", [leaf_document(other).as_slice()].into_iter()),
         },
-        Node::Field(predicate) => predicate.canonical(),
-        Node::Whole(whole) => match whole.as_ref() {
+        FilterClause::Field(predicate) => predicate.canonical(),
+        FilterClause::Whole(whole) => match whole.as_ref() {
             Whole::Expression(source, _) => one("$expr", source.as_ref()),
             Whole::Schema(source, _) => one("$jsonSchema", source.as_ref()),
             Whole::Text(text) => one("$text", text.source().as_ref()),
         },
-        Node::And(_) | Node::Or(_) => canonical(leaf.clone()).1,
+        FilterClause::And(_) | FilterClause::Or(_) => canonical(leaf.clone()).1,
     }
 }
 
@@ -189,9 +189,9 @@ fn regex(pattern: &Pattern) -> ValueRef<'_> {
 }
 
 /// Sorts conditions on one value.
-fn sort_conditions(node: Node) -> Node {
-    let sorted = |children: Vec<Node>| {
-        let mut keyed: Vec<(Vec<u8>, Node)> = children
+fn sort_conditions(node: FilterClause) -> FilterClause {
+    let sorted = |children: Vec<FilterClause>| {
+        let mut keyed: Vec<(Vec<u8>, FilterClause)> = children
             .into_iter()
             .map(|child| {
                 let child = sort_conditions(child);
@@ -206,13 +206,16 @@ fn sort_conditions(node: Node) -> Node {
             .collect::<Vec<_>>()
     };
     match node {
-        Node::And(children) => alone(sorted(children), Node::And),
-        Node::Or(children) => alone(sorted(children), Node::Or),
+        FilterClause::And(children) => alone(sorted(children), FilterClause::And),
+        FilterClause::Or(children) => alone(sorted(children), FilterClause::Or),
         leaf => sort_leaf(leaf),
     }
 }
 
-fn alone(mut children: Vec<Node>, connective: fn(Vec<Node>) -> Node) -> Node {
+fn alone(
+    mut children: Vec<FilterClause>,
+    connective: fn(Vec<FilterClause>) -> FilterClause,
+) -> FilterClause {
     match children.pop() {
         Some(only) if children.is_empty() => only,
         Some(last) => {
@@ -225,22 +228,22 @@ fn alone(mut children: Vec<Node>, connective: fn(Vec<Node>) -> Node) -> Node {
 
 /// Conditions on one value as operators side by side. There is no `$or` among
 /// them: it is written as the negation of the negated conditions.
-fn conditions(node: &Node) -> Vec<u8> {
+fn conditions(node: &FilterClause) -> Vec<u8> {
     let mut writer = DocumentWriter::new();
     append_conditions(&mut writer, node);
     writer.finish()
 }
 
-fn append_conditions(writer: &mut DocumentWriter, node: &Node) {
+fn append_conditions(writer: &mut DocumentWriter, node: &FilterClause) {
     match node {
         // An empty document would be a condition on documents.
-        Node::And(children) if children.is_empty() => {
+        FilterClause::And(children) if children.is_empty() => {
             writer.append("$nin", Value::Array(ArrayWriter::new().into()).as_ref());
         }
-        Node::And(children) => children
+        FilterClause::And(children) => children
             .iter()
             .for_each(|child| append_conditions(writer, child)),
-        Node::Or(children) => {
+        FilterClause::Or(children) => {
             let mut inner = DocumentWriter::new();
             children
                 .iter()
@@ -248,13 +251,13 @@ fn append_conditions(writer: &mut DocumentWriter, node: &Node) {
             let inner = inner.finish();
             writer.append("$not", ValueRef::Document(Document::trusted(&inner)));
         }
-        Node::Not(inner) => {
+        FilterClause::Not(inner) => {
             let inner = conditions(inner);
             writer.append("$not", ValueRef::Document(Document::trusted(&inner)));
         }
         // There is no whole document inside `$elemMatch`.
-        Node::Whole(_) => {}
-        Node::Field(predicate) => {
+        FilterClause::Whole(_) => {}
+        FilterClause::Field(predicate) => {
             let test = test_document(&predicate.test);
             for element in Document::trusted(&test).elements() {
                 writer.append_element(&element);
@@ -263,9 +266,9 @@ fn append_conditions(writer: &mut DocumentWriter, node: &Node) {
     }
 }
 
-fn append_negated(writer: &mut DocumentWriter, node: &Node) {
+fn append_negated(writer: &mut DocumentWriter, node: &FilterClause) {
     match node {
-        Node::Not(inner) => append_conditions(writer, inner),
+        FilterClause::Not(inner) => append_conditions(writer, inner),
         other => {
             let inner = conditions(other);
             writer.append("$not", ValueRef::Document(Document::trusted(&inner)));

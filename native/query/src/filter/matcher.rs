@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-use super::{Comparison, Node, Predicate, Test, Whole};
+use super::{Comparison, FilterClause, Predicate, Test, Whole};
 use crate::bson::{Document, ValueRef};
-use crate::environment::Environment;
-use crate::error::Failure;
-use crate::number::Number;
+use crate::environment::EvaluationContext;
+use crate::error::EvaluationFailure;
+use crate::number::NumericValue;
 use crate::order::compare;
 use crate::pattern::Pattern;
 
@@ -15,14 +15,14 @@ use crate::pattern::Pattern;
 const REGEX_BYTES_LOG2: u32 = 8;
 
 /// One document being matched.
-pub(crate) struct Matcher<'a, 'e> {
+pub(crate) struct DocumentMatcher<'a, 'e> {
     root: Document<'a>,
-    environment: &'e Environment,
+    environment: &'e EvaluationContext,
     position: Cell<Option<u32>>,
 }
 
-impl<'a, 'e> Matcher<'a, 'e> {
-    pub(crate) const fn new(root: Document<'a>, environment: &'e Environment) -> Self {
+impl<'a, 'e> DocumentMatcher<'a, 'e> {
+    pub(crate) const fn new(root: Document<'a>, environment: &'e EvaluationContext) -> Self {
         Self {
             root,
             environment,
@@ -36,12 +36,16 @@ impl<'a, 'e> Matcher<'a, 'e> {
     }
 
     /// Whether a document matches a node.
-    pub(crate) fn node(&self, node: &Node, document: Document<'a>) -> Result<bool, Failure> {
+    pub(crate) fn node(
+        &self,
+        node: &FilterClause,
+        document: Document<'a>,
+    ) -> Result<bool, EvaluationFailure> {
         match node {
-            Node::Field(predicate) => self.predicate(predicate, document),
-            Node::Whole(whole) => self.whole(whole),
-            Node::Not(inner) => self.unmatched(|| self.node(inner, document)),
-            Node::And(children) => {
+            FilterClause::Field(predicate) => self.predicate(predicate, document),
+            FilterClause::Whole(whole) => self.whole(whole),
+            FilterClause::Not(inner) => self.unmatched(|| self.node(inner, document)),
+            FilterClause::And(children) => {
                 for child in children {
                     if !self.node(child, document)? {
                         return Ok(false);
@@ -49,7 +53,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
                 }
                 Ok(true)
             }
-            Node::Or(children) => {
+            FilterClause::Or(children) => {
                 for child in children {
                     if self.node(child, document)? {
                         return Ok(true);
@@ -60,7 +64,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
         }
     }
 
-    fn whole(&self, whole: &Whole) -> Result<bool, Failure> {
+    fn whole(&self, whole: &Whole) -> Result<bool, EvaluationFailure> {
         match whole {
             Whole::Expression(_, expression) => expression.is_true(self.root, self.environment),
             Whole::Schema(_, schema) => schema.allows(self.root, &self.environment.fuel),
@@ -69,7 +73,10 @@ impl<'a, 'e> Matcher<'a, 'e> {
     }
 
     /// A negation tells nothing about positions.
-    fn unmatched(&self, decide: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failure> {
+    fn unmatched(
+        &self,
+        decide: impl FnOnce() -> Result<bool, EvaluationFailure>,
+    ) -> Result<bool, EvaluationFailure> {
         let before = self.position.get();
         let answer = decide();
         self.position.set(before);
@@ -81,7 +88,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
         &self,
         predicate: &Predicate,
         document: Document<'a>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         let fuel = &self.environment.fuel;
         let Predicate { path, test } = predicate;
         path.test_any(document, test.leaf(), fuel, &mut |value, offset| {
@@ -94,12 +101,12 @@ impl<'a, 'e> Matcher<'a, 'e> {
     }
 
     /// Whether one value matches conditions on values.
-    fn value(&self, node: &Node, value: ValueRef<'a>) -> Result<bool, Failure> {
+    fn value(&self, node: &FilterClause, value: ValueRef<'a>) -> Result<bool, EvaluationFailure> {
         match node {
-            Node::Field(predicate) => self.test(&predicate.test, Some(value)),
-            Node::Whole(whole) => self.whole(whole),
-            Node::Not(inner) => self.unmatched(|| self.value(inner, value)),
-            Node::And(children) => {
+            FilterClause::Field(predicate) => self.test(&predicate.test, Some(value)),
+            FilterClause::Whole(whole) => self.whole(whole),
+            FilterClause::Not(inner) => self.unmatched(|| self.value(inner, value)),
+            FilterClause::And(children) => {
                 for child in children {
                     if !self.value(child, value)? {
                         return Ok(false);
@@ -107,7 +114,7 @@ impl<'a, 'e> Matcher<'a, 'e> {
                 }
                 Ok(true)
             }
-            Node::Or(children) => {
+            FilterClause::Or(children) => {
                 for child in children {
                     if self.value(child, value)? {
                         return Ok(true);
@@ -119,7 +126,11 @@ impl<'a, 'e> Matcher<'a, 'e> {
     }
 
     /// Whether one value, or a missing one, passes a test.
-    pub(crate) fn test(&self, test: &Test, value: Option<ValueRef<'a>>) -> Result<bool, Failure> {
+    pub(crate) fn test(
+        &self,
+        test: &Test,
+        value: Option<ValueRef<'a>>,
+    ) -> Result<bool, EvaluationFailure> {
         Ok(match test {
             Test::Compare(comparison, operand) => compares(*comparison, operand.as_ref(), value),
             Test::Exists => value.is_some(),
@@ -138,8 +149,8 @@ impl<'a, 'e> Matcher<'a, 'e> {
             Test::Type(kinds) => value.is_some_and(|value| kinds.contains(value.kind())),
             Test::Mod { divisor, remainder } => {
                 let number = value
-                    .and_then(Number::from_value)
-                    .and_then(Number::truncate);
+                    .and_then(NumericValue::from_value)
+                    .and_then(NumericValue::truncate);
                 number.is_some_and(|number| number.wrapping_rem(*divisor) == *remainder)
             }
             Test::Size(size) => match value {
@@ -167,8 +178,8 @@ impl<'a, 'e> Matcher<'a, 'e> {
     fn elements(
         &self,
         value: Option<ValueRef<'a>>,
-        matches: impl Fn(ValueRef<'a>) -> Result<bool, Failure>,
-    ) -> Result<bool, Failure> {
+        matches: impl Fn(ValueRef<'a>) -> Result<bool, EvaluationFailure>,
+    ) -> Result<bool, EvaluationFailure> {
         let Some(ValueRef::Array(array)) = value else {
             return Ok(false);
         };
@@ -183,7 +194,11 @@ impl<'a, 'e> Matcher<'a, 'e> {
     }
 
     /// Text that the expression matches, or the same expression as a value.
-    fn regex(&self, pattern: &Pattern, value: Option<ValueRef<'a>>) -> Result<bool, Failure> {
+    fn regex(
+        &self,
+        pattern: &Pattern,
+        value: Option<ValueRef<'a>>,
+    ) -> Result<bool, EvaluationFailure> {
         match value {
             Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
                 self.environment

@@ -25,20 +25,20 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-pub use arguments::{BitTest, Bits, Kinds};
-pub use explain::{Explanation, How, Reason};
+pub use arguments::{BitTest, Bits, TypeSet};
+pub use explain::{Connective, Explanation, FilterReason};
 pub use list::List;
-pub(crate) use matcher::Matcher;
-pub use node::{Comparison, Node, Predicate, Test, Whole};
+pub(crate) use matcher::DocumentMatcher;
+pub use node::{Comparison, FilterClause, Predicate, Test, Whole};
 pub(crate) use operators::is_true;
-pub(crate) use parse::Parser;
+pub(crate) use parse::FilterParser;
 
 use crate::bson::Document;
-use crate::environment::Environment;
-use crate::error::{Code, Error, Failure, Place};
+use crate::environment::EvaluationContext;
+use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::geo::Near;
 use crate::limits::FILTER_BYTES;
-use crate::path::{Leaf, Path};
+use crate::path::{FieldPath, Leaf};
 use crate::sort::Sort;
 use crate::text::TextQuery;
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Hash {
 /// A parsed, normalized filter.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    root: Node,
+    root: FilterClause,
     canonical: Box<[u8]>,
     hash: Hash,
     moment: Option<Box<Error>>,
@@ -64,16 +64,16 @@ pub struct Filter {
 impl Filter {
     /// Parses a filter.
     pub fn parse(document: Document<'_>) -> Result<Self, Error> {
-        Self::parse_at(document, &Place::root())
+        Self::parse_at(document, &ParseLocation::root())
     }
 
     /// Parses a filter that stands at `place` of a larger input.
-    pub fn parse_at(document: Document<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse_at(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         if document.as_bytes().len() > FILTER_BYTES {
             let detail = format!("a filter has at most {FILTER_BYTES} bytes");
-            return Err(Error::new(Code::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
-        let mut parser = Parser::default();
+        let mut parser = FilterParser::default();
         let parsed = parser.filter(document, 1, place)?;
         let (root, canonical) = canonical::canonical(normal::normal(parsed));
         let hash = Hash(Sha256::digest(&canonical).into());
@@ -88,7 +88,7 @@ impl Filter {
     /// The filter that every document matches.
     #[must_use]
     pub fn everything() -> Self {
-        let (root, canonical) = canonical::canonical(Node::And(Vec::new()));
+        let (root, canonical) = canonical::canonical(FilterClause::And(Vec::new()));
         let hash = Hash(Sha256::digest(&canonical).into());
         Self {
             root,
@@ -101,7 +101,7 @@ impl Filter {
     /// Both filters at once, for example a query and an access rule.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let both = Node::And(vec![self.root.clone(), other.root.clone()]);
+        let both = FilterClause::And(vec![self.root.clone(), other.root.clone()]);
         let (root, canonical) = canonical::canonical(normal::normal(both));
         let hash = Hash(Sha256::digest(&canonical).into());
         let moment = self.moment.clone().or_else(|| other.moment.clone());
@@ -114,17 +114,17 @@ impl Filter {
     }
 
     /// Whether the document matches, with fresh fuel.
-    pub fn matches(&self, document: Document<'_>) -> Result<bool, Failure> {
-        self.matches_in(document, &Environment::default())
+    pub fn matches(&self, document: Document<'_>) -> Result<bool, EvaluationFailure> {
+        self.matches_in(document, &EvaluationContext::default())
     }
 
     /// Whether the document matches; fuel and time come from outside.
     pub fn matches_in(
         &self,
         document: Document<'_>,
-        environment: &Environment,
-    ) -> Result<bool, Failure> {
-        Matcher::new(document, environment).node(&self.root, document)
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
+        DocumentMatcher::new(document, environment).node(&self.root, document)
     }
 
     /// Whether the document matches, and then the position in the array that
@@ -132,9 +132,9 @@ impl Filter {
     pub fn position_in(
         &self,
         document: Document<'_>,
-        environment: &Environment,
-    ) -> Result<Option<Option<u32>>, Failure> {
-        let matcher = Matcher::new(document, environment);
+        environment: &EvaluationContext,
+    ) -> Result<Option<Option<u32>>, EvaluationFailure> {
+        let matcher = DocumentMatcher::new(document, environment);
         let answer = matcher.node(&self.root, document)?;
         Ok(answer.then(|| matcher.position()))
     }
@@ -144,8 +144,8 @@ impl Filter {
     pub fn rank_in(
         &self,
         document: Document<'_>,
-        environment: &Environment,
-    ) -> Result<Option<f64>, Failure> {
+        environment: &EvaluationContext,
+    ) -> Result<Option<f64>, EvaluationFailure> {
         if let Some(text) = self.text() {
             return text.score(document, &environment.fuel);
         }
@@ -176,7 +176,7 @@ impl Filter {
     #[must_use]
     pub fn text(&self) -> Option<&TextQuery> {
         self.root.find(&|node| match node {
-            Node::Whole(whole) => match whole.as_ref() {
+            FilterClause::Whole(whole) => match whole.as_ref() {
                 Whole::Text(text) => Some(text),
                 _ => None,
             },
@@ -186,9 +186,9 @@ impl Filter {
 
     /// The `$near` of the filter with its path.
     #[must_use]
-    pub fn near(&self) -> Option<(&Path, &Near)> {
+    pub fn near(&self) -> Option<(&FieldPath, &Near)> {
         self.root.find(&|node| match node {
-            Node::Field(Predicate {
+            FilterClause::Field(Predicate {
                 path,
                 test: Test::Near(near),
             }) => Some((path, near.as_ref())),
@@ -209,7 +209,7 @@ impl Filter {
 
     /// The tree in normal form, for indexing by predicates.
     #[must_use]
-    pub const fn root(&self) -> &Node {
+    pub const fn root(&self) -> &FilterClause {
         &self.root
     }
 

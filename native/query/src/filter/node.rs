@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{BitTest, Kinds, List, Matcher};
+use super::{BitTest, DocumentMatcher, List, TypeSet};
 use crate::bson::{Document, Value};
-use crate::environment::Environment;
-use crate::error::Failure;
+use crate::environment::EvaluationContext;
+use crate::error::EvaluationFailure;
 use crate::expression::Expression;
 use crate::geo::{GeoTest, Near};
-use crate::path::{Leaf, Path};
+use crate::path::{FieldPath, Leaf};
 use crate::pattern::Pattern;
 use crate::schema::Schema;
 use crate::text::TextQuery;
@@ -17,28 +17,28 @@ use crate::text::TextQuery;
 /// connectives have at least two children, except that `And([])` alone is
 /// true and `Or([])` alone is false.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub enum FilterClause {
     /// All of them.
-    And(Vec<Node>),
+    And(Vec<FilterClause>),
     /// At least one of them.
-    Or(Vec<Node>),
+    Or(Vec<FilterClause>),
     /// Not that.
-    Not(Box<Node>),
+    Not(Box<FilterClause>),
     /// A test of what a path finds.
     Field(Predicate),
     /// A test of the document as a whole.
     Whole(Arc<Whole>),
 }
 
-impl Node {
+impl FilterClause {
     /// Whether the document matches this part of a filter, in normal form or
     /// not; fuel and time come from outside.
     pub fn matches_in(
         &self,
         document: Document<'_>,
-        environment: &Environment,
-    ) -> Result<bool, Failure> {
-        Matcher::new(document, environment).node(self, document)
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
+        DocumentMatcher::new(document, environment).node(self, document)
     }
 
     /// The first node, in order, for which something is found.
@@ -68,7 +68,7 @@ pub enum Whole {
 #[derive(Debug, Clone)]
 pub struct Predicate {
     /// Where. Inside `$elemMatch` of values: the element itself.
-    pub path: Path,
+    pub path: FieldPath,
     /// What.
     pub test: Test,
 }
@@ -108,7 +108,7 @@ pub enum Test {
     /// `$exists: true`
     Exists,
     /// `$type`
-    Type(Kinds),
+    Type(TypeSet),
     /// `$mod`
     Mod {
         /// Never zero.
@@ -123,9 +123,9 @@ pub enum Test {
     /// `$bitsAllSet` and its kin
     Bits(BitTest),
     /// `$elemMatch` of documents
-    ElementDocument(Box<Node>),
+    ElementDocument(Box<FilterClause>),
     /// `$elemMatch` of values; its predicates have no path.
-    ElementValue(Box<Node>),
+    ElementValue(Box<FilterClause>),
     /// `$geoWithin` and `$geoIntersects`
     Geo(Arc<GeoTest>),
     /// `$near` and `$nearSphere`

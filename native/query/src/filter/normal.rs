@@ -4,68 +4,72 @@
 //! `$or` inside `$or` dissolve; what is always true or false disappears. A
 //! negated test stays one: over arrays "not greater" is not "less or equal".
 
-use super::{Comparison, List, Node, Predicate, Test};
+use super::{Comparison, FilterClause, List, Predicate, Test};
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::number;
 
 /// The normal form of a filter.
-pub(super) fn normal(node: Node) -> Node {
+pub(super) fn normal(node: FilterClause) -> FilterClause {
     push_down(node, false)
 }
 
-fn push_down(node: Node, negated: bool) -> Node {
+fn push_down(node: FilterClause, negated: bool) -> FilterClause {
     match node {
-        Node::Not(inner) => push_down(*inner, !negated),
-        Node::And(children) => connect(children, negated, negated),
-        Node::Or(children) => connect(children, negated, !negated),
-        leaf @ (Node::Field(_) | Node::Whole(_)) => match simplify(leaf) {
-            Node::Or(none) if negated && none.is_empty() => Node::And(none),
-            simple if negated => Node::Not(Box::new(simple)),
+        FilterClause::Not(inner) => push_down(*inner, !negated),
+        FilterClause::And(children) => connect(children, negated, negated),
+        FilterClause::Or(children) => connect(children, negated, !negated),
+        leaf @ (FilterClause::Field(_) | FilterClause::Whole(_)) => match simplify(leaf) {
+            FilterClause::Or(none) if negated && none.is_empty() => FilterClause::And(none),
+            simple if negated => FilterClause::Not(Box::new(simple)),
             simple => simple,
         },
     }
 }
 
 /// A connective of normal children: `Or` when `any`, else `And`.
-fn connect(children: Vec<Node>, negated: bool, any: bool) -> Node {
+fn connect(children: Vec<FilterClause>, negated: bool, any: bool) -> FilterClause {
     let mut flat = Vec::with_capacity(children.len());
     for child in children {
         match push_down(child, negated) {
             // The absorbing element: one true in $or, one false in $and.
-            Node::And(inner) if any && inner.is_empty() => return Node::And(inner),
-            Node::Or(inner) if !any && inner.is_empty() => return Node::Or(inner),
-            Node::Or(inner) if any => flat.extend(inner),
-            Node::And(inner) if !any => flat.extend(inner),
+            FilterClause::And(inner) if any && inner.is_empty() => return FilterClause::And(inner),
+            FilterClause::Or(inner) if !any && inner.is_empty() => return FilterClause::Or(inner),
+            FilterClause::Or(inner) if any => flat.extend(inner),
+            FilterClause::And(inner) if !any => flat.extend(inner),
             other => flat.push(other),
         }
     }
     if flat.len() == 1 {
-        return flat.pop().unwrap_or(Node::And(Vec::new()));
+        return flat.pop().unwrap_or(FilterClause::And(Vec::new()));
     }
-    if any { Node::Or(flat) } else { Node::And(flat) }
+    if any {
+        FilterClause::Or(flat)
+    } else {
+        FilterClause::And(flat)
+    }
 }
 
 /// A leaf in its simplest form.
-fn simplify(leaf: Node) -> Node {
-    let Node::Field(Predicate { path, test }) = leaf else {
+fn simplify(leaf: FilterClause) -> FilterClause {
+    let FilterClause::Field(Predicate { path, test }) = leaf else {
         return leaf;
     };
     let test = match test {
         Test::In(list) => match simplify_list(list) {
             Some(test) => test,
-            None => return Node::Or(Vec::new()),
+            None => return FilterClause::Or(Vec::new()),
         },
         Test::ElementDocument(inner) => match normal(*inner) {
-            Node::Or(none) if none.is_empty() => return Node::Or(none),
+            FilterClause::Or(none) if none.is_empty() => return FilterClause::Or(none),
             inner => Test::ElementDocument(Box::new(inner)),
         },
         Test::ElementValue(inner) => match normal(*inner) {
-            Node::Or(none) if none.is_empty() => return Node::Or(none),
+            FilterClause::Or(none) if none.is_empty() => return FilterClause::Or(none),
             inner => Test::ElementValue(Box::new(inner)),
         },
         test => test,
     };
-    Node::Field(Predicate { path, test })
+    FilterClause::Field(Predicate { path, test })
 }
 
 /// `$in` of nothing is false, of one value `$eq`.

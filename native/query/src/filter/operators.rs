@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use super::parse::{Parser, owned, pattern, refuse, unsupported};
-use super::{BitTest, Bits, Comparison, Kinds, List, Node, Predicate, Test};
+use super::parse::{FilterParser, owned, pattern, refuse, unsupported};
+use super::{BitTest, Bits, Comparison, FilterClause, List, Predicate, Test, TypeSet};
 use crate::bson::{Document, ValueRef};
-use crate::error::{Code, Error, Place};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::geo::{GeoTest, Near};
 use crate::limits::IN_VALUES;
-use crate::number::Number;
-use crate::path::Path;
+use crate::number::NumericValue;
+use crate::path::FieldPath;
 
-/// The operators of fields: what [`Parser::operator`] knows.
-impl Parser {
+/// The operators of fields: what [`FilterParser::operator`] knows.
+impl FilterParser {
     /// One operator; `all` its siblings too, for `$regex` and `$options`.
     pub(super) fn operator(
         &mut self,
-        path: &Path,
+        path: &FieldPath,
         name: &str,
         value: ValueRef<'_>,
         siblings: Document<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Option<Node>, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<Option<FilterClause>, Error> {
         let test = match name {
             "$eq" => self.equal(value, place)?,
             "$ne" => return self.not_equal(path, value, place).map(Some),
@@ -59,23 +59,27 @@ impl Parser {
                 None => return Err(unsupported(place, name)),
             },
         };
-        Ok(Some(Node::Field(Predicate {
+        Ok(Some(FilterClause::Field(Predicate {
             path: path.clone(),
             test,
         })))
     }
 
     #[allow(clippy::unused_self, reason = "operators are parsed alike")]
-    pub(super) fn equal(&self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
+    pub(super) fn equal(
+        &self,
+        value: ValueRef<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<Test, Error> {
         Ok(Test::Compare(Comparison::Equal, owned(value, place)?))
     }
 
     fn not_equal(
         &self,
-        path: &Path,
+        path: &FieldPath,
         value: ValueRef<'_>,
-        place: &Place<'_>,
-    ) -> Result<Node, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<FilterClause, Error> {
         if matches!(value, ValueRef::Regex(_)) {
             return Err(refuse(
                 place,
@@ -88,11 +92,11 @@ impl Parser {
     /// `$all`: each of them, regular expressions and `$elemMatch` too.
     fn all(
         &mut self,
-        path: &Path,
+        path: &FieldPath,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Node, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<FilterClause, Error> {
         let Some(array) = value.as_array() else {
             return Err(refuse(place, "$all takes an array"));
         };
@@ -131,16 +135,16 @@ impl Parser {
                 }
                 _ => self.equal(value, &here)?,
             };
-            all.push(Node::Field(Predicate {
+            all.push(FilterClause::Field(Predicate {
                 path: path.clone(),
                 test,
             }));
         }
         // Nothing is in an empty list.
         Ok(if all.is_empty() {
-            Node::Or(all)
+            FilterClause::Or(all)
         } else {
-            Node::And(all)
+            FilterClause::And(all)
         })
     }
 }
@@ -157,14 +161,18 @@ fn first_is_operator(document: Document<'_>) -> bool {
         .is_some_and(|(key, _)| key.starts_with('$') && key != "$ref")
 }
 
-fn not(path: &Path, test: Test) -> Node {
-    Node::Not(Box::new(Node::Field(Predicate {
+fn not(path: &FieldPath, test: Test) -> FilterClause {
+    FilterClause::Not(Box::new(FilterClause::Field(Predicate {
         path: path.clone(),
         test,
     })))
 }
 
-fn ordered(comparison: Comparison, value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
+fn ordered(
+    comparison: Comparison,
+    value: ValueRef<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<Test, Error> {
     if matches!(value, ValueRef::Regex(_)) {
         let detail = format!("{} cannot take a regular expression", comparison.name());
         return Err(refuse(place, detail));
@@ -182,7 +190,7 @@ pub(crate) fn is_true(value: ValueRef<'_>) -> bool {
     }
 }
 
-fn list(value: ValueRef<'_>, place: &Place<'_>) -> Result<List, Error> {
+fn list(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<List, Error> {
     let Some(array) = value.as_array() else {
         return Err(refuse(place, "an array is expected"));
     };
@@ -191,7 +199,7 @@ fn list(value: ValueRef<'_>, place: &Place<'_>) -> Result<List, Error> {
         let here = place.index(index);
         if index >= IN_VALUES {
             let detail = format!("a list has at most {IN_VALUES} values");
-            return Err(Error::new(Code::FilterTooLarge, &here, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, &here, detail));
         }
         match value {
             ValueRef::Regex(regex) => patterns.push(pattern(regex.pattern, regex.options, &here)?),
@@ -205,15 +213,15 @@ fn list(value: ValueRef<'_>, place: &Place<'_>) -> Result<List, Error> {
 }
 
 /// The types that an argument of `$type` names.
-pub(crate) fn kinds(value: ValueRef<'_>, place: &Place<'_>) -> Result<Kinds, Error> {
-    let one = |value, place: &Place<'_>| {
-        Kinds::named(value)
+pub(crate) fn kinds(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<TypeSet, Error> {
+    let one = |value, place: &ParseLocation<'_>| {
+        TypeSet::named(value)
             .ok_or_else(|| refuse(place, "a type is named by its number or its alias"))
     };
     let Some(array) = value.as_array() else {
         return one(value, place);
     };
-    let mut kinds = Kinds::default();
+    let mut kinds = TypeSet::default();
     for (index, value) in array.iter().enumerate() {
         kinds.extend(one(value, &place.index(index))?);
     }
@@ -223,16 +231,16 @@ pub(crate) fn kinds(value: ValueRef<'_>, place: &Place<'_>) -> Result<Kinds, Err
     Ok(kinds)
 }
 
-fn modulo(value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
+fn modulo(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Test, Error> {
     let detail = "$mod takes two numbers: divisor and remainder";
     let array = value
         .as_array()
         .filter(|array| array.len() == 2)
         .ok_or_else(|| refuse(place, detail))?;
     let part = |index| {
-        let number = array.get(index).and_then(Number::from_value);
+        let number = array.get(index).and_then(NumericValue::from_value);
         number
-            .and_then(Number::truncate)
+            .and_then(NumericValue::truncate)
             .ok_or_else(|| refuse(&place.index(index), detail))
     };
     let (divisor, remainder) = (part(0)?, part(1)?);
@@ -245,7 +253,11 @@ fn modulo(value: ValueRef<'_>, place: &Place<'_>) -> Result<Test, Error> {
     Ok(Test::Mod { divisor, remainder })
 }
 
-fn regex(value: ValueRef<'_>, siblings: Document<'_>, place: &Place<'_>) -> Result<Test, Error> {
+fn regex(
+    value: ValueRef<'_>,
+    siblings: Document<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<Test, Error> {
     let options = match siblings.get("$options") {
         None => None,
         Some(ValueRef::String(options)) => Some(options),
@@ -273,7 +285,7 @@ fn regex(value: ValueRef<'_>, siblings: Document<'_>, place: &Place<'_>) -> Resu
     pattern(source, options, place).map(Test::Regex)
 }
 
-fn size(value: ValueRef<'_>, place: &Place<'_>) -> Result<u64, Error> {
+fn size(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<u64, Error> {
     let size = value
         .as_exact_i64()
         .and_then(|size| u64::try_from(size).ok());
@@ -281,7 +293,7 @@ fn size(value: ValueRef<'_>, place: &Place<'_>) -> Result<u64, Error> {
 }
 
 /// The bits that a mask, binary data or a list of positions names.
-fn positions(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<u32>, Error> {
+fn positions(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<u32>, Error> {
     let detail = "a mask of bits is a whole number from zero, binary data, or a list of positions";
     match value {
         ValueRef::Array(array) => {

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{Node, Predicate, Test, Whole};
+use super::{FilterClause, Predicate, Test, Whole};
 use crate::bson::{Document, Value, ValueRef};
-use crate::error::{Code, Error, Place};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::expression::Expression;
 use crate::limits::{FILTER_DEPTH, FILTER_NODES};
-use crate::path::Path;
+use crate::path::FieldPath;
 use crate::pattern::Pattern;
 use crate::schema::Schema;
 use crate::text::TextQuery;
 
 /// What parsing learns on the way.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub(crate) struct FilterParser {
     nodes: usize,
     /// Whether this is inside `$elemMatch`, where there is no whole document.
     in_element: bool,
@@ -30,36 +30,36 @@ pub(crate) struct Parser {
 }
 
 /// A refusal of a malformed filter.
-pub(super) fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidFilter, place, detail)
+pub(super) fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidFilter, place, detail)
 }
 
 /// A refusal of an operator that does not exist here.
-pub(super) fn unsupported(place: &Place<'_>, name: &str) -> Error {
+pub(super) fn unsupported(place: &ParseLocation<'_>, name: &str) -> Error {
     let detail = match name {
         "$where" | "$function" | "$accumulator" => {
             format!("{name} runs JavaScript, which is refused always")
         }
         _ => format!("the operator {name} is unknown or not supported"),
     };
-    Error::new(Code::UnsupportedOperator, place, detail)
+    Error::new(ErrorCode::UnsupportedOperator, place, detail)
 }
 
-impl Parser {
+impl FilterParser {
     /// Counts a node of the filter.
-    pub(crate) fn count(&mut self, place: &Place<'_>) -> Result<(), Error> {
+    pub(crate) fn count(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
         self.nodes += 1;
         if self.nodes > FILTER_NODES {
             let detail = format!("a filter has at most {FILTER_NODES} nodes");
-            return Err(Error::new(Code::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
         Ok(())
     }
 
-    fn deeper(depth: usize, place: &Place<'_>) -> Result<usize, Error> {
+    fn deeper(depth: usize, place: &ParseLocation<'_>) -> Result<usize, Error> {
         if depth >= FILTER_DEPTH {
             let detail = format!("a filter nests at most {FILTER_DEPTH} deep");
-            return Err(Error::new(Code::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
         Ok(depth + 1)
     }
@@ -69,18 +69,18 @@ impl Parser {
         &mut self,
         document: Document<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Node, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<FilterClause, Error> {
         let mut all = Vec::new();
         for (key, value) in document.iter() {
             let here = place.key(key);
             if key.starts_with('$') {
                 all.extend(self.connective(key, value, depth, &here)?);
             } else {
-                self.field(&Path::new(key), value, depth, &here, &mut all)?;
+                self.field(&FieldPath::new(key), value, depth, &here, &mut all)?;
             }
         }
-        Ok(Node::And(all))
+        Ok(FilterClause::And(all))
     }
 
     fn connective(
@@ -88,24 +88,24 @@ impl Parser {
         name: &str,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Option<Node>, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<Option<FilterClause>, Error> {
         self.count(place)?;
         match name {
             "$and" => self
                 .branches(value, depth, place)
-                .map(|all| Some(Node::And(all))),
+                .map(|all| Some(FilterClause::And(all))),
             "$or" => {
                 self.alternatives += 1;
                 let any = self.branches(value, depth, place);
                 self.alternatives -= 1;
-                Ok(Some(Node::Or(any?)))
+                Ok(Some(FilterClause::Or(any?)))
             }
             "$nor" => {
                 self.negate(1);
                 let any = self.branches(value, depth, place);
                 self.negate(-1);
-                Ok(Some(Node::Not(Box::new(Node::Or(any?)))))
+                Ok(Some(FilterClause::Not(Box::new(FilterClause::Or(any?)))))
             }
             "$comment" => Ok(None),
             "$expr" if self.in_element => {
@@ -114,7 +114,7 @@ impl Parser {
             "$expr" => self.whole_expression(value, place).map(Some),
             "$jsonSchema" => {
                 let schema = Schema::parse(value, place)?;
-                Ok(Some(Node::Whole(Arc::new(Whole::Schema(
+                Ok(Some(FilterClause::Whole(Arc::new(Whole::Schema(
                     value.into(),
                     schema,
                 )))))
@@ -126,9 +126,9 @@ impl Parser {
                         "$text stands once in a filter, and not under a negation",
                     ));
                 }
-                Ok(Some(Node::Whole(Arc::new(Whole::Text(TextQuery::parse(
-                    value, place,
-                )?)))))
+                Ok(Some(FilterClause::Whole(Arc::new(Whole::Text(
+                    TextQuery::parse(value, place)?,
+                )))))
             }
             _ => Err(unsupported(place, name)),
         }
@@ -140,7 +140,7 @@ impl Parser {
     }
 
     /// `$near` orders the whole result, so it must hold for all of it.
-    pub(super) fn ranking(&mut self, name: &str, place: &Place<'_>) -> Result<(), Error> {
+    pub(super) fn ranking(&mut self, name: &str, place: &ParseLocation<'_>) -> Result<(), Error> {
         let misplaced = self.in_element || self.alternatives > 0;
         if misplaced || std::mem::replace(&mut self.has_near, true) {
             return Err(refuse(
@@ -151,12 +151,16 @@ impl Parser {
         Ok(())
     }
 
-    fn whole_expression(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Node, Error> {
+    fn whole_expression(
+        &mut self,
+        value: ValueRef<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<FilterClause, Error> {
         let expression = Expression::parse(value, place)?;
         if let Some(moment) = expression.moment() {
             self.moment.get_or_insert_with(|| moment.clone());
         }
-        Ok(Node::Whole(Arc::new(Whole::Expression(
+        Ok(FilterClause::Whole(Arc::new(Whole::Expression(
             value.into(),
             expression,
         ))))
@@ -166,8 +170,8 @@ impl Parser {
         &mut self,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Vec<Node>, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<Vec<FilterClause>, Error> {
         let depth = Self::deeper(depth, place)?;
         let Some(array) = value.as_array().filter(|array| !array.is_empty()) else {
             return Err(refuse(place, "an array of at least one filter is expected"));
@@ -186,11 +190,11 @@ impl Parser {
     /// to be equal to.
     fn field(
         &mut self,
-        path: &Path,
+        path: &FieldPath,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-        all: &mut Vec<Node>,
+        place: &ParseLocation<'_>,
+        all: &mut Vec<FilterClause>,
     ) -> Result<(), Error> {
         if let ValueRef::Document(document) = value
             && has_operators(document)
@@ -202,7 +206,7 @@ impl Parser {
             ValueRef::Regex(regex) => Test::Regex(pattern(regex.pattern, regex.options, place)?),
             _ => self.equal(value, place)?,
         };
-        all.push(Node::Field(Predicate {
+        all.push(FilterClause::Field(Predicate {
             path: path.clone(),
             test,
         }));
@@ -212,11 +216,11 @@ impl Parser {
     /// All operators of one document on one path.
     pub(super) fn operators(
         &mut self,
-        path: &Path,
+        path: &FieldPath,
         document: Document<'_>,
         depth: usize,
-        place: &Place<'_>,
-        all: &mut Vec<Node>,
+        place: &ParseLocation<'_>,
+        all: &mut Vec<FilterClause>,
     ) -> Result<(), Error> {
         for (name, value) in document.iter() {
             let here = place.key(name);
@@ -235,16 +239,16 @@ impl Parser {
     /// `$not` over operators or a regular expression.
     pub(super) fn negation(
         &mut self,
-        path: &Path,
+        path: &FieldPath,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
-    ) -> Result<Node, Error> {
+        place: &ParseLocation<'_>,
+    ) -> Result<FilterClause, Error> {
         let mut all = Vec::new();
         match value {
             ValueRef::Regex(regex) => {
                 let test = Test::Regex(pattern(regex.pattern, regex.options, place)?);
-                all.push(Node::Field(Predicate {
+                all.push(FilterClause::Field(Predicate {
                     path: path.clone(),
                     test,
                 }));
@@ -263,7 +267,7 @@ impl Parser {
                 ));
             }
         }
-        Ok(Node::Not(Box::new(Node::And(all))))
+        Ok(FilterClause::Not(Box::new(FilterClause::And(all))))
     }
 
     /// `$elemMatch`, of values when its first key is an operator of fields.
@@ -271,7 +275,7 @@ impl Parser {
         &mut self,
         value: ValueRef<'_>,
         depth: usize,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<Test, Error> {
         let depth = Self::deeper(depth, place)?;
         let Some(document) = value.as_document() else {
@@ -288,10 +292,10 @@ impl Parser {
         if of_values {
             let mut all = Vec::new();
             let outside = std::mem::replace(&mut self.in_element, true);
-            let inner = self.operators(&Path::itself(), document, depth, place, &mut all);
+            let inner = self.operators(&FieldPath::itself(), document, depth, place, &mut all);
             self.in_element = outside;
             inner?;
-            return Ok(Test::ElementValue(Box::new(Node::And(all))));
+            return Ok(Test::ElementValue(Box::new(FilterClause::And(all))));
         }
         let outside = std::mem::replace(&mut self.in_element, true);
         let node = self.filter(document, depth, place);
@@ -313,12 +317,16 @@ fn has_operators(document: Document<'_>) -> bool {
 }
 
 /// Compiles a regular expression.
-pub(super) fn pattern(source: &str, options: &str, place: &Place<'_>) -> Result<Pattern, Error> {
-    Pattern::new(source, options).map_err(|why| Error::new(Code::InvalidRegex, place, why))
+pub(super) fn pattern(
+    source: &str,
+    options: &str,
+    place: &ParseLocation<'_>,
+) -> Result<Pattern, Error> {
+    Pattern::new(source, options).map_err(|why| Error::new(ErrorCode::InvalidRegex, place, why))
 }
 
 /// An operand, owned.
-pub(super) fn owned(value: ValueRef<'_>, place: &Place<'_>) -> Result<Value, Error> {
+pub(super) fn owned(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Value, Error> {
     if matches!(value, ValueRef::Undefined) {
         return Err(refuse(place, "undefined cannot be compared with"));
     }

@@ -16,5 +16,5 @@ mod sphere;
 pub use near::Near;
 pub use query::GeoTest;
 pub use region::{Located, Region, Space, locate};
-pub use shape::Shape;
+pub use shape::GeoShape;
 pub use sphere::{EARTH_RADIUS_METERS, Vector};

@@ -6,13 +6,13 @@ use super::query::geometry;
 use super::region::{Region, Space};
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
 use crate::bson::{Document, DocumentWriter, ValueRef};
-use crate::error::{Code, Error, Failure, Place};
+use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
-use crate::number::Number;
+use crate::number::NumericValue;
 
 /// How distances are measured.
 #[derive(Debug, Clone, Copy)]
-enum Measure {
+enum DistanceMetric {
     /// On the plane, in the units of the pairs.
     Plane(Pair),
     /// On the sphere, in metres.
@@ -24,14 +24,14 @@ enum Measure {
 /// A parsed `$near` or `$nearSphere`.
 #[derive(Debug)]
 pub struct Near {
-    measure: Measure,
+    measure: DistanceMetric,
     least: f64,
     most: f64,
     source: Vec<u8>,
 }
 
-fn refuse(place: &Place<'_>, detail: &str) -> Error {
-    Error::new(Code::InvalidGeometry, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: &str) -> Error {
+    Error::new(ErrorCode::InvalidGeometry, place, detail)
 }
 
 impl Near {
@@ -41,7 +41,7 @@ impl Near {
         name: &str,
         argument: ValueRef<'_>,
         siblings: Document<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
         let mut source = DocumentWriter::new();
         source.append(name, argument);
@@ -54,7 +54,7 @@ impl Near {
             .as_document()
             .filter(|document| document.get("$geometry").is_some());
         let measure = match modern {
-            Some(document) => Measure::Meters(center(document, place)?),
+            Some(document) => DistanceMetric::Meters(center(document, place)?),
             None => legacy(name, argument, place)?,
         };
         let bound = |key: &str, default: f64| {
@@ -64,8 +64,8 @@ impl Near {
             let Some(value) = value else {
                 return Ok(default);
             };
-            let number = Number::from_value(value)
-                .map(Number::to_f64)
+            let number = NumericValue::from_value(value)
+                .map(NumericValue::to_f64)
                 .filter(|number| *number >= 0.0);
             number.ok_or_else(|| refuse(&place.key(key), "a distance is a number from zero"))
         };
@@ -92,16 +92,20 @@ impl Near {
     #[must_use]
     pub fn region(&self) -> Option<Region> {
         match self.measure {
-            Measure::Plane(center) => Region::circle(center, self.most),
-            Measure::Meters(center) => {
+            DistanceMetric::Plane(center) => Region::circle(center, self.most),
+            DistanceMetric::Meters(center) => {
                 Region::cap(Space::Part, center, self.most / EARTH_RADIUS_METERS)
             }
-            Measure::Radians(center) => Region::cap(Space::Part, center, self.most),
+            DistanceMetric::Radians(center) => Region::cap(Space::Part, center, self.most),
         }
     }
 
     /// The distance of a geometry, if it is one and in range.
-    pub fn distance(&self, value: ValueRef<'_>, fuel: &Fuel) -> Result<Option<f64>, Failure> {
+    pub fn distance(
+        &self,
+        value: ValueRef<'_>,
+        fuel: &Fuel,
+    ) -> Result<Option<f64>, EvaluationFailure> {
         if !matches!(value, ValueRef::Document(_) | ValueRef::Array(_)) {
             return Ok(None);
         }
@@ -110,9 +114,9 @@ impl Near {
         };
         fuel.steps(1 + stored.positions() as u64 / 8)?;
         let distance = match self.measure {
-            Measure::Plane(center) => stored.pair.map(|pair| center.distance(pair)),
-            Measure::Meters(center) => Some(stored.angle(center) * EARTH_RADIUS_METERS),
-            Measure::Radians(center) => Some(stored.angle(center)),
+            DistanceMetric::Plane(center) => stored.pair.map(|pair| center.distance(pair)),
+            DistanceMetric::Meters(center) => Some(stored.angle(center) * EARTH_RADIUS_METERS),
+            DistanceMetric::Radians(center) => Some(stored.angle(center)),
         };
         Ok(distance
             .filter(|distance| (self.least..=self.most).contains(distance) && distance.is_finite()))
@@ -120,7 +124,7 @@ impl Near {
 }
 
 /// The point of `$geometry`.
-fn center(document: Document<'_>, place: &Place<'_>) -> Result<Vector, Error> {
+fn center(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Vector, Error> {
     for (key, _) in document.iter() {
         if !matches!(key, "$geometry" | "$maxDistance" | "$minDistance") {
             let detail = "only $geometry, $maxDistance and $minDistance are known here";
@@ -136,10 +140,14 @@ fn center(document: Document<'_>, place: &Place<'_>) -> Result<Vector, Error> {
 }
 
 /// A pair as the center.
-fn legacy(name: &str, argument: ValueRef<'_>, place: &Place<'_>) -> Result<Measure, Error> {
+fn legacy(
+    name: &str,
+    argument: ValueRef<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<DistanceMetric, Error> {
     let center = pair(argument).map_err(|wrong| refuse(place, wrong))?;
     if name == "$near" {
-        return Ok(Measure::Plane(center));
+        return Ok(DistanceMetric::Plane(center));
     }
     if center.x.abs() > 180.0 || center.y.abs() > 90.0 {
         return Err(refuse(
@@ -147,5 +155,7 @@ fn legacy(name: &str, argument: ValueRef<'_>, place: &Place<'_>) -> Result<Measu
             "the center is [longitude, latitude], within 180 and 90 degrees",
         ));
     }
-    Ok(Measure::Radians(Vector::from_degrees(center.x, center.y)))
+    Ok(DistanceMetric::Radians(Vector::from_degrees(
+        center.x, center.y,
+    )))
 }

@@ -4,10 +4,10 @@
 //! place, and documents, where it is merely no geometry.
 
 use super::plane::Pair;
-use super::shape::{Polygon, Shape};
-use super::sphere::{Loop, Vector};
+use super::shape::{GeoShape, Polygon};
+use super::sphere::{SphereLoop, Vector};
 use crate::bson::{Array, Document, ValueRef};
-use crate::number::Number;
+use crate::number::NumericValue;
 
 /// Why a value is no geometry.
 pub(super) type Wrong = &'static str;
@@ -16,21 +16,21 @@ pub(super) type Wrong = &'static str;
 const COLLECTIONS: usize = 4;
 
 /// A geometry: a document with a type, or a legacy pair.
-pub(super) fn shape(value: ValueRef<'_>) -> Result<Shape, Wrong> {
+pub(super) fn shape(value: ValueRef<'_>) -> Result<GeoShape, Wrong> {
     match value {
         ValueRef::Document(document)
             if matches!(document.get("type"), Some(ValueRef::String(_))) =>
         {
-            let mut shape = Shape::default();
+            let mut shape = GeoShape::default();
             geometry(document, &mut shape, COLLECTIONS)?;
             Ok(shape)
         }
         _ => {
             let pair = pair(value)?;
-            let mut shape = Shape {
+            let mut shape = GeoShape {
                 pair: Some(pair),
                 positions: 1,
-                ..Shape::default()
+                ..GeoShape::default()
             };
             // A pair beyond the degrees of the Earth exists on the plane only.
             shape.points.extend(on_sphere(pair));
@@ -55,8 +55,8 @@ pub(super) fn pair(value: ValueRef<'_>) -> Result<Pair, Wrong> {
     let mut next = || {
         let number = numbers
             .next()
-            .and_then(Number::from_value)
-            .map(Number::to_f64);
+            .and_then(NumericValue::from_value)
+            .map(NumericValue::to_f64);
         number.filter(|number| number.is_finite()).ok_or(wrong)
     };
     Ok(Pair {
@@ -73,7 +73,7 @@ fn position(value: ValueRef<'_>) -> Result<(Pair, Vector), Wrong> {
     Ok((pair, vector))
 }
 
-fn geometry(document: Document<'_>, shape: &mut Shape, depth: usize) -> Result<(), Wrong> {
+fn geometry(document: Document<'_>, shape: &mut GeoShape, depth: usize) -> Result<(), Wrong> {
     let kind = document
         .get("type")
         .and_then(|kind| kind.as_str())
@@ -157,7 +157,7 @@ fn positions(parts: Array<'_>) -> Result<Vec<Vector>, Wrong> {
         .collect()
 }
 
-fn line(parts: Array<'_>, shape: &mut Shape) -> Result<(), Wrong> {
+fn line(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), Wrong> {
     let mut points = positions(parts)?;
     points.dedup();
     if points.len() < 2 {
@@ -168,7 +168,7 @@ fn line(parts: Array<'_>, shape: &mut Shape) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn polygon(parts: Array<'_>, shape: &mut Shape) -> Result<(), Wrong> {
+fn polygon(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), Wrong> {
     let mut loops = Vec::new();
     for part in parts.iter() {
         let part = part.as_array().ok_or("a polygon consists of loops")?;
@@ -182,7 +182,7 @@ fn polygon(parts: Array<'_>, shape: &mut Shape) -> Result<(), Wrong> {
             return Err("a loop has three different positions or more");
         }
         shape.positions += points.len();
-        loops.push(Loop::new(points));
+        loops.push(SphereLoop::new(points));
     }
     let mut loops = loops.into_iter();
     let outer = loops.next().ok_or("a polygon has an outer loop")?;

@@ -17,13 +17,13 @@ impl Pair {
 
 /// An area on the plane; its edge belongs to it.
 #[derive(Debug, Clone)]
-pub(super) enum Area {
+pub(super) enum PlaneArea {
     Box { low: Pair, high: Pair },
     Circle { center: Pair, radius: f64 },
     Polygon(Vec<Pair>),
 }
 
-impl Area {
+impl PlaneArea {
     /// A box around it.
     pub(super) fn region(&self) -> Option<Region> {
         match self {

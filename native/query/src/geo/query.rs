@@ -1,43 +1,43 @@
 //! `$geoWithin` and `$geoIntersects`.
 
 use super::parse::{pair, shape};
-use super::plane::{Area, Pair};
+use super::plane::{Pair, PlaneArea};
 use super::region::{Region, Space};
-use super::shape::Shape;
+use super::shape::GeoShape;
 use super::sphere::Vector;
 use crate::bson::{Document, Value, ValueRef};
-use crate::error::{Code, Error, Failure, Place};
+use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
-use crate::number::Number;
+use crate::number::NumericValue;
 
 /// What a geometry is asked for.
 #[derive(Debug)]
-enum Question {
+enum GeoPredicate {
     /// To lie within polygons on the sphere.
-    Within(Shape),
+    Within(GeoShape),
     /// To lie within an angle of a point on the sphere.
     Cap(Vector, f64),
     /// To be a point of an area on the plane.
-    Area(Area),
+    Area(PlaneArea),
     /// To have a point in common on the sphere.
-    Intersects(Shape),
+    Intersects(GeoShape),
 }
 
 /// A parsed `$geoWithin` or `$geoIntersects`.
 #[derive(Debug)]
 pub struct GeoTest {
-    question: Question,
+    question: GeoPredicate,
     name: &'static str,
     source: Value,
 }
 
-fn refuse(place: &Place<'_>, detail: &str) -> Error {
-    Error::new(Code::InvalidGeometry, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: &str) -> Error {
+    Error::new(ErrorCode::InvalidGeometry, place, detail)
 }
 
 impl GeoTest {
     /// Parses `$geoWithin`.
-    pub fn within(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn within(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let detail = "$geoWithin takes one of $geometry, $box, $polygon, $center, $centerSphere";
         let (kind, value) = only(argument).ok_or_else(|| refuse(place, detail))?;
         let here = place.key(kind);
@@ -51,7 +51,7 @@ impl GeoTest {
                         "$geoWithin takes a Polygon or a MultiPolygon",
                     ));
                 }
-                Question::Within(shape)
+                GeoPredicate::Within(shape)
             }
             "$box" => {
                 let corners = pairs(value, &here)?;
@@ -62,7 +62,7 @@ impl GeoTest {
                     x: a.x.min(b.x),
                     y: a.y.min(b.y),
                 };
-                Question::Area(Area::Box {
+                GeoPredicate::Area(PlaneArea::Box {
                     low,
                     high: Pair {
                         x: a.x.max(b.x),
@@ -75,11 +75,11 @@ impl GeoTest {
                 if corners.len() < 3 {
                     return Err(refuse(&here, "$polygon takes three corners or more"));
                 }
-                Question::Area(Area::Polygon(corners))
+                GeoPredicate::Area(PlaneArea::Polygon(corners))
             }
             "$center" => {
                 let (center, radius) = circle(value, &here)?;
-                Question::Area(Area::Circle { center, radius })
+                GeoPredicate::Area(PlaneArea::Circle { center, radius })
             }
             "$centerSphere" => {
                 let (center, radius) = circle(value, &here)?;
@@ -89,7 +89,7 @@ impl GeoTest {
                         "the center is [longitude, latitude], within 180 and 90 degrees",
                     ));
                 }
-                Question::Cap(Vector::from_degrees(center.x, center.y), radius)
+                GeoPredicate::Cap(Vector::from_degrees(center.x, center.y), radius)
             }
             _ => return Err(refuse(&here, detail)),
         };
@@ -101,10 +101,10 @@ impl GeoTest {
     }
 
     /// Parses `$geoIntersects`.
-    pub fn intersects(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn intersects(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         match only(argument) {
             Some(("$geometry", value)) => {
-                let question = Question::Intersects(geometry(value, &place.key("$geometry"))?);
+                let question = GeoPredicate::Intersects(geometry(value, &place.key("$geometry"))?);
                 Ok(Self {
                     question,
                     name: "$geoIntersects",
@@ -122,7 +122,7 @@ impl GeoTest {
     }
 
     /// Whether a value is a geometry that passes.
-    pub fn passes(&self, value: ValueRef<'_>, fuel: &Fuel) -> Result<bool, Failure> {
+    pub fn passes(&self, value: ValueRef<'_>, fuel: &Fuel) -> Result<bool, EvaluationFailure> {
         if !matches!(value, ValueRef::Document(_) | ValueRef::Array(_)) {
             return Ok(false);
         }
@@ -133,10 +133,10 @@ impl GeoTest {
         let on_sphere =
             !stored.points.is_empty() || !stored.lines.is_empty() || !stored.polygons.is_empty();
         Ok(match &self.question {
-            Question::Within(area) => on_sphere && area.contains(&stored),
-            Question::Cap(center, angle) => on_sphere && stored.is_within(*center, *angle),
-            Question::Intersects(other) => on_sphere && other.intersects(&stored),
-            Question::Area(area) => stored.pair.is_some_and(|pair| area.contains(pair)),
+            GeoPredicate::Within(area) => on_sphere && area.contains(&stored),
+            GeoPredicate::Cap(center, angle) => on_sphere && stored.is_within(*center, *angle),
+            GeoPredicate::Intersects(other) => on_sphere && other.intersects(&stored),
+            GeoPredicate::Area(area) => stored.pair.is_some_and(|pair| area.contains(pair)),
         })
     }
 
@@ -144,18 +144,18 @@ impl GeoTest {
     #[must_use]
     pub fn region(&self) -> Option<Region> {
         match &self.question {
-            Question::Within(area) => Region::around(Space::Position, area),
-            Question::Cap(center, angle) => Region::cap(Space::Position, *center, *angle),
-            Question::Area(area) => area.region(),
-            Question::Intersects(other) => Region::around(Space::Part, other),
+            GeoPredicate::Within(area) => Region::around(Space::Position, area),
+            GeoPredicate::Cap(center, angle) => Region::cap(Space::Position, *center, *angle),
+            GeoPredicate::Area(area) => area.region(),
+            GeoPredicate::Intersects(other) => Region::around(Space::Part, other),
         }
     }
 
     /// Every position may meet every edge.
-    const fn cost(&self, stored: &Shape) -> u64 {
+    const fn cost(&self, stored: &GeoShape) -> u64 {
         let own = match &self.question {
-            Question::Within(shape) | Question::Intersects(shape) => shape.positions,
-            Question::Area(Area::Polygon(corners)) => corners.len(),
+            GeoPredicate::Within(shape) | GeoPredicate::Intersects(shape) => shape.positions,
+            GeoPredicate::Area(PlaneArea::Polygon(corners)) => corners.len(),
             _ => 1,
         };
         1 + (own as u64).saturating_mul(stored.positions as u64) / 8
@@ -169,7 +169,7 @@ fn only(argument: ValueRef<'_>) -> Option<(&str, ValueRef<'_>)> {
     document.iter().next()
 }
 
-pub(super) fn geometry(value: ValueRef<'_>, place: &Place<'_>) -> Result<Shape, Error> {
+pub(super) fn geometry(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<GeoShape, Error> {
     if !matches!(value, ValueRef::Document(_)) {
         return Err(refuse(place, "$geometry takes a GeoJSON document"));
     }
@@ -180,7 +180,7 @@ pub(super) fn geometry(value: ValueRef<'_>, place: &Place<'_>) -> Result<Shape, 
     Ok(shape)
 }
 
-fn pairs(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Pair>, Error> {
+fn pairs(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Pair>, Error> {
     let points: Vec<ValueRef<'_>> = match value {
         ValueRef::Array(array) => array.iter().collect(),
         ValueRef::Document(document) => document.iter().map(|(_, value)| value).collect(),
@@ -192,7 +192,7 @@ fn pairs(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Pair>, Error> {
         .collect()
 }
 
-fn circle(value: ValueRef<'_>, place: &Place<'_>) -> Result<(Pair, f64), Error> {
+fn circle(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(Pair, f64), Error> {
     let detail = "a circle is [[x, y], radius], the radius from zero";
     let parts = value
         .as_array()
@@ -205,8 +205,8 @@ fn circle(value: ValueRef<'_>, place: &Place<'_>) -> Result<(Pair, f64), Error> 
         .ok_or_else(|| refuse(&place.index(0), detail))?;
     let radius = parts
         .get(1)
-        .and_then(Number::from_value)
-        .map(Number::to_f64);
+        .and_then(NumericValue::from_value)
+        .map(NumericValue::to_f64);
     let radius = radius
         .filter(|radius| *radius >= 0.0)
         .ok_or_else(|| refuse(&place.index(1), detail))?;

@@ -11,7 +11,7 @@ use std::f64::consts::FRAC_PI_2;
 
 use super::parse::shape;
 use super::plane::Pair;
-use super::shape::Shape;
+use super::shape::GeoShape;
 use super::sphere::Vector;
 use crate::bson::ValueRef;
 
@@ -75,7 +75,7 @@ impl Region {
 
     /// Around all positions of a shape and what lies between them. A loop that
     /// crosses itself also surrounds points on the other side of the sphere.
-    pub(super) fn around(space: Space, shape: &Shape) -> Option<Self> {
+    pub(super) fn around(space: Space, shape: &GeoShape) -> Option<Self> {
         let mut loops = shape.polygons.iter().map(|polygon| &polygon.outer);
         if !loops.all(|outer| outer.is_simple(SIMPLE)) {
             return None;

@@ -1,29 +1,29 @@
 //! Shapes and how they lie to each other.
 
 use super::plane::Pair;
-use super::sphere::{Loop, Vector, cross, touch};
+use super::sphere::{SphereLoop, Vector, cross, touch};
 
 /// A polygon: the outer loop and its holes.
 #[derive(Debug, Clone)]
 pub(super) struct Polygon {
-    pub(super) outer: Loop,
-    pub(super) holes: Vec<Loop>,
+    pub(super) outer: SphereLoop,
+    pub(super) holes: Vec<SphereLoop>,
 }
 
 impl Polygon {
     /// Whether the point is inside or on an edge.
     fn contains(&self, point: Vector) -> bool {
-        let in_hole = |hole: &Loop| hole.surrounds(point) && !hole.is_on_edge(point);
+        let in_hole = |hole: &SphereLoop| hole.surrounds(point) && !hole.is_on_edge(point);
         (self.outer.surrounds(point) || self.outer.is_on_edge(point))
             && !self.holes.iter().any(in_hole)
     }
 
-    fn loops(&self) -> impl Iterator<Item = &Loop> {
+    fn loops(&self) -> impl Iterator<Item = &SphereLoop> {
         std::iter::once(&self.outer).chain(&self.holes)
     }
 
     fn edges(&self) -> impl Iterator<Item = (Vector, Vector)> {
-        self.loops().flat_map(Loop::edges)
+        self.loops().flat_map(SphereLoop::edges)
     }
 
     /// Whether all of an arc is inside, its ends being so.
@@ -43,7 +43,7 @@ impl Polygon {
             .all(|(from, to)| self.contains_arc(from, to));
         // A hole of this one inside the other is not covered, unless the
         // other has a hole there too.
-        let uncovered = |hole: &Loop| {
+        let uncovered = |hole: &SphereLoop| {
             hole.points()
                 .iter()
                 .any(|point| other.contains(*point) && !self.contains_edge(*point, other))
@@ -58,7 +58,7 @@ impl Polygon {
 
 /// A geometry.
 #[derive(Debug, Clone, Default)]
-pub struct Shape {
+pub struct GeoShape {
     pub(super) points: Vec<Vector>,
     /// Arcs of lines.
     pub(super) lines: Vec<Vec<Vector>>,
@@ -69,7 +69,7 @@ pub struct Shape {
     pub(super) positions: usize,
 }
 
-impl Shape {
+impl GeoShape {
     fn arcs(&self) -> impl Iterator<Item = (Vector, Vector)> {
         self.lines
             .iter()

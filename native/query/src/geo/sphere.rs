@@ -119,11 +119,11 @@ pub(super) fn touch(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
 /// A closed loop, the last point being joined to the first; it runs so that
 /// the smaller area lies to its left.
 #[derive(Debug, Clone)]
-pub(crate) struct Loop {
+pub(crate) struct SphereLoop {
     points: Vec<Vector>,
 }
 
-impl Loop {
+impl SphereLoop {
     /// Takes the points in either direction.
     pub(super) fn new(mut points: Vec<Vector>) -> Self {
         if turning(&points) < 0.0 {

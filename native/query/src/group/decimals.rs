@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::decimal::Decimal;
-use crate::decimal::exact::{Piece, sum};
+use crate::decimal::exact::{ScaledInteger, sum};
 
 /// Digits of a half.
 const HALF: u128 = 10_u128.pow(17);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Column {
+struct DecimalColumn {
     high: i128,
     low: i128,
     count: i64,
@@ -22,7 +22,7 @@ struct Column {
 /// An exact sum of decimals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct DecimalSum {
-    columns: BTreeMap<i32, Column>,
+    columns: BTreeMap<i32, DecimalColumn>,
     nan: i64,
     infinite: i64,
     negative_infinite: i64,
@@ -65,14 +65,14 @@ impl DecimalSum {
             _ => {}
         }
         let halves = self.columns.iter().flat_map(|(&exponent, column)| {
-            let piece = |number, exponent| Piece { number, exponent };
+            let piece = |number, exponent| ScaledInteger { number, exponent };
             [
                 piece(column.low, exponent),
                 piece(column.high, exponent + 17),
             ]
         });
         let integer = Some(integer).filter(|one| *one != 0);
-        let integer = integer.map(|number| Piece {
+        let integer = integer.map(|number| ScaledInteger {
             number,
             exponent: 0,
         });

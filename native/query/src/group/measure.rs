@@ -6,12 +6,12 @@
 //! that does not hold it; with doubles it is a double; with decimals a decimal, to which the sum of
 //! the doubles is added in 15 digits. What is no number is not summed.
 
-use super::Operation;
+use super::GroupOperator;
 use super::decimals::DecimalSum;
-use super::kept::{Ordered, Values};
+use super::value_counts::{Ordered, ValueCounts};
 use crate::bson::{DocumentWriter, Value, ValueRef};
 use crate::decimal::Decimal;
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::exact::ExactSum;
 
 /// What one document gives one measure.
@@ -29,13 +29,16 @@ pub(super) enum Given {
 }
 
 impl Given {
-    pub(super) fn of(operation: Operation, value: Option<ValueRef<'_>>) -> Result<Self, Failure> {
+    pub(super) fn of(
+        operation: GroupOperator,
+        value: Option<ValueRef<'_>>,
+    ) -> Result<Self, EvaluationFailure> {
         let Some(value) = value else {
             return Ok(Self::Nothing);
         };
         Ok(match (operation, value) {
-            (Operation::Count, _) | (_, ValueRef::Null | ValueRef::Undefined) => Self::Nothing,
-            (Operation::Min | Operation::Max, value) => {
+            (GroupOperator::Count, _) | (_, ValueRef::Null | ValueRef::Undefined) => Self::Nothing,
+            (GroupOperator::Min | GroupOperator::Max, value) => {
                 Self::Ordered(Box::new(Ordered::of(value)?))
             }
             (_, ValueRef::Int32(int)) => Self::Int(int),
@@ -67,7 +70,7 @@ struct Fractions {
 
 /// The numbers of a group.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sum {
+pub(super) struct NumberSum {
     integers: i128,
     /// How many numbers there are, and how many 64-bit integers among them.
     count: u64,
@@ -75,7 +78,7 @@ pub(super) struct Sum {
     fractions: Option<Box<Fractions>>,
 }
 
-impl Sum {
+impl NumberSum {
     fn change(&mut self, given: &Given, add: bool) {
         let times = if add { 1 } else { -1 };
         let step = |count: &mut u64| *count = count.wrapping_add_signed(times);
@@ -174,19 +177,19 @@ fn add_integer(sum: &mut ExactSum, integer: i128) {
 
 /// What a measure keeps of a group.
 #[derive(Debug, Clone)]
-pub(super) enum Kept {
+pub(super) enum MeasureState {
     /// Documents are counted by the group.
     Count,
-    Sum(Sum),
-    Values(Values),
+    Sum(NumberSum),
+    Values(ValueCounts),
 }
 
-impl Kept {
-    pub(super) fn new(operation: Operation) -> Self {
+impl MeasureState {
+    pub(super) fn new(operation: GroupOperator) -> Self {
         match operation {
-            Operation::Count => Self::Count,
-            Operation::Sum | Operation::Avg => Self::Sum(Sum::default()),
-            Operation::Min | Operation::Max => Self::Values(Values::default()),
+            GroupOperator::Count => Self::Count,
+            GroupOperator::Sum | GroupOperator::Avg => Self::Sum(NumberSum::default()),
+            GroupOperator::Min | GroupOperator::Max => Self::Values(ValueCounts::default()),
         }
     }
 
@@ -203,7 +206,7 @@ impl Kept {
     /// Writes what is shown.
     pub(super) fn write(
         &self,
-        operation: Operation,
+        operation: GroupOperator,
         documents: u64,
         name: &str,
         out: &mut DocumentWriter,
@@ -214,9 +217,11 @@ impl Kept {
                 let long = i64::try_from(documents).unwrap_or(i64::MAX);
                 out.append(name, count.unwrap_or(ValueRef::Int64(long)));
             }
-            Self::Sum(sum) if operation == Operation::Avg => out.append(name, sum.mean().as_ref()),
+            Self::Sum(sum) if operation == GroupOperator::Avg => {
+                out.append(name, sum.mean().as_ref())
+            }
             Self::Sum(sum) => out.append(name, sum.value().as_ref()),
-            Self::Values(values) => values.write(operation == Operation::Max, name, out),
+            Self::Values(values) => values.write(operation == GroupOperator::Max, name, out),
         }
     }
 

@@ -7,8 +7,8 @@
 //! {"_id": {"shop": …, "at": {"day": …}}, "shop": …, "at": {"day": …}, "sold": …}
 //! ```
 //!
-//! so that it can be sorted by like any other. What a document gives its group is its [`Share`];
-//! [`Groups`] takes shares in and back, in any order, and always shows what the shares that are in
+//! so that it can be sorted by like any other. What a document gives its group is its [`GroupShare`];
+//! [`GroupTable`] takes shares in and back, in any order, and always shows what the shares that are in
 //! it make. Pull and push use the same.
 //!
 //! Paths lead through documents alone: what is behind an array is missing, and an array is a value
@@ -16,24 +16,24 @@
 //! decimal 1.00) are one group, which shows their simplest form.
 
 mod decimals;
-mod kept;
 mod measure;
 mod parse;
 mod share;
 mod simplest;
 mod table;
+mod value_counts;
 
-pub use share::{Kept, Share};
-pub use table::{Groups, Shown};
+pub use share::{GroupShare, RetainedShare};
+pub use table::{GroupRow, GroupTable};
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::error::{Code, Error, Place};
-use crate::path::Path;
-use crate::sort::{By, Sort};
+use crate::error::{Error, ErrorCode, ParseLocation};
+use crate::path::FieldPath;
+use crate::sort::{Sort, SortCriterion};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum GroupOperator {
     /// How many documents there are.
     Count,
     /// The sum of the numbers.
@@ -46,7 +46,7 @@ pub enum Operation {
     Max,
 }
 
-impl Operation {
+impl GroupOperator {
     const ALL: [Self; 5] = [Self::Count, Self::Sum, Self::Avg, Self::Min, Self::Max];
 
     const fn name(self) -> &'static str {
@@ -62,43 +62,43 @@ impl Operation {
 
 /// One measure of each group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Measure {
+struct MeasureDefinition {
     name: String,
-    operation: Operation,
+    operation: GroupOperator,
     /// None: of the document as a whole.
-    field: Option<Path>,
+    field: Option<FieldPath>,
 }
 
 /// How documents are grouped. See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    by: Vec<Path>,
+pub struct GroupDefinition {
+    by: Vec<FieldPath>,
     /// The same as a tree, in the order in which names are met.
-    shape: Vec<Branch>,
-    measures: Vec<Measure>,
+    shape: Vec<IdBranch>,
+    measures: Vec<MeasureDefinition>,
 }
 
 /// A field of a row's `_id`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Branch {
+struct IdBranch {
     name: String,
-    inner: Inner,
+    inner: BranchContent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Inner {
+enum BranchContent {
     /// The value of a path, by its number.
     Leaf(usize),
-    Branches(Vec<Branch>),
+    Branches(Vec<IdBranch>),
 }
 
-impl Group {
+impl GroupDefinition {
     /// Parses a group.
-    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         parse::group(value, place)
     }
 
-    /// The group as [`Group::parse`] reads it: equal groups have equal bytes.
+    /// The group as [`GroupDefinition::parse`] reads it: equal groups have equal bytes.
     #[must_use]
     pub fn canonical(&self) -> DocumentBuf {
         let mut by = ArrayWriter::new();
@@ -123,20 +123,20 @@ impl Group {
     }
 
     /// Refuses a sort by what no row has.
-    pub fn check_sort(&self, sort: &Sort, place: &Place<'_>) -> Result<(), Error> {
+    pub fn check_sort(&self, sort: &Sort, place: &ParseLocation<'_>) -> Result<(), Error> {
         for (index, key) in sort.keys().iter().enumerate() {
             let known = match &key.by {
-                By::Path(path) => path.segments().first().is_some_and(|first| {
+                SortCriterion::Path(path) => path.segments().first().is_some_and(|first| {
                     let is = |name: &str| name == &*first.name;
                     is("_id")
                         || self.shape.iter().any(|branch| is(&branch.name))
                         || self.measures.iter().any(|measure| is(&measure.name))
                 }),
-                By::TextScore | By::Distance => false,
+                SortCriterion::TextScore | SortCriterion::Distance => false,
             };
             if !known {
                 return Err(Error::new(
-                    Code::InvalidSort,
+                    ErrorCode::InvalidSort,
                     &place.index(index),
                     "groups are sorted by what they are grouped by, or by their measures",
                 ));
@@ -166,7 +166,7 @@ impl Group {
 }
 
 /// The value at a path that leads through documents alone.
-fn at<'a>(document: Document<'a>, path: &Path) -> Option<ValueRef<'a>> {
+fn at<'a>(document: Document<'a>, path: &FieldPath) -> Option<ValueRef<'a>> {
     let (last, rest) = path.segments().split_last()?;
     let inner = rest.iter().try_fold(document, |document, segment| {
         document.get(&segment.name)?.as_document()

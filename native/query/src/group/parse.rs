@@ -1,12 +1,15 @@
 //! Reading a group.
 
-use super::{Branch, Group, Inner, Measure, Operation};
+use super::{BranchContent, GroupDefinition, GroupOperator, IdBranch, MeasureDefinition};
 use crate::bson::{Document, ValueRef};
-use crate::error::{Code, Error, Place};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::limits::{GROUP_FIELDS, GROUP_MEASURES};
-use crate::path::{Path, is_field_name};
+use crate::path::{FieldPath, is_field_name};
 
-pub(super) fn group(value: ValueRef<'_>, place: &Place<'_>) -> Result<Group, Error> {
+pub(super) fn group(
+    value: ValueRef<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<GroupDefinition, Error> {
     let Some(document) = value.as_document() else {
         return Err(refuse(
             place,
@@ -38,18 +41,18 @@ pub(super) fn group(value: ValueRef<'_>, place: &Place<'_>) -> Result<Group, Err
             return Err(refuse(&all.key(&measure.name), detail));
         }
     }
-    Ok(Group {
+    Ok(GroupDefinition {
         by,
         shape,
         measures,
     })
 }
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidGroup, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidGroup, place, detail)
 }
 
-fn paths(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Path>, Error> {
+fn paths(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<FieldPath>, Error> {
     let Some(list) = value.as_array() else {
         return Err(refuse(place, "a list of fields is expected"));
     };
@@ -64,35 +67,35 @@ fn paths(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Path>, Error> {
     Ok(paths)
 }
 
-fn path(value: ValueRef<'_>, place: &Place<'_>) -> Result<Path, Error> {
-    match value.as_str().and_then(Path::of_field) {
+fn path(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<FieldPath, Error> {
+    match value.as_str().and_then(FieldPath::of_field) {
         Some(path) => Ok(path),
         None => Err(refuse(place, "a field is expected, as `a` or `a.b`")),
     }
 }
 
 /// Adds a path to the tree; false: it is there, or something before it is, or behind it.
-fn grow(branches: &mut Vec<Branch>, names: &[&str], number: usize) -> bool {
+fn grow(branches: &mut Vec<IdBranch>, names: &[&str], number: usize) -> bool {
     let Some((first, rest)) = names.split_first() else {
         return false;
     };
     let known = branches.iter_mut().find(|branch| branch.name == *first);
     match known {
         Some(branch) => match &mut branch.inner {
-            Inner::Leaf(_) => false,
-            Inner::Branches(inner) => grow(inner, rest, number),
+            BranchContent::Leaf(_) => false,
+            BranchContent::Branches(inner) => grow(inner, rest, number),
         },
         // A row has an `_id` of its own.
         None if *first == "_id" => false,
         None => {
             let mut inner = Vec::new();
             let inner = if rest.is_empty() {
-                Inner::Leaf(number)
+                BranchContent::Leaf(number)
             } else {
                 grow(&mut inner, rest, number);
-                Inner::Branches(inner)
+                BranchContent::Branches(inner)
             };
-            branches.push(Branch {
+            branches.push(IdBranch {
                 name: (*first).to_owned(),
                 inner,
             });
@@ -101,11 +104,14 @@ fn grow(branches: &mut Vec<Branch>, names: &[&str], number: usize) -> bool {
     }
 }
 
-fn measures(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Measure>, Error> {
+fn measures(
+    value: ValueRef<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<Vec<MeasureDefinition>, Error> {
     let Some(document) = value.as_document() else {
         return Err(refuse(place, "an object of measures by name is expected"));
     };
-    let mut measures: Vec<Measure> = Vec::new();
+    let mut measures: Vec<MeasureDefinition> = Vec::new();
     for (name, value) in document.iter() {
         let here = place.key(name);
         if !is_field_name(name) || name == "_id" {
@@ -129,13 +135,17 @@ fn measures(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Measure>, Erro
     Ok(measures)
 }
 
-fn measure(name: &str, written: Document<'_>, place: &Place<'_>) -> Result<Measure, Error> {
+fn measure(
+    name: &str,
+    written: Document<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<MeasureDefinition, Error> {
     let (mut operation, mut field) = (None, None);
     for (member, value) in written.iter() {
         let here = place.key(member);
         match member {
             "op" => {
-                let mut all = Operation::ALL.into_iter();
+                let mut all = GroupOperator::ALL.into_iter();
                 operation = all.find(|one| value.as_str() == Some(one.name()));
                 if operation.is_none() {
                     let detail = "`count`, `sum`, `avg`, `min` or `max` is expected";
@@ -150,11 +160,11 @@ fn measure(name: &str, written: Document<'_>, place: &Place<'_>) -> Result<Measu
         return Err(refuse(place, "`op` is missing"));
     };
     match (operation, &field) {
-        (Operation::Count, Some(_)) => Err(refuse(
+        (GroupOperator::Count, Some(_)) => Err(refuse(
             &place.key("field"),
             "`count` counts documents: it has no field",
         )),
-        (Operation::Count, None) | (_, Some(_)) => Ok(Measure {
+        (GroupOperator::Count, None) | (_, Some(_)) => Ok(MeasureDefinition {
             name: name.to_owned(),
             operation,
             field,

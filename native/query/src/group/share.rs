@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::measure::Given;
 use super::simplest::simplest;
-use super::{Branch, Group, Inner, at};
+use super::{BranchContent, GroupDefinition, IdBranch, at};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::key::encode;
 use crate::limits::GROUP_VALUE_BYTES;
 
 /// What one document gives its group: which one that is, and a value for each measure.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct GroupShare {
     /// The group's values as bytes in their order.
     pub(super) key: Arc<[u8]>,
     /// The row's `_id`.
@@ -20,7 +20,7 @@ pub struct Share {
     pub(super) given: Box<[Given]>,
 }
 
-impl Share {
+impl GroupShare {
     /// Names the group: equal for documents of one group, and in the order of its values.
     #[must_use]
     pub const fn key(&self) -> &Arc<[u8]> {
@@ -29,8 +29,8 @@ impl Share {
 
     /// The share in as few bytes as it is kept in: the group's own key and no `_id`.
     #[must_use]
-    pub fn kept(self, key: Arc<[u8]>) -> Kept {
-        Kept {
+    pub fn kept(self, key: Arc<[u8]>) -> RetainedShare {
+        RetainedShare {
             key,
             given: self.given,
         }
@@ -39,12 +39,12 @@ impl Share {
 
 /// A share as it is kept, to be taken back one day.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct RetainedShare {
     pub(super) key: Arc<[u8]>,
     pub(super) given: Box<[Given]>,
 }
 
-impl Kept {
+impl RetainedShare {
     /// Names the group.
     #[must_use]
     pub const fn key(&self) -> &Arc<[u8]> {
@@ -59,15 +59,15 @@ impl Kept {
     }
 }
 
-impl Group {
+impl GroupDefinition {
     /// What a document gives its group.
-    pub fn share(&self, document: Document<'_>) -> Result<Share, Failure> {
+    pub fn share(&self, document: Document<'_>) -> Result<GroupShare, EvaluationFailure> {
         let values = self.by.iter().map(|path| {
             let value = at(document, path).unwrap_or(ValueRef::Null);
             bounded(value)?;
             Ok(simplest(value))
         });
-        let values: Vec<Value> = values.collect::<Result<_, Failure>>()?;
+        let values: Vec<Value> = values.collect::<Result<_, EvaluationFailure>>()?;
         let id = written(&self.shape, &values);
         let mut key = Vec::with_capacity(32);
         encode(&mut key, ValueRef::Document(id.as_ref()));
@@ -75,16 +75,16 @@ impl Group {
             let value = measure.field.as_ref().and_then(|path| at(document, path));
             Given::of(measure.operation, value)
         });
-        Ok(Share {
+        Ok(GroupShare {
             key: key.into(),
             id,
-            given: given.collect::<Result<_, Failure>>()?,
+            given: given.collect::<Result<_, EvaluationFailure>>()?,
         })
     }
 }
 
 /// Refuses a value that would have to be kept and is too large for that.
-pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), Failure> {
+pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), EvaluationFailure> {
     let bytes = match value {
         ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => text.len(),
         ValueRef::Document(document) => document.as_bytes().len(),
@@ -96,22 +96,22 @@ pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), Failure> {
         _ => 0,
     };
     if bytes > GROUP_VALUE_BYTES {
-        return Err(Failure::refused(format!(
+        return Err(EvaluationFailure::refused(format!(
             "a value to group by, or of `min` and `max`, has at most {GROUP_VALUE_BYTES} bytes"
         )));
     }
     Ok(())
 }
 
-fn written(shape: &[Branch], values: &[Value]) -> DocumentBuf {
+fn written(shape: &[IdBranch], values: &[Value]) -> DocumentBuf {
     let mut writer = DocumentWriter::new();
     for branch in shape {
         match &branch.inner {
-            Inner::Leaf(number) => {
+            BranchContent::Leaf(number) => {
                 let value = values.get(*number).map_or(ValueRef::Null, Value::as_ref);
                 writer.append(&branch.name, value);
             }
-            Inner::Branches(inner) => {
+            BranchContent::Branches(inner) => {
                 let inner = written(inner, values);
                 writer.append(&branch.name, ValueRef::Document(inner.as_ref()));
             }

@@ -3,22 +3,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Group;
-use super::measure::{Given, Kept as Measured};
-use super::share::{Kept, Share};
+use super::GroupDefinition;
+use super::measure::{Given, MeasureState as Measured};
+use super::share::{GroupShare, RetainedShare};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::fuel::Fuel;
 use crate::sort::Sort;
 
 #[derive(Debug, Clone)]
-struct Row {
+struct GroupState {
     id: DocumentBuf,
     documents: u64,
     measured: Box<[Measured]>,
 }
 
-impl Row {
+impl GroupState {
     fn change(&mut self, given: &[Given], add: bool) {
         self.documents = self.documents.wrapping_add_signed(if add { 1 } else { -1 });
         for (measured, given) in self.measured.iter_mut().zip(given) {
@@ -29,7 +29,7 @@ impl Row {
 
 /// A row as it is shown: its key, and the document that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct GroupRow {
     /// Names the group, in the order of its values.
     pub key: Arc<[u8]>,
     /// The row.
@@ -38,15 +38,15 @@ pub struct Shown {
 
 /// The groups of some documents.
 #[derive(Debug, Clone)]
-pub struct Groups {
-    group: Arc<Group>,
-    rows: HashMap<Arc<[u8]>, Row>,
+pub struct GroupTable {
+    group: Arc<GroupDefinition>,
+    rows: HashMap<Arc<[u8]>, GroupState>,
 }
 
-impl Groups {
+impl GroupTable {
     /// No groups yet.
     #[must_use]
-    pub fn new(group: Arc<Group>) -> Self {
+    pub fn new(group: Arc<GroupDefinition>) -> Self {
         Self {
             group,
             rows: HashMap::new(),
@@ -55,7 +55,7 @@ impl Groups {
 
     /// How documents are grouped.
     #[must_use]
-    pub const fn group(&self) -> &Arc<Group> {
+    pub const fn group(&self) -> &Arc<GroupDefinition> {
         &self.group
     }
 
@@ -72,7 +72,7 @@ impl Groups {
     }
 
     /// Takes a document's share in; returns what is needed to take it back.
-    pub fn add(&mut self, share: Share) -> Kept {
+    pub fn add(&mut self, share: GroupShare) -> RetainedShare {
         let key = match self.rows.get_key_value(&share.key) {
             Some((key, _)) => Arc::clone(key),
             None => Arc::clone(&share.key),
@@ -80,7 +80,7 @@ impl Groups {
         let row = self.rows.entry(Arc::clone(&key)).or_insert_with(|| {
             let measures = self.group.measures.iter();
             let measured = measures.map(|measure| Measured::new(measure.operation));
-            Row {
+            GroupState {
                 id: share.id.clone(),
                 documents: 0,
                 measured: measured.collect(),
@@ -91,7 +91,7 @@ impl Groups {
     }
 
     /// Takes a share back that is in. A group without documents is none.
-    pub fn take(&mut self, kept: &Kept) {
+    pub fn take(&mut self, kept: &RetainedShare) {
         if let Some(row) = self.rows.get_mut(&kept.key) {
             row.change(&kept.given, false);
             if row.documents == 0 {
@@ -102,17 +102,17 @@ impl Groups {
 
     /// A group's row, if there is one.
     #[must_use]
-    pub fn row(&self, key: &[u8]) -> Option<Shown> {
+    pub fn row(&self, key: &[u8]) -> Option<GroupRow> {
         let (key, row) = self.rows.get_key_value(key)?;
         Some(self.shown(key, row))
     }
 
     /// All rows, in no order.
-    pub fn rows(&self) -> impl Iterator<Item = Shown> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = GroupRow> + '_ {
         self.rows.iter().map(|(key, row)| self.shown(key, row))
     }
 
-    fn shown(&self, key: &Arc<[u8]>, row: &Row) -> Shown {
+    fn shown(&self, key: &Arc<[u8]>, row: &GroupState) -> GroupRow {
         let mut body = DocumentWriter::with_capacity(2 * row.id.as_bytes().len() + 64);
         let id = row.id.as_ref();
         body.append("_id", ValueRef::Document(id));
@@ -121,7 +121,7 @@ impl Groups {
         for (measure, measured) in self.group.measures.iter().zip(&row.measured) {
             measured.write(measure.operation, row.documents, &measure.name, &mut body);
         }
-        Shown {
+        GroupRow {
             key: Arc::clone(key),
             body: body.into(),
         }
@@ -133,7 +133,7 @@ impl Groups {
         sort: Option<&Sort>,
         offset: usize,
         limit: usize,
-    ) -> Result<Vec<Shown>, Failure> {
+    ) -> Result<Vec<GroupRow>, EvaluationFailure> {
         let placed = self.rows().map(|shown| {
             let place = match sort {
                 None => Arc::clone(&shown.key),
@@ -141,7 +141,7 @@ impl Groups {
             };
             Ok((place, shown))
         });
-        let mut placed: Vec<_> = placed.collect::<Result<_, Failure>>()?;
+        let mut placed: Vec<_> = placed.collect::<Result<_, EvaluationFailure>>()?;
         placed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let rows = placed.into_iter().skip(offset).take(limit);
         Ok(rows.map(|(_, shown)| shown).collect())
@@ -153,13 +153,13 @@ impl Groups {
         let rows = self.rows.iter().map(|(key, row)| {
             let measured = row.measured.iter();
             let measured = measured.map(|one| size_of::<Measured>() + one.bytes());
-            key.len() + row.id.as_bytes().len() + size_of::<Row>() + measured.sum::<usize>()
+            key.len() + row.id.as_bytes().len() + size_of::<GroupState>() + measured.sum::<usize>()
         });
         rows.sum()
     }
 }
 
 /// Where a row stands in an order.
-fn place(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, Failure> {
+fn place(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, EvaluationFailure> {
     Ok(sort.key(row, 0.0, &Fuel::default())?.into())
 }

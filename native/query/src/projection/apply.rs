@@ -1,14 +1,14 @@
 //! Applying a projection to a document.
 
-use super::{Branch, Matched, Part};
+use super::{Matched, ProjectionBranch, ProjectionPart};
 use crate::bson::{Array, ArrayBuf, ArrayWriter, Document, DocumentBuf, DocumentWriter, ValueRef};
-use crate::environment::Environment;
-use crate::error::Failure;
-use crate::filter::{Matcher, Test};
+use crate::environment::EvaluationContext;
+use crate::error::EvaluationFailure;
+use crate::filter::{DocumentMatcher, Test};
 
 pub(super) struct Applying<'e> {
     pub(super) matched: Matched,
-    pub(super) environment: &'e Environment,
+    pub(super) environment: &'e EvaluationContext,
     pub(super) includes: bool,
 }
 
@@ -16,8 +16,8 @@ impl Applying<'_> {
     pub(super) fn document(
         &self,
         document: Document<'_>,
-        branch: &Branch,
-    ) -> Result<DocumentBuf, Failure> {
+        branch: &ProjectionBranch,
+    ) -> Result<DocumentBuf, EvaluationFailure> {
         let mut writer = DocumentWriter::with_capacity(document.as_bytes().len().min(4096));
         for element in document.elements() {
             self.environment
@@ -31,14 +31,14 @@ impl Applying<'_> {
                 .map(|(_, part)| part);
             match (part, element.key(), element.value()) {
                 (None, ..) if self.includes => {}
-                (None | Some(Part::Include), ..) => writer.append_element(&element),
+                (None | Some(ProjectionPart::Include), ..) => writer.append_element(&element),
                 (Some(part), Some(key), Some(value)) => self.part(&mut writer, key, value, part)?,
                 _ => {}
             }
         }
         // A score is shown beside the fields of the document.
         for (name, part) in &branch.children {
-            if matches!(part, Part::TextScore) {
+            if matches!(part, ProjectionPart::TextScore) {
                 let score = self.matched.text_score.unwrap_or(0.0);
                 writer.append(name, ValueRef::Double(score));
             }
@@ -51,12 +51,12 @@ impl Applying<'_> {
         writer: &mut DocumentWriter,
         key: &str,
         value: ValueRef<'_>,
-        part: &Part,
-    ) -> Result<(), Failure> {
+        part: &ProjectionPart,
+    ) -> Result<(), EvaluationFailure> {
         match part {
-            Part::Exclude | Part::TextScore => {}
-            Part::Include => writer.append(key, value),
-            Part::Branch(branch) => match value {
+            ProjectionPart::Exclude | ProjectionPart::TextScore => {}
+            ProjectionPart::Include => writer.append(key, value),
+            ProjectionPart::Branch(branch) => match value {
                 ValueRef::Document(inner) => writer.append(
                     key,
                     ValueRef::Document(self.document(inner, branch)?.as_ref()),
@@ -67,27 +67,27 @@ impl Applying<'_> {
                 _ if self.includes => {}
                 _ => writer.append(key, value),
             },
-            Part::Slice { skip, limit } => match value {
+            ProjectionPart::Slice { skip, limit } => match value {
                 ValueRef::Array(inner) => {
                     writer.append(key, ValueRef::Array(slice(inner, *skip, *limit).as_ref()))
                 }
                 _ => writer.append(key, value),
             },
-            Part::Element(test) => {
+            ProjectionPart::Element(test) => {
                 if let ValueRef::Array(inner) = value
                     && let Some(found) = self.first(inner, test)?
                 {
                     writer.append(key, ValueRef::Array(ArrayBuf::from_iter([found]).as_ref()));
                 }
             }
-            Part::Positional => match value {
+            ProjectionPart::Positional => match value {
                 ValueRef::Array(inner) => {
                     let found = self
                         .matched
                         .position
                         .and_then(|position| inner.get(position as usize));
                     let found = found.ok_or_else(|| {
-                        Failure::refused(
+                        EvaluationFailure::refused(
                             "the positional projection found no matching element of the array",
                         )
                     })?;
@@ -101,7 +101,11 @@ impl Applying<'_> {
 
     /// The projection of each element that is a document or an array. Others
     /// are shown by an exclusion and not by an inclusion.
-    fn array(&self, array: Array<'_>, branch: &Branch) -> Result<ArrayBuf, Failure> {
+    fn array(
+        &self,
+        array: Array<'_>,
+        branch: &ProjectionBranch,
+    ) -> Result<ArrayBuf, EvaluationFailure> {
         let mut writer = ArrayWriter::new();
         for value in array.iter() {
             self.environment.fuel.step()?;
@@ -120,8 +124,12 @@ impl Applying<'_> {
     }
 
     /// The first element that passes the test.
-    fn first<'a>(&self, array: Array<'a>, test: &Test) -> Result<Option<ValueRef<'a>>, Failure> {
-        let matcher = Matcher::new(Document::empty(), self.environment);
+    fn first<'a>(
+        &self,
+        array: Array<'a>,
+        test: &Test,
+    ) -> Result<Option<ValueRef<'a>>, EvaluationFailure> {
+        let matcher = DocumentMatcher::new(Document::empty(), self.environment);
         let found = matcher.test(test, Some(ValueRef::Array(array)))?;
         Ok(matcher
             .position()

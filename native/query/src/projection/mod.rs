@@ -9,28 +9,28 @@ mod apply;
 mod parse;
 
 use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
-use crate::environment::Environment;
-use crate::error::{Error, Failure, Place};
+use crate::environment::EvaluationContext;
+use crate::error::{Error, EvaluationFailure, ParseLocation};
 use crate::filter::Test;
 
 /// A parsed projection.
 #[derive(Debug, Clone)]
 pub struct Projection {
-    tree: Branch,
+    tree: ProjectionBranch,
     includes: bool,
 }
 
 /// The keys below one place.
 #[derive(Debug, Clone, Default)]
-struct Branch {
-    children: Vec<(Box<str>, Part)>,
+struct ProjectionBranch {
+    children: Vec<(Box<str>, ProjectionPart)>,
 }
 
 /// What happens to the value of a key.
 #[derive(Debug, Clone)]
-enum Part {
+enum ProjectionPart {
     /// Only parts of it are meant.
-    Branch(Branch),
+    Branch(ProjectionBranch),
     Include,
     Exclude,
     Slice {
@@ -53,7 +53,7 @@ pub struct Matched {
 
 impl Projection {
     /// Parses a projection; the empty one shows everything.
-    pub fn parse(document: Document<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         parse::projection(document, place)
     }
 
@@ -62,8 +62,8 @@ impl Projection {
         &self,
         document: Document<'_>,
         matched: Matched,
-        environment: &Environment,
-    ) -> Result<DocumentBuf, Failure> {
+        environment: &EvaluationContext,
+    ) -> Result<DocumentBuf, EvaluationFailure> {
         apply::Applying {
             matched,
             environment,
@@ -80,8 +80,8 @@ impl Projection {
         &self,
         document: Document<'_>,
         matched: Matched,
-        environment: &Environment,
-    ) -> (DocumentBuf, Option<Failure>) {
+        environment: &EvaluationContext,
+    ) -> (DocumentBuf, Option<EvaluationFailure>) {
         match self.apply(document, matched, environment) {
             Ok(shown) => (shown, None),
             Err(failure) => {
@@ -95,10 +95,10 @@ impl Projection {
     /// Whether applying it needs the position at which the filter matched.
     #[must_use]
     pub fn is_positional(&self) -> bool {
-        fn positional(branch: &Branch) -> bool {
+        fn positional(branch: &ProjectionBranch) -> bool {
             branch.children.iter().any(|(_, part)| match part {
-                Part::Positional => true,
-                Part::Branch(inner) => positional(inner),
+                ProjectionPart::Positional => true,
+                ProjectionPart::Branch(inner) => positional(inner),
                 _ => false,
             })
         }

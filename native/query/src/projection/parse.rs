@@ -1,26 +1,29 @@
 //! Parsing projections.
 
-use super::{Branch, Part, Projection};
+use super::{Projection, ProjectionBranch, ProjectionPart};
 use crate::bson::{Document, ValueRef};
-use crate::error::{Code, Error, Place};
-use crate::filter::Parser;
+use crate::error::{Error, ErrorCode, ParseLocation};
+use crate::filter::FilterParser;
 use crate::limits::{CHANGES, NESTING_DEPTH};
 
 /// What the fields so far decided: inclusion, exclusion or neither.
 #[derive(Default)]
-struct Reading {
+struct ProjectionMode {
     includes: Option<bool>,
     fields: usize,
     positional: bool,
 }
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidProjection, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidProjection, place, detail)
 }
 
-pub(super) fn projection(document: Document<'_>, place: &Place<'_>) -> Result<Projection, Error> {
-    let mut reading = Reading::default();
-    let mut tree = Branch::default();
+pub(super) fn projection(
+    document: Document<'_>,
+    place: &ParseLocation<'_>,
+) -> Result<Projection, Error> {
+    let mut reading = ProjectionMode::default();
+    let mut tree = ProjectionBranch::default();
     let mut id = None;
     for (key, value) in document.iter() {
         let here = place.key(key);
@@ -35,8 +38,8 @@ pub(super) fn projection(document: Document<'_>, place: &Place<'_>) -> Result<Pr
         .includes
         .unwrap_or(id == Some(true) && reading.fields == 0);
     match (includes, id) {
-        (true, None | Some(true)) => tree.children.push(("_id".into(), Part::Include)),
-        (false, Some(false)) => tree.children.push(("_id".into(), Part::Exclude)),
+        (true, None | Some(true)) => tree.children.push(("_id".into(), ProjectionPart::Include)),
+        (false, Some(false)) => tree.children.push(("_id".into(), ProjectionPart::Exclude)),
         _ => {}
     }
     Ok(Projection { tree, includes })
@@ -51,13 +54,13 @@ fn flag(value: ValueRef<'_>) -> Option<bool> {
     }
 }
 
-impl Reading {
+impl ProjectionMode {
     fn field(
         &mut self,
         key: &str,
         value: ValueRef<'_>,
-        tree: &mut Branch,
-        place: &Place<'_>,
+        tree: &mut ProjectionBranch,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         self.fields += 1;
         if self.fields > CHANGES {
@@ -83,7 +86,7 @@ impl Reading {
         }
         if positional {
             self.positional(value, place)?;
-            return insert(tree, &names, Part::Positional, place);
+            return insert(tree, &names, ProjectionPart::Positional, place);
         }
         match value {
             ValueRef::Document(inner) if !is_operator(inner) => {
@@ -96,7 +99,7 @@ impl Reading {
         }
     }
 
-    fn positional(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<(), Error> {
+    fn positional(&mut self, value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), Error> {
         if flag(value) != Some(true) {
             return Err(refuse(place, "the positional projection can only include"));
         }
@@ -114,8 +117,8 @@ impl Reading {
         &mut self,
         names: &[&str],
         inner: Document<'_>,
-        tree: &mut Branch,
-        place: &Place<'_>,
+        tree: &mut ProjectionBranch,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         if inner.is_empty() {
             return Err(refuse(place, "an empty document projects nothing"));
@@ -132,7 +135,7 @@ impl Reading {
         Ok(())
     }
 
-    fn decide(&mut self, includes: bool, place: &Place<'_>) -> Result<(), Error> {
+    fn decide(&mut self, includes: bool, place: &ParseLocation<'_>) -> Result<(), Error> {
         match self.includes.replace(includes) {
             Some(before) if before != includes => Err(refuse(
                 place,
@@ -142,13 +145,17 @@ impl Reading {
         }
     }
 
-    fn part(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Part, Error> {
+    fn part(
+        &mut self,
+        value: ValueRef<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<ProjectionPart, Error> {
         if let Some(includes) = flag(value) {
             self.decide(includes, place)?;
             return Ok(if includes {
-                Part::Include
+                ProjectionPart::Include
             } else {
-                Part::Exclude
+                ProjectionPart::Exclude
             });
         }
         let operator = value
@@ -159,16 +166,17 @@ impl Reading {
             Some(("$slice", argument)) => slice(argument, &place.key("$slice")),
             Some(("$elemMatch", argument)) => {
                 self.decide(true, place)?;
-                let test = Parser::default().element(argument, 1, &place.key("$elemMatch"))?;
-                Ok(Part::Element(Box::new(test)))
+                let test =
+                    FilterParser::default().element(argument, 1, &place.key("$elemMatch"))?;
+                Ok(ProjectionPart::Element(Box::new(test)))
             }
             Some(("$meta", argument)) if argument.as_str() == Some("textScore") => {
-                Ok(Part::TextScore)
+                Ok(ProjectionPart::TextScore)
             }
             Some((name, _)) => {
                 let detail = format!("{name} is not supported in projections");
                 Err(Error::new(
-                    Code::UnsupportedOperator,
+                    ErrorCode::UnsupportedOperator,
                     &place.key(name),
                     detail,
                 ))
@@ -189,7 +197,7 @@ fn is_operator(document: Document<'_>) -> bool {
 }
 
 /// A count from the front (from the back when negative), or skip and limit.
-fn slice(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Part, Error> {
+fn slice(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<ProjectionPart, Error> {
     let wrong = || {
         refuse(
             place,
@@ -198,12 +206,12 @@ fn slice(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Part, Error> {
     };
     if let Some(count) = argument.as_exact_i64() {
         return Ok(if count < 0 {
-            Part::Slice {
+            ProjectionPart::Slice {
                 skip: count,
                 limit: None,
             }
         } else {
-            Part::Slice {
+            ProjectionPart::Slice {
                 skip: 0,
                 limit: Some(count.unsigned_abs()),
             }
@@ -224,29 +232,35 @@ fn slice(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Part, Error> {
         .ok()
         .filter(|limit| *limit > 0)
         .ok_or_else(wrong)?;
-    Ok(Part::Slice {
+    Ok(ProjectionPart::Slice {
         skip,
         limit: Some(limit),
     })
 }
 
-fn insert(tree: &mut Branch, names: &[&str], part: Part, place: &Place<'_>) -> Result<(), Error> {
+fn insert(
+    tree: &mut ProjectionBranch,
+    names: &[&str],
+    part: ProjectionPart,
+    place: &ParseLocation<'_>,
+) -> Result<(), Error> {
     let collision = || refuse(place, "two fields of the projection collide");
     let Some((first, rest)) = names.split_first() else {
         return Err(collision());
     };
     let existing = tree.children.iter_mut().find(|(name, _)| &**name == *first);
     match (existing, rest.is_empty()) {
-        (Some((_, Part::Branch(inner))), false) => insert(inner, rest, part, place),
+        (Some((_, ProjectionPart::Branch(inner))), false) => insert(inner, rest, part, place),
         (Some(_), _) => Err(collision()),
         (None, true) => {
             tree.children.push(((*first).into(), part));
             Ok(())
         }
         (None, false) => {
-            let mut inner = Branch::default();
+            let mut inner = ProjectionBranch::default();
             insert(&mut inner, rest, part, place)?;
-            tree.children.push(((*first).into(), Part::Branch(inner)));
+            tree.children
+                .push(((*first).into(), ProjectionPart::Branch(inner)));
             Ok(())
         }
     }

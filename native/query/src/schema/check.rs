@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Items, Properties, Rest, Rule, Schema, Violation};
+use super::{Items, PropertyRules, Rest, Schema, SchemaRule, SchemaViolation};
 use crate::arithmetic::to_decimal;
 use crate::bson::{Document, DocumentWriter, Value, ValueRef};
-use crate::error::{Failure, Place};
+use crate::error::{EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
 use crate::key::encode_key;
-use crate::number::{Number, compare};
+use crate::number::{NumericValue, compare};
 
 /// Violations reported at most.
 const REPORTED: usize = 100;
@@ -16,7 +16,7 @@ const REPORTED: usize = 100;
 /// One check. With a report it goes on after a violation and notes them all.
 pub(super) struct Checking<'f> {
     pub(super) fuel: &'f Fuel,
-    pub(super) report: Option<Vec<Violation>>,
+    pub(super) report: Option<Vec<SchemaViolation>>,
 }
 
 impl Checking<'_> {
@@ -24,8 +24,8 @@ impl Checking<'_> {
         &mut self,
         schema: &Schema,
         value: ValueRef<'_>,
-        place: &Place<'_>,
-    ) -> Result<bool, Failure> {
+        place: &ParseLocation<'_>,
+    ) -> Result<bool, EvaluationFailure> {
         let mut valid = true;
         for rule in &schema.rules {
             self.fuel.step()?;
@@ -39,21 +39,21 @@ impl Checking<'_> {
 
     fn rule(
         &mut self,
-        rule: &Rule,
+        rule: &SchemaRule,
         value: ValueRef<'_>,
-        place: &Place<'_>,
-    ) -> Result<bool, Failure> {
+        place: &ParseLocation<'_>,
+    ) -> Result<bool, EvaluationFailure> {
         let (holds, keyword, detail) = match rule {
-            Rule::Items(items) => return self.items(items, value, place),
-            Rule::Properties(properties) => return self.properties(properties, value, place),
-            Rule::All(schemas) => {
+            SchemaRule::Items(items) => return self.items(items, value, place),
+            SchemaRule::Properties(properties) => return self.properties(properties, value, place),
+            SchemaRule::All(schemas) => {
                 let mut valid = true;
                 for schema in schemas {
                     valid &= self.schema(schema, value, place)?;
                 }
                 return Ok(valid);
             }
-            Rule::DependsOnSchema(name, schema) => {
+            SchemaRule::DependsOnSchema(name, schema) => {
                 let concerned = value
                     .as_document()
                     .is_some_and(|document| document.get(name).is_some());
@@ -63,22 +63,22 @@ impl Checking<'_> {
                     Ok(true)
                 };
             }
-            Rule::Any(schemas) => (
+            SchemaRule::Any(schemas) => (
                 self.count(schemas, value)? > 0,
                 "anyOf",
                 "none of the alternatives holds",
             ),
-            Rule::One(schemas) => (
+            SchemaRule::One(schemas) => (
                 self.count(schemas, value)? == 1,
                 "oneOf",
                 "not exactly one alternative holds",
             ),
-            Rule::Not(schema) => (
+            SchemaRule::Not(schema) => (
                 !self.quietly(schema, value)?,
                 "not",
                 "what is excluded holds",
             ),
-            Rule::Enum(keys) => {
+            SchemaRule::Enum(keys) => {
                 self.fuel.steps(keys.len() as u64 / 16)?;
                 (
                     keys.contains(&unordered_key(value)),
@@ -86,13 +86,15 @@ impl Checking<'_> {
                     "the value is none of those allowed",
                 )
             }
-            Rule::Unique => (
+            SchemaRule::Unique => (
                 self.is_unique(value)?,
                 "uniqueItems",
                 "two elements are equal",
             ),
-            Rule::Required(names) => return Ok(self.required(names, value, place, "required")),
-            Rule::DependsOnKeys(name, names) => {
+            SchemaRule::Required(names) => {
+                return Ok(self.required(names, value, place, "required"));
+            }
+            SchemaRule::DependsOnKeys(name, names) => {
                 let concerned = value
                     .as_document()
                     .is_some_and(|document| document.get(name).is_some());
@@ -106,11 +108,11 @@ impl Checking<'_> {
         Ok(holds)
     }
 
-    fn note(&mut self, place: &Place<'_>, keyword: &'static str, detail: &str) {
+    fn note(&mut self, place: &ParseLocation<'_>, keyword: &'static str, detail: &str) {
         if let Some(report) = &mut self.report
             && report.len() < REPORTED
         {
-            report.push(Violation {
+            report.push(SchemaViolation {
                 pointer: place.pointer(),
                 keyword,
                 detail: detail.to_owned(),
@@ -119,15 +121,15 @@ impl Checking<'_> {
     }
 
     /// Checks without noting anything: an alternative may fail.
-    fn quietly(&self, schema: &Schema, value: ValueRef<'_>) -> Result<bool, Failure> {
+    fn quietly(&self, schema: &Schema, value: ValueRef<'_>) -> Result<bool, EvaluationFailure> {
         Checking {
             fuel: self.fuel,
             report: None,
         }
-        .schema(schema, value, &Place::root())
+        .schema(schema, value, &ParseLocation::root())
     }
 
-    fn count(&self, schemas: &[Schema], value: ValueRef<'_>) -> Result<usize, Failure> {
+    fn count(&self, schemas: &[Schema], value: ValueRef<'_>) -> Result<usize, EvaluationFailure> {
         let mut count = 0;
         for schema in schemas {
             count += usize::from(self.quietly(schema, value)?);
@@ -135,7 +137,7 @@ impl Checking<'_> {
         Ok(count)
     }
 
-    fn is_unique(&self, value: ValueRef<'_>) -> Result<bool, Failure> {
+    fn is_unique(&self, value: ValueRef<'_>) -> Result<bool, EvaluationFailure> {
         let Some(array) = value.as_array() else {
             return Ok(true);
         };
@@ -148,7 +150,7 @@ impl Checking<'_> {
         &mut self,
         names: &[String],
         value: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
         keyword: &'static str,
     ) -> bool {
         let Some(document) = value.as_document() else {
@@ -166,9 +168,9 @@ impl Checking<'_> {
         &mut self,
         rest: &Rest,
         value: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
         keyword: &'static str,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, EvaluationFailure> {
         match rest {
             Rest::Allowed => Ok(true),
             Rest::Schema(schema) => self.schema(schema, value, place),
@@ -183,8 +185,8 @@ impl Checking<'_> {
         &mut self,
         items: &Items,
         value: ValueRef<'_>,
-        place: &Place<'_>,
-    ) -> Result<bool, Failure> {
+        place: &ParseLocation<'_>,
+    ) -> Result<bool, EvaluationFailure> {
         let Some(array) = value.as_array() else {
             return Ok(true);
         };
@@ -205,10 +207,10 @@ impl Checking<'_> {
 
     fn properties(
         &mut self,
-        properties: &Properties,
+        properties: &PropertyRules,
         value: ValueRef<'_>,
-        place: &Place<'_>,
-    ) -> Result<bool, Failure> {
+        place: &ParseLocation<'_>,
+    ) -> Result<bool, EvaluationFailure> {
         let Some(document) = value.as_document() else {
             return Ok(true);
         };
@@ -241,12 +243,12 @@ impl Checking<'_> {
 }
 
 /// Rules that look at the value alone; they hold for other types.
-fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str) {
+fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'static str) {
     match rule {
-        Rule::Kinds { keyword, kinds } => {
+        SchemaRule::Kinds { keyword, kinds } => {
             (kinds.contains(value.kind()), keyword, "the type is another")
         }
-        Rule::Minimum { bound, exclusive } => {
+        SchemaRule::Minimum { bound, exclusive } => {
             let order = compare(value, bound.as_ref());
             let holds = !value.is_number()
                 || (if *exclusive {
@@ -256,7 +258,7 @@ fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str
                 });
             (holds, "minimum", "the number is too small")
         }
-        Rule::Maximum { bound, exclusive } => {
+        SchemaRule::Maximum { bound, exclusive } => {
             let order = compare(value, bound.as_ref());
             let below = if *exclusive {
                 order.is_lt()
@@ -269,12 +271,12 @@ fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str
                 "the number is too large",
             )
         }
-        Rule::MultipleOf(factor) => (
+        SchemaRule::MultipleOf(factor) => (
             is_multiple(value, factor),
             "multipleOf",
             "the number is no multiple",
         ),
-        Rule::Length { least, most } => {
+        SchemaRule::Length { least, most } => {
             let holds = value
                 .as_str()
                 .is_none_or(|text| (*least..=*most).contains(&(text.chars().count() as u64)));
@@ -284,12 +286,12 @@ fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str
                 "the length is out of bounds",
             )
         }
-        Rule::Pattern(pattern) => (
+        SchemaRule::Pattern(pattern) => (
             value.as_str().is_none_or(|text| pattern.is_match(text)),
             "pattern",
             "the pattern does not match",
         ),
-        Rule::ItemCount { least, most } => {
+        SchemaRule::ItemCount { least, most } => {
             let holds = value
                 .as_array()
                 .is_none_or(|array| (*least..=*most).contains(&(array.len() as u64)));
@@ -299,7 +301,7 @@ fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str
                 "the number of elements is out of bounds",
             )
         }
-        Rule::PropertyCount { least, most } => {
+        SchemaRule::PropertyCount { least, most } => {
             let holds = value
                 .as_document()
                 .is_none_or(|inner| (*least..=*most).contains(&(inner.len() as u64)));
@@ -315,10 +317,12 @@ fn scalar(rule: &Rule, value: ValueRef<'_>) -> (bool, &'static str, &'static str
 
 fn is_multiple(value: ValueRef<'_>, factor: &Value) -> bool {
     match (
-        Number::from_value(value),
-        Number::from_value(factor.as_ref()),
+        NumericValue::from_value(value),
+        NumericValue::from_value(factor.as_ref()),
     ) {
-        (Some(Number::Int(int)), Some(Number::Int(factor))) => int.checked_rem(factor) == Some(0),
+        (Some(NumericValue::Int(int)), Some(NumericValue::Int(factor))) => {
+            int.checked_rem(factor) == Some(0)
+        }
         (Some(number), Some(factor)) => to_decimal(number).remainder(to_decimal(factor)).is_zero(),
         _ => true,
     }

@@ -10,22 +10,22 @@ mod check;
 mod parse;
 
 use crate::bson::{Document, ValueRef};
-use crate::error::{Error, Failure, Place};
-use crate::filter::Kinds;
+use crate::error::{Error, EvaluationFailure, ParseLocation};
+use crate::filter::TypeSet;
 use crate::fuel::Fuel;
 use crate::pattern::Pattern;
 
 /// A parsed schema: all rules must hold.
 #[derive(Debug, Default)]
 pub struct Schema {
-    rules: Vec<Rule>,
+    rules: Vec<SchemaRule>,
 }
 
 #[derive(Debug)]
-enum Rule {
+enum SchemaRule {
     Kinds {
         keyword: &'static str,
-        kinds: Kinds,
+        kinds: TypeSet,
     },
     /// The keys of the allowed values, in which the order of fields is none.
     Enum(Vec<Vec<u8>>),
@@ -53,7 +53,7 @@ enum Rule {
         most: u64,
     },
     Unique,
-    Properties(Properties),
+    Properties(PropertyRules),
     PropertyCount {
         least: u64,
         most: u64,
@@ -71,7 +71,7 @@ struct Items {
 }
 
 #[derive(Debug, Default)]
-struct Properties {
+struct PropertyRules {
     named: Vec<(String, Schema)>,
     patterns: Vec<(Pattern, Schema)>,
     rest: Rest,
@@ -88,7 +88,7 @@ enum Rest {
 
 /// A rule that a document breaks, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// The offending place as an RFC 6901 pointer.
     pub pointer: String,
     /// The keyword of the rule.
@@ -99,16 +99,16 @@ pub struct Violation {
 
 impl Schema {
     /// Parses a schema.
-    pub fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         parse::schema(value, 1, &mut 0, place)
     }
 
     /// Whether a document obeys.
-    pub fn allows(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, Failure> {
+    pub fn allows(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, EvaluationFailure> {
         check::Checking { fuel, report: None }.schema(
             self,
             ValueRef::Document(document),
-            &Place::root(),
+            &ParseLocation::root(),
         )
     }
 
@@ -117,12 +117,12 @@ impl Schema {
         &self,
         document: Document<'_>,
         fuel: &Fuel,
-    ) -> Result<Vec<Violation>, Failure> {
+    ) -> Result<Vec<SchemaViolation>, EvaluationFailure> {
         let mut checking = check::Checking {
             fuel,
             report: Some(Vec::new()),
         };
-        checking.schema(self, ValueRef::Document(document), &Place::root())?;
+        checking.schema(self, ValueRef::Document(document), &ParseLocation::root())?;
         Ok(checking.report.unwrap_or_default())
     }
 }

@@ -1,14 +1,14 @@
 //! Parsing schemas.
 
-use super::{Items, Properties, Rest, Rule, Schema};
-use crate::bson::{Document, Kind, Value, ValueRef};
-use crate::error::{Code, Error, Place};
-use crate::filter::Kinds;
+use super::{Items, PropertyRules, Rest, Schema, SchemaRule};
+use crate::bson::{BsonType, Document, Value, ValueRef};
+use crate::error::{Error, ErrorCode, ParseLocation};
+use crate::filter::TypeSet;
 use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
 use crate::pattern::Pattern;
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidSchema, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidSchema, place, detail)
 }
 
 /// Keywords that are known and say nothing about validity.
@@ -18,7 +18,7 @@ pub(super) fn schema(
     value: ValueRef<'_>,
     depth: usize,
     nodes: &mut usize,
-    place: &Place<'_>,
+    place: &ParseLocation<'_>,
 ) -> Result<Schema, Error> {
     let document = value
         .as_document()
@@ -27,9 +27,9 @@ pub(super) fn schema(
     if depth > EXPRESSION_DEPTH || *nodes > FILTER_NODES {
         let detail =
             format!("a schema nests at most {EXPRESSION_DEPTH} deep and has {FILTER_NODES} parts");
-        return Err(Error::new(Code::FilterTooLarge, place, detail));
+        return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
     }
-    let mut parsing = Parsing {
+    let mut parsing = SchemaParser {
         document,
         depth,
         nodes,
@@ -44,52 +44,52 @@ pub(super) fn schema(
     })
 }
 
-struct Parsing<'a, 'n> {
+struct SchemaParser<'a, 'n> {
     document: Document<'a>,
     depth: usize,
     nodes: &'n mut usize,
-    rules: Vec<Rule>,
+    rules: Vec<SchemaRule>,
 }
 
-impl Parsing<'_, '_> {
+impl SchemaParser<'_, '_> {
     fn keyword(
         &mut self,
         keyword: &str,
         value: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         let rule = match keyword {
-            "type" => Rule::Kinds {
+            "type" => SchemaRule::Kinds {
                 keyword: "type",
                 kinds: kinds(value, json_kind, place)?,
             },
-            "bsonType" => Rule::Kinds {
+            "bsonType" => SchemaRule::Kinds {
                 keyword: "bsonType",
                 kinds: kinds(value, bson_kind, place)?,
             },
-            "enum" => Rule::Enum(values(value, place)?),
-            "allOf" => Rule::All(self.schemas(value, place)?),
-            "anyOf" => Rule::Any(self.schemas(value, place)?),
-            "oneOf" => Rule::One(self.schemas(value, place)?),
-            "not" => Rule::Not(Box::new(self.inner(value, place)?)),
-            "multipleOf" => {
-                Rule::MultipleOf(number(value, place).and_then(|number| positive(number, place))?)
-            }
+            "enum" => SchemaRule::Enum(values(value, place)?),
+            "allOf" => SchemaRule::All(self.schemas(value, place)?),
+            "anyOf" => SchemaRule::Any(self.schemas(value, place)?),
+            "oneOf" => SchemaRule::One(self.schemas(value, place)?),
+            "not" => SchemaRule::Not(Box::new(self.inner(value, place)?)),
+            "multipleOf" => SchemaRule::MultipleOf(
+                number(value, place).and_then(|number| positive(number, place))?,
+            ),
             "pattern" => {
                 let source = value
                     .as_str()
                     .ok_or_else(|| refuse(place, "a pattern is a string"))?;
-                Rule::Pattern(
+                SchemaRule::Pattern(
                     Pattern::new(source, "")
-                        .map_err(|why| Error::new(Code::InvalidRegex, place, why))?,
+                        .map_err(|why| Error::new(ErrorCode::InvalidRegex, place, why))?,
                 )
             }
             "uniqueItems" => match value {
-                ValueRef::Bool(true) => Rule::Unique,
+                ValueRef::Bool(true) => SchemaRule::Unique,
                 ValueRef::Bool(false) => return Ok(()),
                 _ => return Err(refuse(place, "uniqueItems is true or false")),
             },
-            "required" => Rule::Required(names(value, place)?),
+            "required" => SchemaRule::Required(names(value, place)?),
             "dependencies" => return self.dependencies(value, place),
             // Rules of several keywords are made once all are seen.
             "minimum"
@@ -113,18 +113,22 @@ impl Parsing<'_, '_> {
             },
             _ => {
                 let detail = format!("the keyword '{keyword}' is unknown or not supported");
-                return Err(Error::new(Code::UnsupportedOperator, place, detail));
+                return Err(Error::new(ErrorCode::UnsupportedOperator, place, detail));
             }
         };
         self.rules.push(rule);
         Ok(())
     }
 
-    fn inner(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Schema, Error> {
+    fn inner(&mut self, value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Schema, Error> {
         schema(value, self.depth + 1, self.nodes, place)
     }
 
-    fn schemas(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Schema>, Error> {
+    fn schemas(
+        &mut self,
+        value: ValueRef<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<Vec<Schema>, Error> {
         let array = value.as_array().filter(|array| !array.is_empty());
         let array =
             array.ok_or_else(|| refuse(place, "an array of at least one schema is expected"))?;
@@ -135,25 +139,25 @@ impl Parsing<'_, '_> {
             .collect()
     }
 
-    fn combined(&mut self, place: &Place<'_>) -> Result<(), Error> {
+    fn combined(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
         if self.document.get("type").is_some() && self.document.get("bsonType").is_some() {
             return Err(refuse(place, "type and bsonType exclude each other"));
         }
         self.bounds(place)?;
         if let Some((least, most)) = self.counts("minLength", "maxLength", place)? {
-            self.rules.push(Rule::Length { least, most });
+            self.rules.push(SchemaRule::Length { least, most });
         }
         if let Some((least, most)) = self.counts("minItems", "maxItems", place)? {
-            self.rules.push(Rule::ItemCount { least, most });
+            self.rules.push(SchemaRule::ItemCount { least, most });
         }
         if let Some((least, most)) = self.counts("minProperties", "maxProperties", place)? {
-            self.rules.push(Rule::PropertyCount { least, most });
+            self.rules.push(SchemaRule::PropertyCount { least, most });
         }
         self.items(place)?;
         self.properties(place)
     }
 
-    fn bounds(&mut self, place: &Place<'_>) -> Result<(), Error> {
+    fn bounds(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
         for (bound, exclusive) in [
             ("minimum", "exclusiveMinimum"),
             ("maximum", "exclusiveMaximum"),
@@ -173,12 +177,12 @@ impl Parsing<'_, '_> {
                 Some(value) => {
                     let bound_value = number(value, &place.key(bound))?;
                     self.rules.push(if bound == "minimum" {
-                        Rule::Minimum {
+                        SchemaRule::Minimum {
                             bound: bound_value,
                             exclusive: strict,
                         }
                     } else {
-                        Rule::Maximum {
+                        SchemaRule::Maximum {
                             bound: bound_value,
                             exclusive: strict,
                         }
@@ -197,7 +201,7 @@ impl Parsing<'_, '_> {
         &self,
         least: &str,
         most: &str,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<Option<(u64, u64)>, Error> {
         let count = |keyword: &str| match self.document.get(keyword) {
             None => Ok(None),
@@ -219,7 +223,7 @@ impl Parsing<'_, '_> {
         })
     }
 
-    fn rest(&mut self, keyword: &str, place: &Place<'_>) -> Result<Rest, Error> {
+    fn rest(&mut self, keyword: &str, place: &ParseLocation<'_>) -> Result<Rest, Error> {
         Ok(match self.document.get(keyword) {
             None | Some(ValueRef::Bool(true)) => Rest::Allowed,
             Some(ValueRef::Bool(false)) => Rest::Refused,
@@ -227,7 +231,7 @@ impl Parsing<'_, '_> {
         })
     }
 
-    fn items(&mut self, place: &Place<'_>) -> Result<(), Error> {
+    fn items(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
         let rest = self.rest("additionalItems", place)?;
         let here = place.key("items");
         let items = match self.document.get("items") {
@@ -242,14 +246,14 @@ impl Parsing<'_, '_> {
                 rest: Rest::Schema(Box::new(self.inner(value, &here)?)),
             },
         };
-        self.rules.push(Rule::Items(items));
+        self.rules.push(SchemaRule::Items(items));
         Ok(())
     }
 
-    fn properties(&mut self, place: &Place<'_>) -> Result<(), Error> {
-        let mut properties = Properties {
+    fn properties(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
+        let mut properties = PropertyRules {
             rest: self.rest("additionalProperties", place)?,
-            ..Properties::default()
+            ..PropertyRules::default()
         };
         let here = place.key("properties");
         for (name, value) in members(self.document, "properties", place)? {
@@ -259,27 +263,36 @@ impl Parsing<'_, '_> {
         let here = place.key("patternProperties");
         for (source, value) in members(self.document, "patternProperties", place)? {
             let at = here.key(source);
-            let pattern =
-                Pattern::new(source, "").map_err(|why| Error::new(Code::InvalidRegex, &at, why))?;
+            let pattern = Pattern::new(source, "")
+                .map_err(|why| Error::new(ErrorCode::InvalidRegex, &at, why))?;
             let inner = self.inner(value, &at)?;
             properties.patterns.push((pattern, inner));
         }
         let empty = properties.named.is_empty() && properties.patterns.is_empty();
         if !(empty && matches!(properties.rest, Rest::Allowed)) {
-            self.rules.push(Rule::Properties(properties));
+            self.rules.push(SchemaRule::Properties(properties));
         }
         Ok(())
     }
 
-    fn dependencies(&mut self, value: ValueRef<'_>, place: &Place<'_>) -> Result<(), Error> {
+    fn dependencies(
+        &mut self,
+        value: ValueRef<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<(), Error> {
         let members = value
             .as_document()
             .ok_or_else(|| refuse(place, "dependencies is a document"))?;
         for (name, value) in members.iter() {
             let here = place.key(name);
             let rule = match value {
-                ValueRef::Array(_) => Rule::DependsOnKeys(name.to_owned(), names(value, &here)?),
-                _ => Rule::DependsOnSchema(name.to_owned(), Box::new(self.inner(value, &here)?)),
+                ValueRef::Array(_) => {
+                    SchemaRule::DependsOnKeys(name.to_owned(), names(value, &here)?)
+                }
+                _ => SchemaRule::DependsOnSchema(
+                    name.to_owned(),
+                    Box::new(self.inner(value, &here)?),
+                ),
             };
             self.rules.push(rule);
         }
@@ -290,7 +303,7 @@ impl Parsing<'_, '_> {
 fn members<'a>(
     document: Document<'a>,
     keyword: &str,
-    place: &Place<'_>,
+    place: &ParseLocation<'_>,
 ) -> Result<Vec<(&'a str, ValueRef<'a>)>, Error> {
     match document.get(keyword) {
         None => Ok(Vec::new()),
@@ -304,10 +317,10 @@ fn members<'a>(
 
 fn kinds(
     value: ValueRef<'_>,
-    named: fn(&str) -> Option<Kinds>,
-    place: &Place<'_>,
-) -> Result<Kinds, Error> {
-    let one = |value: ValueRef<'_>, place: &Place<'_>| {
+    named: fn(&str) -> Option<TypeSet>,
+    place: &ParseLocation<'_>,
+) -> Result<TypeSet, Error> {
+    let one = |value: ValueRef<'_>, place: &ParseLocation<'_>| {
         value
             .as_str()
             .and_then(named)
@@ -316,7 +329,7 @@ fn kinds(
     let Some(array) = value.as_array() else {
         return one(value, place);
     };
-    let mut kinds = Kinds::default();
+    let mut kinds = TypeSet::default();
     for (index, value) in array.iter().enumerate() {
         kinds.extend(one(value, &place.index(index))?);
     }
@@ -327,32 +340,32 @@ fn kinds(
     }
 }
 
-fn bson_kind(name: &str) -> Option<Kinds> {
-    Kinds::named(ValueRef::String(name))
+fn bson_kind(name: &str) -> Option<TypeSet> {
+    TypeSet::named(ValueRef::String(name))
 }
 
-fn json_kind(name: &str) -> Option<Kinds> {
+fn json_kind(name: &str) -> Option<TypeSet> {
     let kind = match name {
-        "object" => Kind::Document,
-        "array" => Kind::Array,
-        "string" => Kind::String,
-        "boolean" => Kind::Bool,
-        "null" => Kind::Null,
-        "number" => return Some(Kinds::NUMBERS),
+        "object" => BsonType::Document,
+        "array" => BsonType::Array,
+        "string" => BsonType::String,
+        "boolean" => BsonType::Bool,
+        "null" => BsonType::Null,
+        "number" => return Some(TypeSet::NUMBERS),
         _ => return None,
     };
-    let mut kinds = Kinds::default();
+    let mut kinds = TypeSet::default();
     kinds.insert(kind);
     Some(kinds)
 }
 
-fn values(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Vec<u8>>, Error> {
+fn values(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Vec<u8>>, Error> {
     let array = value.as_array().filter(|array| !array.is_empty());
     let array = array.ok_or_else(|| refuse(place, "enum is an array of at least one value"))?;
     Ok(array.iter().map(super::check::unordered_key).collect())
 }
 
-fn names(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<String>, Error> {
+fn names(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<String>, Error> {
     let array = value.as_array().filter(|array| !array.is_empty());
     let names = array.map(|array| {
         array
@@ -366,7 +379,7 @@ fn names(value: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<String>, Error> {
     }
 }
 
-fn number(value: ValueRef<'_>, place: &Place<'_>) -> Result<Value, Error> {
+fn number(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Value, Error> {
     if value.is_number() && !value.is_nan() {
         Ok(value.into())
     } else {
@@ -374,7 +387,7 @@ fn number(value: ValueRef<'_>, place: &Place<'_>) -> Result<Value, Error> {
     }
 }
 
-fn positive(number: Value, place: &Place<'_>) -> Result<Value, Error> {
+fn positive(number: Value, place: &ParseLocation<'_>) -> Result<Value, Error> {
     if crate::number::compare(number.as_ref(), ValueRef::Int32(0)).is_gt() {
         return Ok(number);
     }

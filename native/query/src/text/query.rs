@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tokens::{Analyzer, Language};
 use crate::bson::{Document, Value, ValueRef};
-use crate::error::{Code, Error, Failure, Place};
+use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
 
 /// Bytes of text that are split into terms for one step of fuel.
@@ -27,19 +27,19 @@ pub struct TextQuery {
 
 /// What the strings of a document say about a query.
 #[derive(Default)]
-struct Found {
+struct TextMatches {
     scores: BTreeMap<String, f64>,
     negated: bool,
     phrases: Vec<bool>,
 }
 
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidFilter, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidFilter, place, detail)
 }
 
 impl TextQuery {
     /// Parses the argument of `$text`.
-    pub fn parse(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub fn parse(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let document = argument
             .as_document()
             .ok_or_else(|| refuse(place, "$text takes a document"))?;
@@ -150,10 +150,14 @@ impl TextQuery {
     }
 
     /// The score of a document that matches, above zero.
-    pub fn score(&self, document: Document<'_>, fuel: &Fuel) -> Result<Option<f64>, Failure> {
-        let mut found = Found {
+    pub fn score(
+        &self,
+        document: Document<'_>,
+        fuel: &Fuel,
+    ) -> Result<Option<f64>, EvaluationFailure> {
+        let mut found = TextMatches {
             phrases: vec![false; self.phrases.len()],
-            ..Found::default()
+            ..TextMatches::default()
         };
         self.search(ValueRef::Document(document), &mut found, fuel)?;
         let matched = !found.negated
@@ -162,7 +166,12 @@ impl TextQuery {
         Ok(matched.then(|| found.scores.values().sum()))
     }
 
-    fn search(&self, value: ValueRef<'_>, found: &mut Found, fuel: &Fuel) -> Result<(), Failure> {
+    fn search(
+        &self,
+        value: ValueRef<'_>,
+        found: &mut TextMatches,
+        fuel: &Fuel,
+    ) -> Result<(), EvaluationFailure> {
         fuel.step()?;
         match value {
             ValueRef::String(text) => self.text(text, found, fuel),
@@ -176,7 +185,12 @@ impl TextQuery {
         }
     }
 
-    fn text(&self, text: &str, found: &mut Found, fuel: &Fuel) -> Result<(), Failure> {
+    fn text(
+        &self,
+        text: &str,
+        found: &mut TextMatches,
+        fuel: &Fuel,
+    ) -> Result<(), EvaluationFailure> {
         fuel.steps((text.len() >> TEXT_BYTES_LOG2) as u64)?;
         let mut counts: BTreeMap<String, (u32, f64)> = BTreeMap::new();
         let mut total = 0_u32;

@@ -1,40 +1,40 @@
 //! Walking the paths of an update.
 
-use super::operation::{Operation, Outcome, Refusal};
-use super::parse::Change;
-use super::place::{Filters, Step};
-use super::tree::Tree;
+use super::operation::{OperatorRefusal, UpdateOperation, ValueOutcome};
+use super::parse::PathChange;
+use super::place::{ArrayFilters, UpdateSegment};
+use super::tree::ValueTree;
 use super::{Applied, describe};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::environment::EvaluationContext;
+use crate::error::{Error, ErrorCode};
 use crate::limits::{ARRAY_ELEMENTS, DOCUMENT_BYTES};
-use crate::path::Segment;
+use crate::path::PathSegment;
 
 /// Applies all changes.
 pub(super) fn apply(
-    changes: &[Change],
-    filters: &Filters,
+    changes: &[PathChange],
+    filters: &ArrayFilters,
     document: Document<'_>,
     applied: Applied,
-    environment: &Environment,
+    environment: &EvaluationContext,
 ) -> Result<DocumentBuf, Error> {
-    let walk = Walk {
+    let walk = UpdateWalk {
         filters,
         document,
         applied,
         environment,
     };
-    let mut tree = Tree::of(document);
+    let mut tree = ValueTree::of(document);
     for change in changes {
         walk.change(change, &mut tree)
             .map_err(|refusal| match refusal {
-                Refusal::Invalid(detail) => Error {
-                    code: Code::InvalidUpdate,
+                OperatorRefusal::Invalid(detail) => Error {
+                    code: ErrorCode::InvalidUpdate,
                     pointer: change.pointer.clone(),
                     detail,
                 },
-                Refusal::Failed(failure) => Error {
+                OperatorRefusal::Failed(failure) => Error {
                     pointer: change.pointer.clone(),
                     ..failure.into_error()
                 },
@@ -43,29 +43,29 @@ pub(super) fn apply(
     Ok(tree.finish())
 }
 
-struct Walk<'a> {
-    filters: &'a Filters,
+struct UpdateWalk<'a> {
+    filters: &'a ArrayFilters,
     document: Document<'a>,
     applied: Applied,
-    environment: &'a Environment,
+    environment: &'a EvaluationContext,
 }
 
-fn invalid(detail: impl Into<String>) -> Refusal {
-    Refusal::Invalid(detail.into())
+fn invalid(detail: impl Into<String>) -> OperatorRefusal {
+    OperatorRefusal::Invalid(detail.into())
 }
 
-impl Walk<'_> {
-    fn change(&self, change: &Change, tree: &mut Tree) -> Result<(), Refusal> {
+impl UpdateWalk<'_> {
+    fn change(&self, change: &PathChange, tree: &mut ValueTree) -> Result<(), OperatorRefusal> {
         let renamed;
         let operation = match &change.operation {
-            Operation::RenameTo(source) => {
+            UpdateOperation::RenameTo(source) => {
                 let Some(value) = self.source(source)? else {
                     return Ok(());
                 };
                 if self.through_array(&change.steps) {
                     return Err(invalid("$rename cannot reach into an array"));
                 }
-                renamed = Operation::Set(value);
+                renamed = UpdateOperation::Set(value);
                 &renamed
             }
             other => other,
@@ -74,13 +74,14 @@ impl Walk<'_> {
     }
 
     /// The value that `$rename` takes away, as it was before the update.
-    fn source(&self, steps: &[Step]) -> Result<Option<Value>, Refusal> {
+    fn source(&self, steps: &[UpdateSegment]) -> Result<Option<Value>, OperatorRefusal> {
         if self.through_array(steps) {
             return Err(invalid("$rename cannot reach into an array"));
         }
         let mut value = ValueRef::Document(self.document);
         for step in steps {
-            let (ValueRef::Document(document), Step::Field(segment)) = (value, step) else {
+            let (ValueRef::Document(document), UpdateSegment::Field(segment)) = (value, step)
+            else {
                 return Ok(None);
             };
             match document.get(&segment.name) {
@@ -91,12 +92,12 @@ impl Walk<'_> {
         Ok(Some(value.into()))
     }
 
-    fn through_array(&self, steps: &[Step]) -> bool {
+    fn through_array(&self, steps: &[UpdateSegment]) -> bool {
         let mut value = ValueRef::Document(self.document);
         for step in steps {
             match (value, step) {
                 (ValueRef::Array(_), _) => return true,
-                (ValueRef::Document(document), Step::Field(segment)) => {
+                (ValueRef::Document(document), UpdateSegment::Field(segment)) => {
                     match document.get(&segment.name) {
                         Some(inner) => value = inner,
                         None => return false,
@@ -108,41 +109,49 @@ impl Walk<'_> {
         false
     }
 
-    fn walk(&self, tree: &mut Tree, steps: &[Step], operation: &Operation) -> Result<(), Refusal> {
+    fn walk(
+        &self,
+        tree: &mut ValueTree,
+        steps: &[UpdateSegment],
+        operation: &UpdateOperation,
+    ) -> Result<(), OperatorRefusal> {
         self.environment.fuel.step()?;
         let Some((step, rest)) = steps.split_first() else {
             return Ok(());
         };
         tree.open();
         match (tree, step) {
-            (Tree::Document(fields), Step::Field(segment)) => {
+            (ValueTree::Document(fields), UpdateSegment::Field(segment)) => {
                 self.field(fields, segment, rest, operation)
             }
-            (Tree::Array(elements), Step::Field(segment)) => match segment.index {
+            (ValueTree::Array(elements), UpdateSegment::Field(segment)) => match segment.index {
                 Some(index) => self.element(elements, index, rest, operation),
                 None if operation.creates(self.applied.inserting) => {
                     Err(invalid(format!("an array has no field '{}'", segment.name)))
                 }
                 None => Ok(()),
             },
-            (Tree::Array(elements), Step::Matched) => match self.applied.position {
+            (ValueTree::Array(elements), UpdateSegment::Matched) => match self.applied.position {
                 Some(index) => self.element(elements, index, rest, operation),
                 None => Err(invalid(
                     "the filter did not match an array, so there is no position for '$'",
                 )),
             },
-            (Tree::Document(fields), Step::Matched) => match self.applied.position {
-                Some(index) => {
-                    self.field(fields, &Segment::new(&index.to_string()), rest, operation)
-                }
+            (ValueTree::Document(fields), UpdateSegment::Matched) => match self.applied.position {
+                Some(index) => self.field(
+                    fields,
+                    &PathSegment::new(&index.to_string()),
+                    rest,
+                    operation,
+                ),
                 None => Err(invalid(
                     "the filter did not match an array, so there is no position for '$'",
                 )),
             },
-            (Tree::Array(elements), Step::All) => elements
+            (ValueTree::Array(elements), UpdateSegment::All) => elements
                 .iter_mut()
                 .try_for_each(|element| self.at(element, rest, operation)),
-            (Tree::Array(elements), Step::Filtered(filter)) => {
+            (ValueTree::Array(elements), UpdateSegment::Filtered(filter)) => {
                 for element in elements {
                     if self.passes(*filter, element)? {
                         self.at(element, rest, operation)?;
@@ -150,7 +159,7 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            (Tree::Value(value), Step::Field(segment))
+            (ValueTree::Value(value), UpdateSegment::Field(segment))
                 if operation.creates(self.applied.inserting) =>
             {
                 let (name, kind) = (&segment.name, describe(value.as_ref()));
@@ -158,7 +167,7 @@ impl Walk<'_> {
                     "a value of type {kind} has no field '{name}'"
                 )))
             }
-            (_, Step::Field(_)) => Ok(()),
+            (_, UpdateSegment::Field(_)) => Ok(()),
             (_, step) => Err(invalid(format!(
                 "'{}' needs an array",
                 step.text(self.filters)
@@ -167,27 +176,36 @@ impl Walk<'_> {
     }
 
     /// Applies to a value that is there: further down, or here at the end.
-    fn at(&self, tree: &mut Tree, rest: &[Step], operation: &Operation) -> Result<(), Refusal> {
+    fn at(
+        &self,
+        tree: &mut ValueTree,
+        rest: &[UpdateSegment],
+        operation: &UpdateOperation,
+    ) -> Result<(), OperatorRefusal> {
         if !rest.is_empty() {
             return self.walk(tree, rest, operation);
         }
         match self.outcome(Some(tree), operation)? {
-            Outcome::Keep => {}
-            Outcome::Set(value) => *tree = Tree::Value(value),
+            ValueOutcome::Keep => {}
+            ValueOutcome::Set(value) => *tree = ValueTree::Value(value),
             // The places of the other elements stay.
-            Outcome::Remove => *tree = Tree::Value(Value::Null),
+            ValueOutcome::Remove => *tree = ValueTree::Value(Value::Null),
         }
         Ok(())
     }
 
-    fn outcome(&self, tree: Option<&Tree>, operation: &Operation) -> Result<Outcome, Refusal> {
-        let old = tree.map(Tree::close);
+    fn outcome(
+        &self,
+        tree: Option<&ValueTree>,
+        operation: &UpdateOperation,
+    ) -> Result<ValueOutcome, OperatorRefusal> {
+        let old = tree.map(ValueTree::close);
         let outcome = operation.apply(
             old.as_ref().map(Value::as_ref),
             self.applied.inserting,
             self.environment,
         )?;
-        if let Outcome::Set(value) = &outcome {
+        if let ValueOutcome::Set(value) = &outcome {
             self.environment
                 .fuel
                 .steps(1 + value.size() as u64 / 1024)?;
@@ -200,17 +218,17 @@ impl Walk<'_> {
 
     fn field(
         &self,
-        fields: &mut Vec<(String, Tree)>,
-        segment: &Segment,
-        rest: &[Step],
-        operation: &Operation,
-    ) -> Result<(), Refusal> {
+        fields: &mut Vec<(String, ValueTree)>,
+        segment: &PathSegment,
+        rest: &[UpdateSegment],
+        operation: &UpdateOperation,
+    ) -> Result<(), OperatorRefusal> {
         let found = fields.iter().position(|(name, _)| **name == *segment.name);
         match found.and_then(|index| fields.get_mut(index)) {
             Some((_, tree)) if rest.is_empty() => match self.outcome(Some(tree), operation)? {
-                Outcome::Keep => {}
-                Outcome::Set(value) => *tree = Tree::Value(value),
-                Outcome::Remove => fields.retain(|(name, _)| **name != *segment.name),
+                ValueOutcome::Keep => {}
+                ValueOutcome::Set(value) => *tree = ValueTree::Value(value),
+                ValueOutcome::Remove => fields.retain(|(name, _)| **name != *segment.name),
             },
             Some((_, tree)) => self.walk(tree, rest, operation)?,
             None => {
@@ -224,11 +242,11 @@ impl Walk<'_> {
 
     fn element(
         &self,
-        elements: &mut Vec<Tree>,
+        elements: &mut Vec<ValueTree>,
         index: u32,
-        rest: &[Step],
-        operation: &Operation,
-    ) -> Result<(), Refusal> {
+        rest: &[UpdateSegment],
+        operation: &UpdateOperation,
+    ) -> Result<(), OperatorRefusal> {
         let index = index as usize;
         if let Some(element) = elements.get_mut(index) {
             return self.at(element, rest, operation);
@@ -242,34 +260,38 @@ impl Walk<'_> {
             )));
         }
         self.environment.fuel.bytes((index - elements.len()) * 8)?;
-        elements.resize_with(index, || Tree::Value(Value::Null));
+        elements.resize_with(index, || ValueTree::Value(Value::Null));
         elements.push(tree);
         Ok(())
     }
 
     /// What a missing place becomes: documents down the path, the operation's
     /// value at its end. None if the operation creates nothing.
-    fn created(&self, rest: &[Step], operation: &Operation) -> Result<Option<Tree>, Refusal> {
+    fn created(
+        &self,
+        rest: &[UpdateSegment],
+        operation: &UpdateOperation,
+    ) -> Result<Option<ValueTree>, OperatorRefusal> {
         if !operation.creates(self.applied.inserting) {
             return Ok(None);
         }
         let Some((step, rest)) = rest.split_first() else {
             return Ok(match self.outcome(None, operation)? {
-                Outcome::Set(value) => Some(Tree::Value(value)),
+                ValueOutcome::Set(value) => Some(ValueTree::Value(value)),
                 _ => None,
             });
         };
-        let Step::Field(segment) = step else {
+        let UpdateSegment::Field(segment) = step else {
             let text = step.text(self.filters);
             return Err(invalid(format!(
                 "'{text}' needs an array, and there is none"
             )));
         };
         let inner = self.created(rest, operation)?;
-        Ok(inner.map(|tree| Tree::Document(vec![(segment.name.to_string(), tree)])))
+        Ok(inner.map(|tree| ValueTree::Document(vec![(segment.name.to_string(), tree)])))
     }
 
-    fn passes(&self, filter: usize, element: &Tree) -> Result<bool, Refusal> {
+    fn passes(&self, filter: usize, element: &ValueTree) -> Result<bool, OperatorRefusal> {
         self.environment.fuel.step()?;
         let Some(matching) = self.filters.filter(filter) else {
             return Ok(false);

@@ -2,17 +2,17 @@
 
 use std::cmp::Ordering;
 
-use super::operation::{Outcome, Refusal, remove};
+use super::operation::{OperatorRefusal, ValueOutcome, remove};
 use super::parse::owned;
 use super::{describe, refuse};
 use crate::bson::{ArrayBuf, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::environment::Environment;
-use crate::error::{Error, Place};
-use crate::field_values::{Field, least_key};
+use crate::environment::EvaluationContext;
+use crate::error::{Error, ParseLocation};
+use crate::field_values::{FieldCursor, least_key};
 use crate::filter::Filter;
 use crate::limits::SORT_KEYS;
 use crate::order::{compare, equal};
-use crate::path::Path;
+use crate::path::FieldPath;
 
 /// `$push` with its modifiers.
 #[derive(Debug)]
@@ -20,20 +20,20 @@ pub(crate) struct Push {
     each: Vec<Value>,
     position: Option<i64>,
     slice: Option<i64>,
-    sort: Option<Order>,
+    sort: Option<PushOrder>,
 }
 
 /// How `$push` sorts.
 #[derive(Debug)]
-enum Order {
+enum PushOrder {
     /// Whole elements.
     Values { descending: bool },
     /// Elements by their fields.
-    Fields(Vec<(Path, bool)>),
+    Fields(Vec<(FieldPath, bool)>),
 }
 
 impl Push {
-    pub(super) fn parse(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let modifiers = argument
             .as_document()
             .filter(|inner| inner.get("$each").is_some());
@@ -61,7 +61,7 @@ impl Push {
                 },
                 "$position" => push.position = Some(whole()?),
                 "$slice" => push.slice = Some(whole()?),
-                "$sort" => push.sort = Some(Order::parse(value, &here)?),
+                "$sort" => push.sort = Some(PushOrder::parse(value, &here)?),
                 _ => {
                     return Err(refuse(
                         &here,
@@ -76,13 +76,13 @@ impl Push {
     pub(super) fn apply(
         &self,
         old: Option<ValueRef<'_>>,
-        environment: &Environment,
-    ) -> Result<Outcome, Refusal> {
+        environment: &EvaluationContext,
+    ) -> Result<ValueOutcome, OperatorRefusal> {
         let array = match old {
             None => None,
             Some(ValueRef::Array(array)) => Some(array),
             Some(other) => {
-                return Err(Refusal::Invalid(format!(
+                return Err(OperatorRefusal::Invalid(format!(
                     "$push cannot change a value of type {}",
                     describe(other)
                 )));
@@ -106,7 +106,7 @@ impl Push {
             }
             None => {}
         }
-        Ok(Outcome::Set(Value::Array(ArrayBuf::from_iter(values))))
+        Ok(ValueOutcome::Set(Value::Array(ArrayBuf::from_iter(values))))
     }
 }
 
@@ -125,8 +125,8 @@ fn place_of(position: Option<i64>, length: usize) -> usize {
     }
 }
 
-impl Order {
-    fn parse(value: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+impl PushOrder {
+    fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let direction = |value: ValueRef<'_>| match value.as_exact_i64() {
             Some(1) => Ok(false),
             Some(-1) => Ok(true),
@@ -148,7 +148,7 @@ impl Order {
                     format!("$sort takes up to {SORT_KEYS} fields"),
                 ));
             }
-            keys.push((Path::new(name), direction(value)?));
+            keys.push((FieldPath::new(name), direction(value)?));
         }
         Ok(Self::Fields(keys))
     }
@@ -156,8 +156,8 @@ impl Order {
     fn sort(
         &self,
         values: &mut Vec<ValueRef<'_>>,
-        environment: &Environment,
-    ) -> Result<(), Refusal> {
+        environment: &EvaluationContext,
+    ) -> Result<(), OperatorRefusal> {
         environment.fuel.steps(values.len() as u64)?;
         match self {
             Self::Values { descending } => values.sort_by(|a, b| {
@@ -179,13 +179,13 @@ impl Order {
 
 /// The key of an element; one that is no document has no fields.
 fn key_of(
-    keys: &[(Path, bool)],
+    keys: &[(FieldPath, bool)],
     value: ValueRef<'_>,
-    environment: &Environment,
-) -> Result<Vec<u8>, Refusal> {
+    environment: &EvaluationContext,
+) -> Result<Vec<u8>, OperatorRefusal> {
     let document = value.as_document().unwrap_or_else(Document::empty);
     let fields = keys.iter();
-    let fields = fields.map(|(path, descending)| (Field::at(path, document), *descending));
+    let fields = fields.map(|(path, descending)| (FieldCursor::at(path, document), *descending));
     Ok(least_key(fields.collect(), &environment.fuel)?)
 }
 
@@ -201,7 +201,7 @@ pub(crate) enum Pull {
 }
 
 impl Pull {
-    pub(super) fn parse(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let conditions = match argument {
             ValueRef::Document(inner) => inner
                 .iter()
@@ -225,8 +225,8 @@ impl Pull {
     pub(super) fn apply(
         &self,
         old: Option<ValueRef<'_>>,
-        environment: &Environment,
-    ) -> Result<Outcome, Refusal> {
+        environment: &EvaluationContext,
+    ) -> Result<ValueOutcome, OperatorRefusal> {
         remove(old, "$pull", |value| {
             environment.fuel.step()?;
             Ok(match self {

@@ -2,7 +2,7 @@
 //!
 //! Parsing gives a list of changes, one for each path, in the order in which
 //! MongoDB applies them: by path, segment by segment, numbers as numbers.
-//! Applying walks a [`tree::Tree`], which opens only the documents and arrays
+//! Applying walks a [`tree::ValueTree`], which opens only the documents and arrays
 //! that a path goes through and keeps the rest as bytes. An update is applied
 //! whole or not at all.
 
@@ -14,18 +14,18 @@ mod place;
 mod tree;
 
 use crate::bson::{Array, Document, DocumentBuf, ValueRef};
-use crate::environment::Environment;
-use crate::error::{Code, Error, Place};
+use crate::environment::EvaluationContext;
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::order::equal;
 
-use parse::Change;
-use place::Filters;
+use parse::PathChange;
+use place::ArrayFilters;
 
 /// A parsed update.
 #[derive(Debug)]
 pub struct Update {
-    changes: Vec<Change>,
-    filters: Filters,
+    changes: Vec<PathChange>,
+    filters: ArrayFilters,
 }
 
 /// How an update is applied.
@@ -43,9 +43,9 @@ impl Update {
     pub fn parse(
         document: Document<'_>,
         array_filters: Option<Array<'_>>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
-        let mut filters = Filters::parse(array_filters, &place.key("array_filters"))?;
+        let mut filters = ArrayFilters::parse(array_filters, &place.key("array_filters"))?;
         let changes = parse::changes(document, &mut filters, place)?;
         filters.check_all_used(&place.key("array_filters"))?;
         Ok(Self { changes, filters })
@@ -54,7 +54,7 @@ impl Update {
     /// Whether it uses the positional operator `$`.
     #[must_use]
     pub fn is_positional(&self) -> bool {
-        self.changes.iter().any(Change::is_positional)
+        self.changes.iter().any(PathChange::is_positional)
     }
 
     /// The document after the update.
@@ -62,7 +62,7 @@ impl Update {
         &self,
         document: Document<'_>,
         applied: Applied,
-        environment: &Environment,
+        environment: &EvaluationContext,
     ) -> Result<DocumentBuf, Error> {
         let after = apply::apply(&self.changes, &self.filters, document, applied, environment)?;
         check_id(document, after.as_ref())?;
@@ -82,15 +82,15 @@ fn check_id(before: Document<'_>, after: Document<'_>) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::new(
-        Code::InvalidUpdate,
-        &Place::root(),
+        ErrorCode::InvalidUpdate,
+        &ParseLocation::root(),
         "an update cannot change _id",
     ))
 }
 
 /// A refusal of an update.
-fn refuse(place: &Place<'_>, detail: impl Into<String>) -> Error {
-    Error::new(Code::InvalidUpdate, place, detail)
+fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidUpdate, place, detail)
 }
 
 /// What a value is, for details of refusals.

@@ -2,17 +2,17 @@
 
 use super::array::{Pull, Push};
 use super::parse::owned;
-use super::place::{Step, document};
+use super::place::{UpdateSegment, document};
 use super::{describe, refuse};
 use crate::arithmetic::{self, Overflow, sized};
 use crate::bson::{ArrayBuf, ArrayWriter, Value, ValueRef};
-use crate::environment::Environment;
-use crate::error::{Error, Failure, Place};
+use crate::environment::EvaluationContext;
+use crate::error::{Error, EvaluationFailure, ParseLocation};
 use crate::order::{compare, equal};
 
 /// An operation with its argument.
 #[derive(Debug)]
-pub(crate) enum Operation {
+pub(crate) enum UpdateOperation {
     Set(Value),
     SetOnInsert(Value),
     Unset,
@@ -20,7 +20,7 @@ pub(crate) enum Operation {
     Multiply(Value),
     Min(Value),
     Max(Value),
-    RenameTo(Vec<Step>),
+    RenameTo(Vec<UpdateSegment>),
     CurrentDate,
     CurrentTimestamp,
     Push(Push),
@@ -46,29 +46,29 @@ pub(crate) enum BitOperation {
 }
 
 /// What becomes of the value.
-pub(super) enum Outcome {
+pub(super) enum ValueOutcome {
     Keep,
     Set(Value),
     Remove,
 }
 
 /// Why an operation refuses a value.
-pub(super) enum Refusal {
+pub(super) enum OperatorRefusal {
     Invalid(String),
-    Failed(Failure),
+    Failed(EvaluationFailure),
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
+impl From<EvaluationFailure> for OperatorRefusal {
+    fn from(failure: EvaluationFailure) -> Self {
         Self::Failed(failure)
     }
 }
 
-fn invalid(detail: impl Into<String>) -> Refusal {
-    Refusal::Invalid(detail.into())
+fn invalid(detail: impl Into<String>) -> OperatorRefusal {
+    OperatorRefusal::Invalid(detail.into())
 }
 
-impl Operation {
+impl UpdateOperation {
     /// The operators of updates.
     pub(super) const NAMES: [&'static str; 15] = [
         "$set",
@@ -92,7 +92,7 @@ impl Operation {
     pub(super) fn parse(
         name: &str,
         argument: ValueRef<'_>,
-        place: &Place<'_>,
+        place: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
         Ok(match name {
             "$set" => Self::Set(owned(argument)),
@@ -132,19 +132,21 @@ impl Operation {
         &self,
         old: Option<ValueRef<'_>>,
         inserting: bool,
-        environment: &Environment,
-    ) -> Result<Outcome, Refusal> {
+        environment: &EvaluationContext,
+    ) -> Result<ValueOutcome, OperatorRefusal> {
         Ok(match self {
-            Self::Set(value) => Outcome::Set(value.clone()),
-            Self::SetOnInsert(value) if inserting => Outcome::Set(value.clone()),
-            Self::SetOnInsert(_) | Self::RenameTo(_) => Outcome::Keep,
-            Self::Unset => Outcome::Remove,
-            Self::Add(by) => compute(arithmetic::Operation::Add, "$inc", old, by)?,
-            Self::Multiply(by) => compute(arithmetic::Operation::Multiply, "$mul", old, by)?,
+            Self::Set(value) => ValueOutcome::Set(value.clone()),
+            Self::SetOnInsert(value) if inserting => ValueOutcome::Set(value.clone()),
+            Self::SetOnInsert(_) | Self::RenameTo(_) => ValueOutcome::Keep,
+            Self::Unset => ValueOutcome::Remove,
+            Self::Add(by) => compute(arithmetic::ArithmeticOperator::Add, "$inc", old, by)?,
+            Self::Multiply(by) => {
+                compute(arithmetic::ArithmeticOperator::Multiply, "$mul", old, by)?
+            }
             Self::Min(bound) => bounded(old, bound, std::cmp::Ordering::Less),
             Self::Max(bound) => bounded(old, bound, std::cmp::Ordering::Greater),
-            Self::CurrentDate => Outcome::Set(Value::Date(environment.now_ms)),
-            Self::CurrentTimestamp => Outcome::Set(timestamp(environment.now_ms)),
+            Self::CurrentDate => ValueOutcome::Set(Value::Date(environment.now_ms)),
+            Self::CurrentTimestamp => ValueOutcome::Set(timestamp(environment.now_ms)),
             Self::Push(push) => push.apply(old, environment)?,
             Self::AddToSet(values) => add_to_set(old, values, environment)?,
             Self::Pop { first } => pop(old, *first)?,
@@ -164,7 +166,7 @@ impl Operation {
     }
 }
 
-fn number(name: &str, argument: ValueRef<'_>, place: &Place<'_>) -> Result<Value, Error> {
+fn number(name: &str, argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Value, Error> {
     if argument.is_number() {
         return Ok(owned(argument));
     }
@@ -175,21 +177,21 @@ fn number(name: &str, argument: ValueRef<'_>, place: &Place<'_>) -> Result<Value
 }
 
 fn compute(
-    operation: arithmetic::Operation,
+    operation: arithmetic::ArithmeticOperator,
     name: &str,
     old: Option<ValueRef<'_>>,
     by: &Value,
-) -> Result<Outcome, Refusal> {
+) -> Result<ValueOutcome, OperatorRefusal> {
     let by = by.as_ref();
     let Some(old) = old else {
         // A missing factor is zero, of the type of the other.
-        return Ok(Outcome::Set(match operation {
-            arithmetic::Operation::Multiply => zero(by),
+        return Ok(ValueOutcome::Set(match operation {
+            arithmetic::ArithmeticOperator::Multiply => zero(by),
             _ => owned(by),
         }));
     };
     match arithmetic::compute(operation, old, by) {
-        Some(Ok(value)) => Ok(Outcome::Set(value)),
+        Some(Ok(value)) => Ok(ValueOutcome::Set(value)),
         Some(Err(Overflow)) => Err(invalid(format!("{name} would exceed 64 bits"))),
         None => Err(invalid(format!(
             "{name} cannot change a value of type {}",
@@ -207,14 +209,14 @@ fn zero(like: ValueRef<'_>) -> Value {
     }
 }
 
-fn bounded(old: Option<ValueRef<'_>>, bound: &Value, wanted: std::cmp::Ordering) -> Outcome {
+fn bounded(old: Option<ValueRef<'_>>, bound: &Value, wanted: std::cmp::Ordering) -> ValueOutcome {
     match old {
-        Some(old) if compare(bound.as_ref(), old) != wanted => Outcome::Keep,
-        _ => Outcome::Set(bound.clone()),
+        Some(old) if compare(bound.as_ref(), old) != wanted => ValueOutcome::Keep,
+        _ => ValueOutcome::Set(bound.clone()),
     }
 }
 
-fn current(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Operation, Error> {
+fn current(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<UpdateOperation, Error> {
     let kind = match argument {
         ValueRef::Bool(_) => Some("date"),
         ValueRef::Document(inner) if inner.len() == 1 => {
@@ -223,8 +225,8 @@ fn current(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Operation, Error
         _ => None,
     };
     match kind {
-        Some("date") => Ok(Operation::CurrentDate),
-        Some("timestamp") => Ok(Operation::CurrentTimestamp),
+        Some("date") => Ok(UpdateOperation::CurrentDate),
+        Some("timestamp") => Ok(UpdateOperation::CurrentTimestamp),
         _ => Err(refuse(
             place,
             "$currentDate takes true or {\"$type\": \"date\" or \"timestamp\"}",
@@ -238,7 +240,7 @@ fn timestamp(now_ms: i64) -> Value {
 }
 
 /// One value, or those of `$each`.
-fn each(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Value>, Error> {
+fn each(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Value>, Error> {
     let values = argument.as_document().and_then(|inner| inner.get("$each"));
     match (values, argument) {
         (Some(ValueRef::Array(values)), ValueRef::Document(inner)) if inner.len() == 1 => {
@@ -255,8 +257,8 @@ fn each(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Vec<Value>, Error> 
 fn add_to_set(
     old: Option<ValueRef<'_>>,
     values: &[Value],
-    environment: &Environment,
-) -> Result<Outcome, Refusal> {
+    environment: &EvaluationContext,
+) -> Result<ValueOutcome, OperatorRefusal> {
     let array = match old {
         None => None,
         Some(ValueRef::Array(array)) => Some(array),
@@ -276,12 +278,12 @@ fn add_to_set(
         }
     }
     if held.len() == before && old.is_some() {
-        return Ok(Outcome::Keep);
+        return Ok(ValueOutcome::Keep);
     }
-    Ok(Outcome::Set(Value::Array(ArrayBuf::from_iter(held))))
+    Ok(ValueOutcome::Set(Value::Array(ArrayBuf::from_iter(held))))
 }
 
-fn end(argument: ValueRef<'_>, place: &Place<'_>) -> Result<bool, Error> {
+fn end(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<bool, Error> {
     match argument.as_exact_i64() {
         Some(1) => Ok(false),
         Some(-1) => Ok(true),
@@ -292,9 +294,9 @@ fn end(argument: ValueRef<'_>, place: &Place<'_>) -> Result<bool, Error> {
     }
 }
 
-fn pop(old: Option<ValueRef<'_>>, first: bool) -> Result<Outcome, Refusal> {
+fn pop(old: Option<ValueRef<'_>>, first: bool) -> Result<ValueOutcome, OperatorRefusal> {
     let array = match old {
-        None => return Ok(Outcome::Keep),
+        None => return Ok(ValueOutcome::Keep),
         Some(ValueRef::Array(array)) => array,
         Some(other) => {
             return Err(invalid(format!(
@@ -304,24 +306,24 @@ fn pop(old: Option<ValueRef<'_>>, first: bool) -> Result<Outcome, Refusal> {
         }
     };
     if array.is_empty() {
-        return Ok(Outcome::Keep);
+        return Ok(ValueOutcome::Keep);
     }
     let rest: ArrayBuf = if first {
         array.iter().skip(1).collect()
     } else {
         array.iter().take(array.len().saturating_sub(1)).collect()
     };
-    Ok(Outcome::Set(Value::Array(rest)))
+    Ok(ValueOutcome::Set(Value::Array(rest)))
 }
 
 /// Removes the elements that are unwanted; keeps the value if there are none.
 pub(super) fn remove(
     old: Option<ValueRef<'_>>,
     name: &str,
-    mut unwanted: impl FnMut(ValueRef<'_>) -> Result<bool, Refusal>,
-) -> Result<Outcome, Refusal> {
+    mut unwanted: impl FnMut(ValueRef<'_>) -> Result<bool, OperatorRefusal>,
+) -> Result<ValueOutcome, OperatorRefusal> {
     let array = match old {
-        None => return Ok(Outcome::Keep),
+        None => return Ok(ValueOutcome::Keep),
         Some(ValueRef::Array(array)) => array,
         Some(other) => {
             return Err(invalid(format!(
@@ -339,13 +341,13 @@ pub(super) fn remove(
         }
     }
     Ok(if all {
-        Outcome::Keep
+        ValueOutcome::Keep
     } else {
-        Outcome::Set(Value::Array(kept.into()))
+        ValueOutcome::Set(Value::Array(kept.into()))
     })
 }
 
-fn bits(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Operation, Error> {
+fn bits(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<UpdateOperation, Error> {
     let inner = document(argument, "$bit", place)?;
     let only = inner.iter().next().filter(|_| inner.len() == 1);
     let detail = "$bit takes one of and, or, xor with an int or a long";
@@ -359,12 +361,12 @@ fn bits(argument: ValueRef<'_>, place: &Place<'_>) -> Result<Operation, Error> {
         _ => return Err(refuse(&place.key(name), detail)),
     };
     match operand {
-        ValueRef::Int32(int) => Ok(Operation::Bits {
+        ValueRef::Int32(int) => Ok(UpdateOperation::Bits {
             operation,
             operand: i64::from(int),
             wide: false,
         }),
-        ValueRef::Int64(int) => Ok(Operation::Bits {
+        ValueRef::Int64(int) => Ok(UpdateOperation::Bits {
             operation,
             operand: int,
             wide: true,
@@ -378,7 +380,7 @@ fn bit(
     operation: BitOperation,
     operand: i64,
     wide: bool,
-) -> Result<Outcome, Refusal> {
+) -> Result<ValueOutcome, OperatorRefusal> {
     let (old, wide) = match old {
         None => (0, wide),
         Some(ValueRef::Int32(int)) => (i64::from(int), wide),
@@ -395,5 +397,5 @@ fn bit(
         BitOperation::Or => old | operand,
         BitOperation::Xor => old ^ operand,
     };
-    Ok(Outcome::Set(sized(result, !wide)))
+    Ok(ValueOutcome::Set(sized(result, !wide)))
 }

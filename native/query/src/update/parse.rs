@@ -2,34 +2,34 @@
 
 use std::cmp::Ordering;
 
-use super::operation::Operation;
-use super::place::{Filters, Step, document, steps};
+use super::operation::UpdateOperation;
+use super::place::{ArrayFilters, UpdateSegment, document, steps};
 use super::refuse;
 use crate::bson::{Document, Value, ValueRef};
-use crate::error::{Code, Error, Place};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::limits::CHANGES;
 
 /// One operation at one path.
 #[derive(Debug)]
-pub(super) struct Change {
-    pub(super) steps: Vec<Step>,
-    pub(super) operation: Operation,
+pub(super) struct PathChange {
+    pub(super) steps: Vec<UpdateSegment>,
+    pub(super) operation: UpdateOperation,
     /// Where it stands in the update, for refusals while applying.
     pub(super) pointer: String,
 }
 
-impl Change {
+impl PathChange {
     pub(super) fn is_positional(&self) -> bool {
-        self.steps.contains(&Step::Matched)
+        self.steps.contains(&UpdateSegment::Matched)
     }
 }
 
 /// Parses all operators; the changes come back in the order of their paths.
 pub(super) fn changes(
     update: Document<'_>,
-    filters: &mut Filters,
-    place: &Place<'_>,
-) -> Result<Vec<Change>, Error> {
+    filters: &mut ArrayFilters,
+    place: &ParseLocation<'_>,
+) -> Result<Vec<PathChange>, Error> {
     let mut changes = Vec::new();
     for (name, fields) in update.iter() {
         let here = place.key(name);
@@ -39,9 +39,9 @@ pub(super) fn changes(
                 "an update consists of operators; use PUT to replace a document",
             ));
         }
-        if !Operation::NAMES.contains(&name) {
+        if !UpdateOperation::NAMES.contains(&name) {
             let detail = format!("the update operator {name} is unknown or not supported");
-            return Err(Error::new(Code::UnsupportedOperator, &here, detail));
+            return Err(Error::new(ErrorCode::UnsupportedOperator, &here, detail));
         }
         for (path, argument) in document(fields, name, &here)?.iter() {
             let at = here.key(path);
@@ -63,15 +63,15 @@ fn change(
     name: &str,
     path: &str,
     argument: ValueRef<'_>,
-    filters: &mut Filters,
-    changes: &mut Vec<Change>,
-    place: &Place<'_>,
+    filters: &mut ArrayFilters,
+    changes: &mut Vec<PathChange>,
+    place: &ParseLocation<'_>,
 ) -> Result<(), Error> {
     let parsed = steps(path, filters, place)?;
     let pointer = place.pointer();
     if name != "$rename" {
-        let operation = Operation::parse(name, argument, place)?;
-        changes.push(Change {
+        let operation = UpdateOperation::parse(name, argument, place)?;
+        changes.push(PathChange {
             steps: parsed,
             operation,
             pointer,
@@ -82,7 +82,11 @@ fn change(
         .as_str()
         .ok_or_else(|| refuse(place, "$rename takes the new path as a string"))?;
     let target = steps(target, filters, place)?;
-    let only_fields = |steps: &[Step]| steps.iter().all(|step| matches!(step, Step::Field(_)));
+    let only_fields = |steps: &[UpdateSegment]| {
+        steps
+            .iter()
+            .all(|step| matches!(step, UpdateSegment::Field(_)))
+    };
     if !only_fields(&parsed) || !only_fields(&target) {
         return Err(refuse(
             place,
@@ -91,35 +95,35 @@ fn change(
     }
     // Two changes, so that a conflict with either path is found. The value
     // is fetched before anything is changed.
-    changes.push(Change {
+    changes.push(PathChange {
         steps: target,
-        operation: Operation::RenameTo(parsed.clone()),
+        operation: UpdateOperation::RenameTo(parsed.clone()),
         pointer: pointer.clone(),
     });
-    changes.push(Change {
+    changes.push(PathChange {
         steps: parsed,
-        operation: Operation::Unset,
+        operation: UpdateOperation::Unset,
         pointer,
     });
     Ok(())
 }
 
-fn by_path(a: &[Step], b: &[Step]) -> Ordering {
+fn by_path(a: &[UpdateSegment], b: &[UpdateSegment]) -> Ordering {
     let steps = a.iter().zip(b).map(|(a, b)| by_step(a, b));
     steps
         .fold(Ordering::Equal, Ordering::then)
         .then(a.len().cmp(&b.len()))
 }
 
-fn by_step(a: &Step, b: &Step) -> Ordering {
-    let rank = |step: &Step| match step {
-        Step::Matched => (0, 0),
-        Step::All => (1, 0),
-        Step::Filtered(index) => (2, *index),
-        Step::Field(_) => (3, 0),
+fn by_step(a: &UpdateSegment, b: &UpdateSegment) -> Ordering {
+    let rank = |step: &UpdateSegment| match step {
+        UpdateSegment::Matched => (0, 0),
+        UpdateSegment::All => (1, 0),
+        UpdateSegment::Filtered(index) => (2, *index),
+        UpdateSegment::Field(_) => (3, 0),
     };
     match (a, b) {
-        (Step::Field(a), Step::Field(b)) => match (a.index, b.index) {
+        (UpdateSegment::Field(a), UpdateSegment::Field(b)) => match (a.index, b.index) {
             (Some(x), Some(y)) => x.cmp(&y),
             _ => a.name.cmp(&b.name),
         },
@@ -128,14 +132,14 @@ fn by_step(a: &Step, b: &Step) -> Ordering {
 }
 
 /// No path may be another's or lie below it.
-fn check_conflicts(changes: &[Change]) -> Result<(), Error> {
+fn check_conflicts(changes: &[PathChange]) -> Result<(), Error> {
     for (index, change) in changes.iter().enumerate() {
         for other in changes.iter().skip(index + 1) {
             let shared = change.steps.iter().zip(&other.steps).all(|(a, b)| a == b);
             if shared {
                 let detail = "two changes of the update concern the same place";
                 return Err(Error {
-                    code: Code::InvalidUpdate,
+                    code: ErrorCode::InvalidUpdate,
                     pointer: other.pointer.clone(),
                     detail: detail.into(),
                 });

@@ -2,16 +2,16 @@
 
 use super::refuse;
 use crate::bson::{Array, Document, ValueRef};
-use crate::error::{Error, Place};
-use crate::filter::{Filter, Node};
+use crate::error::{Error, ParseLocation};
+use crate::filter::{Filter, FilterClause};
 use crate::limits::{CHANGES, NESTING_DEPTH};
-use crate::path::Segment;
+use crate::path::PathSegment;
 
 /// One part of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum UpdateSegment {
     /// A key, or a position in an array.
-    Field(Segment),
+    Field(PathSegment),
     /// `$`: where the filter matched.
     Matched,
     /// `$[]`: every element.
@@ -20,9 +20,9 @@ pub(crate) enum Step {
     Filtered(usize),
 }
 
-impl Step {
+impl UpdateSegment {
     /// As it is written.
-    pub(super) fn text<'s>(&'s self, filters: &'s Filters) -> String {
+    pub(super) fn text<'s>(&'s self, filters: &'s ArrayFilters) -> String {
         match self {
             Self::Field(segment) => segment.name.to_string(),
             Self::Matched => "$".into(),
@@ -34,19 +34,22 @@ impl Step {
 
 /// The array filters with their names.
 #[derive(Debug, Default)]
-pub(super) struct Filters {
-    list: Vec<Named>,
+pub(super) struct ArrayFilters {
+    list: Vec<ArrayFilter>,
 }
 
 #[derive(Debug)]
-struct Named {
+struct ArrayFilter {
     name: String,
     filter: Filter,
     used: bool,
 }
 
-impl Filters {
-    pub(super) fn parse(filters: Option<Array<'_>>, place: &Place<'_>) -> Result<Self, Error> {
+impl ArrayFilters {
+    pub(super) fn parse(
+        filters: Option<Array<'_>>,
+        place: &ParseLocation<'_>,
+    ) -> Result<Self, Error> {
         let mut all = Self::default();
         for (index, filter) in filters.iter().flat_map(Array::iter).enumerate() {
             let here = place.index(index);
@@ -64,7 +67,7 @@ impl Filters {
             if index >= CHANGES {
                 return Err(refuse(&here, "there are too many array filters"));
             }
-            all.list.push(Named {
+            all.list.push(ArrayFilter {
                 name,
                 filter,
                 used: false,
@@ -73,7 +76,7 @@ impl Filters {
         Ok(all)
     }
 
-    pub(super) fn check_all_used(&self, place: &Place<'_>) -> Result<(), Error> {
+    pub(super) fn check_all_used(&self, place: &ParseLocation<'_>) -> Result<(), Error> {
         match self.list.iter().position(|named| !named.used) {
             Some(index) => Err(refuse(
                 &place.index(index),
@@ -100,7 +103,7 @@ impl Filters {
 }
 
 /// The first segment that all paths of an array filter share.
-fn name_of(root: &Node, place: &Place<'_>) -> Result<String, Error> {
+fn name_of(root: &FilterClause, place: &ParseLocation<'_>) -> Result<String, Error> {
     let mut names = Vec::new();
     collect_names(root, &mut names);
     let Some((first, rest)) = names.split_first() else {
@@ -123,14 +126,14 @@ fn name_of(root: &Node, place: &Place<'_>) -> Result<String, Error> {
     Ok(first.clone())
 }
 
-fn collect_names(node: &Node, names: &mut Vec<String>) {
+fn collect_names(node: &FilterClause, names: &mut Vec<String>) {
     match node {
-        Node::And(children) | Node::Or(children) => children
+        FilterClause::And(children) | FilterClause::Or(children) => children
             .iter()
             .for_each(|child| collect_names(child, names)),
-        Node::Not(inner) => collect_names(inner, names),
-        Node::Whole(_) => names.push(String::new()),
-        Node::Field(predicate) => {
+        FilterClause::Not(inner) => collect_names(inner, names),
+        FilterClause::Whole(_) => names.push(String::new()),
+        FilterClause::Field(predicate) => {
             names.extend(
                 predicate
                     .path
@@ -145,10 +148,10 @@ fn collect_names(node: &Node, names: &mut Vec<String>) {
 /// Parses a dotted path.
 pub(super) fn steps(
     text: &str,
-    filters: &mut Filters,
-    place: &Place<'_>,
-) -> Result<Vec<Step>, Error> {
-    let steps: Result<Vec<Step>, Error> = text
+    filters: &mut ArrayFilters,
+    place: &ParseLocation<'_>,
+) -> Result<Vec<UpdateSegment>, Error> {
+    let steps: Result<Vec<UpdateSegment>, Error> = text
         .split('.')
         .map(|part| step(part, filters, place))
         .collect();
@@ -156,10 +159,15 @@ pub(super) fn steps(
     if steps.len() > NESTING_DEPTH {
         return Err(refuse(place, "the path is too deep"));
     }
-    if !matches!(steps.first(), Some(Step::Field(_))) {
+    if !matches!(steps.first(), Some(UpdateSegment::Field(_))) {
         return Err(refuse(place, "a path begins with a field"));
     }
-    if steps.iter().filter(|step| **step == Step::Matched).count() > 1 {
+    if steps
+        .iter()
+        .filter(|step| **step == UpdateSegment::Matched)
+        .count()
+        > 1
+    {
         return Err(refuse(
             place,
             "a path has at most one positional operator '$'",
@@ -168,12 +176,16 @@ pub(super) fn steps(
     Ok(steps)
 }
 
-fn step(part: &str, filters: &mut Filters, place: &Place<'_>) -> Result<Step, Error> {
+fn step(
+    part: &str,
+    filters: &mut ArrayFilters,
+    place: &ParseLocation<'_>,
+) -> Result<UpdateSegment, Error> {
     match part {
         "" => return Err(refuse(place, "a path has no empty parts")),
-        "$" => return Ok(Step::Matched),
-        "$[]" => return Ok(Step::All),
-        "$ref" | "$id" | "$db" => return Ok(Step::Field(Segment::new(part))),
+        "$" => return Ok(UpdateSegment::Matched),
+        "$[]" => return Ok(UpdateSegment::All),
+        "$ref" | "$id" | "$db" => return Ok(UpdateSegment::Field(PathSegment::new(part))),
         _ => {}
     }
     if let Some(name) = part
@@ -182,7 +194,7 @@ fn step(part: &str, filters: &mut Filters, place: &Place<'_>) -> Result<Step, Er
     {
         let index = filters.use_named(name);
         return index
-            .map(Step::Filtered)
+            .map(UpdateSegment::Filtered)
             .ok_or_else(|| refuse(place, format!("there is no array filter named '{name}'")));
     }
     if part.starts_with('$') {
@@ -191,14 +203,14 @@ fn step(part: &str, filters: &mut Filters, place: &Place<'_>) -> Result<Step, Er
             "a field of an update does not begin with '$'",
         ));
     }
-    Ok(Step::Field(Segment::new(part)))
+    Ok(UpdateSegment::Field(PathSegment::new(part)))
 }
 
 /// A document as an argument.
 pub(super) fn document<'a>(
     value: ValueRef<'a>,
     what: &str,
-    place: &Place<'_>,
+    place: &ParseLocation<'_>,
 ) -> Result<Document<'a>, Error> {
     value
         .as_document()

@@ -4,16 +4,16 @@ use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value};
 
 /// A value that can be changed in places.
 #[derive(Debug)]
-pub(super) enum Tree {
+pub(super) enum ValueTree {
     /// Not opened.
     Value(Value),
     /// The fields of a document.
-    Document(Vec<(String, Tree)>),
+    Document(Vec<(String, ValueTree)>),
     /// The elements of an array.
-    Array(Vec<Tree>),
+    Array(Vec<ValueTree>),
 }
 
-impl Tree {
+impl ValueTree {
     /// The fields of a document, opened.
     pub(super) fn of(document: Document<'_>) -> Self {
         Self::Document(
@@ -65,7 +65,7 @@ impl Tree {
     }
 }
 
-fn write(fields: &[(String, Tree)]) -> DocumentBuf {
+fn write(fields: &[(String, ValueTree)]) -> DocumentBuf {
     let mut writer = DocumentWriter::new();
     fields
         .iter()

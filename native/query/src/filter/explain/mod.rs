@@ -6,11 +6,11 @@
 
 mod words;
 
-use super::{Filter, Node, Predicate};
+use super::{Filter, FilterClause, Predicate};
 use crate::bson::{ArrayWriter, Document, DocumentWriter, Value, ValueRef};
 use crate::ejson::{Form, document_to_string, value_to_string};
-use crate::environment::Environment;
-use crate::error::Failure;
+use crate::environment::EvaluationContext;
+use crate::error::EvaluationFailure;
 use crate::path::Leaf;
 
 /// Values that are told of one path.
@@ -22,7 +22,7 @@ const PARTS: usize = 200;
 
 /// How the parts of a filter make one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum Connective {
     /// All of them must hold.
     All,
     /// One of them must hold.
@@ -31,7 +31,7 @@ pub enum How {
     Test,
 }
 
-impl How {
+impl Connective {
     const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -43,11 +43,11 @@ impl How {
 
 /// A part of a filter, and what it says of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reason {
+pub struct FilterReason {
     /// How its parts make one answer.
-    pub how: How,
+    pub how: Connective,
     /// Whether it holds, or why that is not known.
-    pub holds: Result<bool, Failure>,
+    pub holds: Result<bool, EvaluationFailure>,
     /// Whether it is one of those by which the whole filter's answer came about: those of a
     /// conjunction that do not hold, those of a disjunction that hold, or all of one that agrees.
     pub decides: bool,
@@ -67,9 +67,9 @@ pub struct Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// What the matcher says.
-    pub matches: Result<bool, Failure>,
+    pub matches: Result<bool, EvaluationFailure>,
     /// The whole filter.
-    pub reason: Reason,
+    pub reason: FilterReason,
     /// Whether parts were left out.
     pub cut: bool,
 }
@@ -80,7 +80,7 @@ impl Filter {
     pub fn explain(&self, document: Document<'_>, now_ms: i64) -> Explanation {
         let mut left = PARTS;
         let mut reason = explained(self.root(), document, now_ms, &mut left);
-        let matches = self.matches_in(document, &Environment::at(now_ms));
+        let matches = self.matches_in(document, &EvaluationContext::at(now_ms));
         reason.holds.clone_from(&matches);
         reason.settle(true);
         Explanation {
@@ -91,14 +91,19 @@ impl Filter {
     }
 }
 
-fn explained(node: &Node, document: Document<'_>, now_ms: i64, left: &mut usize) -> Reason {
+fn explained(
+    node: &FilterClause,
+    document: Document<'_>,
+    now_ms: i64,
+    left: &mut usize,
+) -> FilterReason {
     *left = left.saturating_sub(1);
-    let holds = node.matches_in(document, &Environment::at(now_ms));
+    let holds = node.matches_in(document, &EvaluationContext::at(now_ms));
     let clause = words::clause(node);
     let (how, children) = match node {
-        Node::And(children) => (How::All, children.as_slice()),
-        Node::Or(children) => (How::Any, children.as_slice()),
-        _ => (How::Test, [].as_slice()),
+        FilterClause::And(children) => (Connective::All, children.as_slice()),
+        FilterClause::Or(children) => (Connective::Any, children.as_slice()),
+        _ => (Connective::Test, [].as_slice()),
     };
     let mut parts = Vec::new();
     for child in children {
@@ -107,14 +112,14 @@ fn explained(node: &Node, document: Document<'_>, now_ms: i64, left: &mut usize)
         }
     }
     let (found, more) = match node {
-        Node::Field(predicate) => values(predicate, document),
-        Node::Not(inner) => match inner.as_ref() {
-            Node::Field(predicate) => values(predicate, document),
+        FilterClause::Field(predicate) => values(predicate, document),
+        FilterClause::Not(inner) => match inner.as_ref() {
+            FilterClause::Field(predicate) => values(predicate, document),
             _ => (Vec::new(), false),
         },
         _ => (Vec::new(), false),
     };
-    Reason {
+    FilterReason {
         sentence: words::sentence(node, &holds, &found, document),
         how,
         holds,
@@ -130,7 +135,7 @@ fn explained(node: &Node, document: Document<'_>, now_ms: i64, left: &mut usize)
 fn values(predicate: &Predicate, document: Document<'_>) -> (Vec<String>, bool) {
     let mut found = Vec::new();
     let mut more = false;
-    let environment = Environment::default();
+    let environment = EvaluationContext::default();
     let leaf = match predicate.test.leaf() {
         // The elements of an array are told as the array that they make.
         Leaf::Elements if is_array_at(predicate, document) => Leaf::Whole,
@@ -167,7 +172,7 @@ pub(super) fn cut(text: &str) -> String {
     short
 }
 
-impl Reason {
+impl FilterReason {
     /// Marks the parts by which the answer came about.
     fn settle(&mut self, decides: bool) {
         self.decides = decides;

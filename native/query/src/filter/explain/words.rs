@@ -1,18 +1,18 @@
 //! A part of a filter, and what it met, in words.
 
 use super::super::canonical::canonical;
-use super::super::{Comparison, Node, Predicate, Test, Whole};
+use super::super::{Comparison, FilterClause, Predicate, Test, Whole};
 use super::cut;
-use crate::bson::{ArrayWriter, Document, DocumentWriter, Kind, Value, ValueRef};
+use crate::bson::{ArrayWriter, BsonType, Document, DocumentWriter, Value, ValueRef};
 use crate::ejson::{Form, document_to_string, value_to_string};
-use crate::error::Failure;
+use crate::error::EvaluationFailure;
 use crate::pattern::Pattern;
 
 /// A part of a filter as people write it, cut where it is long.
-pub(super) fn clause(node: &Node) -> String {
+pub(super) fn clause(node: &FilterClause) -> String {
     let bytes = match node {
-        Node::Not(inner) => match inner.as_ref() {
-            Node::Field(predicate) => negated(predicate),
+        FilterClause::Not(inner) => match inner.as_ref() {
+            FilterClause::Field(predicate) => negated(predicate),
             _ => None,
         },
         _ => None,
@@ -48,17 +48,19 @@ fn negated(predicate: &Predicate) -> Option<Vec<u8>> {
 
 /// One sentence: what is there, and what the test asks for.
 pub(super) fn sentence(
-    node: &Node,
-    holds: &Result<bool, Failure>,
+    node: &FilterClause,
+    holds: &Result<bool, EvaluationFailure>,
     found: &[String],
     document: Document<'_>,
 ) -> String {
     let asked = match node {
-        Node::And(parts) if parts.is_empty() => return "Every document matches.".to_owned(),
-        Node::Or(parts) if parts.is_empty() => return "No document can match.".to_owned(),
-        Node::And(parts) => format!("all of {} conditions hold", parts.len()),
-        Node::Or(parts) => format!("one of {} conditions holds", parts.len()),
-        Node::Field(predicate) => {
+        FilterClause::And(parts) if parts.is_empty() => {
+            return "Every document matches.".to_owned();
+        }
+        FilterClause::Or(parts) if parts.is_empty() => return "No document can match.".to_owned(),
+        FilterClause::And(parts) => format!("all of {} conditions hold", parts.len()),
+        FilterClause::Or(parts) => format!("one of {} conditions holds", parts.len()),
+        FilterClause::Field(predicate) => {
             let note = other_types(&predicate.test, &predicate.path.text(), document);
             return about(
                 &predicate.path.text(),
@@ -67,15 +69,15 @@ pub(super) fn sentence(
                 &wanted(&predicate.test),
             ) + &note;
         }
-        Node::Not(inner) => match inner.as_ref() {
-            Node::Field(predicate) => {
+        FilterClause::Not(inner) => match inner.as_ref() {
+            FilterClause::Field(predicate) => {
                 let asked = format!("not {}", wanted(&predicate.test));
                 return about(&predicate.path.text(), found, holds, &asked);
             }
-            Node::Whole(whole) => format!("it is not so that {}", of_whole(whole)),
+            FilterClause::Whole(whole) => format!("it is not so that {}", of_whole(whole)),
             _ => "it is not so".to_owned(),
         },
-        Node::Whole(whole) => of_whole(whole),
+        FilterClause::Whole(whole) => of_whole(whole),
     };
     match holds {
         Ok(true) => format!("The document matches: {asked}."),
@@ -84,7 +86,12 @@ pub(super) fn sentence(
     }
 }
 
-fn about(path: &str, found: &[String], holds: &Result<bool, Failure>, asked: &str) -> String {
+fn about(
+    path: &str,
+    found: &[String],
+    holds: &Result<bool, EvaluationFailure>,
+    asked: &str,
+) -> String {
     let there = match found {
         [] => format!("`{path}` leads to nothing"),
         [only] if only == "missing" => format!("`{path}` is not there"),
@@ -109,7 +116,7 @@ fn other_types(test: &Test, path: &str, document: Document<'_>) -> String {
     let special = |value: ValueRef<'_>| {
         matches!(
             value.kind(),
-            Kind::Array | Kind::Null | Kind::MinKey | Kind::MaxKey
+            BsonType::Array | BsonType::Null | BsonType::MinKey | BsonType::MaxKey
         )
     };
     if value.rank() == operand.rank() || special(value) || special(operand) {
@@ -148,7 +155,7 @@ fn wanted(test: &Test) -> String {
         }
         Test::Exists => "there".to_owned(),
         Test::Type(kinds) => {
-            let names: Vec<&str> = kinds.iter().map(Kind::alias).collect();
+            let names: Vec<&str> = kinds.iter().map(BsonType::alias).collect();
             format!("of the type {}", names.join(" or "))
         }
         Test::Mod { divisor, remainder } => {

@@ -9,7 +9,7 @@ use rillbase_json::{Integer, JsonLimits, JsonSink, ReadFailure};
 
 use super::wrapper::{Unwrapped, unwrap};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
-use crate::error::{Code, Error, Place};
+use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::limits::{DOCUMENT_BYTES, FILTER_BYTES, NESTING_DEPTH, OPERATIONS_BYTES};
 
 /// How much deeper the text may nest than the BSON: `{"$numberLong":"1"}`.
@@ -28,8 +28,8 @@ pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
             Ok(document)
         }
         _ => Err(Error::new(
-            Code::InvalidJson,
-            &Place::root(),
+            ErrorCode::InvalidJson,
+            &ParseLocation::root(),
             "a document is expected, in braces",
         )),
     }
@@ -37,32 +37,32 @@ pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
 
 /// Reads the text of one value of any type.
 pub fn parse_value(text: &[u8]) -> Result<Value, Error> {
-    read(text, Size::Document, NESTING_DEPTH + WRAPPER_DEPTH)
+    read(text, SizeBound::Document, NESTING_DEPTH + WRAPPER_DEPTH)
 }
 
 /// Reads a text whose size the caller has bounded. Documents that are taken
 /// from it are validated then.
 pub fn parse_body(text: &[u8]) -> Result<Value, Error> {
-    read(text, Size::Any, BODY_LEVELS)
+    read(text, SizeBound::Any, BODY_LEVELS)
 }
 
 /// Reads a request's body that is one document, or a change to one.
 pub fn parse_document_body(text: &[u8]) -> Result<Value, Error> {
-    read(text, Size::Document, BODY_LEVELS)
+    read(text, SizeBound::Document, BODY_LEVELS)
 }
 
 /// Reads a request's body that is an object with members of its own, each of
-/// which has a bound (see [`Bound::of`]). Reading ends at the first member that
+/// which has a bound (see [`ByteBound::of`]). Reading ends at the first member that
 /// exceeds its bound: a large text never becomes a large filter.
 pub fn parse_request(text: &[u8]) -> Result<Value, Error> {
-    read(text, Size::Members, BODY_LEVELS)
+    read(text, SizeBound::Members, BODY_LEVELS)
 }
 
 /// Reads a request's body that lists operations, of at most [`OPERATIONS_BYTES`]
 /// altogether. Of each list one element more than `most` is built: enough to
 /// tell that there are too many.
 pub fn parse_operations(text: &[u8], most: usize) -> Result<Value, Error> {
-    let mut builder = Builder::new(Size::Operations);
+    let mut builder = BsonBuilder::new(SizeBound::Operations);
     builder.most_elements = most + 1;
     build(text, &mut builder, BODY_LEVELS)
 }
@@ -70,7 +70,7 @@ pub fn parse_operations(text: &[u8], most: usize) -> Result<Value, Error> {
 /// Reads a request as [`parse_request`] does, but to its end: the first member
 /// that exceeds its bound is returned as a refusal beside the others.
 pub fn parse_message(text: &[u8]) -> Result<(Value, Option<Error>), Error> {
-    let mut builder = Builder::new(Size::Members);
+    let mut builder = BsonBuilder::new(SizeBound::Members);
     builder.passes_over = true;
     let value = build(text, &mut builder, BODY_LEVELS)?;
     let refused = builder.refused.map(|refused| Error {
@@ -83,14 +83,18 @@ pub fn parse_message(text: &[u8]) -> Result<(Value, Option<Error>), Error> {
     Ok((value, refused))
 }
 
-fn read(text: &[u8], size: Size, max_depth: usize) -> Result<Value, Error> {
-    build(text, &mut Builder::new(size), max_depth)
+fn read(text: &[u8], size: SizeBound, max_depth: usize) -> Result<Value, Error> {
+    build(text, &mut BsonBuilder::new(size), max_depth)
 }
 
-fn build(text: &[u8], builder: &mut Builder, max_depth: usize) -> Result<Value, Error> {
+fn build(text: &[u8], builder: &mut BsonBuilder, max_depth: usize) -> Result<Value, Error> {
     if text.len() > TEXT_BYTES {
         let detail = format!("the text is longer than {TEXT_BYTES} bytes");
-        return Err(Error::new(Code::DocumentTooLarge, &Place::root(), detail));
+        return Err(Error::new(
+            ErrorCode::DocumentTooLarge,
+            &ParseLocation::root(),
+            detail,
+        ));
     }
     let limits = JsonLimits {
         max_depth,
@@ -99,15 +103,21 @@ fn build(text: &[u8], builder: &mut Builder, max_depth: usize) -> Result<Value, 
     rillbase_json::read(text, &limits, builder).map_err(refusal)?;
     let root = Document::trusted(&builder.root);
     let value = root.get("").map(Value::from);
-    value.ok_or_else(|| Error::new(Code::InvalidJson, &Place::root(), "there is no value"))
+    value.ok_or_else(|| {
+        Error::new(
+            ErrorCode::InvalidJson,
+            &ParseLocation::root(),
+            "there is no value",
+        )
+    })
 }
 
-fn refusal(failure: ReadFailure<Refused>) -> Error {
+fn refusal(failure: ReadFailure<BuildRefusal>) -> Error {
     match failure {
         ReadFailure::Json(error) => {
             let code = match error.code {
-                rillbase_json::JsonErrorCode::TooDeep => Code::NestingTooDeep,
-                _ => Code::InvalidJson,
+                rillbase_json::JsonErrorCode::TooDeep => ErrorCode::NestingTooDeep,
+                _ => ErrorCode::InvalidJson,
             };
             let detail = format!(
                 "{} (line {}, column {})",
@@ -131,17 +141,17 @@ fn refusal(failure: ReadFailure<Refused>) -> Error {
 
 /// Why the builder refuses a value; where is known to the reader.
 #[derive(Debug)]
-pub(crate) struct Refused {
-    code: Code,
+pub(crate) struct BuildRefusal {
+    code: ErrorCode,
     /// The member of the request that is refused as a whole.
     member: Option<&'static str>,
     detail: String,
 }
 
-impl Refused {
+impl BuildRefusal {
     pub(crate) fn new(detail: impl Into<String>) -> Self {
         Self {
-            code: Code::InvalidJson,
+            code: ErrorCode::InvalidJson,
             member: None,
             detail: detail.into(),
         }
@@ -150,40 +160,40 @@ impl Refused {
 
 /// What bounds the bytes of BSON that a text may become.
 #[derive(Clone, Copy)]
-enum Size {
+enum SizeBound {
     Any,
     Document,
     Members,
     Operations,
 }
 
-impl Size {
-    const fn bound(self) -> Bound {
+impl SizeBound {
+    const fn bound(self) -> ByteBound {
         match self {
-            Self::Document => Bound::DOCUMENT,
-            Self::Operations => Bound::OPERATIONS,
-            Self::Any | Self::Members => Bound::NONE,
+            Self::Document => ByteBound::DOCUMENT,
+            Self::Operations => ByteBound::OPERATIONS,
+            Self::Any | Self::Members => ByteBound::NONE,
         }
     }
 }
 
 /// Most bytes of BSON, and the refusal of more.
 #[derive(Clone, Copy)]
-struct Bound {
+struct ByteBound {
     bytes: usize,
-    code: Code,
+    code: ErrorCode,
     what: &'static str,
     member: Option<&'static str>,
 }
 
-impl Bound {
+impl ByteBound {
     const NONE: Self = Self {
         bytes: usize::MAX,
         ..Self::DOCUMENT
     };
     const DOCUMENT: Self = Self {
         bytes: DOCUMENT_BYTES,
-        code: Code::DocumentTooLarge,
+        code: ErrorCode::DocumentTooLarge,
         what: "document",
         member: None,
     };
@@ -198,12 +208,12 @@ impl Bound {
     /// the size of the body and by the number of their elements.
     fn of(member: &str) -> Self {
         let (code, what, member) = match member {
-            "filter" => (Code::FilterTooLarge, "filter", "filter"),
-            "sort" => (Code::InvalidSort, "sort", "sort"),
-            "projection" => (Code::InvalidProjection, "projection", "projection"),
-            "group" => (Code::InvalidGroup, "group", "group"),
-            "lookup" => (Code::InvalidLookup, "lookup", "lookup"),
-            "array_filters" => (Code::InvalidUpdate, "list of filters", "array_filters"),
+            "filter" => (ErrorCode::FilterTooLarge, "filter", "filter"),
+            "sort" => (ErrorCode::InvalidSort, "sort", "sort"),
+            "projection" => (ErrorCode::InvalidProjection, "projection", "projection"),
+            "group" => (ErrorCode::InvalidGroup, "group", "group"),
+            "lookup" => (ErrorCode::InvalidLookup, "lookup", "lookup"),
+            "array_filters" => (ErrorCode::InvalidUpdate, "list of filters", "array_filters"),
             "operations" | "ids" => return Self::NONE,
             _ => return Self::DOCUMENT,
         };
@@ -215,12 +225,12 @@ impl Bound {
         }
     }
 
-    fn check(self, bytes: usize) -> Result<(), Refused> {
+    fn check(self, bytes: usize) -> Result<(), BuildRefusal> {
         if bytes <= self.bytes {
             return Ok(());
         }
         let detail = format!("a {} has at most {} bytes", self.what, self.bytes);
-        Err(Refused {
+        Err(BuildRefusal {
             code: self.code,
             member: self.member,
             detail,
@@ -229,7 +239,7 @@ impl Bound {
 }
 
 /// One open object or array.
-struct Frame {
+struct BsonFrame {
     is_array: bool,
     count: usize,
     key: String,
@@ -241,28 +251,28 @@ struct Frame {
 }
 
 /// Writes what the reader tells; the finished root is `{"": value}`.
-struct Builder {
+struct BsonBuilder {
     /// Of what is being built: the whole, or one member of the root.
-    bound: Bound,
+    bound: ByteBound,
     bounds_members: bool,
     /// Whether a member that exceeds its bound is passed over, and the first that did.
     passes_over: bool,
-    refused: Option<Refused>,
+    refused: Option<BuildRefusal>,
     /// How many elements of a list that is a member of the root are built.
     most_elements: usize,
     /// Objects and arrays that are open in the member that is passed over.
     passing: usize,
     /// Bytes of that, finished or not.
     built_bytes: usize,
-    open: Vec<Frame>,
+    open: Vec<BsonFrame>,
     root: Vec<u8>,
 }
 
-impl Builder {
-    const fn new(size: Size) -> Self {
+impl BsonBuilder {
+    const fn new(size: SizeBound) -> Self {
         Self {
             bound: size.bound(),
-            bounds_members: matches!(size, Size::Members),
+            bounds_members: matches!(size, SizeBound::Members),
             passes_over: false,
             refused: None,
             most_elements: usize::MAX,
@@ -273,7 +283,7 @@ impl Builder {
         }
     }
 
-    fn put(&mut self, value: ValueRef<'_>) -> Result<(), Refused> {
+    fn put(&mut self, value: ValueRef<'_>) -> Result<(), BuildRefusal> {
         if self.passing > 0 {
             return Ok(());
         }
@@ -287,13 +297,13 @@ impl Builder {
     }
 
     /// Drops what has been built of a member, and passes over the rest of it.
-    fn pass_over(&mut self, refused: Refused) {
+    fn pass_over(&mut self, refused: BuildRefusal) {
         self.refused.get_or_insert(refused);
         self.passing = self.open.len() - 1;
         self.open.truncate(1);
     }
 
-    fn append(&mut self, value: ValueRef<'_>) -> Result<(), Refused> {
+    fn append(&mut self, value: ValueRef<'_>) -> Result<(), BuildRefusal> {
         let is_listed = self.open.len() == 2;
         let is_member = self.bounds_members && self.open.len() == 1;
         let Some(frame) = self.open.last_mut() else {
@@ -325,7 +335,7 @@ impl Builder {
             return;
         }
         let (key, writer) = (String::new(), DocumentWriter::new());
-        self.open.push(Frame {
+        self.open.push(BsonFrame {
             is_array,
             count: 0,
             key,
@@ -336,7 +346,7 @@ impl Builder {
     }
 
     /// The innermost open object or array; none while a member is passed over.
-    fn close(&mut self) -> Option<Frame> {
+    fn close(&mut self) -> Option<BsonFrame> {
         if self.passing > 0 {
             self.passing -= 1;
             return None;
@@ -350,24 +360,24 @@ impl Builder {
     /// Begins a member of the root, with a bound that concerns it alone.
     fn begin_member(&mut self, name: &str) {
         if self.bounds_members && self.open.len() == 1 {
-            self.bound = Bound::of(name);
+            self.bound = ByteBound::of(name);
             self.built_bytes = 0;
         }
     }
 }
 
-impl JsonSink for Builder {
-    type Error = Refused;
+impl JsonSink for BsonBuilder {
+    type Error = BuildRefusal;
 
-    fn null(&mut self) -> Result<(), Refused> {
+    fn null(&mut self) -> Result<(), BuildRefusal> {
         self.put(ValueRef::Null)
     }
 
-    fn boolean(&mut self, value: bool) -> Result<(), Refused> {
+    fn boolean(&mut self, value: bool) -> Result<(), BuildRefusal> {
         self.put(ValueRef::Bool(value))
     }
 
-    fn integer(&mut self, value: Integer<'_>) -> Result<(), Refused> {
+    fn integer(&mut self, value: Integer<'_>) -> Result<(), BuildRefusal> {
         match value {
             Integer::Small(int) => match i32::try_from(int) {
                 Ok(int) => self.put(ValueRef::Int32(int)),
@@ -375,25 +385,25 @@ impl JsonSink for Builder {
             },
             Integer::Large(digits) => match digits.parse::<f64>() {
                 Ok(double) if double.is_finite() => self.put(ValueRef::Double(double)),
-                _ => Err(Refused::new("the number is too large for a double")),
+                _ => Err(BuildRefusal::new("the number is too large for a double")),
             },
         }
     }
 
-    fn double(&mut self, value: f64) -> Result<(), Refused> {
+    fn double(&mut self, value: f64) -> Result<(), BuildRefusal> {
         self.put(ValueRef::Double(value))
     }
 
-    fn string(&mut self, value: &str) -> Result<(), Refused> {
+    fn string(&mut self, value: &str) -> Result<(), BuildRefusal> {
         self.put(ValueRef::String(value))
     }
 
-    fn begin_object(&mut self) -> Result<(), Refused> {
+    fn begin_object(&mut self) -> Result<(), BuildRefusal> {
         self.begin(false);
         Ok(())
     }
 
-    fn key(&mut self, key: &str) -> Result<(), Refused> {
+    fn key(&mut self, key: &str) -> Result<(), BuildRefusal> {
         if self.passing > 0 {
             return Ok(());
         }
@@ -406,7 +416,7 @@ impl JsonSink for Builder {
         Ok(())
     }
 
-    fn end_object(&mut self) -> Result<(), Refused> {
+    fn end_object(&mut self) -> Result<(), BuildRefusal> {
         let Some(frame) = self.close() else {
             return Ok(());
         };
@@ -422,12 +432,12 @@ impl JsonSink for Builder {
         }
     }
 
-    fn begin_array(&mut self) -> Result<(), Refused> {
+    fn begin_array(&mut self) -> Result<(), BuildRefusal> {
         self.begin(true);
         Ok(())
     }
 
-    fn end_array(&mut self) -> Result<(), Refused> {
+    fn end_array(&mut self) -> Result<(), BuildRefusal> {
         let Some(frame) = self.close() else {
             return Ok(());
         };

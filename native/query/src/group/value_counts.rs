@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::share::bounded;
-use crate::bson::{DocumentWriter, Kind, ValueRef};
-use crate::error::Failure;
+use crate::bson::{BsonType, DocumentWriter, ValueRef};
+use crate::error::EvaluationFailure;
 use crate::key::encode;
 
 /// A value as bytes in the order of values, and behind them as it is written: of equal values in
@@ -18,7 +18,7 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub(super) fn of(value: ValueRef<'_>) -> Result<Self, Failure> {
+    pub(super) fn of(value: ValueRef<'_>) -> Result<Self, EvaluationFailure> {
         bounded(value)?;
         let mut bytes = Vec::with_capacity(24);
         encode(&mut bytes, value);
@@ -38,7 +38,7 @@ impl Ordered {
     fn write(&self, name: &str, out: &mut DocumentWriter) {
         let written = self.bytes.get(self.at as usize..);
         let parts = written.and_then(<[u8]>::split_first);
-        match parts.and_then(|(code, value)| Some((Kind::from_code(*code)?, value))) {
+        match parts.and_then(|(code, value)| Some((BsonType::from_code(*code)?, value))) {
             Some((kind, value)) => out.append_raw(name, kind, value),
             None => out.append(name, ValueRef::Null),
         }
@@ -47,9 +47,9 @@ impl Ordered {
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Values(BTreeMap<Ordered, u32>);
+pub(super) struct ValueCounts(BTreeMap<Ordered, u32>);
 
-impl Values {
+impl ValueCounts {
     pub(super) fn add(&mut self, value: &Ordered) {
         if let Some(count) = self.0.get_mut(value) {
             *count += 1;

@@ -3,7 +3,7 @@
 //! A [`FilterSet`] interns the paths and the predicates of its filters. For
 //! each document a path is followed at most once, and a predicate that
 //! several filters have is tested at most once. Answers are kept in a
-//! [`Scratch`] that is reused from document to document; a number that rises
+//! [`PredicateAnswers`] that is reused from document to document; a number that rises
 //! with each document tells old answers from new, so nothing is cleared.
 //!
 //! Each filter has the fuel of one evaluation, and an answer that was found for
@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::bson::{Document, ValueRef};
-use crate::environment::Environment;
-use crate::error::Failure;
-use crate::filter::{Filter, Hash, Matcher, Node, Predicate};
-use crate::path::Path;
+use crate::environment::EvaluationContext;
+use crate::error::EvaluationFailure;
+use crate::filter::{DocumentMatcher, Filter, FilterClause, Hash, Predicate};
+use crate::path::FieldPath;
 
 /// A filter's number in its set. Numbers of removed filters are given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,24 +25,24 @@ pub struct FilterId(pub u32);
 
 /// A filter with its leaves as numbers.
 #[derive(Debug)]
-enum Step {
-    And(Box<[Step]>),
-    Or(Box<[Step]>),
-    Not(Box<Step>),
+enum InternedFilter {
+    And(Box<[InternedFilter]>),
+    Or(Box<[InternedFilter]>),
+    Not(Box<InternedFilter>),
     /// A predicate by its number.
     Leaf(u32),
     /// A test of the whole document.
-    Whole(Box<Node>),
+    Whole(Box<FilterClause>),
 }
 
 #[derive(Debug)]
-struct Member {
-    step: Step,
+struct FilterMember {
+    step: InternedFilter,
     hash: Hash,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedPredicate {
     /// Its key in `numbers`.
     bytes: Arc<[u8]>,
     predicate: Predicate,
@@ -62,12 +62,12 @@ struct SharedPath {
 /// Filters that are matched together.
 #[derive(Debug, Default)]
 pub struct FilterSet {
-    members: Vec<Option<Member>>,
+    members: Vec<Option<FilterMember>>,
     free: Vec<u32>,
-    predicates: Vec<Option<Shared>>,
+    predicates: Vec<Option<SharedPredicate>>,
     free_predicates: Vec<u32>,
     numbers: HashMap<Arc<[u8]>, u32>,
-    paths: HashMap<Path, SharedPath>,
+    paths: HashMap<FieldPath, SharedPath>,
     free_paths: Vec<u32>,
     /// One more than the greatest number of a path.
     path_numbers: u32,
@@ -75,14 +75,14 @@ pub struct FilterSet {
 
 /// Answers of one document after the other.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct PredicateAnswers {
     document: u32,
-    answers: Vec<Answer>,
+    answers: Vec<PredicateAnswer>,
 }
 
 /// What a predicate answered.
 #[derive(Debug, Default, Clone, Copy)]
-struct Answer {
+struct PredicateAnswer {
     document: u32,
     /// The steps that it took.
     steps: u32,
@@ -93,7 +93,7 @@ impl FilterSet {
     /// Adds a filter.
     pub fn insert(&mut self, filter: &Filter) -> FilterId {
         let step = self.step(filter.root());
-        let member = Some(Member {
+        let member = Some(FilterMember {
             step,
             hash: filter.hash(),
         });
@@ -136,15 +136,17 @@ impl FilterSet {
         self.len() == 0
     }
 
-    fn step(&mut self, node: &Node) -> Step {
+    fn step(&mut self, node: &FilterClause) -> InternedFilter {
         match node {
-            Node::And(children) => {
-                Step::And(children.iter().map(|child| self.step(child)).collect())
+            FilterClause::And(children) => {
+                InternedFilter::And(children.iter().map(|child| self.step(child)).collect())
             }
-            Node::Or(children) => Step::Or(children.iter().map(|child| self.step(child)).collect()),
-            Node::Not(inner) => Step::Not(Box::new(self.step(inner))),
-            Node::Whole(_) => Step::Whole(Box::new(node.clone())),
-            Node::Field(predicate) => Step::Leaf(self.intern(predicate)),
+            FilterClause::Or(children) => {
+                InternedFilter::Or(children.iter().map(|child| self.step(child)).collect())
+            }
+            FilterClause::Not(inner) => InternedFilter::Not(Box::new(self.step(inner))),
+            FilterClause::Whole(_) => InternedFilter::Whole(Box::new(node.clone())),
+            FilterClause::Field(predicate) => InternedFilter::Leaf(self.intern(predicate)),
         }
     }
 
@@ -158,7 +160,7 @@ impl FilterSet {
         }
         let (path, number) = self.path(&predicate.path);
         let test = predicate.test.clone();
-        let shared = Some(Shared {
+        let shared = Some(SharedPredicate {
             bytes: bytes.clone(),
             predicate: Predicate { path, test },
             path: number,
@@ -177,7 +179,7 @@ impl FilterSet {
 
     /// The set's own copy of a path, which has one more predicate from now on,
     /// and its number.
-    fn path(&mut self, path: &Path) -> (Path, u32) {
+    fn path(&mut self, path: &FieldPath) -> (FieldPath, u32) {
         if let Some((own, shared)) = self.paths.get_key_value(path) {
             let known = (own.clone(), shared.number);
             if let Some(shared) = self.paths.get_mut(path) {
@@ -194,7 +196,7 @@ impl FilterSet {
         (path.clone(), number)
     }
 
-    fn release_path(&mut self, path: &Path) {
+    fn release_path(&mut self, path: &FieldPath) {
         if let Some(shared) = self.paths.get_mut(path) {
             shared.uses -= 1;
             if shared.uses == 0 {
@@ -204,14 +206,14 @@ impl FilterSet {
         }
     }
 
-    fn release(&mut self, step: &Step) {
+    fn release(&mut self, step: &InternedFilter) {
         match step {
-            Step::And(children) | Step::Or(children) => {
+            InternedFilter::And(children) | InternedFilter::Or(children) => {
                 children.iter().for_each(|child| self.release(child))
             }
-            Step::Not(inner) => self.release(inner),
-            Step::Whole(_) => {}
-            Step::Leaf(number) => {
+            InternedFilter::Not(inner) => self.release(inner),
+            InternedFilter::Whole(_) => {}
+            InternedFilter::Leaf(number) => {
                 let slot = self.predicates.get_mut(*number as usize);
                 let Some(slot) = slot else {
                     return;
@@ -237,8 +239,8 @@ impl FilterSet {
         &'s self,
         document: Document<'a>,
         now_ms: i64,
-        scratch: &'s mut Scratch,
-    ) -> Prepared<'a, 's> {
+        scratch: &'s mut PredicateAnswers,
+    ) -> PreparedDocument<'a, 's> {
         scratch.document = scratch.document.wrapping_add(1);
         if scratch.document == 0 {
             // The numbers have come round: old answers could pass for new.
@@ -247,8 +249,8 @@ impl FilterSet {
         }
         scratch
             .answers
-            .resize(self.predicates.len(), Answer::default());
-        Prepared {
+            .resize(self.predicates.len(), PredicateAnswer::default());
+        PreparedDocument {
             set: self,
             document,
             now_ms,
@@ -274,29 +276,33 @@ enum Resolved<'a> {
 
 /// A document being matched.
 #[derive(Debug)]
-pub struct Prepared<'a, 's> {
+pub struct PreparedDocument<'a, 's> {
     set: &'s FilterSet,
     document: Document<'a>,
     now_ms: i64,
-    scratch: &'s mut Scratch,
+    scratch: &'s mut PredicateAnswers,
     values: Vec<Option<Resolved<'a>>>,
 }
 
-impl Prepared<'_, '_> {
+impl PreparedDocument<'_, '_> {
     /// Whether the document matches a filter of the set.
-    pub fn matches(&mut self, id: FilterId) -> Result<bool, Failure> {
+    pub fn matches(&mut self, id: FilterId) -> Result<bool, EvaluationFailure> {
         let set = self.set;
         match set.members.get(id.0 as usize) {
-            Some(Some(member)) => self.step(&member.step, &Environment::at(self.now_ms)),
+            Some(Some(member)) => self.step(&member.step, &EvaluationContext::at(self.now_ms)),
             _ => Ok(false),
         }
     }
 
-    fn step(&mut self, step: &Step, environment: &Environment) -> Result<bool, Failure> {
+    fn step(
+        &mut self,
+        step: &InternedFilter,
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
         match step {
-            Step::Leaf(number) => self.leaf(*number, environment),
-            Step::Not(inner) => self.step(inner, environment).map(|matched| !matched),
-            Step::And(children) => {
+            InternedFilter::Leaf(number) => self.leaf(*number, environment),
+            InternedFilter::Not(inner) => self.step(inner, environment).map(|matched| !matched),
+            InternedFilter::And(children) => {
                 for child in children {
                     if !self.step(child, environment)? {
                         return Ok(false);
@@ -304,7 +310,7 @@ impl Prepared<'_, '_> {
                 }
                 Ok(true)
             }
-            Step::Or(children) => {
+            InternedFilter::Or(children) => {
                 for child in children {
                     if self.step(child, environment)? {
                         return Ok(true);
@@ -312,11 +318,17 @@ impl Prepared<'_, '_> {
                 }
                 Ok(false)
             }
-            Step::Whole(node) => Matcher::new(self.document, environment).node(node, self.document),
+            InternedFilter::Whole(node) => {
+                DocumentMatcher::new(self.document, environment).node(node, self.document)
+            }
         }
     }
 
-    fn leaf(&mut self, number: u32, environment: &Environment) -> Result<bool, Failure> {
+    fn leaf(
+        &mut self,
+        number: u32,
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
         let set = self.set;
         let Some(Some(shared)) = set.predicates.get(number as usize) else {
             return Ok(false);
@@ -335,7 +347,7 @@ impl Prepared<'_, '_> {
         let matched = self.test(shared, environment)?;
         let steps = before.saturating_sub(environment.fuel.steps_left());
         if let Some(slot) = self.scratch.answers.get_mut(number as usize) {
-            *slot = Answer {
+            *slot = PredicateAnswer {
                 document: current,
                 steps: u32::try_from(steps).unwrap_or(u32::MAX),
                 matched,
@@ -344,7 +356,11 @@ impl Prepared<'_, '_> {
         Ok(matched)
     }
 
-    fn test(&mut self, shared: &Shared, environment: &Environment) -> Result<bool, Failure> {
+    fn test(
+        &mut self,
+        shared: &SharedPredicate,
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
         let slot = self.values.get(shared.path as usize).copied().flatten();
         let resolved = slot.unwrap_or_else(|| {
             let only = shared.predicate.path.only_value(self.document);
@@ -355,7 +371,7 @@ impl Prepared<'_, '_> {
             }
             resolved
         });
-        let matcher = Matcher::new(self.document, environment);
+        let matcher = DocumentMatcher::new(self.document, environment);
         match resolved {
             Resolved::One(value, steps) => {
                 environment.fuel.steps(steps)?;
