@@ -7,7 +7,7 @@
 
 use std::io::Write as _;
 
-use crate::changes::{Changed, Changes};
+use crate::changes::{Changed, GroupChanges};
 
 const FORMAT: u8 = 1;
 const PUT: u8 = 1;
@@ -17,7 +17,7 @@ const HEAD_BYTES: usize = 80;
 
 /// What the images of a transaction have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Transaction<'t> {
+pub struct ImageTransaction<'t> {
     /// Its id.
     pub xid: u64,
     /// Whose documents these are.
@@ -39,8 +39,8 @@ pub struct Parcel {
 /// `max_bytes`, unless one image is larger; none: all are one parcel.
 #[must_use]
 pub fn parcels(
-    changes: &Changes,
-    transaction: Transaction<'_>,
+    changes: &GroupChanges,
+    transaction: ImageTransaction<'_>,
     max_bytes: Option<usize>,
 ) -> Vec<Parcel> {
     let mut full = Vec::new();
@@ -96,7 +96,12 @@ fn bulk_string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn head(out: &mut Vec<u8>, transaction: Transaction<'_>, collection: &[u8; 16], changed: &Changed) {
+fn head(
+    out: &mut Vec<u8>,
+    transaction: ImageTransaction<'_>,
+    collection: &[u8; 16],
+    changed: &Changed,
+) {
     let kind = if changed.body.is_some() { PUT } else { DELETE };
     out.extend_from_slice(&[FORMAT, kind]);
     out.extend_from_slice(&transaction.xid.to_be_bytes());

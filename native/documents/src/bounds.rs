@@ -24,14 +24,14 @@ pub const MAX_RANGES: usize = 1_000;
 
 /// Keys from `low` up to, but not including, `high`; none: to the end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Range {
+pub struct KeyRange {
     /// The first key.
     pub low: Vec<u8>,
     /// The first key behind.
     pub high: Option<Vec<u8>>,
 }
 
-impl Range {
+impl KeyRange {
     fn overlaps(&self, other: &Self) -> bool {
         let behind =
             |low: &Vec<u8>, high: &Option<Vec<u8>>| high.as_ref().is_some_and(|high| low >= high);
@@ -41,9 +41,9 @@ impl Range {
 
 /// Where in an index a filter's documents are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct IndexBounds {
     /// In the order of keys, none overlapping.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<KeyRange>,
     /// How many leading fields are fixed to one value each.
     pub equalities: usize,
     /// The bytes that those fields fix.
@@ -53,8 +53,8 @@ pub struct Bounds {
 /// The bounds of a filter in an index; none where it says nothing about the
 /// first field.
 #[must_use]
-pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<Bounds> {
-    let mut built = Building {
+pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
+    let mut built = KeyBuilder {
         prefixes: vec![Vec::new()],
         marked: false,
     };
@@ -89,18 +89,18 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<Bounds> {
 
 /// The bounds of a filter over `_id`, in keys of documents.
 #[must_use]
-pub fn id_bounds(filter: &Filter) -> Option<Vec<Range>> {
+pub fn id_bounds(filter: &Filter) -> Option<Vec<KeyRange>> {
     let found = conditions(filter.root(), &FieldPath::new("_id"))?;
     Some(found.ranges)
 }
 
 /// Keys under construction: every combination of the fixed fields so far.
-struct Building {
+struct KeyBuilder {
     prefixes: Vec<Vec<u8>>,
     marked: bool,
 }
 
-impl Building {
+impl KeyBuilder {
     fn extend(&mut self, points: &[Vec<u8>]) {
         let mut longer = Vec::with_capacity(self.prefixes.len() * points.len());
         for prefix in &self.prefixes {
@@ -111,15 +111,15 @@ impl Building {
         self.prefixes = longer;
     }
 
-    fn finish(self, last: Option<&[Range]>, equalities: usize, prefix: Vec<u8>) -> Bounds {
+    fn finish(self, last: Option<&[KeyRange]>, equalities: usize, prefix: Vec<u8>) -> IndexBounds {
         let mut ranges = Vec::new();
         for start in &self.prefixes {
             match last {
-                None => ranges.push(Range {
+                None => ranges.push(KeyRange {
                     low: start.clone(),
                     high: successor(start),
                 }),
-                Some(last) => ranges.extend(last.iter().map(|range| Range {
+                Some(last) => ranges.extend(last.iter().map(|range| KeyRange {
                     low: [start.as_slice(), &range.low].concat(),
                     high: match &range.high {
                         Some(high) => Some([start.as_slice(), high].concat()),
@@ -129,12 +129,12 @@ impl Building {
             }
         }
         if self.marked {
-            ranges.push(Range {
+            ranges.push(KeyRange {
                 low: MARK.to_vec(),
                 high: Some(vec![0]),
             });
         }
-        Bounds {
+        IndexBounds {
             ranges: merged(ranges.into_iter().map(cut).collect()),
             equalities,
             prefix,
@@ -143,7 +143,7 @@ impl Building {
 }
 
 /// Entries are cut, so bounds are too, outwards.
-fn cut(mut range: Range) -> Range {
+fn cut(mut range: KeyRange) -> KeyRange {
     range.low.truncate(ENTRY_BYTES);
     if let Some(high) = &mut range.high
         && high.len() > ENTRY_BYTES
@@ -157,7 +157,7 @@ fn cut(mut range: Range) -> Range {
 /// Values that a condition lets through, as ranges of their encoding.
 #[derive(Debug, Clone)]
 struct Set {
-    ranges: Vec<Range>,
+    ranges: Vec<KeyRange>,
     /// Whether each range is one value.
     exact: bool,
     /// Whether it is only right for documents with one key.
@@ -165,7 +165,7 @@ struct Set {
 }
 
 impl Set {
-    fn of(ranges: Vec<Range>) -> Self {
+    fn of(ranges: Vec<KeyRange>) -> Self {
         Self {
             ranges: merged(ranges),
             exact: false,
@@ -174,7 +174,7 @@ impl Set {
     }
 
     /// Single values.
-    fn exactly(ranges: Vec<Range>) -> Self {
+    fn exactly(ranges: Vec<KeyRange>) -> Self {
         Self {
             exact: true,
             ..Self::of(ranges)
@@ -194,11 +194,11 @@ impl Set {
             let first = inverted(&range.low);
             match range.high {
                 _ if self.exact => starting(first),
-                Some(high) => Range {
+                Some(high) => KeyRange {
                     low: inverted(&high),
                     high: successor(&first),
                 },
-                None => Range {
+                None => KeyRange {
                     low: Vec::new(),
                     high: successor(&first),
                 },
@@ -222,7 +222,7 @@ impl Set {
             let low = a.low.clone().max(b.low.clone());
             let high = if a_ends_first { &a.high } else { &b.high }.clone();
             if high.as_ref().is_none_or(|high| low < *high) {
-                ranges.push(Range { low, high });
+                ranges.push(KeyRange { low, high });
             }
             if a_ends_first {
                 rest.0 = after_a;
@@ -341,11 +341,11 @@ fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {
         (Comparison::Equal, _) => return Some(Set::exactly(equal_ref(operand))),
         (_, ValueRef::MinKey | ValueRef::MaxKey) => return None,
         (_, ValueRef::Null | ValueRef::Undefined) => return Some(Set::exactly(nothing())),
-        (Comparison::Less | Comparison::LessOrEqual, _) => Range {
+        (Comparison::Less | Comparison::LessOrEqual, _) => KeyRange {
             low: vec![kind],
             high: successor(&key),
         },
-        (Comparison::Greater | Comparison::GreaterOrEqual, _) => Range {
+        (Comparison::Greater | Comparison::GreaterOrEqual, _) => KeyRange {
             low: key,
             high: successor(&[kind]),
         },
@@ -353,11 +353,11 @@ fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {
     Some(Set::of(vec![range]))
 }
 
-fn equal(value: &Value) -> Vec<Range> {
+fn equal(value: &Value) -> Vec<KeyRange> {
     equal_ref(value.as_ref())
 }
 
-fn equal_ref(value: ValueRef<'_>) -> Vec<Range> {
+fn equal_ref(value: ValueRef<'_>) -> Vec<KeyRange> {
     if matches!(value, ValueRef::Null | ValueRef::Undefined) {
         return nothing();
     }
@@ -365,7 +365,7 @@ fn equal_ref(value: ValueRef<'_>) -> Vec<Range> {
 }
 
 /// Null, missing and undefined.
-fn nothing() -> Vec<Range> {
+fn nothing() -> Vec<KeyRange> {
     vec![
         rank(BsonType::Undefined.rank()),
         rank(BsonType::Null.rank()),
@@ -373,20 +373,20 @@ fn nothing() -> Vec<Range> {
 }
 
 /// All values of one rank.
-fn rank(rank: u8) -> Range {
+fn rank(rank: u8) -> KeyRange {
     starting(vec![rank])
 }
 
 /// Strings that begin with `prefix`.
-fn strings(prefix: &str) -> Range {
+fn strings(prefix: &str) -> KeyRange {
     let mut low = vec![BsonType::String.rank()];
     low.extend_from_slice(prefix.as_bytes());
     starting(low)
 }
 
-fn starting(low: Vec<u8>) -> Range {
+fn starting(low: Vec<u8>) -> KeyRange {
     let high = successor(&low);
-    Range { low, high }
+    KeyRange { low, high }
 }
 
 /// The first bytes behind all that begin with `key`.
@@ -404,9 +404,9 @@ fn inverted(key: &[u8]) -> Vec<u8> {
 }
 
 /// Sorts ranges and joins those that overlap.
-fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
+fn merged(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
     ranges.sort_unstable();
-    let mut joined: Vec<Range> = Vec::with_capacity(ranges.len());
+    let mut joined: Vec<KeyRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match joined.last_mut() {
             Some(last) if last.high.as_ref().is_none_or(|high| *high > range.low) => {

@@ -6,22 +6,22 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::limits::OPERATIONS_BYTES;
 
 use crate::id::new_object_id;
-use crate::operation::Operation;
-use crate::operations::Operations;
-use crate::refusal::Refusal;
+use crate::operation::DocumentOperation;
+use crate::operations::DocumentOperations;
+use crate::refusal::DocumentRefusal;
 
 /// What a body asks for.
 #[derive(Debug)]
 pub struct Bulk {
     /// The operations; those that cannot be read as their refusals.
-    pub operations: Operations,
+    pub operations: DocumentOperations,
     /// Whether all or none are done.
     pub ordered: bool,
 }
 
 /// How a body is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading {
+pub struct BulkOptions {
     /// Whether it is a line for each operation.
     pub lines: bool,
     /// Whether operations name their collection, as in a transaction.
@@ -31,13 +31,16 @@ pub struct Reading {
 }
 
 /// Reads a body.
-pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
+pub fn parse(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusal> {
     if reading.lines {
         return parse_lines(body, reading);
     }
     let value = parse_operations(body, reading.max_operations)?;
     let Value::Document(document) = &value else {
-        return Err(Refusal::new("invalid_body", "an object is expected"));
+        return Err(DocumentRefusal::new(
+            "invalid_body",
+            "an object is expected",
+        ));
     };
     let root = ParseLocation::root();
     let mut operations = None;
@@ -47,7 +50,7 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
             ("operations", ValueRef::Array(array)) => operations = Some(array),
             ("ordered", ValueRef::Bool(given)) if !reading.transaction => ordered = given,
             ("operations" | "ordered", _) if name != "ordered" || !reading.transaction => {
-                return Err(Refusal::at(
+                return Err(DocumentRefusal::at(
                     "invalid_body",
                     &root.key(name),
                     "the wrong type",
@@ -57,7 +60,7 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         }
     }
     let Some(operations) = operations else {
-        return Err(Refusal::at(
+        return Err(DocumentRefusal::at(
             "invalid_body",
             &root.key("operations"),
             "is missing",
@@ -75,12 +78,12 @@ pub fn parse(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         }
     }
     Ok(Bulk {
-        operations: Operations::new(read),
+        operations: DocumentOperations::new(read),
         ordered,
     })
 }
 
-fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
+fn parse_lines(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusal> {
     let mut operations = Vec::new();
     let mut bytes = 0;
     let lines = body
@@ -91,26 +94,27 @@ fn parse_lines(body: &[u8], reading: Reading) -> Result<Bulk, Refusal> {
         let root = ParseLocation::root();
         let place = root.key("operations");
         let here = place.index(number);
-        let value = parse_request(line).map_err(|error| Refusal::from(error).inside(&here))?;
+        let value =
+            parse_request(line).map_err(|error| DocumentRefusal::from(error).inside(&here))?;
         bytes += value.as_ref().content_bytes();
         if bytes > OPERATIONS_BYTES {
             let detail = format!("a list of operations has at most {OPERATIONS_BYTES} bytes");
-            return Err(Refusal::at("document_too_large", &here, detail));
+            return Err(DocumentRefusal::at("document_too_large", &here, detail));
         }
         operations.push(Ok(one(value.as_ref(), reading, &here)?));
     }
     Ok(Bulk {
-        operations: Operations::new(operations),
+        operations: DocumentOperations::new(operations),
         ordered: true,
     })
 }
 
-fn check_count(number: usize, reading: Reading) -> Result<(), Refusal> {
+fn check_count(number: usize, reading: BulkOptions) -> Result<(), DocumentRefusal> {
     if number < reading.max_operations {
         return Ok(());
     }
     let detail = format!("at most {} operations at once", reading.max_operations);
-    Err(Refusal::at(
+    Err(DocumentRefusal::at(
         "invalid_body",
         &ParseLocation::root().key("operations"),
         detail,
@@ -119,26 +123,26 @@ fn check_count(number: usize, reading: Reading) -> Result<(), Refusal> {
 
 fn one(
     value: ValueRef<'_>,
-    reading: Reading,
+    reading: BulkOptions,
     place: &ParseLocation<'_>,
-) -> Result<Operation, Refusal> {
+) -> Result<DocumentOperation, DocumentRefusal> {
     let ValueRef::Document(document) = value else {
-        return Err(Refusal::at(
+        return Err(DocumentRefusal::at(
             "invalid_body",
             place,
             "an operation is an object",
         ));
     };
-    let mut parts = Parts::default();
+    let mut parts = OperationParts::default();
     for (name, value) in document.iter() {
         parts.take(name, value, reading, &place.key(name))?;
     }
     let Some((name, argument)) = parts.asked else {
         let detail = "an operation is one of insert, replace, update, delete";
-        return Err(Refusal::at("invalid_body", place, detail));
+        return Err(DocumentRefusal::at("invalid_body", place, detail));
     };
     if reading.transaction && parts.collection.is_none() {
-        return Err(Refusal::at(
+        return Err(DocumentRefusal::at(
             "invalid_body",
             &place.key("collection"),
             "is missing",
@@ -152,24 +156,24 @@ fn one(
 }
 
 #[derive(Default)]
-struct Parts<'a> {
+struct OperationParts<'a> {
     asked: Option<(&'a str, Document<'a>)>,
     collection: Option<String>,
     if_version: Option<i64>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> OperationParts<'a> {
     fn take(
         &mut self,
         name: &'a str,
         value: ValueRef<'a>,
-        reading: Reading,
+        reading: BulkOptions,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         match (name, value) {
             ("insert" | "replace" | "update" | "delete", ValueRef::Document(argument)) => {
                 if self.asked.replace((name, argument)).is_some() {
-                    return Err(Refusal::at(
+                    return Err(DocumentRefusal::at(
                         "invalid_body",
                         place,
                         "one operation at a time",
@@ -178,14 +182,18 @@ impl<'a> Parts<'a> {
             }
             ("if_version", number) => {
                 self.if_version = Some(number.as_exact_i64().ok_or_else(|| {
-                    Refusal::at("invalid_body", place, "a version is a whole number")
+                    DocumentRefusal::at("invalid_body", place, "a version is a whole number")
                 })?);
             }
             ("collection", ValueRef::String(text)) if reading.transaction => {
                 self.collection = Some(text.into());
             }
             ("insert" | "replace" | "update" | "delete", _) => {
-                return Err(Refusal::at("invalid_body", place, "an object is expected"));
+                return Err(DocumentRefusal::at(
+                    "invalid_body",
+                    place,
+                    "an object is expected",
+                ));
             }
             _ => return Err(unknown(place)),
         }
@@ -197,10 +205,10 @@ fn operation(
     name: &str,
     argument: Document<'_>,
     place: &ParseLocation<'_>,
-) -> Result<Operation, Refusal> {
+) -> Result<DocumentOperation, DocumentRefusal> {
     if name == "insert" {
         let fresh = ValueRef::ObjectId(new_object_id());
-        return Operation::insert(argument, fresh).map_err(|refused| refused.inside(place));
+        return DocumentOperation::insert(argument, fresh).map_err(|refused| refused.inside(place));
     }
     let allowed: &[&str] = match name {
         "replace" => &["id", "document", "upsert"],
@@ -215,35 +223,39 @@ fn operation(
     let id = argument
         .get("id")
         .map(Value::from)
-        .ok_or_else(|| Refusal::at("invalid_body", &place.key("id"), "is missing"))?;
+        .ok_or_else(|| DocumentRefusal::at("invalid_body", &place.key("id"), "is missing"))?;
     match name {
         "replace" => {
             let document = member(argument, "document", place)?;
             let upsert = flag(argument, "upsert", true, place)?;
-            Operation::replace(id, document, upsert)
+            DocumentOperation::replace(id, document, upsert)
                 .map_err(|refused| refused.inside(&place.key("document")))
         }
         "update" => {
             let update = member(argument, "update", place)?;
             let filters = array_filters(argument, place)?;
             let upsert = flag(argument, "upsert", false, place)?;
-            Operation::update(id, update, filters, upsert)
+            DocumentOperation::update(id, update, filters, upsert)
                 .map_err(|refused| refused.inside(&place.key("update")))
         }
-        _ => Operation::delete(id).map_err(|refused| refused.inside(&place.key("id"))),
+        _ => DocumentOperation::delete(id).map_err(|refused| refused.inside(&place.key("id"))),
     }
 }
 
 fn array_filters<'a>(
     argument: Document<'a>,
     place: &ParseLocation<'_>,
-) -> Result<Option<rillbase_query::bson::Array<'a>>, Refusal> {
+) -> Result<Option<rillbase_query::bson::Array<'a>>, DocumentRefusal> {
     match argument.get("array_filters") {
         None | Some(ValueRef::Null) => Ok(None),
         Some(ValueRef::Array(array)) => Ok(Some(array)),
         Some(_) => {
             let place = place.key("array_filters");
-            Err(Refusal::at("invalid_body", &place, "an array is expected"))
+            Err(DocumentRefusal::at(
+                "invalid_body",
+                &place,
+                "an array is expected",
+            ))
         }
     }
 }
@@ -252,15 +264,19 @@ fn member<'a>(
     argument: Document<'a>,
     name: &str,
     place: &ParseLocation<'_>,
-) -> Result<Document<'a>, Refusal> {
+) -> Result<Document<'a>, DocumentRefusal> {
     match argument.get(name) {
         Some(ValueRef::Document(document)) => Ok(document),
-        Some(_) => Err(Refusal::at(
+        Some(_) => Err(DocumentRefusal::at(
             "invalid_body",
             &place.key(name),
             "an object is expected",
         )),
-        None => Err(Refusal::at("invalid_body", &place.key(name), "is missing")),
+        None => Err(DocumentRefusal::at(
+            "invalid_body",
+            &place.key(name),
+            "is missing",
+        )),
     }
 }
 
@@ -269,11 +285,11 @@ fn flag(
     name: &str,
     otherwise: bool,
     place: &ParseLocation<'_>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, DocumentRefusal> {
     match argument.get(name) {
         None => Ok(otherwise),
         Some(ValueRef::Bool(given)) => Ok(given),
-        Some(_) => Err(Refusal::at(
+        Some(_) => Err(DocumentRefusal::at(
             "invalid_body",
             &place.key(name),
             "true or false is expected",
@@ -281,6 +297,6 @@ fn flag(
     }
 }
 
-fn unknown(place: &ParseLocation<'_>) -> Refusal {
-    Refusal::at("invalid_body", place, "this member is not known")
+fn unknown(place: &ParseLocation<'_>) -> DocumentRefusal {
+    DocumentRefusal::at("invalid_body", place, "this member is not known")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rillbase_query::bson::{Document, DocumentBuf};
 
 use crate::columns::{bools, byteas, int4s, int8s, timestamps};
-use crate::entry::Entry;
+use crate::entry::IndexEntry;
 use crate::stage::{Ended, unix_ms};
 
 /// A document as the group leaves it.
@@ -26,9 +26,9 @@ pub struct Changed {
     /// Whether there was a row of it, be it a tombstone.
     pub has_row: bool,
     /// The entries that the group found, sorted.
-    pub old: Vec<Entry>,
+    pub old: Vec<IndexEntry>,
     /// The entries that it leaves, sorted.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<IndexEntry>,
 }
 
 impl Changed {
@@ -43,7 +43,7 @@ impl Changed {
 
 /// All changes of a group, and how its writes ended.
 #[derive(Debug)]
-pub struct Changes {
+pub struct GroupChanges {
     /// The collections' ids, in the order of the plan.
     pub collections: Vec<[u8; 16]>,
     /// By collection, the documents that changed, by key.
@@ -69,7 +69,7 @@ pub struct EntryColumns {
     pub enforced: Vec<u8>,
 }
 
-impl Changes {
+impl GroupChanges {
     /// How many documents changed.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -156,7 +156,10 @@ impl Changes {
         })
     }
 
-    fn entries<'a>(&'a self, pick: impl Fn(&'a Changed) -> Vec<&'a Entry>) -> Option<EntryColumns> {
+    fn entries<'a>(
+        &'a self,
+        pick: impl Fn(&'a Changed) -> Vec<&'a IndexEntry>,
+    ) -> Option<EntryColumns> {
         let mut found = Vec::new();
         for document in self.documents.iter().flatten() {
             let entries = pick(document).into_iter();
@@ -187,7 +190,7 @@ impl Changes {
 }
 
 /// What one sorted list has and the other has not.
-fn without<'a>(kept: &'a [Entry], dropped: &[Entry]) -> Vec<&'a Entry> {
+fn without<'a>(kept: &'a [IndexEntry], dropped: &[IndexEntry]) -> Vec<&'a IndexEntry> {
     kept.iter()
         .filter(|entry| dropped.binary_search(entry).is_err())
         .collect()

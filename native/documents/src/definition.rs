@@ -5,40 +5,43 @@ use rillbase_query::error::{EvaluationFailure, ParseLocation};
 use rillbase_query::fuel::Fuel;
 use rillbase_query::schema::{Schema, SchemaViolation};
 
-use crate::elements::Limits;
-use crate::entry::{Entry, Index, entries};
-use crate::refusal::Refusal;
+use crate::elements::DocumentLimits;
+use crate::entry::{IndexDefinition, IndexEntry, entries};
+use crate::refusal::DocumentRefusal;
 
 /// A schema, limits and indexes, compiled.
 #[derive(Debug, Default)]
-pub struct Definition {
+pub struct CollectionDefinition {
     schema: Option<Schema>,
-    limits: Limits,
-    indexes: Vec<Index>,
+    limits: DocumentLimits,
+    indexes: Vec<IndexDefinition>,
 }
 
-impl Definition {
+impl CollectionDefinition {
     /// Compiles a definition. Places of refusals are inside the schema.
-    pub fn new(schema: Option<ValueRef<'_>>, indexes: Vec<Index>) -> Result<Self, Refusal> {
+    pub fn new(
+        schema: Option<ValueRef<'_>>,
+        indexes: Vec<IndexDefinition>,
+    ) -> Result<Self, DocumentRefusal> {
         let schema = schema
             .map(|schema| Schema::parse(schema, &ParseLocation::root()))
             .transpose()?;
         Ok(Self {
             schema,
-            limits: Limits::default(),
+            limits: DocumentLimits::default(),
             indexes,
         })
     }
 
     /// The same with limits.
     #[must_use]
-    pub const fn limited(mut self, limits: Limits) -> Self {
+    pub const fn limited(mut self, limits: DocumentLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Refuses a document that holds too much or breaks the schema.
-    pub fn check(&self, document: Document<'_>) -> Result<(), Refusal> {
+    pub fn check(&self, document: Document<'_>) -> Result<(), DocumentRefusal> {
         self.limits.check(document)?;
         let Some(schema) = &self.schema else {
             return Ok(());
@@ -51,8 +54,8 @@ impl Definition {
         };
         match violations(schema) {
             Ok(violations) if violations.is_empty() => Ok(()),
-            Ok(violations) => Err(Refusal::of_schema(violations)),
-            Err(failure) => Err(Refusal::new(
+            Ok(violations) => Err(DocumentRefusal::of_schema(violations)),
+            Err(failure) => Err(DocumentRefusal::new(
                 "query_too_expensive",
                 format!("the collection's schema cannot be checked on this document: {failure}"),
             )),
@@ -60,7 +63,7 @@ impl Definition {
     }
 
     /// The document's entries in all indexes, sorted.
-    pub fn entries(&self, document: Document<'_>) -> Result<Vec<Entry>, Refusal> {
+    pub fn entries(&self, document: Document<'_>) -> Result<Vec<IndexEntry>, DocumentRefusal> {
         let mut all = Vec::new();
         for index in &self.indexes {
             all.append(&mut entries(document, index)?);

@@ -6,21 +6,21 @@
 use rillbase_query::bson::{Array, Document, ValueRef};
 use rillbase_query::error::ParseLocation;
 
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// The fewest bytes that a value takes in BSON: its type and an empty key.
 const LEAST_VALUE_BYTES: usize = 2;
 
 /// The most that a document may hold.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// Elements of one array.
     pub array_elements: usize,
     /// Values at all levels, documents and arrays included.
     pub values: usize,
 }
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     fn default() -> Self {
         Self {
             array_elements: usize::MAX,
@@ -29,14 +29,14 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl DocumentLimits {
     /// Refuses a document that holds more.
-    pub fn check(&self, document: Document<'_>) -> Result<(), Refusal> {
+    pub fn check(&self, document: Document<'_>) -> Result<(), DocumentRefusal> {
         let most = document.as_bytes().len() / LEAST_VALUE_BYTES;
         if most <= self.array_elements.min(self.values) {
             return Ok(());
         }
-        Counting {
+        ValueCounter {
             limits: self,
             values: 0,
         }
@@ -44,41 +44,49 @@ impl Limits {
     }
 }
 
-struct Counting<'l> {
-    limits: &'l Limits,
+struct ValueCounter<'l> {
+    limits: &'l DocumentLimits,
     values: usize,
 }
 
-impl Counting<'_> {
+impl ValueCounter<'_> {
     fn document(
         &mut self,
         document: Document<'_>,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         for (name, value) in document.iter() {
             self.value(value, &place.key(name))?;
         }
         Ok(())
     }
 
-    fn array(&mut self, array: Array<'_>, place: &ParseLocation<'_>) -> Result<(), Refusal> {
+    fn array(
+        &mut self,
+        array: Array<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<(), DocumentRefusal> {
         for (index, value) in array.iter().enumerate() {
             if index >= self.limits.array_elements {
                 let most = self.limits.array_elements;
                 let detail = format!("an array has at most {most} elements");
-                return Err(Refusal::at("array_too_long", place, detail));
+                return Err(DocumentRefusal::at("array_too_long", place, detail));
             }
             self.value(value, &place.index(index))?;
         }
         Ok(())
     }
 
-    fn value(&mut self, value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), Refusal> {
+    fn value(
+        &mut self,
+        value: ValueRef<'_>,
+        place: &ParseLocation<'_>,
+    ) -> Result<(), DocumentRefusal> {
         self.values += 1;
         if self.values > self.limits.values {
             let most = self.limits.values;
             let detail = format!("a document has at most {most} values at all levels");
-            return Err(Refusal::new("document_too_complex", detail));
+            return Err(DocumentRefusal::new("document_too_complex", detail));
         }
         match value {
             ValueRef::Document(inner) => self.document(inner, place),

@@ -10,7 +10,7 @@ use rillbase_query::fuel::Fuel;
 use rillbase_query::index::{IndexField, index_keys};
 use rillbase_query::path::FieldPath;
 
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// Longer keys are cut here. Cutting keeps the order, except that what was
 /// cut becomes equal; whoever reads in order sorts such entries again.
@@ -20,7 +20,7 @@ pub const MARK: &[u8] = &[];
 
 /// A declared index.
 #[derive(Debug, Clone)]
-pub struct Index {
+pub struct IndexDefinition {
     /// Its number in the store.
     pub number: i64,
     /// Its fields in order.
@@ -31,7 +31,7 @@ pub struct Index {
 
 /// A row of an index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entry {
+pub struct IndexEntry {
     /// The index.
     pub index: i64,
     /// The values in order-preserving bytes.
@@ -55,12 +55,15 @@ pub fn fields(pairs: &[(String, i32)]) -> Vec<IndexField> {
 }
 
 /// The entries of a document in one index.
-pub fn entries(document: Document<'_>, index: &Index) -> Result<Vec<Entry>, Refusal> {
+pub fn entries(
+    document: Document<'_>,
+    index: &IndexDefinition,
+) -> Result<Vec<IndexEntry>, DocumentRefusal> {
     let keys = index_keys(document, &index.fields, &Fuel::default())?;
     let several = keys.len() > 1;
-    let mut entries: Vec<Entry> = Vec::with_capacity(keys.len() + usize::from(several));
+    let mut entries: Vec<IndexEntry> = Vec::with_capacity(keys.len() + usize::from(several));
     if several {
-        entries.push(Entry {
+        entries.push(IndexEntry {
             index: index.number,
             key: MARK.to_vec(),
             ordering: false,
@@ -72,7 +75,7 @@ pub fn entries(document: Document<'_>, index: &Index) -> Result<Vec<Entry>, Refu
         if found.key.len() > ENTRY_BYTES {
             if enforced {
                 let detail = format!("a key of a unique index has at most {ENTRY_BYTES} bytes");
-                return Err(Refusal::new("index_key_too_long", detail));
+                return Err(DocumentRefusal::new("index_key_too_long", detail));
             }
             found.key.truncate(ENTRY_BYTES);
         }
@@ -81,7 +84,7 @@ pub fn entries(document: Document<'_>, index: &Index) -> Result<Vec<Entry>, Refu
             Some(last) if last.key == found.key && !last.key.is_empty() => {
                 last.ordering |= found.ordering;
             }
-            _ => entries.push(Entry {
+            _ => entries.push(IndexEntry {
                 index: index.number,
                 key: found.key,
                 ordering: found.ordering,

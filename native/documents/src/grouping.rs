@@ -12,9 +12,9 @@ use rillbase_query::group::{GroupDefinition, GroupShare, GroupTable};
 use rillbase_query::sort::Sort;
 
 use crate::envelope::write_group;
-use crate::refusal::Refusal;
-use crate::selection::Candidate;
-use crate::unevaluated::Unevaluated;
+use crate::refusal::DocumentRefusal;
+use crate::selection::CandidateRow;
+use crate::unevaluated::UnevaluatedDocuments;
 
 /// A query that groups, being answered. Candidates come in any order; a document that an index has
 /// several entries of may come several times.
@@ -29,7 +29,7 @@ pub struct Grouping {
     matched: usize,
     held_bytes: usize,
     /// Documents that are in no group.
-    pub unevaluated: Unevaluated,
+    pub unevaluated: UnevaluatedDocuments,
 }
 
 impl Grouping {
@@ -49,15 +49,15 @@ impl Grouping {
             seen: HashSet::new(),
             matched: 0,
             held_bytes: 0,
-            unevaluated: Unevaluated::new(readable),
+            unevaluated: UnevaluatedDocuments::new(readable),
         }
     }
 
     /// Takes candidates in.
     pub fn feed<'c>(
         &mut self,
-        candidates: impl Iterator<Item = Candidate<'c>>,
-    ) -> Result<(), Refusal> {
+        candidates: impl Iterator<Item = CandidateRow<'c>>,
+    ) -> Result<(), DocumentRefusal> {
         for candidate in candidates {
             let document = Document::trusted(candidate.body);
             let share = match self.share(document) {
@@ -75,7 +75,7 @@ impl Grouping {
             self.matched += 1;
             if self.matched > self.most {
                 let detail = format!("a query groups at most {} documents", self.most);
-                return Err(Refusal::new("query_too_expensive", detail));
+                return Err(DocumentRefusal::new("query_too_expensive", detail));
             }
             self.add(share);
         }
@@ -113,7 +113,7 @@ impl Grouping {
         sort: Option<&Sort>,
         (offset, limit): (usize, usize),
         form: Form,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, DocumentRefusal> {
         let mut out = String::from("[");
         for (number, row) in self.groups.window(sort, offset, limit)?.iter().enumerate() {
             if number > 0 {

@@ -7,20 +7,20 @@ use rillbase_query::bson::{ObjectId, Value, ValueRef};
 use rillbase_query::ejson::{Form, parse_value, value_to_string};
 use rillbase_query::key::encode_key;
 
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// The longest key of a document: what a B-tree takes with room to spare.
 pub const KEY_BYTES: usize = 1_024;
 
 /// The `_id` that a path's segment names, percent-decoded already: 24 hex
 /// digits are an ObjectId, `~` begins Extended JSON, all else is the string.
-pub fn parse(segment: &str) -> Result<Value, Refusal> {
+pub fn parse(segment: &str) -> Result<Value, DocumentRefusal> {
     if let Some(text) = segment.strip_prefix('~') {
         return parse_value(text.as_bytes())
-            .map_err(|error| Refusal::new("invalid_id", error.detail));
+            .map_err(|error| DocumentRefusal::new("invalid_id", error.detail));
     }
     if segment.contains('\0') {
-        return Err(Refusal::new(
+        return Err(DocumentRefusal::new(
             "invalid_id",
             "a string holds no NUL character",
         ));
@@ -68,7 +68,7 @@ fn percent_encoded(text: &str) -> String {
 }
 
 /// The key of a document with this `_id`.
-pub fn key(id: ValueRef<'_>) -> Result<Vec<u8>, Refusal> {
+pub fn key(id: ValueRef<'_>) -> Result<Vec<u8>, DocumentRefusal> {
     let refused = match id {
         ValueRef::Array(_) => Some("an array"),
         ValueRef::Regex(_) => Some("a regular expression"),
@@ -77,12 +77,12 @@ pub fn key(id: ValueRef<'_>) -> Result<Vec<u8>, Refusal> {
     };
     if let Some(kind) = refused {
         let detail = format!("an _id cannot be {kind}");
-        return Err(Refusal::new("invalid_id", detail));
+        return Err(DocumentRefusal::new("invalid_id", detail));
     }
     let key = encode_key(id);
     if key.len() > KEY_BYTES {
         let detail = format!("an _id takes at most {KEY_BYTES} bytes");
-        return Err(Refusal::new("invalid_id", detail));
+        return Err(DocumentRefusal::new("invalid_id", detail));
     }
     Ok(key)
 }

@@ -6,7 +6,7 @@ use rillbase_query::bson::{Document, DocumentBuf};
 use rillbase_query::lookup::LookupFields;
 
 use crate::id;
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// Bodies by key, of one collection, as one caller may see them.
 pub type Found<B> = HashMap<Vec<u8>, B>;
@@ -15,7 +15,7 @@ pub type Found<B> = HashMap<Vec<u8>, B>;
 pub fn keys<'b>(
     lookups: &LookupFields,
     bodies: impl Iterator<Item = &'b [u8]>,
-) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
+) -> Result<Vec<BTreeSet<Vec<u8>>>, DocumentRefusal> {
     let places = lookups.places();
     let mut keys = vec![BTreeSet::new(); lookups.collections().len()];
     for body in bodies {
@@ -35,7 +35,7 @@ pub fn embed<B: AsRef<[u8]>>(
     lookups: &LookupFields,
     body: &[u8],
     found: &[Found<B>],
-) -> Result<DocumentBuf, Refusal> {
+) -> Result<DocumentBuf, DocumentRefusal> {
     let places = lookups.places();
     let document = Document::trusted(body);
     Ok(lookups.embed(document, &|number, referred| {

@@ -13,11 +13,11 @@ use rillbase_query::order::equal;
 use rillbase_query::update::{Applied, Update};
 
 use crate::id::key;
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// What is done.
 #[derive(Debug, Clone)]
-pub enum Action {
+pub enum DocumentAction {
     /// Make a document that is not there.
     Insert(DocumentBuf),
     /// Put this document in the place of whatever is there.
@@ -33,9 +33,9 @@ pub enum Action {
 
 /// A change of one document.
 #[derive(Debug, Clone)]
-pub struct Operation {
+pub struct DocumentOperation {
     /// What is done.
-    pub action: Action,
+    pub action: DocumentAction,
     /// The document's `_id`.
     pub id: Value,
     /// Its key.
@@ -54,7 +54,7 @@ pub struct Operation {
 
 /// The rules that bind the caller; none where no rule does.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rules<'r> {
+pub struct WriteRules<'r> {
     /// What a new document must match.
     pub create: Option<&'r Filter>,
     /// What a changed document must match, before and after.
@@ -63,8 +63,8 @@ pub struct Rules<'r> {
     pub delete: Option<&'r Filter>,
 }
 
-impl Operation {
-    fn new(action: Action, id: Value, size: usize) -> Result<Self, Refusal> {
+impl DocumentOperation {
+    fn new(action: DocumentAction, id: Value, size: usize) -> Result<Self, DocumentRefusal> {
         let key = key(id.as_ref())?;
         Ok(Self {
             action,
@@ -79,13 +79,13 @@ impl Operation {
     }
 
     /// An insert. A document without `_id` gets `fresh`, which is unlike all others.
-    pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, Refusal> {
+    pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, DocumentRefusal> {
         let given = document.get("_id");
         let id = Value::from(given.unwrap_or(fresh));
         let document = with_id_first(document, id.as_ref());
         validate(document.as_bytes())?;
         let size = document.as_bytes().len();
-        let operation = Self::new(Action::Insert(document), id, size)?;
+        let operation = Self::new(DocumentAction::Insert(document), id, size)?;
         Ok(Self {
             is_new: given.is_none(),
             ..operation
@@ -93,12 +93,16 @@ impl Operation {
     }
 
     /// A replacement, which also makes an absent document.
-    pub fn replace(id: Value, document: Document<'_>, upsert: bool) -> Result<Self, Refusal> {
+    pub fn replace(
+        id: Value,
+        document: Document<'_>,
+        upsert: bool,
+    ) -> Result<Self, DocumentRefusal> {
         check_same_id(document, id.as_ref())?;
         let document = with_id_first(document, id.as_ref());
         validate(document.as_bytes())?;
         let size = document.as_bytes().len();
-        let operation = Self::new(Action::Replace(document), id, size)?;
+        let operation = Self::new(DocumentAction::Replace(document), id, size)?;
         Ok(Self {
             upsert,
             ..operation
@@ -111,14 +115,14 @@ impl Operation {
         update: Document<'_>,
         array_filters: Option<Array<'_>>,
         upsert: bool,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, DocumentRefusal> {
         let parsed = Arc::new(Update::parse(
             update,
             array_filters,
             &ParseLocation::root(),
         )?);
         let size = update.as_bytes().len();
-        let operation = Self::new(Action::Update(parsed, None), id, size)?;
+        let operation = Self::new(DocumentAction::Update(parsed, None), id, size)?;
         Ok(Self {
             upsert,
             ..operation
@@ -130,17 +134,17 @@ impl Operation {
         id: Value,
         update: Arc<Update>,
         filter: Arc<Filter>,
-    ) -> Result<Self, Refusal> {
-        Self::new(Action::Update(update, Some(filter)), id, 64)
+    ) -> Result<Self, DocumentRefusal> {
+        Self::new(DocumentAction::Update(update, Some(filter)), id, 64)
     }
 
     /// A merge patch.
-    pub fn merge(id: Value, patch: Document<'_>, upsert: bool) -> Result<Self, Refusal> {
+    pub fn merge(id: Value, patch: Document<'_>, upsert: bool) -> Result<Self, DocumentRefusal> {
         check_same_id(patch, id.as_ref())?;
         validate(patch.as_bytes())?;
         let size = patch.as_bytes().len();
         let patch = DocumentBuf::trusted(patch.as_bytes().to_vec());
-        let operation = Self::new(Action::Merge(patch), id, size)?;
+        let operation = Self::new(DocumentAction::Merge(patch), id, size)?;
         Ok(Self {
             upsert,
             ..operation
@@ -148,24 +152,24 @@ impl Operation {
     }
 
     /// A delete.
-    pub fn delete(id: Value) -> Result<Self, Refusal> {
-        Self::new(Action::Delete(None), id, 16)
+    pub fn delete(id: Value) -> Result<Self, DocumentRefusal> {
+        Self::new(DocumentAction::Delete(None), id, 16)
     }
 
     /// A delete of a document that was found by a filter.
-    pub fn delete_found(id: Value, filter: Arc<Filter>) -> Result<Self, Refusal> {
-        Self::new(Action::Delete(Some(filter)), id, 16)
+    pub fn delete_found(id: Value, filter: Arc<Filter>) -> Result<Self, DocumentRefusal> {
+        Self::new(DocumentAction::Delete(Some(filter)), id, 16)
     }
 
     /// The name of what is done.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self.action {
-            Action::Insert(_) => "insert",
-            Action::Replace(_) => "replace",
-            Action::Update(..) => "update",
-            Action::Merge(_) => "merge",
-            Action::Delete(_) => "delete",
+            DocumentAction::Insert(_) => "insert",
+            DocumentAction::Replace(_) => "replace",
+            DocumentAction::Update(..) => "update",
+            DocumentAction::Merge(_) => "merge",
+            DocumentAction::Delete(_) => "delete",
         }
     }
 
@@ -174,28 +178,30 @@ impl Operation {
         &self,
         before: Option<Document<'_>>,
         now_ms: i64,
-    ) -> Result<Option<DocumentBuf>, Refusal> {
+    ) -> Result<Option<DocumentBuf>, DocumentRefusal> {
         match (&self.action, before) {
-            (Action::Insert(_), Some(_)) => Err(Refusal::new(
+            (DocumentAction::Insert(_), Some(_)) => Err(DocumentRefusal::new(
                 "duplicate_id",
                 "a document with this _id exists",
             )),
-            (Action::Insert(document), None) => Ok(Some(document.clone())),
-            (_, None) if !self.upsert => {
-                Err(Refusal::new("not_found", "there is no such document"))
-            }
-            (Action::Replace(document), _) => Ok(Some(document.clone())),
-            (Action::Merge(patch), before) => self.merged(patch, before).map(Some),
-            (Action::Update(update, filter), before) => self
+            (DocumentAction::Insert(document), None) => Ok(Some(document.clone())),
+            (_, None) if !self.upsert => Err(DocumentRefusal::new(
+                "not_found",
+                "there is no such document",
+            )),
+            (DocumentAction::Replace(document), _) => Ok(Some(document.clone())),
+            (DocumentAction::Merge(patch), before) => self.merged(patch, before).map(Some),
+            (DocumentAction::Update(update, filter), before) => self
                 .updated(update, filter.as_deref(), before, now_ms)
                 .map(Some),
-            (Action::Delete(filter), Some(before)) => {
+            (DocumentAction::Delete(filter), Some(before)) => {
                 still_matches(filter.as_deref(), before, now_ms)?;
                 Ok(None)
             }
-            (Action::Delete(_), None) => {
-                Err(Refusal::new("not_found", "there is no such document"))
-            }
+            (DocumentAction::Delete(_), None) => Err(DocumentRefusal::new(
+                "not_found",
+                "there is no such document",
+            )),
         }
     }
 
@@ -203,12 +209,12 @@ impl Operation {
         &self,
         patch: &DocumentBuf,
         before: Option<Document<'_>>,
-    ) -> Result<DocumentBuf, Refusal> {
+    ) -> Result<DocumentBuf, DocumentRefusal> {
         let made = id_document(self.id.as_ref());
         let after = merge_patch(before.unwrap_or(made.as_ref()), patch.as_ref());
         check_same_id(after.as_ref(), self.id.as_ref())?;
         if after.as_ref().get("_id").is_none() {
-            return Err(Refusal::at(
+            return Err(DocumentRefusal::at(
                 "invalid_update",
                 &ParseLocation::root().key("_id"),
                 "a patch cannot remove _id",
@@ -224,7 +230,7 @@ impl Operation {
         filter: Option<&Filter>,
         before: Option<Document<'_>>,
         now_ms: i64,
-    ) -> Result<DocumentBuf, Refusal> {
+    ) -> Result<DocumentBuf, DocumentRefusal> {
         let environment = EvaluationContext::at(now_ms);
         let Some(before) = before else {
             let made = id_document(self.id.as_ref());
@@ -249,13 +255,13 @@ fn still_matches(
     filter: Option<&Filter>,
     before: Document<'_>,
     now_ms: i64,
-) -> Result<Option<u32>, Refusal> {
+) -> Result<Option<u32>, DocumentRefusal> {
     let Some(filter) = filter else {
         return Ok(None);
     };
     let position = filter.position_in(before, &EvaluationContext::at(now_ms));
     let position = position.ok().flatten();
-    position.ok_or_else(|| Refusal::new("not_found", "the document no longer matches"))
+    position.ok_or_else(|| DocumentRefusal::new("not_found", "the document no longer matches"))
 }
 
 /// Refuses what the rules that bind the caller do not allow.
@@ -263,8 +269,8 @@ pub(crate) fn check_rules(
     before: Option<Document<'_>>,
     after: Option<Document<'_>>,
     now_ms: i64,
-    rules: Rules<'_>,
-) -> Result<(), Refusal> {
+    rules: WriteRules<'_>,
+) -> Result<(), DocumentRefusal> {
     let (rule, tested) = match (before, after) {
         (None, after) => (rules.create, [None, after]),
         (before, None) => (rules.delete, [before, None]),
@@ -288,14 +294,14 @@ pub(crate) fn allows(rule: &Filter, document: Document<'_>, now_ms: i64) -> bool
 }
 
 /// What is said of a document that a rule does not allow.
-pub(crate) fn forbidden_by_rule() -> Refusal {
+pub(crate) fn forbidden_by_rule() -> DocumentRefusal {
     let detail = "the collection's access rules do not allow it";
-    Refusal::new("forbidden_by_rule", detail)
+    DocumentRefusal::new("forbidden_by_rule", detail)
 }
 
-fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Refusal> {
+fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), DocumentRefusal> {
     match document.get("_id") {
-        Some(given) if !equal(given, id) => Err(Refusal::at(
+        Some(given) if !equal(given, id) => Err(DocumentRefusal::at(
             "invalid_document",
             &ParseLocation::root().key("_id"),
             "the document's _id is not the one that it is addressed by",

@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::operation::Operation;
-use crate::refusal::Refusal;
+use crate::operation::DocumentOperation;
+use crate::refusal::DocumentRefusal;
 
 /// Operations in their order; those that could not be read as their refusals.
 /// Parts share them.
 #[derive(Debug, Clone)]
-pub struct Operations {
-    all: Arc<[Result<Operation, Refusal>]>,
+pub struct DocumentOperations {
+    all: Arc<[Result<DocumentOperation, DocumentRefusal>]>,
     part: Range<usize>,
 }
 
-impl Operations {
+impl DocumentOperations {
     /// Operations in the order in which they are done.
     #[must_use]
-    pub fn new(all: Vec<Result<Operation, Refusal>>) -> Self {
+    pub fn new(all: Vec<Result<DocumentOperation, DocumentRefusal>>) -> Self {
         Self {
             part: 0..all.len(),
             all: all.into(),
@@ -26,7 +26,7 @@ impl Operations {
     }
 
     /// All of them.
-    pub fn as_slice(&self) -> &[Result<Operation, Refusal>] {
+    pub fn as_slice(&self) -> &[Result<DocumentOperation, DocumentRefusal>] {
         self.all.get(self.part.clone()).unwrap_or_default()
     }
 

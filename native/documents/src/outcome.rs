@@ -6,11 +6,11 @@ use rillbase_query::bson::{DocumentBuf, Value, ValueRef};
 use rillbase_query::ejson::{Form, write_value};
 
 use crate::envelope::{Meta, write};
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// A document that was changed.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct DocumentChange {
     /// Its `_id`.
     pub id: Value,
     /// Its version now.
@@ -25,7 +25,7 @@ pub struct Change {
     pub created: bool,
 }
 
-impl Change {
+impl DocumentChange {
     /// How the document is shown; none: it is gone.
     #[must_use]
     pub fn envelope(&self, form: Form) -> Option<String> {
@@ -43,7 +43,7 @@ impl Change {
 }
 
 /// How one operation ended.
-pub type Outcome = Result<Change, Refusal>;
+pub type Outcome = Result<DocumentChange, DocumentRefusal>;
 /// How the operations of a write ended, in their order.
 pub type Outcomes = Arc<[Outcome]>;
 

@@ -8,13 +8,13 @@ use rillbase_query::projection::{Matched, Projection};
 
 use crate::envelope::{Meta, write};
 use crate::lookups::{self, Found};
-use crate::refusal::Refusal;
-use crate::selection::Request;
-use crate::unevaluated::Unevaluated;
+use crate::refusal::DocumentRefusal;
+use crate::selection::SelectionRequest;
+use crate::unevaluated::UnevaluatedDocuments;
 
 /// A row of the page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
+pub(crate) struct PageRow {
     /// The place in the order; the rest only travels along.
     pub(crate) place: Vec<u8>,
     pub(crate) key: Vec<u8>,
@@ -28,7 +28,7 @@ pub(crate) struct Held {
     pub(crate) embedded: Option<Vec<u8>>,
 }
 
-impl Held {
+impl PageRow {
     pub(crate) fn size(&self) -> usize {
         self.place.len() + self.body.len() + 96
     }
@@ -36,7 +36,7 @@ impl Held {
 
 /// Behind what the next page begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Next {
+pub struct PageBoundary {
     /// The place in the order.
     pub place: Vec<u8>,
     /// The index entry, where one was read.
@@ -47,13 +47,13 @@ pub struct Next {
 
 /// A page.
 #[derive(Debug)]
-pub struct Rows {
-    pub(crate) rows: Vec<Held>,
+pub struct ResultPage {
+    pub(crate) rows: Vec<PageRow>,
     /// Where the next page begins, if there is one.
-    pub next: Option<Next>,
+    pub next: Option<PageBoundary>,
 }
 
-impl Rows {
+impl ResultPage {
     /// How many there are.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -90,7 +90,7 @@ impl Rows {
         lookups: &LookupFields,
         found: &[Found<B>],
         most: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let mut bytes = 0;
         for row in &mut self.rows {
             let embedded = lookups::embed(lookups, &row.body, found)?.into_bytes();
@@ -98,7 +98,7 @@ impl Rows {
             row.embedded = Some(embedded);
             if bytes > most {
                 let detail = "the documents with what is looked up are too large together";
-                return Err(Refusal::new("query_too_expensive", detail));
+                return Err(DocumentRefusal::new("query_too_expensive", detail));
             }
         }
         Ok(())
@@ -108,10 +108,10 @@ impl Rows {
     /// are counted.
     pub fn render(
         &self,
-        request: &Request,
+        request: &SelectionRequest,
         projection: Option<&Projection>,
         form: Form,
-        unevaluated: &mut Unevaluated,
+        unevaluated: &mut UnevaluatedDocuments,
     ) -> String {
         let bytes: usize = self.rows.iter().map(|row| row.body.len() * 2 + 128).sum();
         let mut out = String::with_capacity(bytes);

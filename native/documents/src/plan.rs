@@ -1,8 +1,8 @@
 //! What a group of writes wants done, before anything is known of the documents.
 //!
 //! A group is one transaction. First it locks the rows of the documents that
-//! it may find ([`Plan::keys`]), then everything is decided in memory
-//! ([`Plan::apply`], [`crate::stage`]), then what comes of it is written
+//! it may find ([`WritePlan::keys`]), then everything is decided in memory
+//! ([`WritePlan::apply`], [`crate::stage`]), then what comes of it is written
 //! ([`crate::changes`]).
 
 use std::collections::BTreeSet;
@@ -10,27 +10,27 @@ use std::sync::Arc;
 
 use rillbase_query::filter::Filter;
 
-use crate::changes::Changes;
-use crate::definition::Definition;
-use crate::expected::Expected;
-use crate::operation::Operation;
-use crate::operations::Operations;
-use crate::refusal::Refusal;
-use crate::stage::{Found, Stage};
+use crate::changes::GroupChanges;
+use crate::definition::CollectionDefinition;
+use crate::operation::DocumentOperation;
+use crate::operations::DocumentOperations;
+use crate::precondition::Precondition;
+use crate::refusal::DocumentRefusal;
+use crate::stage::{LockedRows, WriteStaging};
 
 /// A collection that the group writes to.
 #[derive(Debug, Clone)]
-pub struct Collection {
+pub struct WriteCollection {
     /// Its id.
     pub id: [u8; 16],
     /// What it prescribes.
-    pub definition: Arc<Definition>,
+    pub definition: Arc<CollectionDefinition>,
 }
 
 /// What a collection's access rules let a caller do, with its claims. An action
 /// without a filter is denied.
 #[derive(Debug, Clone, Default)]
-pub struct Access {
+pub struct AccessFilters {
     /// What it may see.
     pub read: Option<Arc<Filter>>,
     /// What it may make.
@@ -43,49 +43,49 @@ pub struct Access {
 
 /// A collection by the name that operations use.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct NamedTarget {
     /// The name; empty for operations that name none.
     pub name: String,
     /// The collection's number among those of the group.
     pub collection: usize,
     /// The rules that bind the caller; none: no rule does.
-    pub access: Option<Access>,
+    pub access: Option<AccessFilters>,
 }
 
 /// Operations of one caller that are answered together.
 #[derive(Debug, Clone)]
-pub struct Write {
+pub struct WriteRequest {
     /// What is to be done.
-    pub operations: Operations,
+    pub operations: DocumentOperations,
     /// The collections concerned.
-    pub targets: Vec<Target>,
+    pub targets: Vec<NamedTarget>,
     /// Whether all or none are done.
     pub atomic: bool,
     /// What is expected of each document.
-    pub expected: Expected,
+    pub expected: Precondition,
 }
 
-impl Write {
+impl WriteRequest {
     /// Where an operation goes.
-    pub fn target(&self, operation: &Operation) -> Result<&Target, Refusal> {
+    pub fn target(&self, operation: &DocumentOperation) -> Result<&NamedTarget, DocumentRefusal> {
         let name = operation.collection.as_deref().unwrap_or_default();
         let mut targets = self.targets.iter();
         targets
             .find(|target| target.name == name)
-            .ok_or_else(|| Refusal::new("not_found", "There is no such collection."))
+            .ok_or_else(|| DocumentRefusal::new("not_found", "There is no such collection."))
     }
 }
 
 /// A group of writes.
 #[derive(Debug)]
-pub struct Plan {
+pub struct WritePlan {
     /// The collections, in the order in which everybody locks them.
-    pub collections: Vec<Collection>,
+    pub collections: Vec<WriteCollection>,
     /// The writes, in the order in which they are done.
-    pub writes: Vec<Write>,
+    pub writes: Vec<WriteRequest>,
 }
 
-impl Plan {
+impl WritePlan {
     /// The keys of the documents in a collection that may be there, in the order
     /// in which everybody locks them.
     ///
@@ -110,8 +110,8 @@ impl Plan {
     /// Applies the writes to the rows that were found, except those that
     /// `skipped` lists.
     #[must_use]
-    pub fn apply(&self, found: &Found, skipped: &[usize]) -> Changes {
-        let mut stage = Stage::new(self, found);
+    pub fn apply(&self, found: &LockedRows, skipped: &[usize]) -> GroupChanges {
+        let mut stage = WriteStaging::new(self, found);
         let ended = self
             .writes
             .iter()

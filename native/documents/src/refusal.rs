@@ -7,7 +7,7 @@ use rillbase_query::schema::SchemaViolation;
 
 /// A refusal as callers of the API see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DocumentRefusal {
     /// The stable name.
     pub code: Cow<'static, str>,
     /// The offending place as an RFC 6901 pointer.
@@ -18,7 +18,7 @@ pub struct Refusal {
     pub violations: Vec<(String, String)>,
 }
 
-impl Refusal {
+impl DocumentRefusal {
     /// A refusal at `place`.
     #[must_use]
     pub fn at(code: &'static str, place: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
@@ -64,7 +64,7 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for DocumentRefusal {
     fn from(error: Error) -> Self {
         Self {
             code: Cow::Borrowed(error.code.as_str()),
@@ -75,7 +75,7 @@ impl From<Error> for Refusal {
     }
 }
 
-impl From<EvaluationFailure> for Refusal {
+impl From<EvaluationFailure> for DocumentRefusal {
     fn from(failure: EvaluationFailure) -> Self {
         failure.into_error().into()
     }

@@ -14,7 +14,7 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::limits::FILTER_BYTES;
 
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// Operators whose operand is a value.
 const VALUES: [&str; 6] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"];
@@ -25,7 +25,7 @@ const CONNECTIVES: [&str; 3] = ["$and", "$or", "$nor"];
 
 /// A rule as it was written.
 #[derive(Debug, Clone)]
-pub enum Rule {
+pub enum AccessRule {
     /// Whatever the document.
     Always,
     /// Never.
@@ -36,9 +36,9 @@ pub enum Rule {
     Template(DocumentBuf),
 }
 
-impl Rule {
+impl AccessRule {
     /// Parses `true`, `false` or a filter.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Refusal> {
+    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, DocumentRefusal> {
         match value {
             ValueRef::Bool(true) => Ok(Self::Always),
             ValueRef::Bool(false) => Ok(Self::Never),
@@ -53,7 +53,7 @@ impl Rule {
                     document.as_bytes().to_vec(),
                 )))
             }
-            _ => Err(Refusal::at(
+            _ => Err(DocumentRefusal::at(
                 "invalid_filter",
                 place,
                 "a rule is a filter, true or false",
@@ -110,7 +110,7 @@ impl Binding<'_> {
         &mut self,
         filter: Document<'_>,
         place: &ParseLocation<'_>,
-    ) -> Result<DocumentBuf, Refusal> {
+    ) -> Result<DocumentBuf, DocumentRefusal> {
         let mut writer = DocumentWriter::with_capacity(filter.as_bytes().len());
         for (name, value) in filter.iter() {
             let here = place.key(name);
@@ -129,7 +129,7 @@ impl Binding<'_> {
                 }
                 writer.append_raw(name, BsonType::Array, &list.finish());
             } else if name == "$expr" {
-                self.expression(&mut Sink::Member(&mut writer, name), value, &here)?;
+                self.expression(&mut ClaimSink::Member(&mut writer, name), value, &here)?;
             } else if name.starts_with('$') {
                 refuse_claims(value, &here)?;
                 writer.append(name, value);
@@ -147,11 +147,11 @@ impl Binding<'_> {
         name: &str,
         value: ValueRef<'_>,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         if let Some(claim) = claim(value) {
             let mut equal = DocumentWriter::with_capacity(32);
             self.insert(
-                &mut Sink::Member(&mut equal, "$eq"),
+                &mut ClaimSink::Member(&mut equal, "$eq"),
                 claim,
                 As::Value,
                 place,
@@ -166,7 +166,7 @@ impl Binding<'_> {
                 writer.append(name, ValueRef::Document(bound.as_ref()));
                 Ok(())
             }
-            other => self.literal(&mut Sink::Member(writer, name), other, place),
+            other => self.literal(&mut ClaimSink::Member(writer, name), other, place),
         }
     }
 
@@ -174,11 +174,11 @@ impl Binding<'_> {
         &mut self,
         operators: Document<'_>,
         place: &ParseLocation<'_>,
-    ) -> Result<DocumentBuf, Refusal> {
+    ) -> Result<DocumentBuf, DocumentRefusal> {
         let mut writer = DocumentWriter::with_capacity(operators.as_bytes().len());
         for (name, value) in operators.iter() {
             let here = place.key(name);
-            let sink = &mut Sink::Member(&mut writer, name);
+            let sink = &mut ClaimSink::Member(&mut writer, name);
             match (name, value) {
                 (name, value) if VALUES.contains(&name) => {
                     self.value(sink, value, As::Value, &here)?;
@@ -211,11 +211,11 @@ impl Binding<'_> {
 
     fn value(
         &mut self,
-        sink: &mut Sink<'_>,
+        sink: &mut ClaimSink<'_>,
         value: ValueRef<'_>,
         wanted: As,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         match claim(value) {
             Some(claim) => self.insert(sink, claim, wanted, place),
             None => self.literal(sink, value, place),
@@ -225,10 +225,10 @@ impl Binding<'_> {
     /// A literal, in which a claim may be a part.
     fn literal(
         &mut self,
-        sink: &mut Sink<'_>,
+        sink: &mut ClaimSink<'_>,
         value: ValueRef<'_>,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         if let Some(claim) = claim(value) {
             return self.insert(sink, claim, As::Value, place);
         }
@@ -237,7 +237,7 @@ impl Binding<'_> {
                 let mut writer = DocumentWriter::with_capacity(inner.as_bytes().len());
                 for (name, value) in inner.iter() {
                     self.literal(
-                        &mut Sink::Member(&mut writer, name),
+                        &mut ClaimSink::Member(&mut writer, name),
                         value,
                         &place.key(name),
                     )?;
@@ -248,7 +248,11 @@ impl Binding<'_> {
             ValueRef::Array(inner) => {
                 let mut writer = ArrayWriter::new();
                 for (index, value) in inner.iter().enumerate() {
-                    self.literal(&mut Sink::Element(&mut writer), value, &place.index(index))?;
+                    self.literal(
+                        &mut ClaimSink::Element(&mut writer),
+                        value,
+                        &place.index(index),
+                    )?;
                 }
                 let bytes = writer.finish();
                 sink.put(ValueRef::Array(Array::trusted(&bytes)));
@@ -261,14 +265,14 @@ impl Binding<'_> {
     /// An expression, in which a claim becomes a `$literal`.
     fn expression(
         &mut self,
-        sink: &mut Sink<'_>,
+        sink: &mut ClaimSink<'_>,
         value: ValueRef<'_>,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         if let Some(claim) = claim(value) {
             let mut literal = DocumentWriter::with_capacity(32);
             self.insert(
-                &mut Sink::Member(&mut literal, "$literal"),
+                &mut ClaimSink::Member(&mut literal, "$literal"),
                 claim,
                 As::Value,
                 place,
@@ -286,7 +290,7 @@ impl Binding<'_> {
                         refuse_claims(value, &here)?;
                         writer.append(name, value);
                     } else {
-                        self.expression(&mut Sink::Member(&mut writer, name), value, &here)?;
+                        self.expression(&mut ClaimSink::Member(&mut writer, name), value, &here)?;
                     }
                 }
                 let bytes = writer.finish();
@@ -295,7 +299,11 @@ impl Binding<'_> {
             ValueRef::Array(inner) => {
                 let mut writer = ArrayWriter::new();
                 for (index, value) in inner.iter().enumerate() {
-                    self.expression(&mut Sink::Element(&mut writer), value, &place.index(index))?;
+                    self.expression(
+                        &mut ClaimSink::Element(&mut writer),
+                        value,
+                        &place.index(index),
+                    )?;
                 }
                 let bytes = writer.finish();
                 sink.put(ValueRef::Array(Array::trusted(&bytes)));
@@ -307,11 +315,11 @@ impl Binding<'_> {
 
     fn insert(
         &mut self,
-        sink: &mut Sink<'_>,
+        sink: &mut ClaimSink<'_>,
         claim: &str,
         wanted: As,
         place: &ParseLocation<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         self.inserted += 1;
         let Some(claims) = self.claims else {
             match wanted {
@@ -321,12 +329,12 @@ impl Binding<'_> {
             return Ok(());
         };
         let value = look_up(claims, claim)
-            .ok_or_else(|| Refusal::at("missing_claim", place, "the claim is missing"))?;
+            .ok_or_else(|| DocumentRefusal::at("missing_claim", place, "the claim is missing"))?;
         self.inserted_bytes += value.content_bytes();
         if self.inserted_bytes > FILTER_BYTES {
             // A rule may name a long claim very often.
             let detail = format!("a rule has at most {FILTER_BYTES} bytes with its claims");
-            return Err(Refusal::at("filter_too_large", place, detail));
+            return Err(DocumentRefusal::at("filter_too_large", place, detail));
         }
         sink.put(value);
         Ok(())
@@ -334,12 +342,12 @@ impl Binding<'_> {
 }
 
 /// Where a bound value goes.
-enum Sink<'w> {
+enum ClaimSink<'w> {
     Member(&'w mut DocumentWriter, &'w str),
     Element(&'w mut ArrayWriter),
 }
 
-impl Sink<'_> {
+impl ClaimSink<'_> {
     fn put(&mut self, value: ValueRef<'_>) {
         match self {
             Self::Member(writer, name) => writer.append(name, value),
@@ -382,13 +390,13 @@ fn is_connective(document: Document<'_>) -> bool {
 }
 
 /// Refuses claims where they would be read as more than a literal.
-fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), Refusal> {
+fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), DocumentRefusal> {
     match value {
         ValueRef::Document(inner) => {
             for (name, value) in inner.iter() {
                 let here = place.key(name);
                 if name == "$auth" {
-                    return Err(Refusal::at(
+                    return Err(DocumentRefusal::at(
                         "invalid_filter",
                         &here,
                         "a claim is a literal; it cannot stand here",

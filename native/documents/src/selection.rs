@@ -2,14 +2,14 @@
 //!
 //! The store reads rows that may match; here the filter decides, and offset,
 //! limit and cursor are applied in the requested order. Candidates come in
-//! that order already ([`Arrival::Ordered`], [`Arrival::ByIndex`]) or in any
-//! ([`Arrival::Unordered`]).
+//! that order already ([`CandidateOrder::Ordered`], [`CandidateOrder::ByIndex`]) or in any
+//! ([`CandidateOrder::Unordered`]).
 //!
 //! Reading an index in order is delicate where arrays are: a document has
 //! several entries, and its place in the sort is only one of them. A document
 //! met elsewhere is passed over if its place lies in the ranges that are
 //! read; if it does not, the order of this index cannot answer the query, and
-//! the store asks again in another way ([`Progress::Misplaced`]).
+//! the store asks again in another way ([`SelectionProgress::Misplaced`]).
 
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use rillbase_query::index::IndexField;
 use rillbase_query::lookup::LookupFields;
 use rillbase_query::sort::{Sort, SortCriterion};
 
-use crate::bounds::Range;
+use crate::bounds::KeyRange;
 use crate::entry::ENTRY_BYTES;
 use crate::envelope::Meta;
-use crate::page::{Held, Next, Rows};
-use crate::refusal::Refusal;
-use crate::unevaluated::Unevaluated;
+use crate::page::{PageBoundary, PageRow, ResultPage};
+use crate::refusal::DocumentRefusal;
+use crate::unevaluated::UnevaluatedDocuments;
 
 /// A row that may match.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate<'c> {
+pub struct CandidateRow<'c> {
     /// The document's key.
     pub key: &'c [u8],
     /// Version and times.
@@ -46,7 +46,7 @@ pub struct Candidate<'c> {
 
 /// In which order candidates come.
 #[derive(Debug, Clone)]
-pub enum Arrival {
+pub enum CandidateOrder {
     /// In any; a document may come several times.
     Unordered,
     /// In the requested order, each once.
@@ -65,12 +65,12 @@ pub struct IndexOrder {
     /// Whether the index is read from its end.
     pub backward: bool,
     /// What is read of it.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<KeyRange>,
 }
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct SelectionRequest {
     /// What decides.
     pub filter: Arc<Filter>,
     /// The order.
@@ -97,7 +97,7 @@ pub struct Request {
 
 /// Whether more candidates are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum SelectionProgress {
     /// Yes.
     More,
     /// The page is full.
@@ -111,8 +111,8 @@ pub enum Progress {
     clippy::large_enum_variant,
     reason = "it is taken apart at once, for each candidate"
 )]
-enum Judgement {
-    Held(Held),
+enum CandidateVerdict {
+    Held(PageRow),
     PassedOver,
     Misplaced,
 }
@@ -120,24 +120,24 @@ enum Judgement {
 /// A query being answered.
 #[derive(Debug)]
 pub struct Selection {
-    request: Request,
-    arrival: Arrival,
+    request: SelectionRequest,
+    arrival: CandidateOrder,
     /// The sort of an index's remaining fields, as its entries encode them.
     index_sort: Option<Sort>,
     by_id: bool,
     needs_rank: bool,
     seen: HashSet<Vec<u8>>,
     /// In order: what is held. Unordered: unused.
-    page: Vec<Held>,
-    heap: BinaryHeap<Held>,
+    page: Vec<PageRow>,
+    heap: BinaryHeap<PageRow>,
     /// Rows whose entries are equal because they were cut.
-    ties: Vec<Held>,
+    ties: Vec<PageRow>,
     tied: Vec<u8>,
     tied_bytes: usize,
     held_bytes: usize,
     more: bool,
     /// Documents that are left out.
-    pub unevaluated: Unevaluated,
+    pub unevaluated: UnevaluatedDocuments,
     /// How many candidates came.
     pub examined: usize,
     /// How many of them match.
@@ -147,7 +147,7 @@ pub struct Selection {
 impl Selection {
     /// Begins a selection.
     #[must_use]
-    pub fn new(request: Request, arrival: Arrival) -> Self {
+    pub fn new(request: SelectionRequest, arrival: CandidateOrder) -> Self {
         let by_id = request.sort == Sort::default();
         let needs_rank = request
             .sort
@@ -155,11 +155,11 @@ impl Selection {
             .iter()
             .any(|key| !matches!(key.by, SortCriterion::Path(_)));
         let index_sort = match &arrival {
-            Arrival::ByIndex(order) => Some(Sort::of_fields(&order.fields, order.backward)),
+            CandidateOrder::ByIndex(order) => Some(Sort::of_fields(&order.fields, order.backward)),
             _ => None,
         };
         Self {
-            unevaluated: Unevaluated::new(request.readable.clone()),
+            unevaluated: UnevaluatedDocuments::new(request.readable.clone()),
             request,
             arrival,
             index_sort,
@@ -185,75 +185,77 @@ impl Selection {
     /// Takes candidates in.
     pub fn feed<'c>(
         &mut self,
-        candidates: impl Iterator<Item = Candidate<'c>>,
-    ) -> Result<Progress, Refusal> {
+        candidates: impl Iterator<Item = CandidateRow<'c>>,
+    ) -> Result<SelectionProgress, DocumentRefusal> {
         for candidate in candidates {
             self.examined += 1;
             match self.take(candidate)? {
-                Progress::More => {}
+                SelectionProgress::More => {}
                 done => return Ok(done),
             }
         }
-        Ok(Progress::More)
+        Ok(SelectionProgress::More)
     }
 
     /// Takes a candidate, or leaves it out if it cannot be evaluated.
-    fn take(&mut self, candidate: Candidate<'_>) -> Result<Progress, Refusal> {
+    fn take(&mut self, candidate: CandidateRow<'_>) -> Result<SelectionProgress, DocumentRefusal> {
         let document = Document::trusted(candidate.body);
         let held = match self.judge(candidate, document) {
-            Ok(Judgement::Held(held)) => held,
-            Ok(Judgement::PassedOver) => return Ok(Progress::More),
-            Ok(Judgement::Misplaced) => return Ok(Progress::Misplaced),
+            Ok(CandidateVerdict::Held(held)) => held,
+            Ok(CandidateVerdict::PassedOver) => return Ok(SelectionProgress::More),
+            Ok(CandidateVerdict::Misplaced) => return Ok(SelectionProgress::Misplaced),
             Err(failure) => {
                 let now_ms = self.request.now_ms;
                 let unevaluated = &mut self.unevaluated;
                 unevaluated.note(candidate.key, document, &failure, now_ms);
-                return Ok(Progress::More);
+                return Ok(SelectionProgress::More);
             }
         };
         match self.arrival {
-            Arrival::Unordered => self.hold(held),
-            Arrival::Ordered => Ok(self.append(held)),
-            Arrival::ByIndex(_) => self.append_tied(held, candidate.entry.unwrap_or_default()),
+            CandidateOrder::Unordered => self.hold(held),
+            CandidateOrder::Ordered => Ok(self.append(held)),
+            CandidateOrder::ByIndex(_) => {
+                self.append_tied(held, candidate.entry.unwrap_or_default())
+            }
         }
     }
 
     fn judge(
         &mut self,
-        candidate: Candidate<'_>,
+        candidate: CandidateRow<'_>,
         document: Document<'_>,
-    ) -> Result<Judgement, EvaluationFailure> {
+    ) -> Result<CandidateVerdict, EvaluationFailure> {
         let environment = EvaluationContext::at(self.request.now_ms);
         let Some(position) = self.request.filter.position_in(document, &environment)? else {
-            return Ok(Judgement::PassedOver);
+            return Ok(CandidateVerdict::PassedOver);
         };
-        if let (Arrival::ByIndex(order), Some(entry)) = (&self.arrival, candidate.entry) {
+        if let (CandidateOrder::ByIndex(order), Some(entry)) = (&self.arrival, candidate.entry) {
             let place = self.index_place(order, document)?;
             if place != entry {
                 let elsewhere = order.ranges.iter().any(|range| {
                     place >= range.low && range.high.as_ref().is_none_or(|high| place < *high)
                 });
                 return Ok(if elsewhere {
-                    Judgement::PassedOver
+                    CandidateVerdict::PassedOver
                 } else {
-                    Judgement::Misplaced
+                    CandidateVerdict::Misplaced
                 });
             }
         }
         let place = self.place(candidate, document)?;
         self.check_parts(document)?;
-        if matches!(self.arrival, Arrival::Unordered)
+        if matches!(self.arrival, CandidateOrder::Unordered)
             && candidate.entry.is_some()
             && !self.seen.insert(candidate.key.to_vec())
         {
-            return Ok(Judgement::PassedOver);
+            return Ok(CandidateVerdict::PassedOver);
         }
         self.matched += 1;
         let after = self.request.after.as_ref();
         if after.is_some_and(|after| place <= *after) {
-            return Ok(Judgement::PassedOver);
+            return Ok(CandidateVerdict::PassedOver);
         }
-        Ok(Judgement::Held(Held {
+        Ok(CandidateVerdict::Held(PageRow {
             place,
             key: candidate.key.to_vec(),
             entry: candidate.entry.unwrap_or_default().to_vec(),
@@ -284,7 +286,7 @@ impl Selection {
     /// The place of a document in the requested order, `_id` included.
     fn place(
         &self,
-        candidate: Candidate<'_>,
+        candidate: CandidateRow<'_>,
         document: Document<'_>,
     ) -> Result<Vec<u8>, EvaluationFailure> {
         if self.by_id {
@@ -322,7 +324,7 @@ impl Selection {
         Ok(place)
     }
 
-    fn hold(&mut self, held: Held) -> Result<Progress, Refusal> {
+    fn hold(&mut self, held: PageRow) -> Result<SelectionProgress, DocumentRefusal> {
         let room = self.wanted().saturating_add(1);
         self.held_bytes += held.size();
         self.heap.push(held);
@@ -334,17 +336,17 @@ impl Selection {
         if self.held_bytes > self.request.max_bytes {
             return Err(too_much_to_sort());
         }
-        Ok(Progress::More)
+        Ok(SelectionProgress::More)
     }
 
     /// Adds the next document of the page. One more than wanted is looked for,
     /// so that it is known whether there is another page.
-    fn append(&mut self, mut held: Held) -> Progress {
+    fn append(&mut self, mut held: PageRow) -> SelectionProgress {
         let full = self.page.len() >= self.wanted()
             || (self.held_bytes > self.request.page_bytes && self.page.len() > self.request.offset);
         if full {
             self.more = true;
-            return Progress::Enough;
+            return SelectionProgress::Enough;
         }
         // The documents before the page are only counted.
         if self.page.len() < self.request.offset {
@@ -353,16 +355,20 @@ impl Selection {
             self.held_bytes += held.size();
         }
         self.page.push(held);
-        Progress::More
+        SelectionProgress::More
     }
 
     /// Entries that were cut are equal without their documents being so: those
     /// are sorted among themselves.
-    fn append_tied(&mut self, held: Held, entry: &[u8]) -> Result<Progress, Refusal> {
+    fn append_tied(
+        &mut self,
+        held: PageRow,
+        entry: &[u8],
+    ) -> Result<SelectionProgress, DocumentRefusal> {
         if self.tied != entry
-            && let Progress::Enough = self.settle_ties()
+            && let SelectionProgress::Enough = self.settle_ties()
         {
-            return Ok(Progress::Enough);
+            return Ok(SelectionProgress::Enough);
         }
         if entry.len() < ENTRY_BYTES {
             return Ok(self.append(held));
@@ -375,37 +381,37 @@ impl Selection {
         if self.tied_bytes > self.request.max_bytes {
             return Err(too_much_to_sort());
         }
-        Ok(Progress::More)
+        Ok(SelectionProgress::More)
     }
 
-    fn settle_ties(&mut self) -> Progress {
+    fn settle_ties(&mut self) -> SelectionProgress {
         let mut ties = std::mem::take(&mut self.ties);
         self.tied.clear();
         self.tied_bytes = 0;
         ties.sort_unstable();
         for held in ties {
-            if self.append(held) == Progress::Enough {
-                return Progress::Enough;
+            if self.append(held) == SelectionProgress::Enough {
+                return SelectionProgress::Enough;
             }
         }
-        Progress::More
+        SelectionProgress::More
     }
 
     /// The rows of the page in order, and the place behind which the next page
     /// begins, if there is one.
-    pub fn finish(&mut self) -> Rows {
+    pub fn finish(&mut self) -> ResultPage {
         self.settle_ties();
-        if matches!(self.arrival, Arrival::Unordered) {
+        if matches!(self.arrival, CandidateOrder::Unordered) {
             self.finish_heap();
         }
         let mut rows = std::mem::take(&mut self.page);
         rows.drain(..self.request.offset.min(rows.len()));
-        let next = rows.last().filter(|_| self.more).map(|last| Next {
+        let next = rows.last().filter(|_| self.more).map(|last| PageBoundary {
             place: last.place.clone(),
             entry: last.entry.clone(),
             key: last.key.clone(),
         });
-        Rows { rows, next }
+        ResultPage { rows, next }
     }
 
     /// Takes the first of the sorted documents for the page, as many as it may have.
@@ -413,7 +419,7 @@ impl Selection {
         let sorted = std::mem::take(&mut self.heap).into_sorted_vec();
         self.held_bytes = 0;
         for held in sorted {
-            if self.append(held) == Progress::Enough {
+            if self.append(held) == SelectionProgress::Enough {
                 break;
             }
         }
@@ -427,13 +433,13 @@ impl Selection {
 
     /// The request.
     #[must_use]
-    pub const fn request(&self) -> &Request {
+    pub const fn request(&self) -> &SelectionRequest {
         &self.request
     }
 }
 
-fn too_much_to_sort() -> Refusal {
-    Refusal::new(
+fn too_much_to_sort() -> DocumentRefusal {
+    DocumentRefusal::new(
         "query_too_expensive",
         "sorting needs more memory than allowed; an index in the order of the sort helps",
     )

@@ -11,23 +11,24 @@ use rillbase_query::bson::{Document, DocumentBuf};
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 
-use crate::changes::{Changed, Changes};
-use crate::entry::Entry;
-use crate::expected::Expected;
+use crate::changes::{Changed, GroupChanges};
+use crate::entry::IndexEntry;
 use crate::id::key_hash;
 use crate::operation::{
-    Action, Operation, Rules, allows, check_rules, forbidden_by_rule, id_document,
+    DocumentAction, DocumentOperation, WriteRules, allows, check_rules, forbidden_by_rule,
+    id_document,
 };
-use crate::outcome::{Change, Outcome, Outcomes};
-use crate::plan::{Access, Collection, Plan, Target, Write};
-use crate::refusal::Refusal;
+use crate::outcome::{DocumentChange, Outcome, Outcomes};
+use crate::plan::{AccessFilters, NamedTarget, WriteCollection, WritePlan, WriteRequest};
+use crate::precondition::Precondition;
+use crate::refusal::DocumentRefusal;
 
 /// From 1970 to 2000.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
 /// A document as it was locked.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct LockedRow {
     /// Its version.
     pub version: i64,
     /// BSON; none: a tombstone.
@@ -36,7 +37,7 @@ pub struct Row {
     pub created_us: i64,
 }
 
-impl Row {
+impl LockedRow {
     fn document(&self) -> Option<Document<'_>> {
         self.body.as_deref().map(Document::trusted)
     }
@@ -49,9 +50,9 @@ pub(crate) const fn unix_ms(moment_us: i64) -> i64 {
 
 /// What a group found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct LockedRows {
     /// By collection, rows by key.
-    pub rows: Vec<HashMap<Vec<u8>, Row>>,
+    pub rows: Vec<HashMap<Vec<u8>, LockedRow>>,
     /// By collection, the version that absent documents go on from.
     pub floors: Vec<i64>,
     /// The transaction's moment, in milliseconds since 1970.
@@ -61,11 +62,11 @@ pub struct Found {
 type Documents<'p> = HashMap<&'p [u8], Changed>;
 
 /// How a write ended.
-pub type Ended = Result<Outcomes, Refusal>;
+pub type Ended = Result<Outcomes, DocumentRefusal>;
 
-pub(crate) struct Stage<'p> {
-    plan: &'p Plan,
-    found: &'p Found,
+pub(crate) struct WriteStaging<'p> {
+    plan: &'p WritePlan,
+    found: &'p LockedRows,
     /// By collection, the documents as the group leaves them.
     documents: Vec<Documents<'p>>,
     /// What the write that is being done has replaced, to put it back.
@@ -74,15 +75,15 @@ pub(crate) struct Stage<'p> {
 
 /// A document in the middle of the group; the default is one that does not exist.
 #[derive(Default)]
-struct Current<'s> {
+struct StagedDocument<'s> {
     document: Option<Document<'s>>,
     version: i64,
-    row: Option<&'s Row>,
+    row: Option<&'s LockedRow>,
     known: Option<&'s Changed>,
 }
 
-impl<'p> Stage<'p> {
-    pub(crate) fn new(plan: &'p Plan, found: &'p Found) -> Self {
+impl<'p> WriteStaging<'p> {
+    pub(crate) fn new(plan: &'p WritePlan, found: &'p LockedRows) -> Self {
         Self {
             plan,
             found,
@@ -92,7 +93,7 @@ impl<'p> Stage<'p> {
     }
 
     /// Applies a write. Of an atomic one all or nothing stays.
-    pub(crate) fn write(&mut self, write: &'p Write) -> Ended {
+    pub(crate) fn write(&mut self, write: &'p WriteRequest) -> Ended {
         let operations = write.operations.as_slice();
         let mut outcomes = Vec::with_capacity(operations.len());
         self.replaced.clear();
@@ -116,13 +117,13 @@ impl<'p> Stage<'p> {
         Ok(outcomes.into())
     }
 
-    pub(crate) fn finish(self, ended: Vec<Option<Ended>>) -> Changes {
+    pub(crate) fn finish(self, ended: Vec<Option<Ended>>) -> GroupChanges {
         let documents = self.documents.into_iter().map(|documents| {
             let mut documents: Vec<Changed> = documents.into_values().collect();
             documents.sort_unstable_by(|a, b| a.key.cmp(&b.key));
             documents
         });
-        Changes {
+        GroupChanges {
             collections: self.plan.collections.iter().map(|each| each.id).collect(),
             documents: documents.collect(),
             ended,
@@ -141,7 +142,7 @@ impl<'p> Stage<'p> {
         }
     }
 
-    fn operation(&mut self, write: &Write, operation: &'p Operation) -> Outcome {
+    fn operation(&mut self, write: &WriteRequest, operation: &'p DocumentOperation) -> Outcome {
         let target = write.target(operation)?;
         let collection = self.collection(target)?;
         let access = target.access.as_ref();
@@ -149,16 +150,16 @@ impl<'p> Stage<'p> {
         let is_hidden = self.is_hidden(access, current.document);
         // What the caller may not read does not exist for it, up to the very end.
         let current = if is_hidden {
-            Current::default()
+            StagedDocument::default()
         } else {
             current
         };
         let before = current.document;
         write.expected.check(current.version, before.is_some())?;
         if let Some(version) = operation.if_version {
-            let expected = Expected {
+            let expected = Precondition {
                 versions: Some(vec![version]),
-                ..Expected::default()
+                ..Precondition::default()
             };
             expected.check(current.version, before.is_some())?;
         }
@@ -171,7 +172,7 @@ impl<'p> Stage<'p> {
             // Its `_id` is taken. That is said in the words of a rule that refuses the document.
             return Err(forbidden_by_rule());
         }
-        let change = Change {
+        let change = DocumentChange {
             id: operation.id.clone(),
             version: changed.version,
             body: changed.body.clone(),
@@ -185,7 +186,7 @@ impl<'p> Stage<'p> {
 
     /// Whether a document is there that the caller may not read. One for which the rule cannot be
     /// evaluated may not be read.
-    fn is_hidden(&self, access: Option<&Access>, document: Option<Document<'_>>) -> bool {
+    fn is_hidden(&self, access: Option<&AccessFilters>, document: Option<Document<'_>>) -> bool {
         let (Some(access), Some(document)) = (access, document) else {
             return false;
         };
@@ -193,14 +194,14 @@ impl<'p> Stage<'p> {
         !read.is_some_and(|read| allows(read, document, self.found.now_ms))
     }
 
-    fn collection(&self, target: &Target) -> Result<&'p Collection, Refusal> {
+    fn collection(&self, target: &NamedTarget) -> Result<&'p WriteCollection, DocumentRefusal> {
         let plan = self.plan;
         plan.collections
             .get(target.collection)
-            .ok_or_else(|| Refusal::new("not_found", "There is no such collection."))
+            .ok_or_else(|| DocumentRefusal::new("not_found", "There is no such collection."))
     }
 
-    fn current(&self, collection: usize, key: &[u8]) -> Current<'_> {
+    fn current(&self, collection: usize, key: &[u8]) -> StagedDocument<'_> {
         let known = self.documents.get(collection).and_then(|all| all.get(key));
         let row = self.found.rows.get(collection).and_then(|all| all.get(key));
         let (document, version) = match (known, row) {
@@ -208,7 +209,7 @@ impl<'p> Stage<'p> {
             (None, Some(row)) => (row.document(), row.version),
             (None, None) => (None, self.floor(collection)),
         };
-        Current {
+        StagedDocument {
             document,
             version,
             row,
@@ -222,19 +223,20 @@ impl<'p> Stage<'p> {
 
     /// The document as an operation leaves it.
     fn changed(
-        collection: &Collection,
-        operation: &Operation,
-        current: &Current<'_>,
+        collection: &WriteCollection,
+        operation: &DocumentOperation,
+        current: &StagedDocument<'_>,
         after: Option<DocumentBuf>,
-    ) -> Result<Changed, Refusal> {
+    ) -> Result<Changed, DocumentRefusal> {
         let definition = &collection.definition;
         let view = after.as_ref().map(DocumentBuf::as_ref);
         if let Some(view) = view {
             definition.check(view)?;
         }
-        let entries_of = |document: Option<Document<'_>>| -> Result<Vec<Entry>, Refusal> {
-            document.map_or(Ok(Vec::new()), |document| definition.entries(document))
-        };
+        let entries_of =
+            |document: Option<Document<'_>>| -> Result<Vec<IndexEntry>, DocumentRefusal> {
+                document.map_or(Ok(Vec::new()), |document| definition.entries(document))
+            };
         let old = match current.known {
             Some(known) => known.old.clone(),
             None => entries_of(current.document)?,
@@ -257,7 +259,7 @@ impl<'p> Stage<'p> {
     }
 
     /// When the document came into being; none: now, also if it did so before.
-    fn created_us(current: &Current<'_>) -> Option<i64> {
+    fn created_us(current: &StagedDocument<'_>) -> Option<i64> {
         match (current.known, current.row) {
             (Some(known), _) if known.body.is_some() => known.created_us,
             (None, Some(row)) if row.body.is_some() => Some(row.created_us),
@@ -277,20 +279,23 @@ impl<'p> Stage<'p> {
 
 /// The rules to test for an operation on a document that exists for the caller or does not.
 fn rules<'a>(
-    access: Option<&'a Access>,
-    operation: &Operation,
+    access: Option<&'a AccessFilters>,
+    operation: &DocumentOperation,
     exists: bool,
-) -> Result<Rules<'a>, Refusal> {
+) -> Result<WriteRules<'a>, DocumentRefusal> {
     let Some(access) = access else {
-        return Ok(Rules::default());
+        return Ok(WriteRules::default());
     };
-    let inserts = matches!(operation.action, Action::Insert(_));
-    let mut rules = Rules::default();
+    let inserts = matches!(operation.action, DocumentAction::Insert(_));
+    let mut rules = WriteRules::default();
     if inserts || (!exists && operation.upsert) {
         rules.create = Some(required(access.create.as_deref(), "create")?);
     } else if !exists {
-        return Err(Refusal::new("not_found", "There is no such document."));
-    } else if matches!(operation.action, Action::Delete(_)) {
+        return Err(DocumentRefusal::new(
+            "not_found",
+            "There is no such document.",
+        ));
+    } else if matches!(operation.action, DocumentAction::Delete(_)) {
         rules.delete = Some(required(access.delete.as_deref(), "delete")?);
     } else {
         rules.update = Some(required(access.update.as_deref(), "update")?);
@@ -298,9 +303,9 @@ fn rules<'a>(
     Ok(rules)
 }
 
-fn required<'a>(filter: Option<&'a Filter>, action: &str) -> Result<&'a Filter, Refusal> {
+fn required<'a>(filter: Option<&'a Filter>, action: &str) -> Result<&'a Filter, DocumentRefusal> {
     filter.ok_or_else(|| {
         let detail = format!("The collection's access rules do not let you {action} here.");
-        Refusal::new("forbidden_by_rule", detail)
+        DocumentRefusal::new("forbidden_by_rule", detail)
     })
 }

@@ -15,14 +15,14 @@ use rillbase_query::filter::Filter;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Unevaluated {
+pub struct UnevaluatedDocuments {
     /// What the caller may read; none: everything.
     readable: Option<Arc<Filter>>,
     keys: HashSet<Vec<u8>>,
     detail: Option<String>,
 }
 
-impl Unevaluated {
+impl UnevaluatedDocuments {
     /// None yet, for a caller who may read what this filter matches.
     #[must_use]
     pub fn new(readable: Option<Arc<Filter>>) -> Self {

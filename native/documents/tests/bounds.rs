@@ -10,8 +10,8 @@ mod common;
 
 use common::{any_document, any_value, document, scalar};
 use proptest::prelude::*;
-use rillbase_documents::bounds::{Bounds, Range, bounds, id_bounds};
-use rillbase_documents::entry::{ENTRY_BYTES, Index, entries, fields};
+use rillbase_documents::bounds::{IndexBounds, KeyRange, bounds, id_bounds};
+use rillbase_documents::entry::{ENTRY_BYTES, IndexDefinition, entries, fields};
 use rillbase_documents::id::key;
 use rillbase_query::filter::Filter;
 
@@ -19,19 +19,19 @@ fn filter(text: &str) -> Option<Filter> {
     Filter::parse(document(text).as_ref()).ok()
 }
 
-fn index(pairs: &[(&str, i32)]) -> Index {
+fn index(pairs: &[(&str, i32)]) -> IndexDefinition {
     let pairs: Vec<(String, i32)> = pairs
         .iter()
         .map(|(path, direction)| ((*path).to_owned(), *direction))
         .collect();
-    Index {
+    IndexDefinition {
         number: 1,
         fields: fields(&pairs),
         unique: false,
     }
 }
 
-fn holds(ranges: &[Range], key: &[u8]) -> bool {
+fn holds(ranges: &[KeyRange], key: &[u8]) -> bool {
     ranges.iter().any(|range| {
         key >= range.low.as_slice() && range.high.as_ref().is_none_or(|high| key < high.as_slice())
     })
@@ -39,7 +39,7 @@ fn holds(ranges: &[Range], key: &[u8]) -> bool {
 
 /// Whether the ranges hold an entry of the document; none where two arrays
 /// side by side have no entries.
-fn finds(bounds: &Bounds, doc: &str, index: &Index) -> Option<bool> {
+fn finds(bounds: &IndexBounds, doc: &str, index: &IndexDefinition) -> Option<bool> {
     let entries = entries(document(doc).as_ref(), index).ok()?;
     Some(
         entries

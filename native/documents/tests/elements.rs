@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use rillbase_documents::elements::Limits;
+use rillbase_documents::elements::DocumentLimits;
 use rillbase_query::ejson::parse_document;
 
-const LIMITS: Limits = Limits {
+const LIMITS: DocumentLimits = DocumentLimits {
     array_elements: 10,
     values: 40,
 };

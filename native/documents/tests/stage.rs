@@ -11,16 +11,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rillbase_documents::after_image::{Transaction, parcels};
-use rillbase_documents::changes::{Changes, EntryColumns};
-use rillbase_documents::definition::Definition;
-use rillbase_documents::entry::{Index, fields};
-use rillbase_documents::expected::Expected;
+use rillbase_documents::after_image::{ImageTransaction, parcels};
+use rillbase_documents::changes::{EntryColumns, GroupChanges};
+use rillbase_documents::definition::CollectionDefinition;
+use rillbase_documents::entry::{IndexDefinition, fields};
 use rillbase_documents::id::{key, key_hash};
-use rillbase_documents::operation::Operation;
-use rillbase_documents::operations::Operations;
-use rillbase_documents::plan::{Collection, Plan, Target, Write};
-use rillbase_documents::stage::{Found, Row};
+use rillbase_documents::operation::DocumentOperation;
+use rillbase_documents::operations::DocumentOperations;
+use rillbase_documents::plan::{NamedTarget, WriteCollection, WritePlan, WriteRequest};
+use rillbase_documents::precondition::Precondition;
+use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_query::bson::{Document, DocumentBuf, Value, ValueRef};
 use rillbase_query::ejson::parse_document;
 
@@ -58,26 +58,26 @@ fn text(id: i32, value: i32) -> DocumentBuf {
     parse_document(format!("{{\"_id\":{id},\"a\":{value}}}").as_bytes()).unwrap()
 }
 
-fn operation(asked: &Asked) -> Operation {
+fn operation(asked: &Asked) -> DocumentOperation {
     let id = Value::Int32(asked.id);
     let parsed = |text: String| parse_document(text.as_bytes()).unwrap();
     let mut made = match asked.step {
         Step::Insert(value) => {
             let document = text(asked.id, value);
-            Operation::insert(document.as_ref(), ValueRef::Null).unwrap()
+            DocumentOperation::insert(document.as_ref(), ValueRef::Null).unwrap()
         }
         Step::Replace(value, upsert) => {
-            Operation::replace(id, text(asked.id, value).as_ref(), upsert).unwrap()
+            DocumentOperation::replace(id, text(asked.id, value).as_ref(), upsert).unwrap()
         }
         Step::Add(value, upsert) => {
             let update = parsed(format!("{{\"$inc\":{{\"a\":{value}}}}}"));
-            Operation::update(id, update.as_ref(), None, upsert).unwrap()
+            DocumentOperation::update(id, update.as_ref(), None, upsert).unwrap()
         }
         Step::Merge(value, upsert) => {
             let patch = parsed(format!("{{\"a\":{value}}}"));
-            Operation::merge(id, patch.as_ref(), upsert).unwrap()
+            DocumentOperation::merge(id, patch.as_ref(), upsert).unwrap()
         }
-        Step::Delete => Operation::delete(id).unwrap(),
+        Step::Delete => DocumentOperation::delete(id).unwrap(),
     };
     made.if_version = asked.if_version;
     made
@@ -137,43 +137,43 @@ fn id_key(id: i32) -> Vec<u8> {
     key(ValueRef::Int32(id)).unwrap()
 }
 
-fn plan(writes: &[(Vec<Asked>, bool)]) -> Plan {
-    let index = Index {
+fn plan(writes: &[(Vec<Asked>, bool)]) -> WritePlan {
+    let index = IndexDefinition {
         number: INDEX,
         fields: fields(&[("a".into(), 1)]),
         unique: false,
     };
-    Plan {
-        collections: vec![Collection {
+    WritePlan {
+        collections: vec![WriteCollection {
             id: [7; 16],
-            definition: Arc::new(Definition::new(None, vec![index]).unwrap()),
+            definition: Arc::new(CollectionDefinition::new(None, vec![index]).unwrap()),
         }],
         writes: writes
             .iter()
-            .map(|(asked, atomic)| Write {
-                operations: Operations::new(asked.iter().map(operation).map(Ok).collect()),
-                targets: vec![Target {
+            .map(|(asked, atomic)| WriteRequest {
+                operations: DocumentOperations::new(asked.iter().map(operation).map(Ok).collect()),
+                targets: vec![NamedTarget {
                     name: String::new(),
                     collection: 0,
                     access: None,
                 }],
                 atomic: *atomic,
-                expected: Expected::default(),
+                expected: Precondition::default(),
             })
             .collect(),
     }
 }
 
-fn found(rows: &BTreeMap<i32, Known>) -> Found {
+fn found(rows: &BTreeMap<i32, Known>) -> LockedRows {
     let rows = rows.iter().map(|(id, known)| {
-        let row = Row {
+        let row = LockedRow {
             version: known.version,
             body: known.value.map(|value| text(*id, value).into_bytes()),
             created_us: known.created_us.unwrap(),
         };
         (id_key(*id), row)
     });
-    Found {
+    LockedRows {
         rows: vec![rows.collect()],
         floors: vec![FLOOR],
         now_ms: NOW_MS,
@@ -213,7 +213,7 @@ fn value_of(body: &[u8]) -> i32 {
 }
 
 /// The rows that the columns write: version, value, moment of creation, by key.
-fn written(changes: &Changes) -> HashMap<Vec<u8>, (bool, Known)> {
+fn written(changes: &GroupChanges) -> HashMap<Vec<u8>, (bool, Known)> {
     let mut rows = HashMap::new();
     let mut take = |has_row: bool, keys: &[u8], versions: &[u8], bodies: &[u8], created: &[u8]| {
         let (keys, versions, bodies) = (items(keys), items(versions), items(bodies));
@@ -251,7 +251,7 @@ fn entry_rows(columns: Option<EntryColumns>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The entries that documents of the model must have.
-fn entries_of(plan: &Plan, model: &BTreeMap<i32, Known>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
+fn entries_of(plan: &WritePlan, model: &BTreeMap<i32, Known>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
     let there = model
         .iter()
         .filter_map(|(id, known)| Some((*id, known.value?)));
@@ -268,8 +268,8 @@ fn entries_of(plan: &Plan, model: &BTreeMap<i32, Known>) -> BTreeSet<(Vec<u8>, V
 }
 
 fn check_columns(
-    plan: &Plan,
-    changes: &Changes,
+    plan: &WritePlan,
+    changes: &GroupChanges,
     rows: &BTreeMap<i32, Known>,
     model: &BTreeMap<i32, Known>,
 ) {
@@ -292,7 +292,7 @@ fn check_columns(
     check_images(changes, &touched);
 }
 
-fn check_announced(changes: &Changes, touched: &BTreeMap<i32, Known>) {
+fn check_announced(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
     let Some([keys, _, versions, deleted]) = changes.announced(0) else {
         assert!(touched.is_empty());
         return;
@@ -319,8 +319,8 @@ fn check_announced(changes: &Changes, touched: &BTreeMap<i32, Known>) {
 }
 
 /// Each image is one argument: a put with the document, a delete with the id.
-fn check_images(changes: &Changes, touched: &BTreeMap<i32, Known>) {
-    let transaction = Transaction {
+fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
+    let transaction = ImageTransaction {
         xid: 5,
         tenant: [1; 16],
         rules_versions: &[3],
@@ -454,9 +454,9 @@ fn a_write_that_is_skipped_leaves_nothing() {
 fn documents_with_new_ids_are_not_looked_for_unless_it_is_asked() {
     let fresh = parse_document(b"{\"a\":1}").unwrap();
     let mut plan = plan(&[(Vec::new(), true)]);
-    let made = Operation::insert(fresh.as_ref(), ValueRef::Int32(3)).unwrap();
-    let given = Operation::insert(text(4, 1).as_ref(), ValueRef::Null).unwrap();
-    plan.writes[0].operations = Operations::new(vec![Ok(made), Ok(given)]);
+    let made = DocumentOperation::insert(fresh.as_ref(), ValueRef::Int32(3)).unwrap();
+    let given = DocumentOperation::insert(text(4, 1).as_ref(), ValueRef::Null).unwrap();
+    plan.writes[0].operations = DocumentOperations::new(vec![Ok(made), Ok(given)]);
     assert_eq!(plan.keys(0, false), [id_key(4)]);
     assert_eq!(plan.keys(0, true), [id_key(3), id_key(4)]);
 }

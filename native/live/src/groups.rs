@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_query::bson::Document;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
@@ -12,7 +12,7 @@ use crate::message::{Definition, Row};
 use crate::sort_node::Order;
 
 /// How a query groups; none: it does not.
-pub fn group_of(query: &Definition) -> Result<Option<Arc<GroupDefinition>>, Refusal> {
+pub fn group_of(query: &Definition) -> Result<Option<Arc<GroupDefinition>>, DocumentRefusal> {
     if !query.is_grouped() {
         return Ok(None);
     }
@@ -33,7 +33,7 @@ pub(crate) fn rows(
     query: &Definition,
     group: &Arc<GroupDefinition>,
     documents: &[Row],
-) -> Result<Vec<Row>, Refusal> {
+) -> Result<Vec<Row>, DocumentRefusal> {
     let mut groups = GroupTable::new(Arc::clone(group));
     for document in documents {
         // What cannot be grouped is left out, as sort nodes leave it out.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rillbase_documents::lookups::{self, Found};
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_query::bson::{Document, DocumentWriter, ValueRef};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::error::ParseLocation;
@@ -24,9 +24,12 @@ pub struct Join {
 }
 
 impl Join {
-    fn parse(document: Document<'_>) -> Result<Self, Refusal> {
+    fn parse(document: Document<'_>) -> Result<Self, DocumentRefusal> {
         let Some(list) = document.get("lookup") else {
-            return Err(Refusal::new("invalid_lookup", "the lookups are missing"));
+            return Err(DocumentRefusal::new(
+                "invalid_lookup",
+                "the lookups are missing",
+            ));
         };
         let projection = document
             .get("projection")
@@ -47,7 +50,7 @@ impl Join {
     pub(crate) fn keys<'b>(
         &self,
         bodies: impl Iterator<Item = &'b [u8]>,
-    ) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
+    ) -> Result<Vec<BTreeSet<Vec<u8>>>, DocumentRefusal> {
         lookups::keys(&self.lookups, bodies)
     }
 
@@ -64,7 +67,7 @@ impl Join {
     }
 
     /// A document as it is shown, with others of each side that `find` knows by key.
-    pub(crate) fn row(&self, own: &Row, find: &Find<'_>) -> Result<Row, Refusal> {
+    pub(crate) fn row(&self, own: &Row, find: &Find<'_>) -> Result<Row, DocumentRefusal> {
         let keys = self.keys(std::iter::once(&*own.body))?;
         let found = keys.iter().enumerate().map(|(side, keys)| {
             let found = keys
@@ -97,20 +100,23 @@ pub fn definition(lookups: &LookupFields, projection: Option<ValueRef<'_>>) -> V
 }
 
 /// What a query looks up; none: nothing.
-pub fn join_of(query: &Definition) -> Result<Option<Arc<Join>>, Refusal> {
+pub fn join_of(query: &Definition) -> Result<Option<Arc<Join>>, DocumentRefusal> {
     if !query.looks_up() {
         return Ok(None);
     }
     let join = Join::parse(Document::parse(&query.lookups)?)?;
     if join.collections().len() != query.sides.len() {
         let detail = "there must be a side for each collection that is looked up";
-        return Err(Refusal::new("invalid_lookup", detail));
+        return Err(DocumentRefusal::new("invalid_lookup", detail));
     }
     Ok(Some(Arc::new(join)))
 }
 
 /// The keys to which documents of a query refer, for each of its sides.
-pub fn references(query: &Definition, rows: &[Row]) -> Result<Vec<BTreeSet<Vec<u8>>>, Refusal> {
+pub fn references(
+    query: &Definition,
+    rows: &[Row],
+) -> Result<Vec<BTreeSet<Vec<u8>>>, DocumentRefusal> {
     match join_of(query)? {
         None => Ok(Vec::new()),
         Some(join) => join.keys(rows.iter().map(|row| &*row.body)),
@@ -125,7 +131,7 @@ pub(crate) fn rows(
     join: &Join,
     documents: &[Row],
     foreign: &[Foreign],
-) -> Result<Vec<Row>, Refusal> {
+) -> Result<Vec<Row>, DocumentRefusal> {
     let bodies = |side: &Foreign| -> Found<Arc<[u8]>> {
         let rows = side.rows.iter();
         rows.map(|row| (row.key.to_vec(), Arc::clone(&row.body)))

@@ -1,6 +1,6 @@
 //! The rows of a query as they are shown, from the documents that its registration brings.
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{Definition, Foreign, Row};
 use crate::{groups, lookups};
@@ -11,7 +11,7 @@ pub fn rows(
     query: &Definition,
     documents: Vec<Row>,
     foreign: &[Foreign],
-) -> Result<Vec<Row>, Refusal> {
+) -> Result<Vec<Row>, DocumentRefusal> {
     if let Some(group) = groups::group_of(query)? {
         return groups::rows(query, &group, &documents);
     }

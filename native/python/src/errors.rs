@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_json::{Error, ReadFailure};
 
 pyo3::create_exception!(
@@ -59,7 +59,7 @@ pub(crate) fn engine_error(py: Python<'_>, error: &rillbase_engine::Error) -> Py
 }
 
 /// A refusal as a `QueryError`.
-pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
+pub(crate) fn refused(py: Python<'_>, refusal: DocumentRefusal) -> PyErr {
     match query_error(py, refusal) {
         Ok(raised) => PyErr::from_value(raised),
         Err(raised) => raised,
@@ -67,7 +67,7 @@ pub(crate) fn refused(py: Python<'_>, refusal: Refusal) -> PyErr {
 }
 
 /// A refusal as the exception's value, not raised.
-pub(crate) fn query_error(py: Python<'_>, refusal: Refusal) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn query_error(py: Python<'_>, refusal: DocumentRefusal) -> PyResult<Bound<'_, PyAny>> {
     let raised = QueryError::new_err(refusal.detail.clone());
     let value = raised.value(py);
     value.setattr("code", refusal.code.as_ref())?;

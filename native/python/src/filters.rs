@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rillbase_documents::bounds::{self, Range};
+use rillbase_documents::bounds::{self, KeyRange};
 use rillbase_documents::entry::fields;
 use rillbase_documents::rule;
 use rillbase_json::{Integer, JsonLimits, JsonSink};
@@ -118,7 +118,7 @@ impl Filter {
 
 pub(crate) type PyRange<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 
-fn py_ranges<'py>(py: Python<'py>, ranges: &[Range]) -> Vec<PyRange<'py>> {
+fn py_ranges<'py>(py: Python<'py>, ranges: &[KeyRange]) -> Vec<PyRange<'py>> {
     ranges
         .iter()
         .map(|range| {
@@ -131,7 +131,7 @@ fn py_ranges<'py>(py: Python<'py>, ranges: &[Range]) -> Vec<PyRange<'py>> {
 /// Where in an index a filter's documents are.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Bounds {
-    pub(crate) inner: bounds::Bounds,
+    pub(crate) inner: bounds::IndexBounds,
 }
 
 #[pymethods]
@@ -150,7 +150,7 @@ impl Bounds {
 /// An access rule.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Rule {
-    inner: rule::Rule,
+    inner: rule::AccessRule,
 }
 
 #[pymethods]
@@ -158,8 +158,10 @@ impl Rule {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = ""))]
     fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
-        let inner = within(pointer, |place| rule::Rule::parse(value.view(), place))
-            .map_err(|refusal| refused(py, refusal))?;
+        let inner = within(pointer, |place| {
+            rule::AccessRule::parse(value.view(), place)
+        })
+        .map_err(|refusal| refused(py, refusal))?;
         Ok(Self { inner })
     }
 

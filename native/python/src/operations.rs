@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rillbase_documents::definition;
-use rillbase_documents::elements::Limits;
-use rillbase_documents::entry::{self, Index, fields};
+use rillbase_documents::elements::DocumentLimits;
+use rillbase_documents::entry::{self, IndexDefinition, fields};
 use rillbase_documents::id::new_object_id;
 use rillbase_documents::operation;
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_query::bson::{Document, Value as Bson, ValueRef};
 use rillbase_query::error::ParseLocation;
 use rillbase_query::update::Update;
@@ -25,7 +25,7 @@ type PyIndex = (i64, Vec<(String, i32)>, bool);
 /// A collection's schema and indexes, compiled.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Definition {
-    pub(crate) inner: Arc<definition::Definition>,
+    pub(crate) inner: Arc<definition::CollectionDefinition>,
 }
 
 #[pymethods]
@@ -41,15 +41,15 @@ impl Definition {
     ) -> PyResult<Self> {
         let indexes = indexes
             .into_iter()
-            .map(|(number, pairs, unique)| Index {
+            .map(|(number, pairs, unique)| IndexDefinition {
                 number,
                 fields: fields(&pairs),
                 unique,
             })
             .collect();
-        let inner = definition::Definition::new(schema.map(Value::view), indexes)
+        let inner = definition::CollectionDefinition::new(schema.map(Value::view), indexes)
             .map_err(|refusal| refused(py, refusal))?;
-        let limits = Limits {
+        let limits = DocumentLimits {
             array_elements: max_array_elements,
             values: max_values,
         };
@@ -68,7 +68,7 @@ impl Definition {
     }
 }
 
-fn py_entries<'py>(py: Python<'py>, entries: &[entry::Entry]) -> Vec<PyEntry<'py>> {
+fn py_entries<'py>(py: Python<'py>, entries: &[entry::IndexEntry]) -> Vec<PyEntry<'py>> {
     entries
         .iter()
         .map(|entry| {
@@ -96,7 +96,7 @@ impl UpdateOperators {
         let root = ParseLocation::root();
         let place = root.key("update");
         let ValueRef::Document(operators) = update.view() else {
-            let refusal = Refusal::at("invalid_update", &place, "an object is expected");
+            let refusal = DocumentRefusal::at("invalid_update", &place, "an object is expected");
             return Err(refused(py, refusal));
         };
         let inner =
@@ -118,7 +118,7 @@ fn read_array_filters<'a>(
         Some(_) => {
             let root = ParseLocation::root();
             let place = root.key("array_filters");
-            let refusal = Refusal::at("invalid_update", &place, "an array is expected");
+            let refusal = DocumentRefusal::at("invalid_update", &place, "an array is expected");
             Err(refused(py, refusal))
         }
     }
@@ -127,11 +127,14 @@ fn read_array_filters<'a>(
 /// A change of one document.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Operation {
-    pub(crate) inner: operation::Operation,
+    pub(crate) inner: operation::DocumentOperation,
 }
 
 impl Operation {
-    fn of(py: Python<'_>, made: Result<operation::Operation, Refusal>) -> PyResult<Self> {
+    fn of(
+        py: Python<'_>,
+        made: Result<operation::DocumentOperation, DocumentRefusal>,
+    ) -> PyResult<Self> {
         let inner = made.map_err(|refusal| refused(py, refusal))?;
         Ok(Self { inner })
     }
@@ -144,7 +147,7 @@ impl Operation {
         let fresh = ValueRef::ObjectId(new_object_id());
         Self::of(
             py,
-            operation::Operation::insert(document.document()?, fresh),
+            operation::DocumentOperation::insert(document.document()?, fresh),
         )
     }
 
@@ -154,7 +157,7 @@ impl Operation {
         let id = id.inner.clone();
         Self::of(
             py,
-            operation::Operation::replace(id, document.document()?, upsert),
+            operation::DocumentOperation::replace(id, document.document()?, upsert),
         )
     }
 
@@ -171,7 +174,7 @@ impl Operation {
         let id = id.inner.clone();
         Self::of(
             py,
-            operation::Operation::update(id, update.document()?, filters, upsert),
+            operation::DocumentOperation::update(id, update.document()?, filters, upsert),
         )
     }
 
@@ -186,7 +189,7 @@ impl Operation {
         let (update, filter) = (update.inner.clone(), filter.inner.clone());
         Self::of(
             py,
-            operation::Operation::update_found(id.inner.clone(), update, filter),
+            operation::DocumentOperation::update_found(id.inner.clone(), update, filter),
         )
     }
 
@@ -195,13 +198,13 @@ impl Operation {
     fn merge(py: Python<'_>, id: &Value, patch: &Value, upsert: bool) -> PyResult<Self> {
         Self::of(
             py,
-            operation::Operation::merge(id.inner.clone(), patch.document()?, upsert),
+            operation::DocumentOperation::merge(id.inner.clone(), patch.document()?, upsert),
         )
     }
 
     #[staticmethod]
     fn delete(py: Python<'_>, id: &Value) -> PyResult<Self> {
-        Self::of(py, operation::Operation::delete(id.inner.clone()))
+        Self::of(py, operation::DocumentOperation::delete(id.inner.clone()))
     }
 
     /// Delete a document that was found by a filter, while it still matches.
@@ -210,7 +213,7 @@ impl Operation {
         let filter = filter.inner.clone();
         Self::of(
             py,
-            operation::Operation::delete_found(id.inner.clone(), filter),
+            operation::DocumentOperation::delete_found(id.inner.clone(), filter),
         )
     }
 

@@ -9,8 +9,10 @@ use rillbase_documents::entry::fields;
 use rillbase_documents::envelope::{Meta, write};
 use rillbase_documents::grouping;
 use rillbase_documents::lookups::{self, Found};
-use rillbase_documents::page::Rows;
-use rillbase_documents::selection::{self, Arrival, Candidate, IndexOrder, Progress, Request};
+use rillbase_documents::page::ResultPage;
+use rillbase_documents::selection::{
+    self, CandidateOrder, CandidateRow, IndexOrder, SelectionProgress, SelectionRequest,
+};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::Matched;
@@ -44,7 +46,7 @@ type PyRow<'py> = (Bound<'py, PyBytes>, i64, i64, i64, Bound<'py, PyBytes>);
 pub(crate) struct Selection {
     inner: selection::Selection,
     /// The page, once it was asked what it refers to.
-    page: Option<Rows>,
+    page: Option<ResultPage>,
     projection: Option<Projection>,
 }
 
@@ -71,7 +73,7 @@ impl Selection {
         lookups: Option<&Lookups>,
         readable: Option<&Filter>,
     ) -> Self {
-        let request = Request {
+        let request = SelectionRequest {
             filter: filter.inner.clone(),
             sort: sort.inner.clone(),
             offset,
@@ -85,9 +87,9 @@ impl Selection {
             readable: readable.map(|readable| readable.inner.clone()),
         };
         let arrival = if ordered {
-            Arrival::Ordered
+            CandidateOrder::Ordered
         } else {
-            Arrival::Unordered
+            CandidateOrder::Unordered
         };
         Self {
             inner: selection::Selection::new(request, arrival),
@@ -98,7 +100,7 @@ impl Selection {
 
     /// Return the same selection for candidates that come in the order of an index.
     fn by_index(&self, index: Vec<(String, i32)>, bounds: Option<&Bounds>, backward: bool) -> Self {
-        let all = vec![rillbase_documents::bounds::Range {
+        let all = vec![rillbase_documents::bounds::KeyRange {
             low: Vec::new(),
             high: None,
         }];
@@ -118,7 +120,7 @@ impl Selection {
         };
         let request = self.inner.request().clone();
         Self {
-            inner: selection::Selection::new(request, Arrival::ByIndex(order)),
+            inner: selection::Selection::new(request, CandidateOrder::ByIndex(order)),
             page: None,
             projection: self.projection.clone(),
         }
@@ -129,9 +131,9 @@ impl Selection {
         let inner = &mut self.inner;
         let progress = py.detach(|| inner.feed(rows.iter().map(candidate)));
         match progress.map_err(|refusal| refused(py, refusal))? {
-            Progress::More => Ok("more"),
-            Progress::Enough => Ok("enough"),
-            Progress::Misplaced => Ok("misplaced"),
+            SelectionProgress::More => Ok("more"),
+            SelectionProgress::Enough => Ok("enough"),
+            SelectionProgress::Misplaced => Ok("misplaced"),
         }
     }
 
@@ -322,8 +324,8 @@ impl Grouping {
     }
 }
 
-fn candidate(row: &Row) -> Candidate<'_> {
-    Candidate {
+fn candidate(row: &Row) -> CandidateRow<'_> {
+    CandidateRow {
         key: &row.0,
         meta: Meta {
             version: row.1,

@@ -7,16 +7,16 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyBytes;
-use rillbase_documents::after_image::{Transaction, parcels};
-use rillbase_documents::bulk::{self, Reading};
+use rillbase_documents::after_image::{ImageTransaction, parcels};
+use rillbase_documents::bulk::{self, BulkOptions};
 use rillbase_documents::changes::{self, EntryColumns};
 use rillbase_documents::columns::byteas;
-use rillbase_documents::expected;
 use rillbase_documents::operations;
 use rillbase_documents::outcome::{self, results};
-use rillbase_documents::plan::{self, Access, Collection, Target};
-use rillbase_documents::refusal::Refusal;
-use rillbase_documents::stage::{Found, Row};
+use rillbase_documents::plan::{self, AccessFilters, NamedTarget, WriteCollection};
+use rillbase_documents::precondition;
+use rillbase_documents::refusal::DocumentRefusal;
+use rillbase_documents::stage::{LockedRow, LockedRows};
 
 use crate::errors::{query_error, refused};
 use crate::filters::Filter;
@@ -51,7 +51,7 @@ type Columns<'py, const N: usize> = [Bound<'py, PyBytes>; N];
 /// What If-Match and If-None-Match ask of a document.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Expected {
-    inner: expected::Expected,
+    inner: precondition::Precondition,
 }
 
 #[pymethods]
@@ -59,7 +59,7 @@ impl Expected {
     #[new]
     #[pyo3(signature = (versions = None, *, present = false, absent = false))]
     fn new(versions: Option<Vec<i64>>, present: bool, absent: bool) -> Self {
-        let inner = expected::Expected {
+        let inner = precondition::Precondition {
             versions,
             present,
             absent,
@@ -71,7 +71,7 @@ impl Expected {
 /// The operations of one write, in their order.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Operations {
-    inner: operations::Operations,
+    inner: operations::DocumentOperations,
 }
 
 #[pymethods]
@@ -83,7 +83,7 @@ impl Operations {
             .map(|operation| Ok(operation.inner.clone()))
             .collect();
         Self {
-            inner: operations::Operations::new(all),
+            inner: operations::DocumentOperations::new(all),
         }
     }
 
@@ -97,7 +97,7 @@ impl Operations {
         max_operations: usize,
         transaction: bool,
     ) -> PyResult<(Self, bool)> {
-        let reading = Reading {
+        let reading = BulkOptions {
             lines: ndjson,
             transaction,
             max_operations,
@@ -136,7 +136,7 @@ impl Operations {
 /// What a group of writes wants done.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Plan {
-    inner: plan::Plan,
+    inner: plan::WritePlan,
 }
 
 #[pymethods]
@@ -145,14 +145,14 @@ impl Plan {
     fn new(collections: Vec<([u8; 16], PyRef<'_, Definition>)>, writes: Vec<PyWrite<'_>>) -> Self {
         let collections = collections
             .into_iter()
-            .map(|(id, definition)| Collection {
+            .map(|(id, definition)| WriteCollection {
                 id,
                 definition: definition.inner.clone(),
             })
             .collect();
         let writes = writes.into_iter().map(planned).collect();
         Self {
-            inner: plan::Plan {
+            inner: plan::WritePlan {
                 collections,
                 writes,
             },
@@ -184,7 +184,7 @@ impl Plan {
             .iter()
             .map(|rows| rows.iter().map(row).collect())
             .collect::<PyResult<Vec<HashMap<_, _>>>>()?;
-        let found = Found {
+        let found = LockedRows {
             rows,
             floors,
             now_ms,
@@ -194,13 +194,13 @@ impl Plan {
     }
 }
 
-fn planned((operations, targets, atomic, expected): PyWrite<'_>) -> plan::Write {
+fn planned((operations, targets, atomic, expected): PyWrite<'_>) -> plan::WriteRequest {
     let targets = targets
         .into_iter()
-        .map(|(name, collection, access)| Target {
+        .map(|(name, collection, access)| NamedTarget {
             name,
             collection,
-            access: access.map(|(read, create, update, delete)| Access {
+            access: access.map(|(read, create, update, delete)| AccessFilters {
                 read: filter(read),
                 create: filter(create),
                 update: filter(update),
@@ -208,11 +208,13 @@ fn planned((operations, targets, atomic, expected): PyWrite<'_>) -> plan::Write 
             }),
         })
         .collect();
-    plan::Write {
+    plan::WriteRequest {
         operations: operations.inner.clone(),
         targets,
         atomic,
-        expected: expected.map_or_else(expected::Expected::default, |given| given.inner.clone()),
+        expected: expected.map_or_else(precondition::Precondition::default, |given| {
+            given.inner.clone()
+        }),
     }
 }
 
@@ -220,8 +222,8 @@ fn filter(given: Option<PyRef<'_, Filter>>) -> Option<Arc<rillbase_query::filter
     given.map(|filter| filter.inner.clone())
 }
 
-fn row((key, version, created, body): &PyRow) -> PyResult<(Vec<u8>, Row)> {
-    let row = Row {
+fn row((key, version, created, body): &PyRow) -> PyResult<(Vec<u8>, LockedRow)> {
+    let row = LockedRow {
         version: number(version)?,
         body: body.as_deref().map(<[u8]>::to_vec),
         created_us: number(created)?,
@@ -239,7 +241,7 @@ fn number(cell: &[u8]) -> PyResult<i64> {
 /// What a group of writes leaves behind.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Changes {
-    inner: changes::Changes,
+    inner: changes::GroupChanges,
 }
 
 #[pymethods]
@@ -302,7 +304,7 @@ impl Changes {
         rules_versions: Vec<i64>,
         max_bytes: Option<usize>,
     ) -> Vec<(usize, Bound<'py, PyBytes>)> {
-        let transaction = Transaction {
+        let transaction = ImageTransaction {
             xid,
             tenant,
             rules_versions: &rules_versions,
@@ -359,7 +361,7 @@ impl Outcomes {
     /// One operation that was refused by the database.
     #[staticmethod]
     fn refused(code: &str, detail: &str, violations: Vec<(String, String)>) -> Self {
-        let refusal = Refusal {
+        let refusal = DocumentRefusal {
             code: code.to_owned().into(),
             pointer: String::new(),
             detail: detail.to_owned(),
@@ -411,7 +413,7 @@ impl Outcomes {
 /// A document that was changed.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Change {
-    inner: outcome::Change,
+    inner: outcome::DocumentChange,
 }
 
 #[pymethods]

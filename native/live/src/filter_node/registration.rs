@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rillbase_documents::id::key_hash;
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
@@ -211,7 +211,7 @@ impl FilterNode {
         None
     }
 
-    fn try_add(&mut self, query: &Definition) -> Result<(QueryId, Filter), Refusal> {
+    fn try_add(&mut self, query: &Definition) -> Result<(QueryId, Filter), DocumentRefusal> {
         let filter = parse(query)?;
         self.sides.join(query, &mut self.matcher)?;
         match self.matcher.add(query.collection, query.tenant, &filter) {
@@ -219,7 +219,7 @@ impl FilterNode {
             Err(refused) => {
                 let matcher = &mut self.matcher;
                 self.sides.leave(&query.hash, &query.sides, matcher);
-                Err(Refusal::new("residual_quota", refused.to_string()))
+                Err(DocumentRefusal::new("residual_quota", refused.to_string()))
             }
         }
     }
@@ -328,7 +328,7 @@ impl FilterNode {
         &self,
         side: &Side,
         registration: &Registration<'_>,
-    ) -> Result<Vec<Unseen>, Refusal> {
+    ) -> Result<Vec<Unseen>, DocumentRefusal> {
         let filter = Filter::parse(Document::parse(&side.filter)?)?;
         Ok(self.unseen(&filter, &side.collection, registration))
     }
@@ -353,7 +353,7 @@ impl FilterNode {
 type Unseen = (AfterImage, bool);
 
 /// The filter of a query.
-pub(crate) fn parse(query: &Definition) -> Result<Filter, Refusal> {
+pub(crate) fn parse(query: &Definition) -> Result<Filter, DocumentRefusal> {
     Ok(Filter::parse(Document::parse(&query.filter)?)?)
 }
 

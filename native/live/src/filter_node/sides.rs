@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
@@ -36,7 +36,7 @@ impl Sides {
         &mut self,
         query: &Definition,
         matcher: &mut Matcher,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         for side in query.sides.iter() {
             if let Err(refusal) = self.join_one(query, side, matcher) {
                 self.leave(&query.hash, &query.sides, matcher);
@@ -51,7 +51,7 @@ impl Sides {
         query: &Definition,
         side: &Side,
         matcher: &mut Matcher,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         if let Some(known) = self.by_hash.get(&side.hash) {
             if let Some(known) = self.known.get_mut(known) {
                 known.users.insert(query.hash);
@@ -60,7 +60,8 @@ impl Sides {
         }
         let filter = Filter::parse(Document::parse(&side.filter)?)?;
         let added = matcher.add(side.collection, query.tenant, &filter);
-        let id = added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?;
+        let id =
+            added.map_err(|refused| DocumentRefusal::new("residual_quota", refused.to_string()))?;
         self.by_hash.insert(side.hash, id);
         self.by_collection
             .entry(side.collection)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{AfterImage, Definition, Fetched, Foreign, QueryHash, Row, WindowChange};
 use crate::{groups, lookups};
@@ -49,7 +49,7 @@ impl Kept {
         key: &[u8],
         row: Option<Row>,
         order: &Order,
-    ) -> Result<Entry, Refusal> {
+    ) -> Result<Entry, DocumentRefusal> {
         if let Self::Groups(grouped) = self {
             grouped.remove(key);
             return Ok(match row {
@@ -114,7 +114,10 @@ impl Kept {
 
     /// Brings what is shown up to date, after some changes; returns what differs, if that is known
     /// without looking at all rows.
-    pub(super) fn refresh(&mut self, order: &Order) -> Result<Option<Vec<WindowChange>>, Refusal> {
+    pub(super) fn refresh(
+        &mut self,
+        order: &Order,
+    ) -> Result<Option<Vec<WindowChange>>, DocumentRefusal> {
         match self {
             Self::Rows(_) => Ok(None),
             Self::Groups(grouped) => Ok(Some(grouped.refresh(order))),
@@ -216,7 +219,7 @@ impl Gathered {
         foreign: Option<&[Foreign]>,
         capacity: usize,
         most: usize,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, DocumentRefusal> {
         if let Some(group) = groups::group_of(query)? {
             return Ok(Self::Groups(Box::new(Grouped::new(group, most))));
         }
@@ -246,7 +249,7 @@ impl Gathered {
     }
 
     /// All of it; `all` tells whether every document was told.
-    pub(super) fn kept(self, all: bool, order: &Order) -> Result<Kept, Refusal> {
+    pub(super) fn kept(self, all: bool, order: &Order) -> Result<Kept, DocumentRefusal> {
         Ok(match self {
             Self::Rows(first) => Kept::Rows(first.rows(all)),
             Self::Joined(first, sides) => {

@@ -43,7 +43,7 @@ pub use config::Config;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{News, Notification, QueryHash, Request, Source, StreamId, Tick};
 use crate::node::{self, Output, Voice, Why};
@@ -314,7 +314,7 @@ impl SortNode {
         if query.is_too_large() {
             let rows = self.config.max_rows;
             let detail = format!("a live result has at most {rows} rows, and 256 MiB");
-            self.fail(hash, &Refusal::new("result_too_large", detail), out);
+            self.fail(hash, &DocumentRefusal::new("result_too_large", detail), out);
         } else if query.has_too_much_aside(self.config.max_waiting) {
             query.aside = None;
             self.renew(hash, now_us, out);
@@ -440,7 +440,7 @@ impl SortNode {
         });
         for hash in poisoned.map(|query| query.hash).collect::<Vec<_>>() {
             let detail = "a document could not be placed";
-            self.fail(hash, &Refusal::new("poison", detail), out);
+            self.fail(hash, &DocumentRefusal::new("poison", detail), out);
         }
     }
 
@@ -449,7 +449,7 @@ impl SortNode {
         out.push(Output::Rebuild(why));
     }
 
-    fn fail(&mut self, hash: QueryHash, refusal: &Refusal, out: &mut Vec<Output>) {
+    fn fail(&mut self, hash: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<Output>) {
         self.remove(&hash);
         self.held.remove(&hash);
         self.refuse(hash, refusal, out);
@@ -462,7 +462,7 @@ impl SortNode {
         Some(query)
     }
 
-    fn refuse(&mut self, query: QueryHash, refusal: &Refusal, out: &mut Vec<Output>) {
+    fn refuse(&mut self, query: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<Output>) {
         let news = News::Failed {
             query,
             code: refusal.code.clone().into_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::error::ParseLocation as ErrorPlace;
@@ -28,7 +28,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    pub(crate) fn parse(query: &Definition, filter: Filter) -> Result<Self, Refusal> {
+    pub(crate) fn parse(query: &Definition, filter: Filter) -> Result<Self, DocumentRefusal> {
         let sort = if query.sort.is_empty() {
             // Groups have no distance and no score.
             if query.is_grouped() {
@@ -40,7 +40,7 @@ impl Order {
             let document = Document::parse(&query.sort)?;
             let place = ErrorPlace::root();
             let Some(sort) = document.get("sort") else {
-                return Err(Refusal::new("invalid_sort", "the sort is missing"));
+                return Err(DocumentRefusal::new("invalid_sort", "the sort is missing"));
             };
             Sort::parse(sort, &place)?
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
@@ -77,7 +77,11 @@ impl SortNode {
         self.phase = Phase::Rebuilding(Box::new(rebuild));
     }
 
-    fn build(&mut self, rebuild: &mut Rebuild, definition: &Definition) -> Result<(), Refusal> {
+    fn build(
+        &mut self,
+        rebuild: &mut Rebuild,
+        definition: &Definition,
+    ) -> Result<(), DocumentRefusal> {
         let filter = crate::filter_node::parse(definition)?;
         let mut query = Query::new(definition)?;
         query.read = rebuild.requests;
@@ -85,7 +89,8 @@ impl SortNode {
         let added = rebuild
             .matcher
             .add(definition.collection, definition.tenant, &filter);
-        let id = added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?;
+        let id =
+            added.map_err(|refused| DocumentRefusal::new("residual_quota", refused.to_string()))?;
         let building = Building {
             gathered: query.gathered(definition, None, self.config.max_rows)?,
             query,
@@ -165,14 +170,19 @@ impl SortNode {
 
 impl Rebuild {
     /// A query looks a side up. Those who share it share its place in the index.
-    fn add_side(&mut self, query: &Definition, side: &Side, user: QueryId) -> Result<(), Refusal> {
+    fn add_side(
+        &mut self,
+        query: &Definition,
+        side: &Side,
+        user: QueryId,
+    ) -> Result<(), DocumentRefusal> {
         let known = self.sides.by_hash.get(&side.hash).copied();
         let id = if let Some(id) = known {
             id
         } else {
             let filter = Filter::parse(Document::parse(&side.filter)?)?;
             let added = self.matcher.add(side.collection, query.tenant, &filter);
-            added.map_err(|refused| Refusal::new("residual_quota", refused.to_string()))?
+            added.map_err(|refused| DocumentRefusal::new("residual_quota", refused.to_string()))?
         };
         self.sides.by_hash.insert(side.hash, id);
         let known = self.sides.by_id.entry(id);

@@ -2,7 +2,7 @@
 //!
 //! Rows that come with a request are put aside until all filter nodes have answered that request.
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{Definition, Foreign, Gone, News, QueryHash, Row, StreamId};
 use crate::node::Output;
@@ -54,7 +54,7 @@ impl SortNode {
         registration: &Registration<'_>,
         now_us: u64,
         out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let definition = registration.query;
         let hash = definition.hash;
         let mut query = Query::new(definition)?;
@@ -97,7 +97,11 @@ impl SortNode {
         (steps, below)
     }
 
-    fn place(&self, query: &Query, registration: &Registration<'_>) -> Result<Aside, Refusal> {
+    fn place(
+        &self,
+        query: &Query,
+        registration: &Registration<'_>,
+    ) -> Result<Aside, DocumentRefusal> {
         let order = query.order();
         let mut gathered = query.gathered(
             registration.query,
@@ -120,7 +124,7 @@ impl SortNode {
         registration: &Registration<'_>,
         now_us: u64,
         out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let hash = registration.query.hash;
         let Some(query) = self.queries.get_mut(&hash) else {
             return Ok(());
@@ -149,7 +153,7 @@ impl SortNode {
         registration: &Registration<'_>,
         now_us: u64,
         out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let hash = registration.query.hash;
         let Some(query) = self.queries.get(&hash) else {
             return Ok(());
@@ -198,7 +202,7 @@ impl SortNode {
         aside: Aside,
         now_us: u64,
         out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let Some(query) = self.queries.get_mut(&hash) else {
             return Ok(());
         };

@@ -13,7 +13,7 @@ mod side;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::lookups::Join;
 use crate::message::{AfterImage, Fetched, QueryHash, Row};
@@ -49,7 +49,7 @@ pub(super) struct Joined {
 
 impl Joined {
     /// What a query begins with.
-    pub(super) fn new(sides: Sides, rows: Rows) -> Result<Self, Refusal> {
+    pub(super) fn new(sides: Sides, rows: Rows) -> Result<Self, DocumentRefusal> {
         let own = rows.window(0, usize::MAX);
         let mut joined = Self {
             join: sides.join,
@@ -109,7 +109,7 @@ impl Joined {
         self.own.get(key).map(|own| own.row.version)
     }
 
-    fn know(&mut self, row: Row, thorough: bool) -> Result<(), Refusal> {
+    fn know(&mut self, row: Row, thorough: bool) -> Result<(), DocumentRefusal> {
         let body = std::iter::once(&*row.body);
         let keys = self.join.keys(body)?;
         let mut references = Vec::new();
@@ -143,7 +143,7 @@ impl Joined {
         &mut self,
         key: &[u8],
         new: Option<(Place, Row)>,
-    ) -> Result<Option<Arc<Row>>, Refusal> {
+    ) -> Result<Option<Arc<Row>>, DocumentRefusal> {
         let shown = self.rows.index(key).and_then(|index| self.rows.at(index));
         let less = shown.map_or(0, |row| row.body.len());
         self.bytes = self.bytes.saturating_sub(less);
@@ -191,7 +191,7 @@ impl Joined {
     }
 
     /// Brings rows up to date, after own documents or others came or went.
-    pub(super) fn refresh(&mut self) -> Result<(), Refusal> {
+    pub(super) fn refresh(&mut self) -> Result<(), DocumentRefusal> {
         while let Some(key) = self.touched.pop_first() {
             let Some(own) = self.own.get(&key) else {
                 continue;

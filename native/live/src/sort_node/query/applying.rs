@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{AfterImage, Cause, Content, Gone, News, QueryHash, Row, StreamId};
 use crate::snapshot::Snapshot;
@@ -127,7 +127,7 @@ impl Query {
         sources: &Sources,
         complete: Option<&Snapshot>,
         remembered: (u64, u64),
-    ) -> Result<Advance, Refusal> {
+    ) -> Result<Advance, DocumentRefusal> {
         let batch = self.next(sources);
         if batch.is_empty() {
             return Ok(Advance::Stuck);
@@ -171,7 +171,7 @@ impl Query {
         }
     }
 
-    pub(super) fn apply(&mut self, step: &Step, now_us: u64) -> Result<(), Refusal> {
+    pub(super) fn apply(&mut self, step: &Step, now_us: u64) -> Result<(), DocumentRefusal> {
         let image = &step.image;
         if let Some(side) = &step.side {
             let unseen = !self.snapshot.sees(image.xid);

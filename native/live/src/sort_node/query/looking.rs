@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{Asked, Fetched, QueryHash};
 use crate::snapshot::Snapshot;
@@ -91,7 +91,7 @@ impl Query {
         &mut self,
         told: &ToldVersion<'_>,
         complete: Option<&Snapshot>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DocumentRefusal> {
         let (queue, snapshot) = (&self.queue, &self.snapshot);
         let judge = |side: &QueryHash, read: &Fetched| {
             let mut steps = queue.iter();

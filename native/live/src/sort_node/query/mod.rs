@@ -7,7 +7,7 @@ mod settling;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{
     Cause, Definition, Foreign, News, QueryHash, Row, Side, StreamId, WindowChange,
@@ -80,7 +80,7 @@ pub(super) struct Query {
 
 impl Query {
     /// A query whose rows are still to come: [`Query::settle`].
-    pub(super) fn new(definition: &Definition) -> Result<Self, Refusal> {
+    pub(super) fn new(definition: &Definition) -> Result<Self, DocumentRefusal> {
         let filter = crate::filter_node::parse(definition)?;
         Ok(Self {
             hash: definition.hash,
@@ -158,7 +158,7 @@ impl Query {
         definition: &Definition,
         foreign: Option<&[Foreign]>,
         max_rows: usize,
-    ) -> Result<Gathered, Refusal> {
+    ) -> Result<Gathered, DocumentRefusal> {
         Gathered::new(definition, foreign, self.capacity(max_rows), max_rows)
     }
 

@@ -1,6 +1,6 @@
 //! New rows: whether they count, and when they are taken.
 
-use rillbase_documents::refusal::Refusal;
+use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::StreamId;
 use crate::snapshot::Snapshot;
@@ -112,7 +112,11 @@ impl Query {
     }
 
     /// Takes the rows that were put aside, with what was applied meanwhile.
-    pub(in super::super) fn take(&mut self, aside: Aside, now_us: u64) -> Result<(), Refusal> {
+    pub(in super::super) fn take(
+        &mut self,
+        aside: Aside,
+        now_us: u64,
+    ) -> Result<(), DocumentRefusal> {
         self.settle(aside.rows, &aside.snapshot);
         for step in &aside.steps {
             self.apply(step, now_us)?;

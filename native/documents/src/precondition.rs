@@ -1,10 +1,10 @@
 //! What a caller expects of a document that it changes.
 
-use crate::refusal::Refusal;
+use crate::refusal::DocumentRefusal;
 
 /// What `If-Match` and `If-None-Match` ask of a document.
 #[derive(Debug, Clone, Default)]
-pub struct Expected {
+pub struct Precondition {
     /// It has one of these versions.
     pub versions: Option<Vec<i64>>,
     /// It is there.
@@ -13,9 +13,9 @@ pub struct Expected {
     pub absent: bool,
 }
 
-impl Expected {
+impl Precondition {
     /// Refuses a document that is otherwise.
-    pub fn check(&self, version: i64, present: bool) -> Result<(), Refusal> {
+    pub fn check(&self, version: i64, present: bool) -> Result<(), DocumentRefusal> {
         if self.absent && present {
             return Err(failed("The document exists."));
         }
@@ -31,6 +31,6 @@ impl Expected {
     }
 }
 
-fn failed(detail: impl Into<String>) -> Refusal {
-    Refusal::new("precondition_failed", detail)
+fn failed(detail: impl Into<String>) -> DocumentRefusal {
+    DocumentRefusal::new("precondition_failed", detail)
 }
