@@ -19,10 +19,10 @@ use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rillbase_matching::{Limits, Matcher, QueryId};
+use rillbase_matching::{Matcher, MatcherLimits, QueryId};
 use rillbase_query::bson::DocumentBuf;
 use rillbase_query::filter::Filter;
-use workload::{CLASSES, Workload};
+use workload::{CLASSES, ClassWorkload};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -37,7 +37,7 @@ const CHANGED: u64 = 50_000;
 
 const HEAD: &str = "class        queries  us/document  candidates  matches   B/query accounted   kadds/s   krems/s  Mpredicates/s";
 
-struct Options {
+struct RateOptions {
     queries: Vec<u64>,
     classes: Vec<&'static str>,
     /// The only class, measured in this process.
@@ -46,7 +46,7 @@ struct Options {
 }
 
 /// The figures of one class with one number of queries.
-struct Figures {
+struct ClassFigures {
     class: &'static str,
     queries: u64,
     document_us: f64,
@@ -64,8 +64,8 @@ fn class(name: &str) -> Outcome<&'static str> {
     known.ok_or_else(|| format!("{name} is no class").into())
 }
 
-fn options() -> Outcome<Options> {
-    let mut options = Options {
+fn options() -> Outcome<RateOptions> {
+    let mut options = RateOptions {
         queries: vec![1_000, 29_000, 1_000_000],
         classes: CLASSES.into(),
         alone: None,
@@ -117,7 +117,11 @@ fn per_second(count: u64, spent: Duration) -> f64 {
 }
 
 /// Removes some of the queries and adds them again; how many of each a second.
-fn change(matcher: &mut Matcher, workload: &Workload, ids: &mut [QueryId]) -> Outcome<(f64, f64)> {
+fn change(
+    matcher: &mut Matcher,
+    workload: &ClassWorkload,
+    ids: &mut [QueryId],
+) -> Outcome<(f64, f64)> {
     let start = Instant::now();
     let (mut adding, mut removing, mut count) = (Duration::ZERO, Duration::ZERO, 0);
     while count < CHANGED {
@@ -144,7 +148,7 @@ fn change(matcher: &mut Matcher, workload: &Workload, ids: &mut [QueryId]) -> Ou
 }
 
 /// What matching documents for a while took.
-struct Run {
+struct MatchRun {
     documents: u64,
     matches: u64,
     candidates: u64,
@@ -153,7 +157,7 @@ struct Run {
 }
 
 /// Matches the documents in turns, for a while and at least once each.
-fn match_all(matcher: &mut Matcher, documents: &[DocumentBuf], run: Duration) -> Run {
+fn match_all(matcher: &mut Matcher, documents: &[DocumentBuf], run: Duration) -> MatchRun {
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     let first = matcher.statistics();
     let (start, mut done, mut met) = (Instant::now(), 0, 0);
@@ -167,7 +171,7 @@ fn match_all(matcher: &mut Matcher, documents: &[DocumentBuf], run: Duration) ->
         let spent = core_time(start).saturating_sub(before);
         if spent >= run {
             let last = matcher.statistics();
-            return Run {
+            return MatchRun {
                 documents: done,
                 matches: met,
                 candidates: last.candidates - first.candidates,
@@ -178,17 +182,17 @@ fn match_all(matcher: &mut Matcher, documents: &[DocumentBuf], run: Duration) ->
     }
 }
 
-fn measure(class: &'static str, queries: u64, run: Duration) -> Outcome<Figures> {
-    let workload = Workload::new(class, queries);
+fn measure(class: &'static str, queries: u64, run: Duration) -> Outcome<ClassFigures> {
+    let workload = ClassWorkload::new(class, queries);
     let count = if class == "residual" { 100 } else { DOCUMENTS };
     let documents = (0..count).map(|number| workload.document(number));
     let documents = documents.collect::<Outcome<Vec<_>>>()?;
     let mut ids = Vec::with_capacity(usize::try_from(queries)?);
     let before = resident();
-    let mut matcher = Matcher::new(Limits {
+    let mut matcher = Matcher::new(MatcherLimits {
         residual_per_group: usize::MAX,
         residual_per_quota: usize::MAX,
-        ..Limits::default()
+        ..MatcherLimits::default()
     });
     for number in 0..queries {
         ids.push(matcher.add(GROUP, QUOTA, &workload.filter(number)?)?);
@@ -199,7 +203,7 @@ fn measure(class: &'static str, queries: u64, run: Duration) -> Outcome<Figures>
     match_all(&mut matcher, &documents, run / 2);
     let ran = match_all(&mut matcher, &documents, run);
     let (adds_per_second, removes_per_second) = change(&mut matcher, &workload, &mut ids)?;
-    Ok(Figures {
+    Ok(ClassFigures {
         class,
         queries,
         document_us: ran.spent.as_secs_f64() * 1e6 / float(ran.documents),
@@ -213,7 +217,7 @@ fn measure(class: &'static str, queries: u64, run: Duration) -> Outcome<Figures>
     })
 }
 
-fn print(figures: &Figures) {
+fn print(figures: &ClassFigures) {
     println!(
         "{:<10} {:>9} {:>12.2} {:>11.2} {:>8.2} {:>9.0} {:>9.0} {:>9.0} {:>9.0} {:>12.1}",
         figures.class,
@@ -229,7 +233,7 @@ fn print(figures: &Figures) {
     );
 }
 
-fn json(figures: &Figures) -> String {
+fn json(figures: &ClassFigures) -> String {
     let name = format!("{}_{}", figures.class, figures.queries);
     let text = format!(
         r#""{name}_us":{:.2},"{name}_bytes":{:.0},"{name}_adds_per_second":{:.0}"#,

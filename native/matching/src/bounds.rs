@@ -9,13 +9,13 @@ use rillbase_query::path::FieldPath;
 
 use crate::entry::{Probe, is_compound};
 use crate::placement::Class;
-use crate::plan::{Plan, is_too_long, joined, one};
+use crate::plan::{MatchPlan, is_too_long, joined, one};
 use crate::point::{Interval, Point};
 
 /// A bound, or two that stand together.
-pub(crate) struct Range<'n> {
+pub(crate) struct ValueRange<'n> {
     pub(crate) nodes: Vec<&'n FilterClause>,
-    pub(crate) plan: Plan,
+    pub(crate) plan: MatchPlan,
 }
 
 /// The comparison that a node is, if it bounds values other than documents
@@ -83,7 +83,7 @@ pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<
 /// The bounds among the children, those of one path and one type together:
 /// some value lies above the greatest lower bound and some below the least
 /// upper one.
-pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<Range<'n>> {
+pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<ValueRange<'n>> {
     let mut found: BTreeMap<(&FieldPath, u8), (Interval, Vec<&'n FilterClause>)> = BTreeMap::new();
     for child in children {
         if let Some((path, interval)) = bound(child) {
@@ -96,11 +96,11 @@ pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Ve
     }
     let planned = found
         .into_iter()
-        .map(|((path, _), (interval, nodes))| Range {
+        .map(|((path, _), (interval, nodes))| ValueRange {
             nodes,
             plan: ranged(joined(prefix, path), interval, false),
         });
-    let deep = |range: &Range| {
+    let deep = |range: &ValueRange| {
         range
             .plan
             .entries
@@ -111,13 +111,13 @@ pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Ve
 }
 
 /// The bounds that one element must meet; of several types none can.
-pub(crate) fn element_range(path: &FieldPath, children: &[FilterClause]) -> Option<Plan> {
+pub(crate) fn element_range(path: &FieldPath, children: &[FilterClause]) -> Option<MatchPlan> {
     let bounds = children.iter().filter_map(bound);
     let both = bounds.map(|(_, interval)| interval).reduce(Interval::and)?;
     Some(ranged(path.clone(), both, true))
 }
 
-pub(crate) fn ranged(path: FieldPath, interval: Interval, each: bool) -> Plan {
+pub(crate) fn ranged(path: FieldPath, interval: Interval, each: bool) -> MatchPlan {
     let usual = if interval.is_two_sided() { 0.02 } else { 0.3 };
     one(
         path,

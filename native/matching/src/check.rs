@@ -15,7 +15,7 @@ use rillbase_query::error::EvaluationFailure;
 use rillbase_query::filter::{Filter, FilterClause, Predicate, Test, Whole};
 use rillbase_query::path::FieldPath;
 
-use crate::plain::Plain;
+use crate::plain::PlainPattern;
 
 /// Compiled filters that are kept; up to twice as many for a while.
 const COMPILED: usize = 1024;
@@ -23,19 +23,19 @@ const COMPILED: usize = 1024;
 /// A filter that waits.
 #[derive(Debug)]
 pub(crate) enum Check {
-    Tree(Tree),
+    Tree(CheckTree),
     /// The canonical form.
     Source(Box<[u8]>),
 }
 
 /// A filter whose leaves take little room.
 #[derive(Debug)]
-pub(crate) enum Tree {
-    And(Box<[Tree]>),
-    Or(Box<[Tree]>),
-    Not(Box<Tree>),
+pub(crate) enum CheckTree {
+    And(Box<[CheckTree]>),
+    Or(Box<[CheckTree]>),
+    Not(Box<CheckTree>),
     Leaf(Box<FilterClause>),
-    Plain(Box<Plain>),
+    Plain(Box<PlainPattern>),
 }
 
 /// Paths that queries share, with the number of their uses.
@@ -88,11 +88,17 @@ impl Check {
     /// Something that can be told only by looking at what is behind it.
     pub(crate) fn peek(&self) -> usize {
         match self {
-            Self::Tree(Tree::And(children) | Tree::Or(children)) => match children.first() {
-                Some(Tree::Leaf(node)) => usize::from(matches!(**node, FilterClause::Field(_))),
-                _ => 0,
-            },
-            Self::Tree(Tree::Leaf(node)) => usize::from(matches!(**node, FilterClause::Field(_))),
+            Self::Tree(CheckTree::And(children) | CheckTree::Or(children)) => {
+                match children.first() {
+                    Some(CheckTree::Leaf(node)) => {
+                        usize::from(matches!(**node, FilterClause::Field(_)))
+                    }
+                    _ => 0,
+                }
+            }
+            Self::Tree(CheckTree::Leaf(node)) => {
+                usize::from(matches!(**node, FilterClause::Field(_)))
+            }
             _ => 0,
         }
     }
@@ -114,7 +120,7 @@ impl Check {
     }
 }
 
-impl Tree {
+impl CheckTree {
     fn matches(
         &self,
         document: Document<'_>,
@@ -195,23 +201,23 @@ impl Compiled {
 
 impl Paths {
     /// A filter with shared paths.
-    fn tree(&mut self, node: &FilterClause) -> Tree {
+    fn tree(&mut self, node: &FilterClause) -> CheckTree {
         match node {
             FilterClause::And(children) => {
-                Tree::And(children.iter().map(|child| self.tree(child)).collect())
+                CheckTree::And(children.iter().map(|child| self.tree(child)).collect())
             }
             FilterClause::Or(children) => {
-                Tree::Or(children.iter().map(|child| self.tree(child)).collect())
+                CheckTree::Or(children.iter().map(|child| self.tree(child)).collect())
             }
-            FilterClause::Not(inner) => Tree::Not(Box::new(self.tree(inner))),
-            FilterClause::Field(predicate) => match Plain::of(predicate) {
+            FilterClause::Not(inner) => CheckTree::Not(Box::new(self.tree(inner))),
+            FilterClause::Field(predicate) => match PlainPattern::of(predicate) {
                 Some(mut plain) => {
                     plain.path = self.path(&plain.path);
-                    Tree::Plain(Box::new(plain))
+                    CheckTree::Plain(Box::new(plain))
                 }
-                None => Tree::Leaf(Box::new(self.node(node))),
+                None => CheckTree::Leaf(Box::new(self.node(node))),
             },
-            FilterClause::Whole(_) => Tree::Leaf(Box::new(node.clone())),
+            FilterClause::Whole(_) => CheckTree::Leaf(Box::new(node.clone())),
         }
     }
 
@@ -250,16 +256,16 @@ impl Paths {
         }
     }
 
-    fn release_tree(&mut self, tree: &Tree) {
+    fn release_tree(&mut self, tree: &CheckTree) {
         match tree {
-            Tree::And(children) | Tree::Or(children) => {
+            CheckTree::And(children) | CheckTree::Or(children) => {
                 for child in children {
                     self.release_tree(child);
                 }
             }
-            Tree::Not(inner) => self.release_tree(inner),
-            Tree::Leaf(node) => self.release(node),
-            Tree::Plain(plain) => self.release_path(&plain.path),
+            CheckTree::Not(inner) => self.release_tree(inner),
+            CheckTree::Leaf(node) => self.release(node),
+            CheckTree::Plain(plain) => self.release_path(&plain.path),
         }
     }
 
@@ -303,7 +309,7 @@ fn is_large(node: &FilterClause) -> bool {
         FilterClause::Not(inner) => is_large(inner),
         FilterClause::Whole(whole) => !matches!(whole.as_ref(), Whole::Text(_)),
         FilterClause::Field(predicate) => match &predicate.test {
-            Test::Regex(_) => Plain::of(predicate).is_none(),
+            Test::Regex(_) => PlainPattern::of(predicate).is_none(),
             Test::In(list) => !list.patterns().is_empty(),
             Test::ElementDocument(inner) | Test::ElementValue(inner) => has_pattern(inner),
             _ => false,

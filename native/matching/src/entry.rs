@@ -50,14 +50,14 @@ pub(crate) enum Probe {
 
 /// An entry before it has a place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wanted {
+pub(crate) struct EntrySpec {
     pub(crate) path: FieldPath,
     pub(crate) probe: Probe,
 }
 
 /// An entry in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct TrieEntry {
     pub(crate) node: NodeId,
     pub(crate) probe: Probe,
 }

@@ -8,34 +8,34 @@ use rillbase_query::filter_set::FilterId;
 use rillbase_query::geo::Space;
 use rillbase_query::path::FieldPath;
 
-use crate::entry::{Entry, Hashes, Probe, Wanted};
+use crate::entry::{EntrySpec, Hashes, Probe, TrieEntry};
 use crate::postings::Postings;
 use crate::residual::Residual;
-use crate::sample::Sample;
+use crate::sample::DocumentSample;
 use crate::trie::{NodeId, Trie};
-use crate::walk::{Candidates, Scratch, Walk};
+use crate::walk::{Candidates, DocumentWalk, WalkBuffers};
 
 /// One collection's queries.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct CollectionQueries {
     trie: Trie,
     postings: Postings,
     everything: BTreeSet<u32>,
     pub(crate) residual: Residual,
-    pub(crate) sample: Sample,
+    pub(crate) sample: DocumentSample,
     /// Documents that were matched; the number comes round.
     pub(crate) documents: u32,
 }
 
 /// How a query is found.
 #[derive(Debug)]
-pub(crate) enum Access {
+pub(crate) enum AccessPath {
     Everything,
     Residual(FilterId),
     /// By one entry.
-    One(Entry),
+    One(TrieEntry),
     /// By any of several entries, or by none.
-    Any(Box<[Entry]>),
+    Any(Box<[TrieEntry]>),
     /// By any of several cells of one level.
     Cells(Box<Cells>),
 }
@@ -51,15 +51,15 @@ pub(crate) struct Cells {
 
 impl Cells {
     /// The entries, if they are cells of one level and nothing else.
-    fn of(entries: &[Entry]) -> Option<Self> {
-        let Entry {
+    fn of(entries: &[TrieEntry]) -> Option<Self> {
+        let TrieEntry {
             node,
             probe: Probe::Cell { space, level, .. },
         } = *entries.first()?
         else {
             return None;
         };
-        let hash = |entry: &Entry| match entry.probe {
+        let hash = |entry: &TrieEntry| match entry.probe {
             Probe::Cell {
                 space: other,
                 level: its,
@@ -75,8 +75,8 @@ impl Cells {
         })
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let entry = |hash: &u64| Entry {
+    fn entries(&self) -> Vec<TrieEntry> {
+        let entry = |hash: &u64| TrieEntry {
             node: self.node,
             probe: Probe::Cell {
                 space: self.space,
@@ -88,8 +88,8 @@ impl Cells {
     }
 }
 
-impl Access {
-    fn entries(&self) -> Vec<Entry> {
+impl AccessPath {
+    fn entries(&self) -> Vec<TrieEntry> {
         match self {
             Self::One(entry) => vec![*entry],
             Self::Any(entries) => entries.to_vec(),
@@ -101,55 +101,55 @@ impl Access {
     /// About how many bytes it takes besides itself.
     pub(crate) fn memory(&self) -> usize {
         match self {
-            Self::Any(entries) => size_of_val::<[Entry]>(entries),
+            Self::Any(entries) => size_of_val::<[TrieEntry]>(entries),
             Self::Cells(cells) => size_of::<Cells>() + size_of_val::<[u64]>(&cells.hashes),
             _ => 0,
         }
     }
 }
 
-impl Group {
-    pub(crate) fn add_everything(&mut self, query: u32) -> Access {
+impl CollectionQueries {
+    pub(crate) fn add_everything(&mut self, query: u32) -> AccessPath {
         self.everything.insert(query);
-        Access::Everything
+        AccessPath::Everything
     }
 
-    pub(crate) fn add_residual(&mut self, filter: &Filter, query: u32) -> Access {
-        Access::Residual(self.residual.insert(filter, query))
+    pub(crate) fn add_residual(&mut self, filter: &Filter, query: u32) -> AccessPath {
+        AccessPath::Residual(self.residual.insert(filter, query))
     }
 
-    pub(crate) fn add_entries(&mut self, wanted: &[Wanted], query: u32) -> Access {
-        let entries: Vec<Entry> = wanted
+    pub(crate) fn add_entries(&mut self, wanted: &[EntrySpec], query: u32) -> AccessPath {
+        let entries: Vec<TrieEntry> = wanted
             .iter()
             .map(|wanted| self.enter(wanted, query))
             .collect();
         match entries.as_slice() {
-            [only] => Access::One(*only),
+            [only] => AccessPath::One(*only),
             several => match Cells::of(several) {
-                Some(cells) => Access::Cells(Box::new(cells)),
-                None => Access::Any(entries.into()),
+                Some(cells) => AccessPath::Cells(Box::new(cells)),
+                None => AccessPath::Any(entries.into()),
             },
         }
     }
 
-    fn enter(&mut self, wanted: &Wanted, query: u32) -> Entry {
+    fn enter(&mut self, wanted: &EntrySpec, query: u32) -> TrieEntry {
         let node = self.trie.enter(&wanted.path);
         let probe = wanted.probe;
         if let Some(key) = probe.key(node) {
             self.postings.insert(key, query);
         }
         self.trie.wait(node, &probe, query);
-        Entry { node, probe }
+        TrieEntry { node, probe }
     }
 
     /// Takes a query out of where it was put.
-    pub(crate) fn take_out(&mut self, access: &Access, query: u32) {
+    pub(crate) fn take_out(&mut self, access: &AccessPath, query: u32) {
         match access {
-            Access::Everything => {
+            AccessPath::Everything => {
                 self.everything.remove(&query);
             }
-            Access::Residual(id) => self.residual.remove(*id),
-            Access::One(_) | Access::Any(_) | Access::Cells(_) => {}
+            AccessPath::Residual(id) => self.residual.remove(*id),
+            AccessPath::One(_) | AccessPath::Any(_) | AccessPath::Cells(_) => {}
         }
         for entry in access.entries() {
             if let Some(key) = entry.probe.key(entry.node) {
@@ -161,10 +161,10 @@ impl Group {
     }
 
     /// The entries as they were wanted, in order.
-    pub(crate) fn wanted(&self, access: &Access) -> Vec<Wanted> {
+    pub(crate) fn wanted(&self, access: &AccessPath) -> Vec<EntrySpec> {
         let entries = access.entries().into_iter();
-        let mut wanted: Vec<Wanted> = entries
-            .map(|entry| Wanted {
+        let mut wanted: Vec<EntrySpec> = entries
+            .map(|entry| EntrySpec {
                 path: self.trie.path(entry.node),
                 probe: entry.probe,
             })
@@ -173,7 +173,7 @@ impl Group {
         wanted
     }
 
-    pub(crate) fn paths(&self, access: &Access) -> Vec<String> {
+    pub(crate) fn paths(&self, access: &AccessPath) -> Vec<String> {
         let entries = access.entries().into_iter();
         let mut paths: Vec<String> = entries
             .map(|entry| FieldPath::text(&self.trie.path(entry.node)))
@@ -184,7 +184,7 @@ impl Group {
     }
 
     /// Whether an entry stands behind a position.
-    pub(crate) fn is_numeric(&self, access: &Access) -> bool {
+    pub(crate) fn is_numeric(&self, access: &AccessPath) -> bool {
         let entries = access.entries().into_iter();
         let mut nodes = entries.filter_map(|entry| self.trie.node(entry.node));
         nodes.any(|node| node.numeric)
@@ -197,11 +197,11 @@ impl Group {
         document: Document<'_>,
         number: u32,
         hashes: &Hashes,
-        scratch: &mut Scratch,
+        scratch: &mut WalkBuffers,
         candidates: &mut impl Candidates,
     ) -> bool {
         let Self { trie, postings, .. } = self;
-        Walk::new(trie, postings, hashes, scratch, number, candidates).run(document)
+        DocumentWalk::new(trie, postings, hashes, scratch, number, candidates).run(document)
     }
 
     pub(crate) fn everything(&self) -> impl Iterator<Item = u32> {

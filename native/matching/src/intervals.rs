@@ -20,7 +20,7 @@ const FAN: usize = 8;
 
 /// An interval with the query that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct IntervalEntry {
     interval: Interval,
     query: u32,
     /// What the caller says of it.
@@ -30,15 +30,15 @@ struct Entry {
 /// The order of entries. One query may have several intervals.
 type Key = (Point, u32, Point);
 
-impl Entry {
+impl IntervalEntry {
     const fn key(&self) -> Key {
         (self.interval.low, self.query, self.interval.high)
     }
 }
 
 #[derive(Debug)]
-enum Node {
-    Leaf(Vec<Entry>),
+enum IntervalNode {
+    Leaf(Vec<IntervalEntry>),
     Inner(Vec<Child>),
 }
 
@@ -49,20 +49,20 @@ struct Child {
     first: Key,
     /// Their greatest upper end.
     greatest: Point,
-    node: Box<Node>,
+    node: Box<IntervalNode>,
 }
 
 /// Intervals of queries.
 #[derive(Debug)]
 pub(crate) struct Intervals {
-    root: Node,
+    root: IntervalNode,
     len: usize,
 }
 
 impl Default for Intervals {
     fn default() -> Self {
         Self {
-            root: Node::Leaf(Vec::new()),
+            root: IntervalNode::Leaf(Vec::new()),
             len: 0,
         }
     }
@@ -76,7 +76,7 @@ impl Intervals {
     /// Adds an interval of a query; it must not be there yet.
     pub(crate) fn insert(&mut self, interval: Interval, query: u32, sure: bool) {
         self.len += 1;
-        let entry = Entry {
+        let entry = IntervalEntry {
             interval,
             query,
             sure,
@@ -84,8 +84,8 @@ impl Intervals {
         let Some(right) = self.root.insert(entry) else {
             return;
         };
-        let left = std::mem::replace(&mut self.root, Node::Inner(Vec::new()));
-        self.root = Node::Inner(vec![Child::of(left), Child::of(right)]);
+        let left = std::mem::replace(&mut self.root, IntervalNode::Inner(Vec::new()));
+        self.root = IntervalNode::Inner(vec![Child::of(left), Child::of(right)]);
     }
 
     /// Removes an interval of a query.
@@ -95,12 +95,12 @@ impl Intervals {
             return;
         }
         self.len -= 1;
-        if let Node::Inner(children) = &mut self.root
+        if let IntervalNode::Inner(children) = &mut self.root
             && children.len() < 2
         {
             self.root = children
                 .pop()
-                .map_or_else(|| Node::Leaf(Vec::new()), |child| *child.node);
+                .map_or_else(|| IntervalNode::Leaf(Vec::new()), |child| *child.node);
         }
     }
 
@@ -113,12 +113,12 @@ impl Intervals {
     /// About how many bytes it takes.
     pub(crate) const fn memory(&self) -> usize {
         // Leaves are at least half full except after removals.
-        self.len * size_of::<Entry>() * 3 / 2
+        self.len * size_of::<IntervalEntry>() * 3 / 2
     }
 }
 
 impl Child {
-    fn of(node: Node) -> Self {
+    fn of(node: IntervalNode) -> Self {
         let (first, greatest) = node.ends();
         Self {
             first,
@@ -128,11 +128,11 @@ impl Child {
     }
 }
 
-impl Node {
+impl IntervalNode {
     fn ends(&self) -> (Key, Point) {
         let greatest = self.greatest();
         let first = match self {
-            Self::Leaf(entries) => entries.first().map(Entry::key),
+            Self::Leaf(entries) => entries.first().map(IntervalEntry::key),
             Self::Inner(children) => children.first().map(|child| child.first),
         };
         (first.unwrap_or((Point::LEAST, 0, Point::LEAST)), greatest)
@@ -155,7 +155,7 @@ impl Node {
 
     /// Adds an entry; what no longer fits is given back as the node to the
     /// right. Entries that come in ascending order leave full nodes behind.
-    fn insert(&mut self, entry: Entry) -> Option<Self> {
+    fn insert(&mut self, entry: IntervalEntry) -> Option<Self> {
         match self {
             Self::Leaf(entries) => {
                 let at = entries.partition_point(|held| held.key() < entry.key());
@@ -180,7 +180,7 @@ impl Node {
     fn remove(&mut self, key: &Key) -> bool {
         match self {
             Self::Leaf(entries) => {
-                let found = entries.binary_search_by_key(key, Entry::key);
+                let found = entries.binary_search_by_key(key, IntervalEntry::key);
                 found.map(|at| entries.remove(at)).is_ok()
             }
             Self::Inner(children) => {
@@ -344,6 +344,6 @@ mod tests {
             tree.remove(interval(query, query + 5), query);
         }
         check(&[], &tree, 0, 20_000);
-        assert!(matches!(&tree.root, Node::Leaf(entries) if entries.is_empty()));
+        assert!(matches!(&tree.root, IntervalNode::Leaf(entries) if entries.is_empty()));
     }
 }

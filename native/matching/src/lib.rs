@@ -42,15 +42,15 @@ mod plain;
 mod plan;
 mod point;
 mod postings;
+mod probe_counts;
 mod query;
 mod residual;
 mod sample;
 mod statistics;
 mod trie;
-mod waiting;
 mod walk;
 
-pub use limits::{Limits, Refused};
+pub use limits::{MatcherLimits, QueryRefusal};
 pub use matcher::{Matcher, QueryId};
-pub use placement::{Class, Placement, Reach, placement, reach};
+pub use placement::{Class, Placement, QueryReach, placement, reach};
 pub use statistics::Statistics;

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Bounds of a matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MatcherLimits {
     /// Most residual queries of one group: it bounds what a document costs.
     pub residual_per_group: usize,
     /// Most residual queries that count against one quota.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub sample_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for MatcherLimits {
     fn default() -> Self {
         Self {
             residual_per_group: 1_000,
@@ -25,13 +25,13 @@ impl Default for Limits {
 
 /// Why a query was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum QueryRefusal {
     /// It would have to be evaluated for every document, and there are as
     /// many such queries as are allowed.
     ResidualQuota,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for QueryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ResidualQuota => f.write_str("too many live queries that no predicate can find"),
@@ -39,4 +39,4 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for QueryRefusal {}

@@ -36,7 +36,7 @@ pub(crate) struct Literal {
 
 /// What is known of a part of an expression.
 #[derive(Debug, Clone)]
-struct Part {
+struct RegexPart {
     /// All that it matches, if that is few.
     exact: Option<BTreeSet<String>>,
     /// Strings of which one is in what it matches, if there are any.
@@ -79,13 +79,15 @@ fn literal(text: &str) -> Option<Literal> {
     })
 }
 
-fn part(hir: &Hir) -> Part {
+fn part(hir: &Hir) -> RegexPart {
     match hir.kind() {
-        HirKind::Look(Look::Start) => Part::exactly([START.into()]),
-        HirKind::Empty | HirKind::Look(_) => Part::exactly([String::new()]),
+        HirKind::Look(Look::Start) => RegexPart::exactly([START.into()]),
+        HirKind::Empty | HirKind::Look(_) => RegexPart::exactly([String::new()]),
         HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
-            Ok(text) if !text.contains(START) => Part::exactly([text.chars().map(fold).collect()]),
-            _ => Part::UNKNOWN,
+            Ok(text) if !text.contains(START) => {
+                RegexPart::exactly([text.chars().map(fold).collect()])
+            }
+            _ => RegexPart::UNKNOWN,
         },
         HirKind::Class(class) => of_class(class),
         HirKind::Capture(capture) => part(&capture.sub),
@@ -94,15 +96,17 @@ fn part(hir: &Hir) -> Part {
         HirKind::Repetition(repetition) => {
             let once = part(&repetition.sub);
             match (repetition.min, repetition.max) {
-                (0, Some(1)) => alternation([Part::exactly([String::new()]), once].into_iter()),
-                (0, _) => Part::UNKNOWN,
+                (0, Some(1)) => {
+                    alternation([RegexPart::exactly([String::new()]), once].into_iter())
+                }
+                (0, _) => RegexPart::UNKNOWN,
                 (least, most) => {
                     let times = least.min(u32::try_from(STRINGS).unwrap_or(1)) as usize;
                     let all = concatenation(std::iter::repeat_n(once, times));
                     if most == Some(least) && times == least as usize {
                         all
                     } else {
-                        Part {
+                        RegexPart {
                             exact: None,
                             needed: all.into_needed(),
                         }
@@ -113,9 +117,9 @@ fn part(hir: &Hir) -> Part {
     }
 }
 
-fn of_class(class: &Class) -> Part {
+fn of_class(class: &Class) -> RegexPart {
     let Class::Unicode(class) = class else {
-        return Part::UNKNOWN;
+        return RegexPart::UNKNOWN;
     };
     let mut characters = BTreeSet::new();
     let mut count = 0;
@@ -123,18 +127,18 @@ fn of_class(class: &Class) -> Part {
         let (first, last) = (u32::from(range.start()), u32::from(range.end()));
         count += last - first + 1;
         if count > CHARACTERS || last >= u32::from(START) {
-            return Part::UNKNOWN;
+            return RegexPart::UNKNOWN;
         }
         let within = (first..=last).filter_map(char::from_u32);
         characters.extend(within.map(|character| fold(character).to_string()));
     }
     if characters.is_empty() || characters.len() > STRINGS {
-        return Part::UNKNOWN;
+        return RegexPart::UNKNOWN;
     }
-    Part::exactly(characters)
+    RegexPart::exactly(characters)
 }
 
-fn concatenation(parts: impl Iterator<Item = Part>) -> Part {
+fn concatenation(parts: impl Iterator<Item = RegexPart>) -> RegexPart {
     let mut whole = true;
     let mut needed: Option<BTreeSet<String>> = None;
     let mut run: BTreeSet<String> = [String::new()].into();
@@ -150,12 +154,12 @@ fn concatenation(parts: impl Iterator<Item = Part>) -> Part {
         run = part.exact.unwrap_or_else(|| [String::new()].into());
     }
     if whole {
-        return Part {
+        return RegexPart {
             exact: Some(run),
             needed: None,
         };
     }
-    Part {
+    RegexPart {
         exact: None,
         needed: better(needed, Some(run)),
     }
@@ -175,7 +179,7 @@ fn product(first: &BTreeSet<String>, second: &BTreeSet<String>) -> Option<BTreeS
     })
 }
 
-fn alternation(parts: impl Iterator<Item = Part>) -> Part {
+fn alternation(parts: impl Iterator<Item = RegexPart>) -> RegexPart {
     let mut exact = Some(BTreeSet::new());
     let mut needed = Some(BTreeSet::new());
     for part in parts {
@@ -188,7 +192,7 @@ fn alternation(parts: impl Iterator<Item = Part>) -> Part {
             _ => None,
         };
     }
-    Part { exact, needed }
+    RegexPart { exact, needed }
 }
 
 fn united(mut all: BTreeSet<String>, more: &BTreeSet<String>) -> Option<BTreeSet<String>> {
@@ -206,7 +210,7 @@ fn better(a: Option<BTreeSet<String>>, b: Option<BTreeSet<String>>) -> Option<BT
     if shortest(&b) > shortest(&a) { b } else { a }
 }
 
-impl Part {
+impl RegexPart {
     const UNKNOWN: Self = Self {
         exact: None,
         needed: None,

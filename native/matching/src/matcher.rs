@@ -7,14 +7,14 @@ use rillbase_query::filter::Filter;
 
 use crate::check::{Check, Compiled, Paths};
 use crate::entry::Hashes;
-use crate::group::{Access, Group};
-use crate::limits::{Limits, Refused};
-use crate::names::Names;
-use crate::placement::{Class, Placement, Reach, is_everything};
-use crate::plan::{Plan, Planner};
-use crate::query::{Query, Trials};
+use crate::group::{AccessPath, CollectionQueries};
+use crate::limits::{MatcherLimits, QueryRefusal};
+use crate::names::InternedNames;
+use crate::placement::{Class, Placement, QueryReach, is_everything};
+use crate::plan::{MatchPlan, Planner};
+use crate::query::{IndexedQuery, Trials};
 use crate::statistics::Statistics;
-use crate::walk::{Candidates, Scratch};
+use crate::walk::{Candidates, WalkBuffers};
 
 /// Most queries that are reconsidered after one document.
 const RECONSIDERED: usize = 4;
@@ -26,17 +26,17 @@ pub struct QueryId(pub u32);
 /// Live queries of all collections, found by the documents that they match.
 #[derive(Debug)]
 pub struct Matcher {
-    limits: Limits,
+    limits: MatcherLimits,
     hashes: Hashes,
-    group_names: Names,
-    groups: Vec<Group>,
+    group_names: InternedNames,
+    groups: Vec<CollectionQueries>,
     /// Tenants, each used as often as it has residual queries.
-    quotas: Names,
+    quotas: InternedNames,
     paths: Paths,
     compiled: Compiled,
-    queries: Vec<Option<Query>>,
+    queries: Vec<Option<IndexedQuery>>,
     free: Vec<u32>,
-    scratch: Scratch,
+    scratch: WalkBuffers,
     proposals: Proposals,
     /// Those that were proposed in vain lately.
     doubtful: Vec<u32>,
@@ -75,18 +75,18 @@ impl Candidates for Proposals {
 impl Matcher {
     /// A matcher without queries.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: MatcherLimits) -> Self {
         Self {
             limits,
             hashes: Hashes::default(),
-            group_names: Names::default(),
+            group_names: InternedNames::default(),
             groups: Vec::new(),
-            quotas: Names::default(),
+            quotas: InternedNames::default(),
             paths: Paths::default(),
             compiled: Compiled::default(),
             queries: Vec::new(),
             free: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: WalkBuffers::default(),
             proposals: Proposals::default(),
             doubtful: Vec::new(),
             sampled_bytes: 0,
@@ -107,10 +107,11 @@ impl Matcher {
         group: [u8; 16],
         quota: [u8; 16],
         filter: &Filter,
-    ) -> Result<QueryId, Refused> {
+    ) -> Result<QueryId, QueryRefusal> {
         let number = self.group_names.hold(group);
         if self.groups.len() <= number as usize {
-            self.groups.resize_with(number as usize + 1, Group::default);
+            self.groups
+                .resize_with(number as usize + 1, CollectionQueries::default);
         }
         let placed = self.place(number, quota, filter);
         if placed.is_err() {
@@ -119,11 +120,16 @@ impl Matcher {
         placed
     }
 
-    fn place(&mut self, number: u32, quota: [u8; 16], filter: &Filter) -> Result<QueryId, Refused> {
+    fn place(
+        &mut self,
+        number: u32,
+        quota: [u8; 16],
+        filter: &Filter,
+    ) -> Result<QueryId, QueryRefusal> {
         let id = self.free.last().copied();
         let id = id.unwrap_or_else(|| u32::try_from(self.queries.len()).unwrap_or(u32::MAX));
         let Some(group) = self.groups.get_mut(number as usize) else {
-            return Err(Refused::ResidualQuota);
+            return Err(QueryRefusal::ResidualQuota);
         };
         let everything = is_everything(filter);
         let plan = Planner::new(&self.hashes, Some(&group.sample)).plan(filter.root());
@@ -134,24 +140,24 @@ impl Matcher {
                 if group.residual.len() >= self.limits.residual_per_group
                     || self.quotas.uses(&quota) >= self.limits.residual_per_quota
                 {
-                    return Err(Refused::ResidualQuota);
+                    return Err(QueryRefusal::ResidualQuota);
                 }
                 group.add_residual(filter, id)
             }
         };
         let check = match access {
             // The set of residual filters has its own form of them.
-            Access::Everything | Access::Residual(_) => Check::none(),
-            Access::One(_) | Access::Any(_) | Access::Cells(_) => {
+            AccessPath::Everything | AccessPath::Residual(_) => Check::none(),
+            AccessPath::One(_) | AccessPath::Any(_) | AccessPath::Cells(_) => {
                 Check::new(filter, &mut self.paths)
             }
         };
         let (class, selectivity) = summary(plan.as_ref(), everything);
         let quota = match access {
-            Access::Residual(_) => self.quotas.hold(quota),
+            AccessPath::Residual(_) => self.quotas.hold(quota),
             _ => 0,
         };
-        let query = Query {
+        let query = IndexedQuery {
             group: number,
             quota,
             access,
@@ -164,7 +170,7 @@ impl Matcher {
         Ok(QueryId(id))
     }
 
-    fn keep(&mut self, id: u32, query: Query) {
+    fn keep(&mut self, id: u32, query: IndexedQuery) {
         self.check_bytes += query.memory();
         self.count(query.class, true);
         self.free.pop();
@@ -180,7 +186,7 @@ impl Matcher {
             && let Some(group) = self.groups.get_mut(number as usize)
         {
             self.sampled_bytes = self.sampled_bytes.saturating_sub(group.sample.memory());
-            *group = Group::default();
+            *group = CollectionQueries::default();
         }
     }
 
@@ -195,7 +201,7 @@ impl Matcher {
         if let Some(group) = self.groups.get_mut(query.group as usize) {
             group.take_out(&query.access, id.0);
         }
-        if matches!(query.access, Access::Residual(_)) {
+        if matches!(query.access, AccessPath::Residual(_)) {
             self.quotas.release(query.quota);
         }
         query
@@ -275,7 +281,7 @@ impl Matcher {
             self.proposals.document = 1;
             self.proposals.proposed.fill(0);
             self.scratch.restart();
-            self.groups.iter_mut().for_each(Group::restart);
+            self.groups.iter_mut().for_each(CollectionQueries::restart);
         }
     }
 
@@ -437,22 +443,22 @@ impl Matcher {
 
     /// Says whether a document is led to a query, and by what, without counting it. A number that no
     /// query has is never reached.
-    pub fn reach(&mut self, id: QueryId, document: Document<'_>) -> Reach {
+    pub fn reach(&mut self, id: QueryId, document: Document<'_>) -> QueryReach {
         let placement = self.explain(id);
         let query = self.queries.get(id.0 as usize).and_then(Option::as_ref);
         let Some((number, access)) = query.map(|query| (query.group, &query.access)) else {
-            return Reach {
+            return QueryReach {
                 placement,
                 reached: false,
             };
         };
-        let whoever = matches!(access, Access::Everything | Access::Residual(_));
+        let whoever = matches!(access, AccessPath::Everything | AccessPath::Residual(_));
         if !whoever {
             self.lead(number, document);
         }
         let Proposals { queries, sure, .. } = &self.proposals;
         let reached = whoever || queries.contains(&id.0) || sure.contains(&id.0);
-        Reach { placement, reached }
+        QueryReach { placement, reached }
     }
 
     /// The figures.
@@ -470,14 +476,18 @@ impl Matcher {
     /// About how many bytes all of it takes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let slots = self.queries.capacity() * size_of::<Option<Query>>()
+        let slots = self.queries.capacity() * size_of::<Option<IndexedQuery>>()
             + self.proposals.proposed.capacity() * size_of::<u32>();
-        let groups = self.groups.iter().map(Group::memory).sum::<usize>();
+        let groups = self
+            .groups
+            .iter()
+            .map(CollectionQueries::memory)
+            .sum::<usize>();
         slots + groups + self.check_bytes + self.paths.memory() + self.scratch.memory()
     }
 }
 
-fn summary(plan: Option<&Plan>, everything: bool) -> (Class, f32) {
+fn summary(plan: Option<&MatchPlan>, everything: bool) -> (Class, f32) {
     let placement = Placement::of(plan, everything);
     #[allow(
         clippy::cast_possible_truncation,
@@ -494,7 +504,7 @@ mod tests {
 
     #[test]
     fn numbers_of_documents_that_come_round_hide_nothing() {
-        let mut matcher = Matcher::new(Limits::default());
+        let mut matcher = Matcher::new(MatcherLimits::default());
         let query = parse_document(br#"{"a":{"$in":[1,2]},"b":{"$gt":0}}"#).expect("json");
         let query = Filter::parse(query.as_ref()).expect("a filter");
         let id = matcher.add([1; 16], [1; 16], &query).expect("room");

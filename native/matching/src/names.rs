@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 /// Numbers of names, given again when nobody uses them.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct InternedNames {
     numbers: HashMap<[u8; 16], u32>,
     held: Vec<([u8; 16], usize)>,
     free: Vec<u32>,
 }
 
-impl Names {
+impl InternedNames {
     /// The number of a name, if it has one.
     pub(crate) fn find(&self, name: &[u8; 16]) -> Option<u32> {
         self.numbers.get(name).copied()

@@ -4,9 +4,9 @@ use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
 use crate::entry::Hashes;
-use crate::limits::{Limits, Refused};
+use crate::limits::{MatcherLimits, QueryRefusal};
 use crate::matcher::Matcher;
-use crate::plan::{Plan, Planner};
+use crate::plan::{MatchPlan, Planner};
 
 /// By what kind of predicate a query is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,7 +78,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    pub(crate) fn of(plan: Option<&Plan>, everything: bool) -> Self {
+    pub(crate) fn of(plan: Option<&MatchPlan>, everything: bool) -> Self {
         let Some(plan) = plan else {
             let class = if everything {
                 Class::Everything
@@ -111,11 +111,11 @@ pub fn placement(filter: &Filter) -> Placement {
 
 /// How the index would lead a document to a filter as long as no other was seen.
 #[must_use]
-pub fn reach(filter: &Filter, document: Document<'_>) -> Reach {
-    let mut matcher = Matcher::new(Limits::default());
+pub fn reach(filter: &Filter, document: Document<'_>) -> QueryReach {
+    let mut matcher = Matcher::new(MatcherLimits::default());
     match matcher.add([0; 16], [0; 16], filter) {
         Ok(id) => matcher.reach(id, document),
-        Err(Refused::ResidualQuota) => Reach {
+        Err(QueryRefusal::ResidualQuota) => QueryReach {
             placement: placement(filter),
             reached: true,
         },
@@ -129,7 +129,7 @@ pub(crate) fn is_everything(filter: &Filter) -> bool {
 
 /// How the index would lead a document to a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reach {
+pub struct QueryReach {
     /// Where the query waits.
     pub placement: Placement,
     /// Whether the document is led there, so that the filter is asked.

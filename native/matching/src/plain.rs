@@ -16,14 +16,14 @@ const TEXT_BYTES_LOG2: u32 = 8;
 
 /// A predicate whose regular expression is plain.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct PlainPattern {
     pub(crate) path: FieldPath,
     /// As it was given.
     source: Box<str>,
     options: Box<str>,
 }
 
-impl Plain {
+impl PlainPattern {
     /// The predicate, if it is such a one.
     pub(crate) fn of(predicate: &Predicate) -> Option<Self> {
         let Test::Regex(pattern) = &predicate.test else {
@@ -135,7 +135,7 @@ mod tests {
         ) {
             let pattern = Pattern::new(&source, options).expect("a pattern");
             let predicate = Predicate { path: FieldPath::new("a"), test: Test::Regex(pattern) };
-            let Some(plain) = Plain::of(&predicate) else {
+            let Some(plain) = PlainPattern::of(&predicate) else {
                 return Ok(());
             };
             let node = FilterClause::Field(predicate);

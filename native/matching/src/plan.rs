@@ -19,12 +19,12 @@ use rillbase_query::text::TextQuery;
 
 use crate::bounds::{element_range, interval, is_one_interval, is_range, ranged, ranges};
 use crate::cells;
-use crate::entry::{Hashes, Probe, Wanted, is_compound};
+use crate::entry::{EntrySpec, Hashes, Probe, is_compound};
 use crate::grams;
 use crate::literal::needed;
 use crate::placement::Class;
-use crate::sample::Sample;
-use crate::waiting::analyzer_number;
+use crate::probe_counts::analyzer_number;
+use crate::sample::DocumentSample;
 
 /// Steps of evaluation that are worth taking for a good choice.
 const SAMPLE_STEPS: u64 = 20_000;
@@ -33,9 +33,9 @@ const TEXT_KINDS: [BsonType; 3] = [BsonType::String, BsonType::Symbol, BsonType:
 
 /// What a query waits for.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct MatchPlan {
     /// None of them: it never matches.
-    pub(crate) entries: Vec<Wanted>,
+    pub(crate) entries: Vec<EntrySpec>,
     pub(crate) class: Class,
     /// The share of documents that are expected to meet one.
     pub(crate) selectivity: f64,
@@ -46,15 +46,15 @@ pub(crate) struct Plan {
 pub(crate) struct Planner<'p> {
     hashes: &'p Hashes,
     /// What documents look like, if that is known.
-    sample: Option<&'p Sample>,
+    sample: Option<&'p DocumentSample>,
     /// For looking at the sample.
     environment: EvaluationContext,
     /// The plan that is in force, with the share of documents that it met.
-    tried: Option<(&'p [Wanted], f64)>,
+    tried: Option<(&'p [EntrySpec], f64)>,
 }
 
 impl<'p> Planner<'p> {
-    pub(crate) fn new(hashes: &'p Hashes, sample: Option<&'p Sample>) -> Self {
+    pub(crate) fn new(hashes: &'p Hashes, sample: Option<&'p DocumentSample>) -> Self {
         Self {
             hashes,
             sample,
@@ -68,13 +68,13 @@ impl<'p> Planner<'p> {
 
     /// The same, knowing that a plan with these entries met this share of the
     /// documents.
-    pub(crate) const fn knowing(mut self, entries: &'p [Wanted], met: f64) -> Self {
+    pub(crate) const fn knowing(mut self, entries: &'p [EntrySpec], met: f64) -> Self {
         self.tried = Some((entries, met));
         self
     }
 
     /// The plan of a filter; none where nothing useful must hold.
-    pub(crate) fn plan(&self, root: &FilterClause) -> Option<Plan> {
+    pub(crate) fn plan(&self, root: &FilterClause) -> Option<MatchPlan> {
         let mut plan = self.node(root, &FieldPath::itself())?;
         plan.entries.sort_unstable();
         plan.entries.dedup();
@@ -87,7 +87,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a part of a filter whose paths begin at `prefix`.
-    fn node(&self, node: &FilterClause, prefix: &FieldPath) -> Option<Plan> {
+    fn node(&self, node: &FilterClause, prefix: &FieldPath) -> Option<MatchPlan> {
         match node {
             FilterClause::Field(predicate) => {
                 self.test(&predicate.test, joined(prefix, &predicate.path))
@@ -116,7 +116,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The rarest of the children, and of what pairs of bounds make together.
-    fn conjunction(&self, children: &[FilterClause], prefix: &FieldPath) -> Option<Plan> {
+    fn conjunction(&self, children: &[FilterClause], prefix: &FieldPath) -> Option<MatchPlan> {
         let mut choices = Vec::new();
         for range in ranges(children, prefix) {
             choices.push((range.nodes, range.plan));
@@ -138,7 +138,7 @@ impl<'p> Planner<'p> {
     }
 
     /// What was observed of a plan, else what a sample says, else what is usual.
-    fn selectivity(&self, nodes: &[&FilterClause], plan: &Plan, prefix: &FieldPath) -> f64 {
+    fn selectivity(&self, nodes: &[&FilterClause], plan: &MatchPlan, prefix: &FieldPath) -> f64 {
         if let Some((entries, observed)) = self.tried
             && is_same(&plan.entries, entries)
         {
@@ -153,7 +153,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The plan of a test of what is at a path.
-    fn test(&self, test: &Test, path: FieldPath) -> Option<Plan> {
+    fn test(&self, test: &Test, path: FieldPath) -> Option<MatchPlan> {
         if is_too_long(&path) {
             return None;
         }
@@ -179,7 +179,7 @@ impl<'p> Planner<'p> {
 
     /// `$elemMatch` of values. Where a position leads to an array its elements
     /// are not looked at by the walk.
-    fn element(&self, path: &FieldPath, inner: &FilterClause) -> Plan {
+    fn element(&self, path: &FieldPath, inner: &FilterClause) -> MatchPlan {
         let sure = path
             .segments()
             .iter()
@@ -192,7 +192,7 @@ impl<'p> Planner<'p> {
         inside.unwrap_or_else(|| of_kinds(path, [BsonType::Array].into_iter(), 0.3))
     }
 
-    fn element_node(&self, path: &FieldPath, node: &FilterClause) -> Option<Plan> {
+    fn element_node(&self, path: &FieldPath, node: &FilterClause) -> Option<MatchPlan> {
         match node {
             FilterClause::Field(predicate) => match &predicate.test {
                 // These look at an array that is an element as a whole.
@@ -216,7 +216,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    fn equal(&self, path: FieldPath, operand: ValueRef<'_>) -> Plan {
+    fn equal(&self, path: FieldPath, operand: ValueRef<'_>) -> MatchPlan {
         let usual = match operand {
             ValueRef::Bool(_) => 0.4,
             ValueRef::Null | ValueRef::Undefined => 0.1,
@@ -237,7 +237,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    fn list(&self, path: &FieldPath, list: &List) -> Plan {
+    fn list(&self, path: &FieldPath, list: &List) -> MatchPlan {
         let equal = list.values().iter();
         let equal = equal.map(|value| self.equal(path.clone(), value.as_ref()));
         let patterns = list.patterns().iter();
@@ -249,7 +249,7 @@ impl<'p> Planner<'p> {
 impl Planner<'_> {
     /// Text with one of the literals that the expression needs, or the
     /// expression as a value.
-    fn pattern(&self, path: &FieldPath, pattern: &Pattern) -> Plan {
+    fn pattern(&self, path: &FieldPath, pattern: &Pattern) -> MatchPlan {
         let Some(literals) = needed(pattern) else {
             return of_kinds(path, TEXT_KINDS.into_iter(), 0.5);
         };
@@ -269,7 +269,7 @@ impl Planner<'_> {
     }
 
     /// A geometry in a region; without one any geometry.
-    fn region(&self, path: &FieldPath, region: Option<Region>) -> Plan {
+    fn region(&self, path: &FieldPath, region: Option<Region>) -> MatchPlan {
         let probes = region.and_then(|region| cells::probes(&region, self.hashes));
         match probes {
             Some(probes) => several(path, probes, Class::Geo, 0.01),
@@ -278,7 +278,7 @@ impl Planner<'_> {
     }
 
     /// One of the terms, somewhere.
-    fn terms(&self, text: &TextQuery) -> Plan {
+    fn terms(&self, text: &TextQuery) -> MatchPlan {
         let analyzer = analyzer_number(text.analyzer());
         let probes = text.terms().iter().map(|term| Probe::Term {
             analyzer,
@@ -292,12 +292,12 @@ impl Planner<'_> {
 }
 
 /// Whether a plan that was just made consists of these entries, in order.
-fn is_same(plan: &[Wanted], entries: &[Wanted]) -> bool {
+fn is_same(plan: &[EntrySpec], entries: &[EntrySpec]) -> bool {
     // Doubles are dropped only at the end.
     if plan.len() < entries.len() {
         return false;
     }
-    let mut sorted: Vec<&Wanted> = plan.iter().collect();
+    let mut sorted: Vec<&EntrySpec> = plan.iter().collect();
     sorted.sort_unstable();
     sorted.dedup();
     sorted.into_iter().eq(entries)
@@ -311,7 +311,7 @@ pub(crate) fn is_too_long(path: &FieldPath) -> bool {
 
 /// A comparison by order that stands alone. MinKey and MaxKey compare with
 /// everything, even with what is missing.
-fn compared(path: FieldPath, comparison: Comparison, operand: ValueRef<'_>) -> Option<Plan> {
+fn compared(path: FieldPath, comparison: Comparison, operand: ValueRef<'_>) -> Option<MatchPlan> {
     if let Some(interval) = interval(comparison, operand) {
         return Some(ranged(path, interval, false));
     }
@@ -337,9 +337,9 @@ fn places() -> impl Iterator<Item = BsonType> {
     [BsonType::Document, BsonType::Array].into_iter()
 }
 
-pub(crate) fn one(path: FieldPath, probe: Probe, class: Class, selectivity: f64) -> Plan {
-    Plan {
-        entries: vec![Wanted { path, probe }],
+pub(crate) fn one(path: FieldPath, probe: Probe, class: Class, selectivity: f64) -> MatchPlan {
+    MatchPlan {
+        entries: vec![EntrySpec { path, probe }],
         class,
         selectivity,
     }
@@ -350,25 +350,29 @@ fn several(
     probes: impl IntoIterator<Item = Probe>,
     class: Class,
     selectivity: f64,
-) -> Plan {
-    let wanted = |probe| Wanted {
+) -> MatchPlan {
+    let wanted = |probe| EntrySpec {
         path: path.clone(),
         probe,
     };
-    Plan {
+    MatchPlan {
         entries: probes.into_iter().map(wanted).collect(),
         class,
         selectivity,
     }
 }
 
-fn of_kinds(path: &FieldPath, kinds: impl Iterator<Item = BsonType>, selectivity: f64) -> Plan {
+fn of_kinds(
+    path: &FieldPath,
+    kinds: impl Iterator<Item = BsonType>,
+    selectivity: f64,
+) -> MatchPlan {
     several(path, kinds.map(Probe::Kind), Class::Existence, selectivity)
 }
 
 /// All of the plans at once.
-fn any_of(plans: Vec<Plan>) -> Plan {
-    let mut all = Plan {
+fn any_of(plans: Vec<MatchPlan>) -> MatchPlan {
+    let mut all = MatchPlan {
         entries: Vec::new(),
         class: Class::Never,
         selectivity: 0.0,

@@ -14,9 +14,9 @@ const FEW: usize = 64;
 
 /// Hands on keys that are hashes already.
 #[derive(Debug, Default, Clone)]
-struct Identity(u64);
+struct KeyHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for KeyHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -37,7 +37,7 @@ impl Hasher for Identity {
     clippy::box_collection,
     reason = "almost all keys have one query, so the others pay with a pointer more"
 )]
-enum Queries {
+enum PostingList {
     One(u32),
     Few(Box<Vec<u32>>),
     Many(Box<BTreeSet<u32>>),
@@ -47,18 +47,18 @@ enum Queries {
 struct Posting {
     /// The document for which it was read last.
     read: u32,
-    queries: Queries,
+    queries: PostingList,
 }
 
 /// All postings of a group.
 #[derive(Debug, Default)]
 pub(crate) struct Postings {
-    map: HashMap<u64, Posting, BuildHasherDefault<Identity>>,
+    map: HashMap<u64, Posting, BuildHasherDefault<KeyHasher>>,
     /// Queries beyond the first of each key.
     more: usize,
 }
 
-impl Queries {
+impl PostingList {
     fn insert(&mut self, query: u32) {
         match self {
             Self::One(only) => *self = Self::Few(Box::new(vec![*only, query])),
@@ -105,7 +105,7 @@ impl Postings {
             Entry::Vacant(slot) => {
                 slot.insert(Posting {
                     read: 0,
-                    queries: Queries::One(query),
+                    queries: PostingList::One(query),
                 });
             }
             Entry::Occupied(mut slot) => {
@@ -136,9 +136,9 @@ impl Postings {
             return;
         }
         match &posting.queries {
-            Queries::One(only) => found(*only),
-            Queries::Few(list) => list.iter().copied().for_each(found),
-            Queries::Many(set) => set.iter().copied().for_each(found),
+            PostingList::One(only) => found(*only),
+            PostingList::Few(list) => list.iter().copied().for_each(found),
+            PostingList::Many(set) => set.iter().copied().for_each(found),
         }
     }
 

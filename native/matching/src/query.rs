@@ -1,7 +1,7 @@
 //! One live query, and whether its predicate is well chosen.
 
 use crate::check::Check;
-use crate::group::Access;
+use crate::group::AccessPath;
 use crate::placement::Class;
 
 /// After this many proposals it is asked whether they were in vain.
@@ -13,11 +13,11 @@ const PATIENCE: u8 = 9;
 
 /// A live query.
 #[derive(Debug)]
-pub(crate) struct Query {
+pub(crate) struct IndexedQuery {
     pub(crate) group: u32,
     /// Whose quota it counts against; only residual queries do.
     pub(crate) quota: u32,
-    pub(crate) access: Access,
+    pub(crate) access: AccessPath,
     pub(crate) check: Check,
     pub(crate) class: Class,
     /// Expected, as a share of the documents.
@@ -36,7 +36,7 @@ pub(crate) struct Trials {
     patience: u8,
 }
 
-impl Query {
+impl IndexedQuery {
     /// About how many bytes it takes besides itself.
     pub(crate) fn memory(&self) -> usize {
         self.check.memory() + self.access.memory()

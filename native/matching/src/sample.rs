@@ -13,7 +13,7 @@ const REPLACE: u32 = 64;
 
 /// Some of the documents that came by, recent ones more often than old ones.
 #[derive(Debug, Default)]
-pub(crate) struct Sample {
+pub(crate) struct DocumentSample {
     documents: Vec<Box<[u8]>>,
     /// Documents that came since one was taken.
     passed: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Sample {
     bytes: usize,
 }
 
-impl Sample {
+impl DocumentSample {
     /// Looks at a document and perhaps keeps it; `room` bytes may be added.
     pub(crate) fn offer(&mut self, document: Document<'_>, room: usize) {
         self.passed += 1;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rillbase_query::path::{FieldPath, PathSegment};
 
 use crate::entry::Probe;
-use crate::waiting::Waiting;
+use crate::probe_counts::ProbeCounts;
 
 /// A node's number in its tree; numbers of removed nodes are given again.
 pub(crate) type NodeId = u32;
@@ -20,7 +20,7 @@ pub(crate) const ROOT: NodeId = 0;
 
 /// One segment of some paths.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct TrieNode {
     parent: NodeId,
     segment: PathSegment,
     /// Where documents lead, by key.
@@ -32,13 +32,13 @@ pub(crate) struct Node {
     /// Whether a segment up to here is a position too, so that ways to it can
     /// double from level to level.
     pub(crate) numeric: bool,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: ProbeCounts,
 }
 
 /// The paths of a group.
 #[derive(Debug)]
 pub(crate) struct Trie {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
     free: Vec<NodeId>,
     /// Nodes at which someone waits for null or for nothing.
     watched: BTreeSet<NodeId>,
@@ -47,14 +47,14 @@ pub(crate) struct Trie {
 impl Default for Trie {
     fn default() -> Self {
         Self {
-            nodes: vec![Node::new(ROOT, PathSegment::new(""), false)],
+            nodes: vec![TrieNode::new(ROOT, PathSegment::new(""), false)],
             free: Vec::new(),
             watched: BTreeSet::new(),
         }
     }
 }
 
-impl Node {
+impl TrieNode {
     fn new(parent: NodeId, segment: PathSegment, numeric: bool) -> Self {
         Self {
             parent,
@@ -63,7 +63,7 @@ impl Node {
             positions: BTreeMap::new(),
             uses: 0,
             numeric,
-            waiting: Waiting::default(),
+            waiting: ProbeCounts::default(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Node {
 }
 
 impl Trie {
-    pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
+    pub(crate) fn node(&self, id: NodeId) -> Option<&TrieNode> {
         self.nodes.get(id as usize)
     }
 
@@ -147,7 +147,7 @@ impl Trie {
             return *child;
         }
         let numeric = node.numeric || segment.index.is_some();
-        let fresh = Node::new(at, segment.clone(), numeric);
+        let fresh = TrieNode::new(at, segment.clone(), numeric);
         let id = match self.free.pop() {
             Some(id) => id,
             None => NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX),
@@ -212,7 +212,7 @@ impl Trie {
 
     /// About how many bytes it takes.
     pub(crate) fn memory(&self) -> usize {
-        let node = size_of::<Node>() + 3 * size_of::<(Box<str>, NodeId)>();
+        let node = size_of::<TrieNode>() + 3 * size_of::<(Box<str>, NodeId)>();
         self.nodes.len() * node
             + self
                 .nodes

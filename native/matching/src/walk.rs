@@ -20,8 +20,8 @@ use rillbase_query::text::Analyzer;
 use crate::entry::{Hashes, Probe, is_compound};
 use crate::point::Point;
 use crate::postings::Postings;
-use crate::trie::{Node, NodeId, ROOT, Trie};
-use crate::waiting::Ranges;
+use crate::probe_counts::Ranges;
+use crate::trie::{NodeId, ROOT, Trie, TrieNode};
 
 /// Most places behind positions that are looked at in one document.
 const STEPS: u32 = 1_000_000;
@@ -34,7 +34,7 @@ const EACH: usize = 16;
     clippy::struct_excessive_bools,
     reason = "they are observations of their own"
 )]
-struct State {
+struct WalkState {
     /// The document for which the rest was noted.
     document: u32,
     /// From which document, by its address, a key led here last.
@@ -58,12 +58,12 @@ struct State {
 
 /// Room for walking, used again from document to document.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    states: Vec<State>,
+pub(crate) struct WalkBuffers {
+    states: Vec<WalkState>,
     /// Nodes at which intervals have to be met.
     touched: Vec<NodeId>,
     /// Places behind positions that were entered.
-    entered: HashSet<(NodeId, usize, Reading)>,
+    entered: HashSet<(NodeId, usize, ArrayReading)>,
     buffer: Vec<u8>,
     /// What is to be looked up.
     probes: Vec<Probe>,
@@ -78,11 +78,11 @@ pub(crate) trait Candidates {
 }
 
 /// A walk.
-pub(crate) struct Walk<'w, C> {
+pub(crate) struct DocumentWalk<'w, C> {
     pub(crate) trie: &'w Trie,
     pub(crate) postings: &'w mut Postings,
     pub(crate) hashes: &'w Hashes,
-    pub(crate) scratch: &'w mut Scratch,
+    pub(crate) scratch: &'w mut WalkBuffers,
     /// The number of the document.
     pub(crate) number: u32,
     pub(crate) candidates: &'w mut C,
@@ -90,17 +90,17 @@ pub(crate) struct Walk<'w, C> {
     steps: u32,
 }
 
-impl<'w, C: Candidates> Walk<'w, C> {
+impl<'w, C: Candidates> DocumentWalk<'w, C> {
     pub(crate) fn new(
         trie: &'w Trie,
         postings: &'w mut Postings,
         hashes: &'w Hashes,
-        scratch: &'w mut Scratch,
+        scratch: &'w mut WalkBuffers,
         number: u32,
         candidates: &'w mut C,
     ) -> Self {
         if scratch.states.len() < trie.width() {
-            scratch.states.resize_with(trie.width(), State::default);
+            scratch.states.resize_with(trie.width(), WalkState::default);
         }
         scratch.touched.clear();
         scratch.entered.clear();
@@ -117,19 +117,19 @@ impl<'w, C: Candidates> Walk<'w, C> {
 
     /// Walks; false where it had to give up what lies behind positions.
     pub(crate) fn run(mut self, document: Document<'_>) -> bool {
-        let whole = self.document(ROOT, document, Way::default());
+        let whole = self.document(ROOT, document, WalkRoute::default());
         self.meet_intervals();
         self.tell_absences();
         self.terms(document);
         whole.is_some()
     }
 
-    fn document(&mut self, at: NodeId, document: Document<'_>, way: Way) -> Option<()> {
+    fn document(&mut self, at: NodeId, document: Document<'_>, way: WalkRoute) -> Option<()> {
         let trie = self.trie;
         let node = trie.node(at)?;
         let mut whole = Some(());
         let address = document.as_bytes().as_ptr().addr();
-        if !node.has_children() || !self.enter((at, address, Reading::Keys), way)? {
+        if !node.has_children() || !self.enter((at, address, ArrayReading::Keys), way)? {
             return whole;
         }
         for element in document.elements() {
@@ -144,10 +144,10 @@ impl<'w, C: Candidates> Walk<'w, C> {
     }
 
     /// A value that a key of a document leads to.
-    fn field(&mut self, at: NodeId, value: ValueRef<'_>, way: Way) -> Option<()> {
+    fn field(&mut self, at: NodeId, value: ValueRef<'_>, way: WalkRoute) -> Option<()> {
         match value {
             ValueRef::Array(array) => {
-                let way = Way {
+                let way = WalkRoute {
                     several: true,
                     ..way
                 };
@@ -166,8 +166,8 @@ impl<'w, C: Candidates> Walk<'w, C> {
     }
 
     /// The elements of an array that a path ends at, then the array.
-    fn elements(&mut self, at: NodeId, array: Array<'_>, way: Way) {
-        if self.trie.node(at).is_some_and(Node::is_end) {
+    fn elements(&mut self, at: NodeId, array: Array<'_>, way: WalkRoute) {
+        if self.trie.node(at).is_some_and(TrieNode::is_end) {
             for value in array.iter() {
                 self.value(at, value, way);
             }
@@ -176,11 +176,15 @@ impl<'w, C: Candidates> Walk<'w, C> {
     }
 
     /// What a path goes on to from an array.
-    fn array(&mut self, at: NodeId, array: Array<'_>, way: Way) -> Option<()> {
+    fn array(&mut self, at: NodeId, array: Array<'_>, way: WalkRoute) -> Option<()> {
         let trie = self.trie;
         let node = trie.node(at)?;
         let mut whole = Some(());
-        let place = (at, array.as_bytes().as_ptr().addr(), Reading::Positions);
+        let place = (
+            at,
+            array.as_bytes().as_ptr().addr(),
+            ArrayReading::Positions,
+        );
         if !node.has_children() || !self.enter(place, way)? {
             return whole;
         }
@@ -188,7 +192,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
             match value {
                 ValueRef::Document(inner) => whole = whole.and(self.document(at, inner, way)),
                 ValueRef::Array(inner) => {
-                    let way = Way {
+                    let way = WalkRoute {
                         doubtful: true,
                         ..way
                     };
@@ -206,8 +210,8 @@ impl<'w, C: Candidates> Walk<'w, C> {
     }
 
     /// A value that a position of an array leads to.
-    fn at_position(&mut self, at: NodeId, value: ValueRef<'_>, way: Way) -> Option<()> {
-        let way = Way {
+    fn at_position(&mut self, at: NodeId, value: ValueRef<'_>, way: WalkRoute) -> Option<()> {
+        let way = WalkRoute {
             by_position: true,
             ..way
         };
@@ -221,7 +225,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
     }
 
     /// Whether a place, told from others by its address, has to be entered.
-    fn enter(&mut self, place: (NodeId, usize, Reading), way: Way) -> Option<bool> {
+    fn enter(&mut self, place: (NodeId, usize, ArrayReading), way: WalkRoute) -> Option<bool> {
         if !way.by_position {
             return Some(true);
         }
@@ -237,7 +241,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
         state.is_some_and(|state| std::mem::replace(&mut state.parent, from) != from)
     }
 
-    fn spend(&mut self, way: Way) -> Option<()> {
+    fn spend(&mut self, way: WalkRoute) -> Option<()> {
         if way.by_position {
             self.steps = self.steps.checked_sub(1)?;
         }
@@ -245,7 +249,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
     }
 
     /// A value at the end of a path.
-    fn value(&mut self, at: NodeId, value: ValueRef<'_>, way: Way) {
+    fn value(&mut self, at: NodeId, value: ValueRef<'_>, way: WalkRoute) {
         let Some(node) = self.trie.node(at).filter(|node| node.is_end()) else {
             return;
         };
@@ -268,7 +272,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
         self.read_postings(at, node, value);
     }
 
-    fn read_postings(&mut self, at: NodeId, node: &Node, value: ValueRef<'_>) {
+    fn read_postings(&mut self, at: NodeId, node: &TrieNode, value: ValueRef<'_>) {
         let waiting = &node.waiting;
         let compound = is_compound(value);
         if compound && waiting.compounds > 0 {
@@ -398,7 +402,7 @@ impl<'w, C: Candidates> Walk<'w, C> {
 
 /// How a place was reached.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way {
+struct WalkRoute {
     /// Through an array.
     several: bool,
     /// Through a position of an array.
@@ -409,12 +413,12 @@ struct Way {
 
 /// How an array is entered: as one, or as the document that its bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Reading {
+enum ArrayReading {
     Keys,
     Positions,
 }
 
-impl State {
+impl WalkState {
     /// Forgets what an earlier document had; whether there was something to forget.
     fn begin(&mut self, document: u32) -> bool {
         if self.document == document {
@@ -456,7 +460,7 @@ impl State {
     }
 }
 
-impl Scratch {
+impl WalkBuffers {
     /// Forgets the numbers of documents: they have come round.
     pub(crate) fn restart(&mut self) {
         self.states.clear();
@@ -464,6 +468,6 @@ impl Scratch {
 
     /// About how many bytes it takes.
     pub(crate) fn memory(&self) -> usize {
-        self.states.capacity() * (size_of::<State>() + 2 * size_of::<(Point, Point)>())
+        self.states.capacity() * (size_of::<WalkState>() + 2 * size_of::<(Point, Point)>())
     }
 }

@@ -13,7 +13,7 @@
 
 mod support;
 
-use rillbase_matching::{Class, Limits, Matcher, QueryId, Refused};
+use rillbase_matching::{Class, Matcher, MatcherLimits, QueryId, QueryRefusal};
 use rillbase_query::bson::DocumentBuf;
 use support::common::document;
 use support::{Beside, GROUP, QUOTA, filter, roomy};
@@ -39,10 +39,10 @@ fn a_bound_itself_is_not_proposed_where_it_is_excluded() {
 
 #[test]
 fn residual_queries_are_refused_beyond_the_quota_and_others_are_not() {
-    let mut matcher = Matcher::new(Limits {
+    let mut matcher = Matcher::new(MatcherLimits {
         residual_per_group: 3,
         residual_per_quota: 2,
-        ..Limits::default()
+        ..MatcherLimits::default()
     });
     let residual = filter(r#"{"a":{"$ne":1}}"#);
     let (one, other) = ([1; 16], [2; 16]);
@@ -50,7 +50,7 @@ fn residual_queries_are_refused_beyond_the_quota_and_others_are_not() {
     matcher.add([9; 16], one, &residual).expect("room");
     assert_eq!(
         matcher.add(GROUP, one, &residual),
-        Err(Refused::ResidualQuota)
+        Err(QueryRefusal::ResidualQuota)
     );
     matcher
         .add(GROUP, other, &residual)

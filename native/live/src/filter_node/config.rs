@@ -21,7 +21,7 @@ pub struct Config {
     /// How many bytes of rows one `Rebase` carries.
     pub rebase_bytes: usize,
     /// What the index of queries may hold.
-    pub limits: rillbase_matching::Limits,
+    pub limits: rillbase_matching::MatcherLimits,
 }
 
 impl Config {
@@ -35,7 +35,7 @@ impl Config {
             retained_bytes: 256 << 20,
             remembered_us: 60_000_000,
             rebase_bytes: 1 << 20,
-            limits: rillbase_matching::Limits::default(),
+            limits: rillbase_matching::MatcherLimits::default(),
         }
     }
 }

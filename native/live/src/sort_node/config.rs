@@ -26,7 +26,7 @@ pub struct Config {
     /// How many bytes of rows one `Rebase` carries.
     pub rebase_bytes: usize,
     /// What the index of queries may hold during a rebuild.
-    pub limits: rillbase_matching::Limits,
+    pub limits: rillbase_matching::MatcherLimits,
 }
 
 impl Config {
@@ -42,7 +42,7 @@ impl Config {
             max_slack: 1_000,
             renew_again_us: 5_000_000,
             rebase_bytes: 1 << 20,
-            limits: rillbase_matching::Limits::default(),
+            limits: rillbase_matching::MatcherLimits::default(),
         }
     }
 

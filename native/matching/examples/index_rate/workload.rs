@@ -16,12 +16,12 @@ pub(crate) const CLASSES: [&str; 8] = [
 const WIDTH: u64 = 17;
 
 /// Queries of one class and the documents that they are matched with.
-pub(crate) struct Workload {
+pub(crate) struct ClassWorkload {
     class: &'static str,
     queries: u64,
 }
 
-impl Workload {
+impl ClassWorkload {
     pub(crate) const fn new(class: &'static str, queries: u64) -> Self {
         Self { class, queries }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use common::{any_value, document, scalar};
 use proptest::prelude::*;
-use rillbase_matching::{Limits, Matcher, QueryId};
+use rillbase_matching::{Matcher, MatcherLimits, QueryId};
 use rillbase_query::filter::Filter;
 
 /// The collection of most tests.
@@ -24,10 +24,10 @@ pub(crate) fn filter(text: &str) -> Filter {
 
 /// A matcher that takes as many residual queries as come.
 pub(crate) fn roomy() -> Matcher {
-    Matcher::new(Limits {
+    Matcher::new(MatcherLimits {
         residual_per_group: usize::MAX,
         residual_per_quota: usize::MAX,
-        ..Limits::default()
+        ..MatcherLimits::default()
     })
 }
 

@@ -13,7 +13,7 @@ const ANALYZERS: u8 = 8;
 
 /// What waits at a node.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct ProbeCounts {
     /// Hashes of values other than documents and arrays.
     pub(crate) scalars: u32,
     /// Hashes of documents and arrays.
@@ -46,7 +46,7 @@ pub(crate) struct Ranges {
     pub(crate) each: Intervals,
 }
 
-impl Waiting {
+impl ProbeCounts {
     /// Notes that a query waits from now on (`more`), or no longer.
     pub(crate) fn change(&mut self, probe: &Probe, query: u32, more: bool) {
         match probe {
