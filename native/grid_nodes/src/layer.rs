@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rillbase_live::message::{Definition, StreamId, Token};
+use rillbase_live::message::{FencingToken, QueryDefinition, StreamId};
 use rillbase_live::wire::request::decode_definition;
 
 use crate::resp::{Connection, Failure, Reply};
@@ -73,7 +73,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leased {
     /// It may, under this token.
-    Ours(Token),
+    Ours(FencingToken),
     /// Another one does.
     Others,
 }
@@ -104,7 +104,7 @@ pub struct Exchanged {
 #[derive(Debug, Default)]
 pub struct Round<'a> {
     /// To be appended, with the token.
-    pub notifications: Option<(Token, &'a [Vec<u8>])>,
+    pub notifications: Option<(FencingToken, &'a [Vec<u8>])>,
     /// The lease to be renewed.
     pub renewal: Option<Ask<'a>>,
     /// Streams to be read and from where on, waiting for entries so many ms.
@@ -186,7 +186,7 @@ impl Layer {
     }
 
     /// All queries of the partition. Those that cannot be read are only counted.
-    pub fn registry(&mut self) -> Result<(Vec<Definition>, u64), Failure> {
+    pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), Failure> {
         let name = format!("registry:{}", self.place.query_partition);
         let key = self.place.stream(&name);
         let (mut found, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
@@ -329,7 +329,7 @@ fn leased(reply: Reply) -> Result<Leased, Failure> {
     let verdict = parts.next().unwrap_or(Reply::Nil).bytes()?;
     let token = parts.next().unwrap_or(Reply::Nil).number()?;
     Ok(if verdict == b"ok" {
-        Leased::Ours(Token(token))
+        Leased::Ours(FencingToken(token))
     } else {
         Leased::Others
     })

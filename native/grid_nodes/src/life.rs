@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rillbase_live::message::{StreamId, Token};
-use rillbase_live::node::Output;
+use rillbase_live::message::{FencingToken, StreamId};
+use rillbase_live::node::NodeOutput;
 use rillbase_live::wire::{notification, request};
 
 use crate::layer::{Ask, ENTRIES_AT_ONCE, Entry, Exchanged, Layer, Place, Round};
@@ -114,7 +114,7 @@ pub struct Life<'a, M> {
     place: &'a Place,
     write_partition: u16,
     holder: &'a str,
-    token: Token,
+    token: FencingToken,
     layer: &'a mut Layer,
     documents: &'a mut dyn Documents,
     suspects: &'a mut Suspects,
@@ -124,7 +124,7 @@ pub struct Life<'a, M> {
     renewed: Instant,
     look_due: Instant,
     busy: Busy,
-    outputs: Vec<Output>,
+    outputs: Vec<NodeOutput>,
     /// Encoded notifications that are not in the log yet.
     pending: Vec<Vec<u8>>,
     pending_bytes: usize,
@@ -140,7 +140,7 @@ impl<'a, M: Machine> Life<'a, M> {
     /// Begins a life under a token that was just given.
     pub fn new(
         (place, write_partition): (&'a Place, u16),
-        (holder, token): (&'a str, Token),
+        (holder, token): (&'a str, FencingToken),
         layer: &'a mut Layer,
         documents: &'a mut dyn Documents,
         suspects: &'a mut Suspects,
@@ -347,12 +347,12 @@ impl<'a, M: Machine> Life<'a, M> {
         let read = self.machine.handle(step, self.clock.now_us(), &mut outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::Notify(said) => {
+                NodeOutput::Notify(said) => {
                     let bytes = notification::encode(&said);
                     self.pending_bytes += bytes.len();
                     self.pending.push(bytes);
                 }
-                Output::Rebuild(_) => self.rebuild = true,
+                NodeOutput::Rebuild(_) => self.rebuild = true,
             }
         }
         self.outputs = outputs;

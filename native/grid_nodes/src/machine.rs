@@ -1,10 +1,10 @@
 //! What the two kinds of node have in common, as the loop sees them.
 
 use rillbase_live::filter_node::{self, FilterNode};
-use rillbase_live::message::{Definition, Request, Row, StreamId, Token};
-use rillbase_live::node::{Begin, Input, Output};
+use rillbase_live::message::{FencingToken, NodeRequest, QueryDefinition, ResultRow, StreamId};
+use rillbase_live::node::{Begin, NodeInput, NodeOutput};
 use rillbase_live::sort_node::{self, SortNode};
-use rillbase_live::wire::{Malformed, notification, write_entry};
+use rillbase_live::wire::{MalformedMessage, notification, write_entry};
 
 use crate::layer::{Beginning, Entry, Place};
 use crate::report::Figures;
@@ -16,13 +16,13 @@ pub enum Step<'a> {
     /// A rebuild is about to begin.
     Start,
     /// The rebuild begins: where reading will go on, the queries, the snapshot of the rows.
-    Begin(Beginning, Vec<Definition>, Opened),
+    Begin(Beginning, Vec<QueryDefinition>, Opened),
     /// A document that the snapshot sees.
-    Row([u8; 16], Row),
+    Row([u8; 16], ResultRow),
     /// All rows have been given.
     End,
     /// The next request, with its id.
-    Request(StreamId, Request),
+    Request(StreamId, NodeRequest),
     /// The next entry of the node's own stream.
     Entry(&'a Entry),
     /// The same, where the node broke on it before.
@@ -36,7 +36,7 @@ pub enum Step<'a> {
 /// A node's state machine in one life.
 pub trait Machine: Sized {
     /// A new one, which knows nothing.
-    fn new(place: &Place, write_partition: u16, token: Token) -> Self;
+    fn new(place: &Place, write_partition: u16, token: FencingToken) -> Self;
     /// The stream that it reads besides the requests.
     fn stream(place: &Place, write_partition: u16) -> String;
     /// Where that stream's reading begins.
@@ -49,14 +49,14 @@ pub trait Machine: Sized {
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
     /// Which documents it needs for a rebuild.
-    fn wanted(place: &Place, write_partition: u16, queries: &[Definition]) -> Wanted;
+    fn wanted(place: &Place, write_partition: u16, queries: &[QueryDefinition]) -> Wanted;
     /// Hands it a step.
     fn handle(
         &mut self,
         step: Step<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
-    ) -> Result<(), Malformed>;
+        out: &mut Vec<NodeOutput>,
+    ) -> Result<(), MalformedMessage>;
     /// What is to be seen of it.
     fn figures(&self, figures: &mut Figures);
 }
@@ -71,8 +71,9 @@ fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
 impl Machine for FilterNode {
     const NUMBERED: bool = false;
 
-    fn new(place: &Place, write_partition: u16, token: Token) -> Self {
-        let config = filter_node::Config::new(write_partition, place.write_partitions, token);
+    fn new(place: &Place, write_partition: u16, token: FencingToken) -> Self {
+        let config =
+            filter_node::FilterNodeConfig::new(write_partition, place.write_partitions, token);
         Self::new(config)
     }
 
@@ -92,7 +93,7 @@ impl Machine for FilterNode {
         Some(write_partition)
     }
 
-    fn wanted(place: &Place, write_partition: u16, queries: &[Definition]) -> Wanted {
+    fn wanted(place: &Place, write_partition: u16, queries: &[QueryDefinition]) -> Wanted {
         Wanted {
             collections: collections(queries.iter().map(|query| query.collection)),
             partition: write_partition,
@@ -104,8 +105,8 @@ impl Machine for FilterNode {
         &mut self,
         step: Step<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
-    ) -> Result<(), Malformed> {
+        out: &mut Vec<NodeOutput>,
+    ) -> Result<(), MalformedMessage> {
         let decode = |entry: &Entry| write_entry::decode(&entry.body, entry.parts.as_deref());
         let input = input(step, Self::position, decode, collection_of)?;
         FilterNode::handle(self, input, now_us, out);
@@ -129,12 +130,12 @@ impl Machine for FilterNode {
 fn input<E>(
     step: Step<'_>,
     position: fn(&Beginning) -> StreamId,
-    decode: impl Fn(&Entry) -> Result<E, Malformed>,
+    decode: impl Fn(&Entry) -> Result<E, MalformedMessage>,
     collection_of: impl Fn(&Entry) -> Option<[u8; 16]>,
-) -> Result<Input<E>, Malformed> {
+) -> Result<NodeInput<E>, MalformedMessage> {
     Ok(match step {
-        Step::Start => Input::Start,
-        Step::Begin(beginning, queries, opened) => Input::Begin(Begin {
+        Step::Start => NodeInput::Start,
+        Step::Begin(beginning, queries, opened) => NodeInput::Begin(Begin {
             position: position(&beginning),
             count: beginning.write_count,
             requests: beginning.requests,
@@ -142,22 +143,22 @@ fn input<E>(
             snapshot: opened.snapshot,
             rules: opened.rules,
         }),
-        Step::Row(collection, row) => Input::Rows {
+        Step::Row(collection, row) => NodeInput::Rows {
             collection,
             rows: vec![row],
         },
-        Step::End => Input::End,
-        Step::Request(id, request) => Input::Request { id, request },
-        Step::Entry(entry) => Input::Entry {
+        Step::End => NodeInput::End,
+        Step::Request(id, request) => NodeInput::Request { id, request },
+        Step::Entry(entry) => NodeInput::Entry {
             id: entry.id,
             entry: decode(entry)?,
         },
-        Step::Quarantined(entry) => Input::Quarantined {
+        Step::Quarantined(entry) => NodeInput::Quarantined {
             id: entry.id,
             collection: collection_of(entry),
         },
-        Step::RowLeftOut(collection) => Input::LeftOut { collection },
-        Step::Idle => Input::Idle,
+        Step::RowLeftOut(collection) => NodeInput::LeftOut { collection },
+        Step::Idle => NodeInput::Idle,
     })
 }
 
@@ -173,8 +174,11 @@ fn collection_of(entry: &Entry) -> Option<[u8; 16]> {
 impl Machine for SortNode {
     const NUMBERED: bool = true;
 
-    fn new(place: &Place, _: u16, token: Token) -> Self {
-        Self::new(sort_node::Config::new(place.write_partitions, token))
+    fn new(place: &Place, _: u16, token: FencingToken) -> Self {
+        Self::new(sort_node::SortNodeConfig::new(
+            place.write_partitions,
+            token,
+        ))
     }
 
     fn stream(place: &Place, _: u16) -> String {
@@ -193,7 +197,7 @@ impl Machine for SortNode {
         None
     }
 
-    fn wanted(_: &Place, _: u16, queries: &[Definition]) -> Wanted {
+    fn wanted(_: &Place, _: u16, queries: &[QueryDefinition]) -> Wanted {
         let sorted = queries.iter().filter(|query| query.sorted);
         let sorted = sorted.flat_map(|query| {
             let sides = query.sides.iter().map(|side| side.collection);
@@ -210,8 +214,8 @@ impl Machine for SortNode {
         &mut self,
         step: Step<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
-    ) -> Result<(), Malformed> {
+        out: &mut Vec<NodeOutput>,
+    ) -> Result<(), MalformedMessage> {
         let decode = |entry: &Entry| notification::decode(&entry.body);
         let input = input(step, Self::position, decode, |_| None)?;
         SortNode::handle(self, input, now_us, out);

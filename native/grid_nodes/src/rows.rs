@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use rillbase_live::message::Row;
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::message::ResultRow;
+use rillbase_live::snapshot::PgSnapshot;
 
 /// Which documents a node needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Wanted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// In which the documents are read.
-    pub snapshot: Snapshot,
+    pub snapshot: PgSnapshot,
     /// By collection, the version of its access rules in that snapshot.
     pub rules: HashMap<[u8; 16], u64>,
 }
@@ -63,13 +63,13 @@ pub fn parse_opened(text: &str) -> Option<Opened> {
 }
 
 /// Reads `xmin:xmax:xip,…`.
-pub fn parse_snapshot(text: &str) -> Option<Snapshot> {
+pub fn parse_snapshot(text: &str) -> Option<PgSnapshot> {
     let mut parts = text.split(':');
     let xmin = parts.next()?.parse().ok()?;
     let xmax = parts.next()?.parse().ok()?;
     let running = parts.next()?;
     let running = running.split(',').filter(|xid| !xid.is_empty());
-    Some(Snapshot {
+    Some(PgSnapshot {
         xmin,
         xmax,
         running: running.map(|xid| xid.parse().ok()).collect::<Option<_>>()?,
@@ -92,7 +92,7 @@ pub struct CopyReader {
 }
 
 /// A collection with a document of it.
-pub type Found = ([u8; 16], Row);
+pub type Found = ([u8; 16], ResultRow);
 
 impl CopyReader {
     /// Takes the next block and gives the rows that are whole now.
@@ -182,7 +182,7 @@ fn found([collection, key, version, created, updated, body]: [&[u8]; 6]) -> Opti
         let us = i64::from_be_bytes(cell.try_into().ok()?);
         Some(us.checked_add(EPOCH_2000_US)?.div_euclid(1_000))
     };
-    let row = Row {
+    let row = ResultRow {
         key: key.into(),
         version: u64::from_be_bytes(version.try_into().ok()?),
         created_ms: time_ms(created)?,

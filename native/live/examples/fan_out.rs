@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rillbase_live::hub::{Attach, Bounds, Config, Hub, Options, Sealer};
+use rillbase_live::hub::{Attach, ClientOptions, Hub, HubConfig, OutboxBounds, Sealer};
 use rillbase_live::message::{
-    AfterImage, Content, Definition, News, Notification, QueryHash, Source, StreamId, Tick, Token,
+    AfterImage, FencingToken, ImageContent, NodeEvent, Notification, NotificationSource,
+    QueryDefinition, QueryHash, StreamId, StreamTick,
 };
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_value;
 
@@ -52,17 +53,17 @@ fn main() {
 }
 
 fn opened(subscribers: u64) -> Hub {
-    let mut hub = Hub::new(Config {
+    let mut hub = Hub::new(HubConfig {
         sealer: Sealer::new(b"secret"),
         installation: 1,
         epoch: 1,
         write_partitions: 1,
-        bounds: Bounds::default(),
+        bounds: OutboxBounds::default(),
         memory_bytes: 1 << 30,
         trace_bytes: 16 << 20,
     });
     hub.tick(1_000_000);
-    let definition = Arc::new(Definition {
+    let definition = Arc::new(QueryDefinition {
         hash: QUERY,
         activation: 1,
         tenant: [1; 16],
@@ -85,7 +86,7 @@ fn opened(subscribers: u64) -> Hub {
             definition: Arc::clone(&definition),
             partition: 0,
             projection: None,
-            options: Options::default(),
+            options: ClientOptions::default(),
             holder: [3; 16],
             resume: None,
             reset: None,
@@ -100,31 +101,31 @@ fn opened(subscribers: u64) -> Hub {
         asked,
         (1, end),
         end,
-        Snapshot::default(),
+        PgSnapshot::default(),
         Vec::new(),
     );
-    let active = News::Active {
+    let active = NodeEvent::Active {
         query: QUERY,
         activation: 1,
         request: StreamId::default(),
     };
     say(&mut hub, 1, active);
-    let tick = Tick {
+    let tick = StreamTick {
         time_us: 1_000_000,
         count: 1,
-        token: Token(1),
+        token: FencingToken(1),
         incarnation: [1; 16],
-        snapshot: Snapshot::default(),
+        snapshot: PgSnapshot::default(),
     };
-    say(&mut hub, 2, News::Tick(tick));
+    say(&mut hub, 2, NodeEvent::Tick(tick));
     hub.tick(1_300_000);
     hub
 }
 
-fn say(hub: &mut Hub, count: u64, news: News) {
+fn say(hub: &mut Hub, count: u64, news: NodeEvent) {
     let notification = Notification {
-        source: Source::Filter(0),
-        token: Token(1),
+        source: NotificationSource::Filter(0),
+        token: FencingToken(1),
         count,
         news,
     };
@@ -135,8 +136,8 @@ fn say(hub: &mut Hub, count: u64, news: News) {
     hub.read(0, at, &notification);
 }
 
-fn matched(version: u64, body: Arc<[u8]>) -> News {
-    News::Match {
+fn matched(version: u64, body: Arc<[u8]>) -> NodeEvent {
+    NodeEvent::Match {
         image: AfterImage {
             xid: version,
             tenant: [1; 16],
@@ -146,7 +147,7 @@ fn matched(version: u64, body: Arc<[u8]>) -> News {
             created_ms: 0,
             written_us: 0,
             key: b"abcdefghij".as_slice().into(),
-            content: Content::Document(body),
+            content: ImageContent::Document(body),
             parts: [].into(),
         },
         added: Vec::new(),

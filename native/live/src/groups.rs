@@ -8,11 +8,11 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::group::{GroupDefinition, GroupRow, GroupTable};
 
-use crate::message::{Definition, Row};
-use crate::sort_node::Order;
+use crate::message::{QueryDefinition, ResultRow};
+use crate::sort_node::SortOrder;
 
 /// How a query groups; none: it does not.
-pub fn group_of(query: &Definition) -> Result<Option<Arc<GroupDefinition>>, DocumentRefusal> {
+pub fn group_of(query: &QueryDefinition) -> Result<Option<Arc<GroupDefinition>>, DocumentRefusal> {
     if !query.is_grouped() {
         return Ok(None);
     }
@@ -23,17 +23,17 @@ pub fn group_of(query: &Definition) -> Result<Option<Arc<GroupDefinition>>, Docu
 }
 
 /// A group's row, as it is told.
-pub(crate) fn row(shown: &GroupRow) -> Row {
-    Row::of_group(Arc::clone(&shown.key), shown.body.as_bytes().into())
+pub(crate) fn row(shown: &GroupRow) -> ResultRow {
+    ResultRow::of_group(Arc::clone(&shown.key), shown.body.as_bytes().into())
 }
 
 /// The rows of a query that groups, in order, from all documents that match; offset and limit are
 /// still to be applied.
 pub(crate) fn rows(
-    query: &Definition,
+    query: &QueryDefinition,
     group: &Arc<GroupDefinition>,
-    documents: &[Row],
-) -> Result<Vec<Row>, DocumentRefusal> {
+    documents: &[ResultRow],
+) -> Result<Vec<ResultRow>, DocumentRefusal> {
     let mut groups = GroupTable::new(Arc::clone(group));
     for document in documents {
         // What cannot be grouped is left out, as sort nodes leave it out.
@@ -41,7 +41,7 @@ pub(crate) fn rows(
             groups.add(share);
         }
     }
-    let order = Order::parse(query, Filter::everything())?;
+    let order = SortOrder::parse(query, Filter::everything())?;
     let rows = groups.rows().filter_map(|shown| {
         let row = row(&shown);
         Some((order.place(&row)?, row))

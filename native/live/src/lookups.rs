@@ -11,7 +11,7 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::lookup::LookupFields;
 use rillbase_query::projection::{Matched, Projection};
 
-use crate::message::{Definition, Foreign, Row};
+use crate::message::{Foreign, QueryDefinition, ResultRow};
 
 /// What a query looks up, and what of the documents that it makes is shown.
 ///
@@ -55,7 +55,7 @@ impl Join {
     }
 
     /// Whether a document can be shown with those that it refers to.
-    pub(crate) fn can_embed(&self, own: &Row) -> bool {
+    pub(crate) fn can_embed(&self, own: &ResultRow) -> bool {
         let document = Document::trusted(&own.body);
         let mut lookups = self.lookups.iter();
         lookups.all(|lookup| lookup.references(document).is_ok())
@@ -67,7 +67,11 @@ impl Join {
     }
 
     /// A document as it is shown, with others of each side that `find` knows by key.
-    pub(crate) fn row(&self, own: &Row, find: &Find<'_>) -> Result<Row, DocumentRefusal> {
+    pub(crate) fn row(
+        &self,
+        own: &ResultRow,
+        find: &Find<'_>,
+    ) -> Result<ResultRow, DocumentRefusal> {
         let keys = self.keys(std::iter::once(&*own.body))?;
         let found = keys.iter().enumerate().map(|(side, keys)| {
             let found = keys
@@ -78,11 +82,11 @@ impl Join {
         let found: Vec<Found<Arc<[u8]>>> = found.collect();
         let shown = lookups::embed(&self.lookups, &own.body, &found)?;
         let Some(projection) = &self.projection else {
-            return Ok(Row::of_join(own, shown.as_ref()));
+            return Ok(ResultRow::of_join(own, shown.as_ref()));
         };
         let environment = EvaluationContext::at(own.updated_ms);
         let (shown, _) = projection.apply_or_id(shown.as_ref(), Matched::default(), &environment);
-        Ok(Row::of_join(own, shown.as_ref()))
+        Ok(ResultRow::of_join(own, shown.as_ref()))
     }
 }
 
@@ -100,7 +104,7 @@ pub fn definition(lookups: &LookupFields, projection: Option<ValueRef<'_>>) -> V
 }
 
 /// What a query looks up; none: nothing.
-pub fn join_of(query: &Definition) -> Result<Option<Arc<Join>>, DocumentRefusal> {
+pub fn join_of(query: &QueryDefinition) -> Result<Option<Arc<Join>>, DocumentRefusal> {
     if !query.looks_up() {
         return Ok(None);
     }
@@ -114,8 +118,8 @@ pub fn join_of(query: &Definition) -> Result<Option<Arc<Join>>, DocumentRefusal>
 
 /// The keys to which documents of a query refer, for each of its sides.
 pub fn references(
-    query: &Definition,
-    rows: &[Row],
+    query: &QueryDefinition,
+    rows: &[ResultRow],
 ) -> Result<Vec<BTreeSet<Vec<u8>>>, DocumentRefusal> {
     match join_of(query)? {
         None => Ok(Vec::new()),
@@ -129,9 +133,9 @@ pub(crate) type Find<'f> = dyn Fn(usize, &[u8]) -> Option<Arc<[u8]>> + 'f;
 /// Documents as a query shows them, from what was read with them.
 pub(crate) fn rows(
     join: &Join,
-    documents: &[Row],
+    documents: &[ResultRow],
     foreign: &[Foreign],
-) -> Result<Vec<Row>, DocumentRefusal> {
+) -> Result<Vec<ResultRow>, DocumentRefusal> {
     let bodies = |side: &Foreign| -> Found<Arc<[u8]>> {
         let rows = side.rows.iter();
         rows.map(|row| (row.key.to_vec(), Arc::clone(&row.body)))

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::message::{Definition, News, Notification, Request, Row, Source, StreamId, Token};
-use crate::snapshot::Snapshot;
+use crate::message::{
+    FencingToken, NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition,
+    ResultRow, StreamId,
+};
+use crate::snapshot::PgSnapshot;
 
 /// Something that a node handles. `E` is an entry of its own stream: a write for a filter node, a
 /// notification for a sort node.
 #[derive(Debug, Clone)]
-pub enum Input<E> {
+pub enum NodeInput<E> {
     /// A rebuild is about to begin; the first thing that a new node is given. What comes out must be
     /// in the log before anything of `Begin` is read.
     Start,
@@ -21,7 +24,7 @@ pub enum Input<E> {
         /// Whose rows.
         collection: [u8; 16],
         /// The documents.
-        rows: Vec<Row>,
+        rows: Vec<ResultRow>,
     },
     /// All rows have been given. From here on the node reads its stream after [`Begin::position`] and
     /// the request stream after [`Begin::requests`].
@@ -31,7 +34,7 @@ pub enum Input<E> {
         /// Its id.
         id: StreamId,
         /// What it says.
-        request: Request,
+        request: NodeRequest,
     },
     /// The next entry of its own stream; of the log also what it said itself.
     Entry {
@@ -49,7 +52,7 @@ pub enum Input<E> {
         collection: Option<[u8; 16]>,
     },
     /// One of the documents of a rebuild was left out, as the node broke on it twice. To be said
-    /// after [`Input::End`].
+    /// after [`NodeInput::End`].
     LeftOut {
         /// Whose it was.
         collection: [u8; 16],
@@ -71,9 +74,9 @@ pub struct Begin {
     /// The end of the request stream, noted at the same moment.
     pub requests: StreamId,
     /// All queries of the query partition, from the registry. Read after the ends were noted.
-    pub queries: Vec<Definition>,
+    pub queries: Vec<QueryDefinition>,
     /// The snapshot in which the rows are read; taken after all of the above.
-    pub snapshot: Snapshot,
+    pub snapshot: PgSnapshot,
     /// The versions of the collections' access rules that it sees.
     pub rules: HashMap<[u8; 16], u64>,
 }
@@ -84,7 +87,7 @@ pub struct Begin {
     clippy::large_enum_variant,
     reason = "nearly all of what a node gives out is notifications"
 )]
-pub enum Output {
+pub enum NodeOutput {
     /// To be appended to the notification log, in this order.
     Notify(Notification),
     /// The node no longer knows that its state is complete. It ignores all input until it is
@@ -108,13 +111,13 @@ pub enum Why {
 /// Numbers what a node says.
 #[derive(Debug)]
 pub(crate) struct Voice {
-    source: Source,
-    token: Token,
+    source: NotificationSource,
+    token: FencingToken,
     count: u64,
 }
 
 impl Voice {
-    pub(crate) const fn new(source: Source, token: Token) -> Self {
+    pub(crate) const fn new(source: NotificationSource, token: FencingToken) -> Self {
         Self {
             source,
             token,
@@ -122,9 +125,9 @@ impl Voice {
         }
     }
 
-    pub(crate) fn say(&mut self, news: News, out: &mut Vec<Output>) {
+    pub(crate) fn say(&mut self, news: NodeEvent, out: &mut Vec<NodeOutput>) {
         self.count += 1;
-        out.push(Output::Notify(Notification {
+        out.push(NodeOutput::Notify(Notification {
             source: self.source,
             token: self.token,
             count: self.count,

@@ -3,7 +3,7 @@
 /// Transactions below `xmin` are over, those from `xmax` on are not visible, and those between are
 /// visible unless they are among `running`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Snapshot {
+pub struct PgSnapshot {
     /// The lowest transaction that was still running.
     pub xmin: u64,
     /// The first that had not begun.
@@ -12,7 +12,7 @@ pub struct Snapshot {
     pub running: Vec<u64>,
 }
 
-impl Snapshot {
+impl PgSnapshot {
     /// Whether a transaction that has committed is visible.
     pub fn sees(&self, xid: u64) -> bool {
         xid < self.xmin || (xid < self.xmax && self.running.binary_search(&xid).is_err())

@@ -12,10 +12,12 @@ use common::{
     COLLECTION, at, bson, image, in_batch, lines, query, register, renewal, row, sorted, tick,
     until, without,
 };
-use rillbase_live::filter_node::{Config, FilterNode, Input};
-use rillbase_live::message::{AfterImage, Content, Definition, Request, Token, WriteEntry};
+use rillbase_live::filter_node::{FilterNode, FilterNodeConfig, Input};
+use rillbase_live::message::{
+    AfterImage, FencingToken, ImageContent, NodeRequest, QueryDefinition, WriteEntry,
+};
 use rillbase_live::node::Begin;
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::snapshot::PgSnapshot;
 
 /// A node, a clock, and a write stream that goes on.
 struct Stage {
@@ -28,10 +30,10 @@ struct Stage {
 impl Stage {
     /// A running node of one partition that has read everything up to `at(100)`.
     fn new() -> Self {
-        Self::with(Config::new(0, 1, Token(1)), &[])
+        Self::with(FilterNodeConfig::new(0, 1, FencingToken(1)), &[])
     }
 
-    fn with(config: Config, queries: &[Definition]) -> Self {
+    fn with(config: FilterNodeConfig, queries: &[QueryDefinition]) -> Self {
         let mut node = Self {
             node: FilterNode::new(config),
             now_us: 1_000_000,
@@ -68,12 +70,12 @@ impl Stage {
     }
 
     /// The relay's tick, true about how many entries there were.
-    fn tick(&mut self, snapshot: Snapshot) -> Vec<String> {
+    fn tick(&mut self, snapshot: PgSnapshot) -> Vec<String> {
         let count = self.read - 100 + 1;
         self.entry(WriteEntry::Tick(tick(count, snapshot)))
     }
 
-    fn ask(&mut self, request: Request) -> Vec<String> {
+    fn ask(&mut self, request: NodeRequest) -> Vec<String> {
         self.requests += 1;
         let id = at(self.requests);
         self.give(Input::Request { id, request })
@@ -85,7 +87,7 @@ impl Stage {
     }
 }
 
-fn positive() -> Definition {
+fn positive() -> QueryDefinition {
     query("q", r#"{"n":{"$gt":0}}"#)
 }
 
@@ -251,9 +253,9 @@ fn a_registration_older_than_what_is_kept_is_too_old() {
 
 #[test]
 fn too_many_bytes_make_a_registration_too_old() {
-    let config = Config {
+    let config = FilterNodeConfig {
         retained_bytes: 100,
-        ..Config::new(0, 1, Token(1))
+        ..FilterNodeConfig::new(0, 1, FencingToken(1))
     };
     let mut node = Stage::with(config, &[]);
     node.write(image(5, "a", 1, Some(5)));
@@ -267,7 +269,7 @@ fn an_expired_query_is_forgotten_and_its_number_given_again() {
     let first = positive();
     node.ask(register(&first, 100, &until(1), &[], true));
     node.write(image(1, "a", 1, Some(5)));
-    node.ask(Request::Expire {
+    node.ask(NodeRequest::Expire {
         query: first.hash,
         activation: 1,
     });
@@ -283,7 +285,7 @@ fn an_expiry_of_an_earlier_life_leaves_the_query_alone() {
     let mut later = positive();
     later.activation = 2;
     node.ask(register(&later, 100, &until(1), &[], true));
-    node.ask(Request::Expire {
+    node.ask(NodeRequest::Expire {
         query: later.hash,
         activation: 1,
     });
@@ -334,7 +336,7 @@ fn ticks_are_passed_on_in_order_and_old_relays_are_not_believed() {
     node.write(image(1, "a", 1, Some(5)));
     assert_eq!(node.tick(until(2)), ["tick 2"]);
     let mut newer = tick(3, until(3));
-    newer.token = Token(2);
+    newer.token = FencingToken(2);
     assert_eq!(node.entry(WriteEntry::Tick(newer)), ["tick 3"]);
     assert!(node.entry(WriteEntry::Tick(tick(4, until(9)))).is_empty());
 }
@@ -360,9 +362,9 @@ fn another_incarnation_rebuilds_the_node() {
 
 #[test]
 fn a_rebuild_tells_members_in_parts_and_replays_what_its_snapshot_does_not_see() {
-    let config = Config {
+    let config = FilterNodeConfig {
         rebase_bytes: 200,
-        ..Config::new(0, 1, Token(2))
+        ..FilterNodeConfig::new(0, 1, FencingToken(2))
     };
     let mut node = Stage {
         node: FilterNode::new(config),
@@ -397,7 +399,7 @@ fn a_rebuild_tells_members_in_parts_and_replays_what_its_snapshot_does_not_see()
 #[test]
 fn a_write_that_the_rebuild_saw_reaches_a_query_that_was_read_before_it() {
     let mut node = Stage {
-        node: FilterNode::new(Config::new(0, 1, Token(2))),
+        node: FilterNode::new(FilterNodeConfig::new(0, 1, FencingToken(2))),
         now_us: 1_000_000,
         read: 100,
         requests: 0,
@@ -423,8 +425,8 @@ fn a_write_that_the_rebuild_saw_reaches_a_query_that_was_read_before_it() {
 
 #[test]
 fn documents_of_other_partitions_are_no_business_of_the_node() {
-    let mut first = Stage::with(Config::new(0, 2, Token(1)), &[]);
-    let mut second = Stage::with(Config::new(1, 2, Token(1)), &[]);
+    let mut first = Stage::with(FilterNodeConfig::new(0, 2, FencingToken(1)), &[]);
+    let mut second = Stage::with(FilterNodeConfig::new(1, 2, FencingToken(1)), &[]);
     let rows = [row("a", 1, 5)];
     let mut told = 0;
     for node in [&mut first, &mut second] {
@@ -447,7 +449,7 @@ fn a_batch_is_done_when_something_else_follows_or_nothing_does() {
     );
     assert_eq!(node.write(image(6, "c", 1, Some(5))), ["done 5", "c@1 +q"]);
     let superseded = AfterImage {
-        content: Content::Superseded,
+        content: ImageContent::Superseded,
         ..image(7, "d", 1, None)
     };
     assert!(node.entry(in_batch(superseded, &parts)).is_empty());
@@ -500,7 +502,7 @@ fn a_document_that_cannot_be_evaluated_is_reported_if_the_access_rule_allows_rea
         ("hidden", r#"{"_id":"b"}"#),
         ("undecided", large),
     ] {
-        let ruled = Definition {
+        let ruled = QueryDefinition {
             rule: bson(rule),
             rules_version: 1,
             ..query(name, large)
@@ -569,7 +571,7 @@ fn that_a_document_has_left_is_not_told_again_for_one_who_joins_late() {
 }
 
 /// A query that somebody read before the transaction 5, and somebody else before 7 with this row.
-fn joined(row: rillbase_live::message::Row) -> Stage {
+fn joined(row: rillbase_live::message::ResultRow) -> Stage {
     let mut node = Stage::new();
     node.ask(register(&positive(), 100, &until(5), &[], true));
     node.ask(register(&positive(), 100, &until(7), &[row], true));
@@ -610,7 +612,7 @@ fn a_row_that_has_not_arrived_is_not_forgotten_because_a_lower_version_left() {
 fn a_row_that_was_superseded_is_kept_in_mind_behind_the_tick_that_covers_it() {
     let mut node = joined(row("a", 2, 5));
     let superseded = AfterImage {
-        content: Content::Superseded,
+        content: ImageContent::Superseded,
         ..image(6, "a", 2, None)
     };
     assert!(node.write(superseded).is_empty());
@@ -642,7 +644,7 @@ fn a_superseded_version_leaves_sorted_queries_with_the_next_one() {
     let mut node = Stage::new();
     node.ask(register(&sorted("s", 0, 1, 0), 100, &until(5), &[], true));
     let superseded = AfterImage {
-        content: Content::Superseded,
+        content: ImageContent::Superseded,
         ..image(5, "a", 1, None)
     };
     assert!(node.write(superseded).is_empty());

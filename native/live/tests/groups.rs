@@ -11,18 +11,19 @@ mod common;
 use std::sync::Arc;
 
 use common::{COLLECTION, at, bson, hash, image, query, register, row, told, until};
-use rillbase_live::made;
 use rillbase_live::message::{
-    AfterImage, Content, Definition, News, Row, Source, Token, WindowChange,
+    AfterImage, FencingToken, ImageContent, NodeEvent, NotificationSource, QueryDefinition,
+    ResultRow, WindowChange,
 };
-use rillbase_live::node::{Begin, Output};
-use rillbase_live::sort_node::{Config, Input, SortNode};
+use rillbase_live::node::{Begin, NodeOutput};
+use rillbase_live::registered_rows;
+use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};
 
 /// Documents by `n`, how many of them there are, and the greatest `_id`; the most first.
-fn by_n(limit: Option<u32>) -> Definition {
-    Definition {
+fn by_n(limit: Option<u32>) -> QueryDefinition {
+    QueryDefinition {
         sorted: true,
         limit,
         sort: bson(r#"{"sort":[["c",-1]]}"#),
@@ -42,11 +43,15 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(max_rows: usize, queries: &[Definition], rows: &[Row]) -> (Self, Vec<String>) {
+    fn new(
+        max_rows: usize,
+        queries: &[QueryDefinition],
+        rows: &[ResultRow],
+    ) -> (Self, Vec<String>) {
         let mut stage = Self {
-            node: SortNode::new(Config {
+            node: SortNode::new(SortNodeConfig {
                 max_rows,
-                ..Config::new(2, Token(1))
+                ..SortNodeConfig::new(2, FencingToken(1))
             }),
             said: [0, 0],
             read: 100,
@@ -74,20 +79,20 @@ impl Stage {
         out.iter().flat_map(lines).collect()
     }
 
-    fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
+    fn hear(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
         let mut said = 0;
         if let Some(count) = self.said.get_mut(usize::from(partition)) {
             *count += 1;
             said = *count;
         }
         self.read += 1;
-        let entry = told(Source::Filter(partition), 1, said, news);
+        let entry = told(NotificationSource::Filter(partition), 1, said, news);
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
     }
 
     /// Registers the query with documents that a snapshot below 5 sees.
-    fn register(&mut self, query: &Definition, rows: &[Row]) -> Vec<String> {
+    fn register(&mut self, query: &QueryDefinition, rows: &[ResultRow]) -> Vec<String> {
         self.requests += 1;
         let (id, request) = (at(self.requests), register(query, 0, &until(5), rows, true));
         let mut told = self.give(Input::Request { id, request });
@@ -95,7 +100,7 @@ impl Stage {
             let (query, activation, request) = (query.hash, 1, id);
             told.extend(self.hear(
                 partition,
-                News::Active {
+                NodeEvent::Active {
                     query,
                     activation,
                     request,
@@ -113,7 +118,7 @@ impl Stage {
         let removed = vec![hash("s")];
         self.hear(
             0,
-            News::Match {
+            NodeEvent::Match {
                 image,
                 added: Vec::new(),
                 changed: Vec::new(),
@@ -123,8 +128,8 @@ impl Stage {
     }
 }
 
-fn matching(image: AfterImage) -> News {
-    News::Match {
+fn matching(image: AfterImage) -> NodeEvent {
+    NodeEvent::Match {
         image,
         added: Vec::new(),
         changed: vec![hash("s")],
@@ -137,21 +142,21 @@ fn text(body: &[u8]) -> String {
 }
 
 /// A row without its `_id`.
-fn shown(row: &Row) -> String {
+fn shown(row: &ResultRow) -> String {
     let text = text(&row.body);
     let (_, rest) = text.split_once("},").unwrap_or_default();
     format!("{{{rest}")
 }
 
-fn lines(output: &Output) -> Vec<String> {
-    let Output::Notify(notification) = output else {
+fn lines(output: &NodeOutput) -> Vec<String> {
+    let NodeOutput::Notify(notification) = output else {
         return vec![format!("{output:?}")];
     };
     match &notification.news {
-        News::Rebase { rows, .. } => rows.iter().map(shown).collect(),
-        News::Window { changes, .. } => changes.iter().map(change).collect(),
-        News::Failed { code, .. } => vec![format!("failed {code}")],
-        News::Unevaluated { .. } => vec!["unevaluated".to_owned()],
+        NodeEvent::Rebase { rows, .. } => rows.iter().map(shown).collect(),
+        NodeEvent::Window { changes, .. } => changes.iter().map(change).collect(),
+        NodeEvent::Failed { code, .. } => vec![format!("failed {code}")],
+        NodeEvent::Unevaluated { .. } => vec!["unevaluated".to_owned()],
         _ => Vec::new(),
     }
 }
@@ -170,7 +175,7 @@ fn change(change: &WindowChange) -> String {
 }
 
 /// `a` and `b` with 7, `c` with 8.
-fn three() -> Vec<Row> {
+fn three() -> Vec<ResultRow> {
     vec![row("a", 1, 7), row("b", 1, 7), row("c", 1, 8)]
 }
 
@@ -216,10 +221,10 @@ fn a_batch_changes_all_its_rows_at_once() {
     };
     let first = of_batch(image(6, "a", 2, Some(8)));
     assert!(stage.hear(0, matching(first)).is_empty());
-    assert!(stage.hear(0, News::Done { xid: 6 }).is_empty());
+    assert!(stage.hear(0, NodeEvent::Done { xid: 6 }).is_empty());
     let second = of_batch(image(6, "b", 2, Some(8)));
     assert!(stage.hear(1, matching(second)).is_empty());
-    let told = stage.hear(1, News::Done { xid: 6 });
+    let told = stage.hear(1, NodeEvent::Done { xid: 6 });
     assert_eq!(
         told,
         [r#"-0 {"_id":{"n":7}}"#, r#"=0 {"n":8,"c":3,"m":"c"}"#]
@@ -231,9 +236,10 @@ fn a_node_that_was_rebuilt_shows_the_same_rows_in_the_same_versions() {
     let query = by_n(Some(1));
     let (_, told) = Stage::new(100, std::slice::from_ref(&query), &three());
     assert_eq!(told, [r#"{"n":7,"c":2,"m":"b"}"#]);
-    let again =
-        |rows| made::rows(&query, rows, &[]).unwrap_or_else(|refusal| panic!("{refusal:?}"));
-    let turned: Vec<Row> = three().into_iter().rev().collect();
+    let again = |rows| {
+        registered_rows::rows(&query, rows, &[]).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+    };
+    let turned: Vec<ResultRow> = three().into_iter().rev().collect();
     assert_eq!(again(three()), again(turned));
 }
 
@@ -255,7 +261,7 @@ fn more_documents_than_may_be_grouped_end_the_query() {
 
 #[test]
 fn a_document_that_cannot_be_grouped_is_in_no_group() {
-    let by_text = Definition {
+    let by_text = QueryDefinition {
         group: bson(r#"{"by":["t"],"measures":{"c":{"op":"count"}}}"#),
         sort: [].into(),
         ..by_n(None)
@@ -266,7 +272,7 @@ fn a_document_that_cannot_be_grouped_is_in_no_group() {
     let rows = stage.register(&by_text, &three());
     assert_eq!(rows, [r#"{"t":null,"c":3}"#]);
     let mut large = image(6, "a", 2, Some(7));
-    large.content = Content::Document(Arc::clone(&wide));
+    large.content = ImageContent::Document(Arc::clone(&wide));
     let told = stage.put(large);
     assert_eq!(told, ["unevaluated", r#"=0 {"t":null,"c":2}"#]);
     let told = stage.put(image(7, "a", 3, Some(7)));
@@ -282,7 +288,7 @@ fn a_document_that_cannot_be_grouped_is_in_no_group() {
         let told = stage.put(image(7, "b", 2, Some(8)));
         assert!(told.is_empty(), "{told:?}");
     }
-    let made = made::rows(&by_text, rows, &[]);
+    let made = registered_rows::rows(&by_text, rows, &[]);
     assert_eq!(
         made.unwrap_or_else(|refusal| panic!("{refusal:?}")).len(),
         1

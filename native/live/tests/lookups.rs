@@ -12,23 +12,24 @@ use std::sync::Arc;
 
 use common::{COLLECTION, at, bson, hash, lines, query, tick, told, until};
 use rillbase_live::message::{
-    AfterImage, Asked, Content, Definition, Fetched, Foreign, News, Notification, QueryHash,
-    Request, Row, Side, Source, Token,
+    AfterImage, FencingToken, FetchId, FetchedDocument, Foreign, ImageContent, LookupSide,
+    NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition, QueryHash,
+    ResultRow,
 };
-use rillbase_live::node::{Begin, Output};
-use rillbase_live::snapshot::Snapshot;
-use rillbase_live::sort_node::{Config, Input, SortNode};
+use rillbase_live::node::{Begin, NodeOutput};
+use rillbase_live::snapshot::PgSnapshot;
+use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 use rillbase_query::bson::ValueRef;
 
 const PEOPLE: [u8; 16] = [8; 16];
 
-fn side() -> Side {
-    Side::new([1; 16], PEOPLE, 0, bson("{}"))
+fn side() -> LookupSide {
+    LookupSide::new([1; 16], PEOPLE, 0, bson("{}"))
 }
 
 /// All documents, each with the person whom its `by` names.
-fn with_people() -> Definition {
-    Definition {
+fn with_people() -> QueryDefinition {
+    QueryDefinition {
         sorted: true,
         lookups: bson(r#"{"lookup":[{"from":"people","local":"by","as":"by"}]}"#),
         sides: [side()].into(),
@@ -49,8 +50,8 @@ fn person(id: &str, age: u64) -> Arc<[u8]> {
     bson(&format!(r#"{{"_id":"{id}","age":{age}}}"#))
 }
 
-fn row(id: &str, body: Arc<[u8]>) -> Row {
-    Row {
+fn row(id: &str, body: Arc<[u8]>) -> ResultRow {
+    ResultRow {
         key: key(id),
         version: 1,
         created_ms: 0,
@@ -59,7 +60,7 @@ fn row(id: &str, body: Arc<[u8]>) -> Row {
     }
 }
 
-fn image(xid: u64, id: &str, version: u64, content: Content) -> AfterImage {
+fn image(xid: u64, id: &str, version: u64, content: ImageContent) -> AfterImage {
     AfterImage {
         xid,
         tenant: [1; 16],
@@ -76,12 +77,17 @@ fn image(xid: u64, id: &str, version: u64, content: Content) -> AfterImage {
 
 /// A write by which a document refers to a person.
 fn refers(xid: u64, id: &str, version: u64, by: &str) -> AfterImage {
-    image(xid, id, version, Content::Document(document(id, by)))
+    image(xid, id, version, ImageContent::Document(document(id, by)))
 }
 
 /// A write of a person.
 fn ages(xid: u64, id: &str, version: u64) -> AfterImage {
-    image(xid, id, version, Content::Document(person(id, version)))
+    image(
+        xid,
+        id,
+        version,
+        ImageContent::Document(person(id, version)),
+    )
 }
 
 fn both(image: AfterImage) -> AfterImage {
@@ -91,8 +97,8 @@ fn both(image: AfterImage) -> AfterImage {
     }
 }
 
-fn found(id: &str, version: u64, xid: u64) -> Fetched {
-    Fetched {
+fn found(id: &str, version: u64, xid: u64) -> FetchedDocument {
+    FetchedDocument {
         key: key(id),
         version,
         xid,
@@ -108,14 +114,14 @@ struct Stage {
     requests: u64,
     now_us: u64,
     /// What it asked last.
-    asked: Option<Asked>,
+    asked: Option<FetchId>,
 }
 
 impl Stage {
     /// A node that keeps `a`, which refers to `ann`, of all that a snapshot below 10 sees.
     fn new() -> Self {
         let mut stage = Self {
-            node: SortNode::new(Config::new(2, Token(7))),
+            node: SortNode::new(SortNodeConfig::new(2, FencingToken(7))),
             said: [0, 0],
             read: 100,
             requests: 0,
@@ -137,7 +143,7 @@ impl Stage {
             rows: vec![row("ann", person("ann", 1))],
             complete: false,
         };
-        let registered = stage.request(Request::Register {
+        let registered = stage.request(NodeRequest::Register {
             query: with_people(),
             positions: Vec::new(),
             snapshot: until(10),
@@ -156,8 +162,8 @@ impl Stage {
         let mut out = Vec::new();
         self.node.handle(input, self.now_us, &mut out);
         for output in &out {
-            if let Output::Notify(Notification {
-                news: News::Fetch { asked, .. },
+            if let NodeOutput::Notify(Notification {
+                news: NodeEvent::Fetch { asked, .. },
                 ..
             }) = output
             {
@@ -168,7 +174,7 @@ impl Stage {
         lines.map(|line| without_versions(&line)).collect()
     }
 
-    fn request(&mut self, request: Request) -> Vec<String> {
+    fn request(&mut self, request: NodeRequest) -> Vec<String> {
         self.requests += 1;
         let id = at(self.requests);
         self.give(Input::Request { id, request })
@@ -179,7 +185,7 @@ impl Stage {
         let (query, activation) = (hash("s"), 1);
         self.hear(
             partition,
-            News::Active {
+            NodeEvent::Active {
                 query,
                 activation,
                 request,
@@ -187,17 +193,17 @@ impl Stage {
         )
     }
 
-    fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
+    fn hear(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
         let said = &mut self.said[usize::from(partition)];
         *said += 1;
-        let entry = told(Source::Filter(partition), 1, *said, news);
+        let entry = told(NotificationSource::Filter(partition), 1, *said, news);
         self.read += 1;
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
     }
 
     fn write(&mut self, partition: u16, query: QueryHash, image: AfterImage) -> Vec<String> {
-        let matching = News::Match {
+        let matching = NodeEvent::Match {
             image,
             added: Vec::new(),
             changed: vec![query],
@@ -215,19 +221,19 @@ impl Stage {
     }
 
     /// Answers what it asked last.
-    fn answer(&mut self, documents: Vec<Fetched>) -> Vec<String> {
+    fn answer(&mut self, documents: Vec<FetchedDocument>) -> Vec<String> {
         let asked = self.asked.unwrap_or_else(|| panic!("nothing was asked"));
         self.answer_to(asked, documents)
     }
 
-    fn answer_to(&mut self, asked: Asked, documents: Vec<Fetched>) -> Vec<String> {
+    fn answer_to(&mut self, asked: FetchId, documents: Vec<FetchedDocument>) -> Vec<String> {
         let documents = vec![documents];
-        self.request(Request::Fetched { asked, documents })
+        self.request(NodeRequest::Fetched { asked, documents })
     }
 
-    fn tick(&mut self, count: u64, snapshot: &Snapshot) -> Vec<String> {
-        let mut told = self.hear(0, News::Tick(tick(count, snapshot.clone())));
-        told.extend(self.hear(1, News::Tick(tick(count, snapshot.clone()))));
+    fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
+        let mut told = self.hear(0, NodeEvent::Tick(tick(count, snapshot.clone())));
+        told.extend(self.hear(1, NodeEvent::Tick(tick(count, snapshot.clone()))));
         told
     }
 }
@@ -302,8 +308,8 @@ fn a_document_that_was_read_ahead_of_its_batch_is_shown_with_the_rest_of_that() 
     assert!(node.answer(vec![found("bob", 3, 40)]).is_empty());
     assert!(node.put_person(both(ages(40, "bob", 3))).is_empty());
     assert!(node.put(both(refers(40, "b", 1, "bob"))).is_empty());
-    assert!(node.hear(1, News::Done { xid: 40 }).is_empty());
-    let told = node.hear(0, News::Done { xid: 40 });
+    assert!(node.hear(1, NodeEvent::Done { xid: 40 }).is_empty());
+    let told = node.hear(0, NodeEvent::Done { xid: 40 });
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("=0") && told[0].contains('+'), "{told:?}");
 }
@@ -346,9 +352,9 @@ fn more_than_are_read_one_by_one_are_read_with_the_whole_query() {
         let people: Vec<String> = (0..600).map(|n| format!("\"{id}{n}\"")).collect();
         bson(&format!(r#"{{"_id":"{id}","by":[{}]}}"#, people.join(",")))
     };
-    let batch = |id, version| both(image(20, id, version, Content::Document(many(id))));
+    let batch = |id, version| both(image(20, id, version, ImageContent::Document(many(id))));
     assert!(node.put(batch("a", 2)).is_empty());
     assert!(node.put(batch("b", 1)).is_empty());
-    assert!(node.hear(1, News::Done { xid: 20 }).is_empty());
-    assert_eq!(node.hear(0, News::Done { xid: 20 }), ["renew s 0"]);
+    assert!(node.hear(1, NodeEvent::Done { xid: 20 }).is_empty());
+    assert_eq!(node.hear(0, NodeEvent::Done { xid: 20 }), ["renew s 0"]);
 }

@@ -3,10 +3,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rillbase_live::message::{
-    AfterImage, Asked, Cause, Content, Definition, Fetched, Foreign, Gone, News, Notification,
-    QueryHash, Request, Row, Side, Source, StreamId, Tick, Token, WindowChange, WriteEntry,
+    AfterImage, Cause, FencingToken, FetchId, FetchedDocument, Foreign, ImageContent, LookupSide,
+    NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition, QueryHash,
+    RemovalReason, ResultRow, StreamId, StreamTick, WindowChange, WriteEntry,
 };
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::wire::request::ACTIVATION_OFFSET;
 use rillbase_live::wire::{notification, request, write_entry};
 
@@ -18,10 +19,10 @@ fn hash() -> impl Strategy<Value = QueryHash> {
     any::<[u8; 16]>().prop_map(QueryHash)
 }
 
-fn snapshot() -> impl Strategy<Value = Snapshot> {
+fn snapshot() -> impl Strategy<Value = PgSnapshot> {
     (any::<u64>(), any::<u64>(), vec(any::<u64>(), 0..4)).prop_map(|(xmin, xmax, mut running)| {
         running.sort_unstable();
-        Snapshot {
+        PgSnapshot {
             xmin,
             xmax,
             running,
@@ -29,7 +30,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
     })
 }
 
-fn tick() -> impl Strategy<Value = Tick> {
+fn tick() -> impl Strategy<Value = StreamTick> {
     (
         any::<u64>(),
         any::<u64>(),
@@ -37,13 +38,15 @@ fn tick() -> impl Strategy<Value = Tick> {
         any::<[u8; 16]>(),
         snapshot(),
     )
-        .prop_map(|(time_us, count, token, incarnation, snapshot)| Tick {
-            time_us,
-            count,
-            token: Token(token),
-            incarnation,
-            snapshot,
-        })
+        .prop_map(
+            |(time_us, count, token, incarnation, snapshot)| StreamTick {
+                time_us,
+                count,
+                token: FencingToken(token),
+                incarnation,
+                snapshot,
+            },
+        )
 }
 
 fn parts() -> impl Strategy<Value = std::sync::Arc<[u16]>> {
@@ -52,9 +55,9 @@ fn parts() -> impl Strategy<Value = std::sync::Arc<[u16]>> {
 
 fn image() -> impl Strategy<Value = AfterImage> {
     let content = prop_oneof![
-        bytes().prop_map(Content::Document),
-        bytes().prop_map(Content::Deleted),
-        Just(Content::Superseded),
+        bytes().prop_map(ImageContent::Document),
+        bytes().prop_map(ImageContent::Deleted),
+        Just(ImageContent::Superseded),
     ];
     let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<i64>());
     let names = (any::<[u8; 16]>(), any::<[u8; 16]>());
@@ -76,9 +79,9 @@ fn image() -> impl Strategy<Value = AfterImage> {
     )
 }
 
-fn row() -> impl Strategy<Value = Row> {
+fn row() -> impl Strategy<Value = ResultRow> {
     (bytes(), any::<u64>(), any::<i64>(), any::<i64>(), bytes()).prop_map(
-        |(key, version, created_ms, updated_ms, body)| Row {
+        |(key, version, created_ms, updated_ms, body)| ResultRow {
             key,
             version,
             created_ms,
@@ -88,7 +91,7 @@ fn row() -> impl Strategy<Value = Row> {
     )
 }
 
-fn definition() -> impl Strategy<Value = Definition> {
+fn definition() -> impl Strategy<Value = QueryDefinition> {
     let names = (hash(), any::<[u8; 16]>(), any::<[u8; 16]>());
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>());
     (
@@ -108,7 +111,7 @@ fn definition() -> impl Strategy<Value = Definition> {
                 let joins = group.is_empty() && !lookups.is_empty();
                 let sides = if joins { sides } else { Vec::new() };
                 let lookups = if joins { lookups } else { [].into() };
-                Definition {
+                QueryDefinition {
                     hash: names.0,
                     activation: numbers.0,
                     tenant: names.1,
@@ -129,20 +132,20 @@ fn definition() -> impl Strategy<Value = Definition> {
         )
 }
 
-fn side() -> impl Strategy<Value = Side> {
+fn side() -> impl Strategy<Value = LookupSide> {
     (any::<[u8; 16]>(), any::<u64>(), bytes())
-        .prop_map(|(collection, rules, filter)| Side::new([7; 16], collection, rules, filter))
+        .prop_map(|(collection, rules, filter)| LookupSide::new([7; 16], collection, rules, filter))
 }
 
 fn place() -> impl Strategy<Value = StreamId> {
     (any::<u64>(), any::<u64>()).prop_map(|(ms, number)| StreamId { ms, number })
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
-    (hash(), any::<[u64; 3]>()).prop_map(|(query, [activation, token, number])| Asked {
+fn asked() -> impl Strategy<Value = FetchId> {
+    (hash(), any::<[u64; 3]>()).prop_map(|(query, [activation, token, number])| FetchId {
         query,
         activation,
-        token: Token(token),
+        token: FencingToken(token),
         number,
     })
 }
@@ -151,17 +154,19 @@ fn keys() -> impl Strategy<Value = Vec<Vec<std::sync::Arc<[u8]>>>> {
     vec(vec(bytes(), 0..3), 0..3)
 }
 
-fn fetched() -> impl Strategy<Value = Fetched> {
+fn fetched() -> impl Strategy<Value = FetchedDocument> {
     let body = proptest::option::of(bytes());
-    (bytes(), any::<u64>(), any::<u64>(), body).prop_map(|(key, version, xid, body)| Fetched {
-        key,
-        version,
-        xid,
-        body,
+    (bytes(), any::<u64>(), any::<u64>(), body).prop_map(|(key, version, xid, body)| {
+        FetchedDocument {
+            key,
+            version,
+            xid,
+            body,
+        }
     })
 }
 
-fn any_request() -> impl Strategy<Value = Request> {
+fn any_request() -> impl Strategy<Value = NodeRequest> {
     let register = (
         definition(),
         vec(place(), 0..4),
@@ -170,7 +175,7 @@ fn any_request() -> impl Strategy<Value = Request> {
         any::<(bool, bool)>(),
     )
         .prop_map(
-            |(query, positions, snapshot, rows, flags)| Request::Register {
+            |(query, positions, snapshot, rows, flags)| NodeRequest::Register {
                 foreign: query
                     .sides
                     .iter()
@@ -190,9 +195,9 @@ fn any_request() -> impl Strategy<Value = Request> {
     prop_oneof![
         register,
         (hash(), any::<u64>())
-            .prop_map(|(query, activation)| Request::Expire { query, activation }),
+            .prop_map(|(query, activation)| NodeRequest::Expire { query, activation }),
         (asked(), vec(vec(fetched(), 0..3), 0..3))
-            .prop_map(|(asked, documents)| Request::Fetched { asked, documents }),
+            .prop_map(|(asked, documents)| NodeRequest::Fetched { asked, documents }),
     ]
 }
 
@@ -219,13 +224,17 @@ fn change() -> impl Strategy<Value = WindowChange> {
                     key,
                     id,
                     version,
-                    gone: if deleted { Gone::Deleted } else { Gone::Left },
+                    gone: if deleted {
+                        RemovalReason::Deleted
+                    } else {
+                        RemovalReason::Left
+                    },
                 }
             ),
     ]
 }
 
-fn news() -> impl Strategy<Value = News> {
+fn news() -> impl Strategy<Value = NodeEvent> {
     let cause = (any::<u64>(), any::<u64>(), any::<i64>(), parts()).prop_map(
         |(xid, rules_version, written_us, parts)| Cause {
             xid,
@@ -237,32 +246,34 @@ fn news() -> impl Strategy<Value = News> {
     let named = || (hash(), any::<u64>());
     let hashes = || vec(hash(), 0..3);
     prop_oneof![
-        Just(News::Start),
+        Just(NodeEvent::Start),
         (image(), hashes(), hashes(), hashes()).prop_map(|(image, added, changed, removed)| {
-            News::Match {
+            NodeEvent::Match {
                 image,
                 added,
                 changed,
                 removed,
             }
         }),
-        any::<u64>().prop_map(|xid| News::Done { xid }),
-        (named(), place()).prop_map(|((query, activation), request)| News::Active {
+        any::<u64>().prop_map(|xid| NodeEvent::Done { xid }),
+        (named(), place()).prop_map(|((query, activation), request)| NodeEvent::Active {
             query,
             activation,
             request
         }),
-        (named(), place()).prop_map(|((query, activation), request)| News::TooOld {
+        (named(), place()).prop_map(|((query, activation), request)| NodeEvent::TooOld {
             query,
             activation,
             request
         }),
-        (hash(), "[a-zé_]{0,9}", "[a-zé ]{0,9}").prop_map(|(query, code, detail)| News::Failed {
-            query,
-            code,
-            detail
+        (hash(), "[a-zé_]{0,9}", "[a-zé ]{0,9}").prop_map(|(query, code, detail)| {
+            NodeEvent::Failed {
+                query,
+                code,
+                detail,
+            }
         }),
-        tick().prop_map(News::Tick),
+        tick().prop_map(NodeEvent::Tick),
         (
             named(),
             (snapshot(), any::<u64>()),
@@ -271,24 +282,26 @@ fn news() -> impl Strategy<Value = News> {
             any::<bool>()
         )
             .prop_map(
-                |((query, activation), (snapshot, rules_version), rows, part, last)| News::Rebase {
-                    query,
-                    activation,
-                    snapshot,
-                    rules_version,
-                    rows,
-                    part,
-                    last,
+                |((query, activation), (snapshot, rules_version), rows, part, last)| {
+                    NodeEvent::Rebase {
+                        query,
+                        activation,
+                        snapshot,
+                        rules_version,
+                        rows,
+                        part,
+                        last,
+                    }
                 }
             ),
-        snapshot().prop_map(|snapshot| News::Rebased { snapshot }),
+        snapshot().prop_map(|snapshot| NodeEvent::Rebased { snapshot }),
         (
             (named(), any::<u64>()),
             proptest::option::of(cause),
             vec(change(), 0..4)
         )
             .prop_map(|(((query, activation), rules_version), image, changes)| {
-                News::Window {
+                NodeEvent::Window {
                     query,
                     activation,
                     rules_version,
@@ -296,22 +309,25 @@ fn news() -> impl Strategy<Value = News> {
                     changes,
                 }
             }),
-        (named(), any::<u32>()).prop_map(|((query, activation), slack)| News::Renew {
+        (named(), any::<u32>()).prop_map(|((query, activation), slack)| NodeEvent::Renew {
             query,
             activation,
             slack
         }),
-        (asked(), keys()).prop_map(|(asked, keys)| News::Fetch { asked, keys }),
-        hashes().prop_map(|queries| News::Unevaluated { queries }),
+        (asked(), keys()).prop_map(|(asked, keys)| NodeEvent::Fetch { asked, keys }),
+        hashes().prop_map(|queries| NodeEvent::Unevaluated { queries }),
     ]
 }
 
 fn any_notification() -> impl Strategy<Value = Notification> {
-    let source = prop_oneof![any::<u16>().prop_map(Source::Filter), Just(Source::Sort)];
+    let source = prop_oneof![
+        any::<u16>().prop_map(NotificationSource::Filter),
+        Just(NotificationSource::Sort)
+    ];
     (source, any::<u64>(), any::<u64>(), news()).prop_map(|(source, token, count, news)| {
         Notification {
             source,
-            token: Token(token),
+            token: FencingToken(token),
             count,
             news,
         }
@@ -380,14 +396,14 @@ proptest! {
         mut query in definition(),
         activation in any::<u64>(),
     ) {
-        let expire = Request::Expire { query: query.hash, activation: query.activation };
+        let expire = NodeRequest::Expire { query: query.hash, activation: query.activation };
         let messages = [request::encode(&expire), request::encode_definition(&query)];
         query.activation = activation;
         for mut bytes in messages {
             bytes[ACTIVATION_OFFSET..ACTIVATION_OFFSET + 8]
                 .copy_from_slice(&activation.to_be_bytes());
             let read = match request::decode(&bytes) {
-                Ok(Request::Expire { activation, .. }) => activation,
+                Ok(NodeRequest::Expire { activation, .. }) => activation,
                 _ => request::decode_definition(&bytes).unwrap().activation,
             };
             prop_assert_eq!(read, activation);
@@ -412,7 +428,10 @@ fn the_put_of_the_specification_is_read() {
     };
     assert_eq!((image.xid, image.version), (5, 3));
     assert_eq!(image.created_ms * 1_000, image.written_us);
-    assert_eq!(image.content, Content::Document([5, 0, 0, 0, 0].into()));
+    assert_eq!(
+        image.content,
+        ImageContent::Document([5, 0, 0, 0, 0].into())
+    );
     assert!(image.parts.is_empty());
 }
 
@@ -426,12 +445,12 @@ fn the_active_of_the_specification_is_read() {
     bytes.extend(1_700_000_000_000_u64.to_be_bytes());
     bytes.extend(3_u64.to_be_bytes());
     let told = notification::decode(&bytes).unwrap();
-    assert_eq!(told.source, Source::Filter(1));
-    assert_eq!((told.token, told.count), (Token(7), 2));
+    assert_eq!(told.source, NotificationSource::Filter(1));
+    assert_eq!((told.token, told.count), (FencingToken(7), 2));
     let query = QueryHash([0xab; 16]);
     assert_eq!(
         told.news,
-        News::Active {
+        NodeEvent::Active {
             query,
             activation: 12,
             request: StreamId {
@@ -446,7 +465,7 @@ fn the_active_of_the_specification_is_read() {
 fn a_list_that_claims_more_than_there_is_reserves_nothing() {
     let mut bytes = vec![1, 1];
     bytes.extend(
-        request::encode_definition(&Definition {
+        request::encode_definition(&QueryDefinition {
             hash: QueryHash([0; 16]),
             activation: 0,
             tenant: [0; 16],

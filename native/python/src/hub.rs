@@ -6,7 +6,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::hub::{self, Attach, Bounds, Config, Grid, Options, Question, Sealer};
+use rillbase_live::hub::{
+    self, Attach, ClientOptions, GridShape, HubConfig, OutboxBounds, Sealer, TraceQuestion,
+};
 use rillbase_live::message::{Notification, QueryHash, StreamId};
 use rillbase_live::wire::notification;
 
@@ -70,15 +72,15 @@ impl Hub {
         memory_bytes: usize,
         trace_bytes: usize,
     ) -> Self {
-        let config = Config {
+        let config = HubConfig {
             sealer: Sealer::new(secret),
             installation,
             epoch,
             write_partitions,
-            bounds: Bounds {
+            bounds: OutboxBounds {
                 frames: outbox_frames,
                 bytes: outbox_bytes,
-                ..Bounds::default()
+                ..OutboxBounds::default()
             },
             memory_bytes,
             trace_bytes,
@@ -120,7 +122,7 @@ impl Hub {
             definition: query.definition.clone(),
             partition,
             projection: projection.map(|projection| projection.inner.clone()),
-            options: Options {
+            options: ClientOptions {
                 whole_results,
                 throttle_us: throttle_ms.saturating_mul(1000),
                 muted,
@@ -190,7 +192,7 @@ impl Hub {
     /// Follow another grid: what is read from here on is of its logs.
     #[pyo3(signature = (*, installation, epoch, write_partitions, query_partitions))]
     fn moved(&self, installation: u64, epoch: u32, write_partitions: u16, query_partitions: u16) {
-        self.locked().moved(Grid {
+        self.locked().moved(GridShape {
             installation,
             epoch,
             write_partitions,
@@ -298,7 +300,7 @@ impl Hub {
         xid: Option<u64>,
         body: Option<&[u8]>,
     ) -> Option<String> {
-        let question = Question {
+        let question = TraceQuestion {
             client: subscription,
             key,
             version,

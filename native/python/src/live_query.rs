@@ -6,10 +6,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::message::{Definition, Foreign, QueryHash, Request, Row, Side, StreamId};
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::message::{
+    Foreign, LookupSide, NodeRequest, QueryDefinition, QueryHash, ResultRow, StreamId,
+};
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::wire::request;
-use rillbase_live::{groups, lookups, made};
+use rillbase_live::{groups, lookups, registered_rows};
 use rillbase_query::bson::{Document, DocumentWriter};
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter;
@@ -34,7 +36,7 @@ pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
 /// A query of a collection, its access rule included, and its window.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct LiveQuery {
-    pub(crate) definition: Arc<Definition>,
+    pub(crate) definition: Arc<QueryDefinition>,
 }
 
 #[pymethods]
@@ -76,14 +78,14 @@ impl LiveQuery {
         let lookups = lookups.map(|lookups| {
             lookups::definition(&lookups.inner, projection.map(|shown| shown.view()))
         });
-        let sides: Vec<Side> = sides
+        let sides: Vec<LookupSide> = sides
             .into_iter()
             .map(|(collection, rules_version, rule)| {
                 let filter = rule.map_or_else(filter::Filter::everything, |rule| {
                     rule.inner.as_ref().clone()
                 });
                 let filter = filter.canonical().as_bytes().into();
-                Side::new(tenant, collection, rules_version, filter)
+                LookupSide::new(tenant, collection, rules_version, filter)
             })
             .collect();
         parts.extend(lookups.as_deref());
@@ -97,7 +99,7 @@ impl LiveQuery {
             writer.append("sort", value.view());
             writer.finish()
         });
-        let definition = Definition {
+        let definition = QueryDefinition {
             hash,
             activation: 0,
             tenant,
@@ -268,7 +270,8 @@ impl LiveQuery {
         foreign: Vec<PyForeign>,
     ) -> PyResult<Vec<PyShown<'py>>> {
         let foreign = as_foreign(&foreign);
-        let shown = py.detach(|| made::rows(&self.definition, as_rows(&rows, true), &foreign));
+        let shown =
+            py.detach(|| registered_rows::rows(&self.definition, as_rows(&rows, true), &foreign));
         let shown = shown.map_err(|refusal| refused(py, refusal))?;
         let rows = shown.iter().map(|row| {
             (
@@ -284,7 +287,7 @@ impl LiveQuery {
 
     /// Return the same query with another number of rows beyond the window.
     fn with_slack(&self, slack: u32) -> Self {
-        let definition = Definition {
+        let definition = QueryDefinition {
             slack,
             ..(*self.definition).clone()
         };
@@ -312,7 +315,7 @@ impl LiveQuery {
         foreign: Vec<PyForeign>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let positions: Option<Vec<_>> = positions.iter().map(|text| stream_id(text)).collect();
-        let request = Request::Register {
+        let request = NodeRequest::Register {
             query: (*self.definition).clone(),
             positions: positions.ok_or_else(|| PyValueError::new_err("no stream ids"))?,
             snapshot: as_snapshot(snapshot),
@@ -334,8 +337,8 @@ pub(crate) fn stream_id(text: &str) -> Option<StreamId> {
     })
 }
 
-pub(crate) fn as_snapshot((xmin, xmax, running): PySnapshot) -> Snapshot {
-    Snapshot {
+pub(crate) fn as_snapshot((xmin, xmax, running): PySnapshot) -> PgSnapshot {
+    PgSnapshot {
         xmin,
         xmax,
         running,
@@ -343,10 +346,10 @@ pub(crate) fn as_snapshot((xmin, xmax, running): PySnapshot) -> Snapshot {
 }
 
 /// Rows; without bodies where only membership is told.
-pub(crate) fn as_rows(rows: &[PyRow], bodies: bool) -> Vec<Row> {
+pub(crate) fn as_rows(rows: &[PyRow], bodies: bool) -> Vec<ResultRow> {
     let rows = rows
         .iter()
-        .map(|(key, version, created, updated, body)| Row {
+        .map(|(key, version, created, updated, body)| ResultRow {
             key: Arc::from(&**key),
             version: u64::try_from(*version).unwrap_or(0),
             created_ms: *created,

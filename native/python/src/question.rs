@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_live::message::{Asked, Fetched, Request};
+use rillbase_live::message::{FetchId, FetchedDocument, NodeRequest};
 use rillbase_live::wire::request;
 
 /// Key, version, writing transaction, and BSON of what may be seen.
@@ -15,7 +15,7 @@ type PyFetched = (PyBackedBytes, u64, u64, Option<PyBackedBytes>);
 /// Documents of the collections that a query looks up, by their keys.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Question {
-    asked: Asked,
+    asked: FetchId,
     keys: Vec<Vec<Arc<[u8]>>>,
 }
 
@@ -45,7 +45,7 @@ impl Question {
     /// Return what the sort node is told, with what one snapshot has of each collection.
     fn answer<'py>(&self, py: Python<'py>, documents: Vec<Vec<PyFetched>>) -> Bound<'py, PyBytes> {
         let read = |side: Vec<PyFetched>| side.into_iter().map(as_fetched).collect();
-        let request = Request::Fetched {
+        let request = NodeRequest::Fetched {
             asked: self.asked,
             documents: documents.into_iter().map(read).collect(),
         };
@@ -53,8 +53,8 @@ impl Question {
     }
 }
 
-fn as_fetched((key, version, xid, body): PyFetched) -> Fetched {
-    Fetched {
+fn as_fetched((key, version, xid, body): PyFetched) -> FetchedDocument {
+    FetchedDocument {
         key: Arc::from(&*key),
         version,
         xid,

@@ -2,7 +2,7 @@
 //! group to another, so that two rows change.
 
 use rillbase_documents::id::key_hash;
-use rillbase_live::message::{Definition, Row};
+use rillbase_live::message::{QueryDefinition, ResultRow};
 use rillbase_query::bson::{DocumentWriter, ValueRef};
 use rillbase_query::ejson::parse_document;
 
@@ -28,13 +28,13 @@ impl Grouped {
         }
     }
 
-    pub(crate) fn definition(number: u64) -> Fallible<Definition> {
+    pub(crate) fn definition(number: u64) -> Fallible<QueryDefinition> {
         let filter = parse_document(format!(r#"{{"q":{number}}}"#).as_bytes())?;
         let group = parse_document(
             br#"{"by":["v"],"measures":{"count":{"op":"count"},"total":{"op":"sum","field":"n"},
                 "least":{"op":"min","field":"n"}}}"#,
         )?;
-        Ok(Definition {
+        Ok(QueryDefinition {
             filter: filter.as_bytes().into(),
             group: group.as_bytes().into(),
             sorted: true,
@@ -43,10 +43,10 @@ impl Grouped {
     }
 
     /// The documents of a query, as they are before the run.
-    pub(crate) fn rows(&self, number: u64) -> Vec<Row> {
+    pub(crate) fn rows(&self, number: u64) -> Vec<ResultRow> {
         let step = usize::try_from(self.queries).unwrap_or(usize::MAX);
         let documents = (number..self.documents).step_by(step);
-        let rows = documents.map(|document| Row {
+        let rows = documents.map(|document| ResultRow {
             key: id(document).as_bytes().into(),
             version: 1,
             created_ms: 0,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rillbase_grid_nodes::resp::{Connection, Failure, Reply};
 use rillbase_grid_nodes::server::Server;
-use rillbase_live::message::{News, Notification, WindowChange};
+use rillbase_live::message::{NodeEvent, Notification, WindowChange};
 use rillbase_live::wire::notification;
 
 use crate::Fallible;
@@ -100,9 +100,9 @@ impl Reader {
 
     fn take(&mut self, found: &Notification, now_us: u64) {
         match &found.news {
-            News::Active { .. } => self.active += 1,
-            News::Failed { .. } | News::TooOld { .. } => self.refused += 1,
-            News::Match {
+            NodeEvent::Active { .. } => self.active += 1,
+            NodeEvent::Failed { .. } | NodeEvent::TooOld { .. } => self.refused += 1,
+            NodeEvent::Match {
                 image,
                 added,
                 changed,
@@ -115,7 +115,7 @@ impl Reader {
                     .count();
                 self.hear(count, image.written_us, now_us);
             }
-            News::Window {
+            NodeEvent::Window {
                 image: Some(image),
                 changes,
                 ..

@@ -2,8 +2,8 @@
 
 use rillbase_grid_nodes::resp::{Connection, Reply};
 use rillbase_grid_nodes::server::Server;
-use rillbase_live::message::{Request, StreamId};
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::message::{NodeRequest, StreamId};
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::wire::request;
 
 use crate::Fallible;
@@ -67,10 +67,10 @@ fn send(
         if workload.partition(&query.hash) == partition {
             arguments.push(query.hash.0.to_vec());
             arguments.push(request::encode_definition(&query));
-            arguments.push(request::encode(&Request::Register {
+            arguments.push(request::encode(&NodeRequest::Register {
                 query,
                 positions: ends.positions.clone(),
-                snapshot: Snapshot {
+                snapshot: PgSnapshot {
                     xmin: 1,
                     xmax: 1,
                     running: Vec::new(),

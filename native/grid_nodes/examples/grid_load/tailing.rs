@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 use rillbase_grid_nodes::resp::{Connection, Reply};
 use rillbase_grid_nodes::server::Server;
 use rillbase_live::message::{
-    AfterImage, Content, News, Notification, QueryHash, Source, Token, WriteEntry,
+    AfterImage, FencingToken, ImageContent, NodeEvent, Notification, NotificationSource, QueryHash,
+    WriteEntry,
 };
 use rillbase_live::wire::{notification, write_entry};
 use rillbase_query::bson::Document;
@@ -110,7 +111,7 @@ impl Tail {
 
     /// Evaluates every query; whether there was something to tell.
     fn tell(&mut self, image: AfterImage) -> bool {
-        let Content::Document(body) = &image.content else {
+        let ImageContent::Document(body) = &image.content else {
             return false;
         };
         let document = Document::trusted(body);
@@ -121,10 +122,10 @@ impl Tail {
             return false;
         }
         let said = notification::encode(&Notification {
-            source: Source::Filter(0),
-            token: Token(1),
+            source: NotificationSource::Filter(0),
+            token: FencingToken(1),
             count: 1,
-            news: News::Match {
+            news: NodeEvent::Match {
                 image,
                 added,
                 changed: Vec::new(),

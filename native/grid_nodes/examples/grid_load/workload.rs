@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rillbase_live::message::{Definition, QueryHash, Row};
+use rillbase_live::message::{QueryDefinition, QueryHash, ResultRow};
 use rillbase_query::bson::{BsonType as Type, DocumentBuf, DocumentWriter, ValueRef};
 use rillbase_query::ejson::parse_document;
 
@@ -245,14 +245,14 @@ impl Workload {
     }
 
     /// A query as the registry has it.
-    pub(crate) fn definition(&self, number: usize) -> Fallible<Definition> {
+    pub(crate) fn definition(&self, number: usize) -> Fallible<QueryDefinition> {
         let name = u64::try_from(number)?;
         if self.is_grouped() {
             return Grouped::definition(name);
         }
         let sorted = self.is_sorted(name);
         let sort = parse_document(br#"{"sort":[["random",1]]}"#)?;
-        Ok(Definition {
+        Ok(QueryDefinition {
             filter: self.filter(number)?.as_bytes().into(),
             sort: if sorted {
                 sort.as_bytes().into()
@@ -267,7 +267,7 @@ impl Workload {
     }
 
     /// The documents of a query that are there before the run.
-    pub(crate) fn rows(&self, number: usize) -> Fallible<Vec<Row>> {
+    pub(crate) fn rows(&self, number: usize) -> Fallible<Vec<ResultRow>> {
         let number = u64::try_from(number)?;
         let grouped = self.grouped.as_ref();
         Ok(grouped.map_or_else(Vec::new, |grouped| grouped.rows(number)))
@@ -365,8 +365,8 @@ fn point(longitude: f64, latitude: f64) -> Vec<u8> {
 }
 
 /// A query of all documents.
-pub(crate) fn plain(hash: QueryHash, number: u64) -> Definition {
-    Definition {
+pub(crate) fn plain(hash: QueryHash, number: u64) -> QueryDefinition {
+    QueryDefinition {
         hash,
         activation: 0,
         tenant: tenant(number),

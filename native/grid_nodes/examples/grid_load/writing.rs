@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rillbase_grid_nodes::resp::{Connection, Reply};
 use rillbase_grid_nodes::server::Server;
-use rillbase_live::message::{AfterImage, Content, WriteEntry};
+use rillbase_live::message::{AfterImage, ImageContent, WriteEntry};
 use rillbase_live::wire::write_entry;
 
 use crate::Fallible;
@@ -86,7 +86,7 @@ fn append(connection: &mut Connection, number: u64, written: Written, due_us: u6
         created_ms: 0,
         written_us: i64::try_from(due_us).unwrap_or(0),
         key: written.id.as_bytes().into(),
-        content: Content::Document(written.body.into()),
+        content: ImageContent::Document(written.body.into()),
         parts: Arc::default(),
     };
     let (entry, _) = write_entry::encode(&WriteEntry::Image(image));

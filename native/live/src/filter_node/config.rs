@@ -1,16 +1,16 @@
 //! What a filter node is, and how much it keeps.
 
-use crate::message::Token;
+use crate::message::FencingToken;
 
 /// What a filter node is, and how much it keeps.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct FilterNodeConfig {
     /// Its write partition.
     pub partition: u16,
     /// How many write partitions there are.
     pub partitions: u16,
     /// Its lease's token. Another token is another node.
-    pub token: Token,
+    pub token: FencingToken,
     /// For how long after-images are kept for registrations, in microseconds.
     pub retained_us: u64,
     /// How many bytes of them.
@@ -24,9 +24,9 @@ pub struct Config {
     pub limits: rillbase_matching::MatcherLimits,
 }
 
-impl Config {
+impl FilterNodeConfig {
     /// The usual bounds.
-    pub fn new(partition: u16, partitions: u16, token: Token) -> Self {
+    pub fn new(partition: u16, partitions: u16, token: FencingToken) -> Self {
         Self {
             partition,
             partitions,

@@ -3,19 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::incremental_map::{IncrementalMap, Name};
-use super::queries::Member;
+use super::incremental_map::{DocumentId, IncrementalMap};
+use super::queries::QueryHandle;
 
 /// How many documents one look at what may be forgotten takes.
 const SWEEP: usize = 10_000;
 
 /// A document that was written lately or that some query has.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct TrackedDocument {
     /// The highest version whose after-image was handled; 0: none was.
     pub(super) handled: u64,
     /// The queries that have it, rising by number. Some may be gone.
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<QueryHandle>,
     /// Which lower versions were met: bit 0 is the one below `handled`.
     met: u64,
     /// A version above `handled` was met of which nobody knows the content.
@@ -25,7 +25,7 @@ pub(super) struct Known {
     touched_us: u64,
 }
 
-impl Known {
+impl TrackedDocument {
     /// Goes on to a higher version.
     pub(super) fn advance(&mut self, version: u64) {
         let distance = version.saturating_sub(self.handled);
@@ -51,13 +51,13 @@ impl Known {
     }
 
     /// Whether a query has it.
-    pub(super) fn has(&self, member: Member) -> bool {
+    pub(super) fn has(&self, member: QueryHandle) -> bool {
         let found = self.members.binary_search_by_key(&member.id, |m| m.id);
         found.is_ok_and(|index| self.members.get(index) == Some(&member))
     }
 
     /// Notes that a query has it. Returns whether it had it before.
-    pub(super) fn join(&mut self, member: Member) -> bool {
+    pub(super) fn join(&mut self, member: QueryHandle) -> bool {
         match self.members.binary_search_by_key(&member.id, |m| m.id) {
             Ok(index) => match self.members.get_mut(index) {
                 Some(held) => std::mem::replace(held, member) == member,
@@ -71,7 +71,7 @@ impl Known {
     }
 
     /// Notes that a query does not have it. Returns whether it had it before.
-    pub(super) fn leave(&mut self, member: Member) -> bool {
+    pub(super) fn leave(&mut self, member: QueryHandle) -> bool {
         match self.members.binary_search_by_key(&member.id, |m| m.id) {
             Ok(index) => self.members.remove(index) == member,
             Err(_) => false,
@@ -81,14 +81,14 @@ impl Known {
 
 /// All remembered documents, by collection and key.
 #[derive(Debug)]
-pub(super) struct Documents {
-    known: IncrementalMap<Known>,
+pub(super) struct TrackedDocuments {
+    known: IncrementalMap<TrackedDocument>,
     /// When to look whether a document may be forgotten. Each document is here once.
-    due: VecDeque<(u64, Name)>,
+    due: VecDeque<(u64, DocumentId)>,
     remembered_us: u64,
 }
 
-impl Documents {
+impl TrackedDocuments {
     pub(super) fn new(remembered_us: u64) -> Self {
         Self {
             known: IncrementalMap::default(),
@@ -103,25 +103,29 @@ impl Documents {
         collection: [u8; 16],
         key: &Arc<[u8]>,
         now_us: u64,
-    ) -> &mut Known {
+    ) -> &mut TrackedDocument {
         let name = self.known.name(collection, key);
         let known = self.known.get_or_insert_with(name.clone(), || {
             let due_us = now_us.saturating_add(self.remembered_us);
             self.due.push_back((due_us, name));
-            Known::default()
+            TrackedDocument::default()
         });
         known.touched_us = now_us;
         known
     }
 
     /// The document, if it is remembered.
-    pub(super) fn get_mut(&mut self, collection: &[u8; 16], key: &Arc<[u8]>) -> Option<&mut Known> {
+    pub(super) fn get_mut(
+        &mut self,
+        collection: &[u8; 16],
+        key: &Arc<[u8]>,
+    ) -> Option<&mut TrackedDocument> {
         let name = self.known.name(*collection, key);
         self.known.get_mut(&name)
     }
 
     /// Forgets documents that were not written for long and that no query has.
-    pub(super) fn sweep(&mut self, now_us: u64, is_alive: impl Fn(Member) -> bool) {
+    pub(super) fn sweep(&mut self, now_us: u64, is_alive: impl Fn(QueryHandle) -> bool) {
         for _ in 0..SWEEP {
             match self.due.pop_front() {
                 Some((due_us, name)) if due_us <= now_us => self.look(now_us, name, &is_alive),
@@ -131,7 +135,7 @@ impl Documents {
         }
     }
 
-    fn look(&mut self, now_us: u64, name: Name, is_alive: &impl Fn(Member) -> bool) {
+    fn look(&mut self, now_us: u64, name: DocumentId, is_alive: &impl Fn(QueryHandle) -> bool) {
         let Some(known) = self.known.get_mut(&name) else {
             return;
         };

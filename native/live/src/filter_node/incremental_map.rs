@@ -18,21 +18,21 @@ const DEEPEST: u32 = 32;
 
 /// Identifies a document: its collection and key, with their hash.
 #[derive(Debug, Clone)]
-pub(super) struct Name {
+pub(super) struct DocumentId {
     hash: u64,
     pub(super) collection: [u8; 16],
     pub(super) key: Arc<[u8]>,
 }
 
-impl PartialEq for Name {
+impl PartialEq for DocumentId {
     fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash && self.collection == other.collection && self.key == other.key
     }
 }
 
-impl Eq for Name {}
+impl Eq for DocumentId {}
 
-impl Hash for Name {
+impl Hash for DocumentId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.hash);
     }
@@ -40,9 +40,9 @@ impl Hash for Name {
 
 /// Returns what already is a hash unchanged.
 #[derive(Debug, Default)]
-struct Identity(u64);
+struct DocumentHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for DocumentHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -58,10 +58,10 @@ impl Hasher for Identity {
     }
 }
 
-type Table<V> = HashMap<Name, V, BuildHasherDefault<Identity>>;
+type Table<V> = HashMap<DocumentId, V, BuildHasherDefault<DocumentHasher>>;
 
 #[derive(Debug)]
-enum Node<V> {
+enum MapNode<V> {
     Table(Table<V>),
     Two(Box<[Self; 2]>),
 }
@@ -70,38 +70,42 @@ enum Node<V> {
 #[derive(Debug)]
 pub(super) struct IncrementalMap<V> {
     hasher: RandomState,
-    root: Node<V>,
+    root: MapNode<V>,
 }
 
 impl<V> Default for IncrementalMap<V> {
     fn default() -> Self {
         Self {
             hasher: RandomState::new(),
-            root: Node::Table(Table::default()),
+            root: MapNode::Table(Table::default()),
         }
     }
 }
 
 impl<V> IncrementalMap<V> {
-    pub(super) fn name(&self, collection: [u8; 16], key: &Arc<[u8]>) -> Name {
-        Name {
+    pub(super) fn name(&self, collection: [u8; 16], key: &Arc<[u8]>) -> DocumentId {
+        DocumentId {
             hash: self.hasher.hash_one((collection, key)),
             collection,
             key: Arc::clone(key),
         }
     }
 
-    pub(super) fn get_mut(&mut self, name: &Name) -> Option<&mut V> {
+    pub(super) fn get_mut(&mut self, name: &DocumentId) -> Option<&mut V> {
         self.root.table(name).get_mut(name)
     }
 
     /// The value of a document, inserted if there is none.
-    pub(super) fn get_or_insert_with(&mut self, name: Name, make: impl FnOnce() -> V) -> &mut V {
+    pub(super) fn get_or_insert_with(
+        &mut self,
+        name: DocumentId,
+        make: impl FnOnce() -> V,
+    ) -> &mut V {
         let table = self.root.roomy_table(&name);
         table.entry(name).or_insert_with(make)
     }
 
-    pub(super) fn remove(&mut self, name: &Name) {
+    pub(super) fn remove(&mut self, name: &DocumentId) {
         self.root.remove(name, 0);
     }
 }
@@ -109,13 +113,13 @@ impl<V> IncrementalMap<V> {
 /// Which child of a node at this depth a document belongs to. The standard table uses the low bits of
 /// the hash for the bucket and the highest ones to compare entries of a bucket, so the tree uses
 /// those between.
-const fn is_right(name: &Name, depth: u32) -> bool {
+const fn is_right(name: &DocumentId, depth: u32) -> bool {
     (name.hash >> (16 + depth)) & 1 == 1
 }
 
-impl<V> Node<V> {
+impl<V> MapNode<V> {
     /// Returns the table that a document belongs to.
-    fn table(&mut self, name: &Name) -> &mut Table<V> {
+    fn table(&mut self, name: &DocumentId) -> &mut Table<V> {
         let (mut node, mut depth) = (self, 0);
         loop {
             match node {
@@ -130,7 +134,7 @@ impl<V> Node<V> {
     }
 
     /// Returns the same table, split first if it is full.
-    fn roomy_table(&mut self, name: &Name) -> &mut Table<V> {
+    fn roomy_table(&mut self, name: &DocumentId) -> &mut Table<V> {
         let (mut node, mut depth) = (self, 0);
         loop {
             if let Self::Table(table) = node
@@ -157,7 +161,7 @@ impl<V> Node<V> {
         Self::Two(Box::new([Self::Table(left), Self::Table(right)]))
     }
 
-    fn remove(&mut self, name: &Name, depth: u32) {
+    fn remove(&mut self, name: &DocumentId, depth: u32) {
         match self {
             Self::Table(table) => {
                 table.remove(name);
@@ -193,10 +197,10 @@ mod tests {
         number.to_be_bytes().into()
     }
 
-    fn tables<V>(node: &Node<V>) -> Vec<usize> {
+    fn tables<V>(node: &MapNode<V>) -> Vec<usize> {
         match node {
-            Node::Table(table) => vec![table.len()],
-            Node::Two(both) => both.iter().flat_map(tables).collect(),
+            MapNode::Table(table) => vec![table.len()],
+            MapNode::Two(both) => both.iter().flat_map(tables).collect(),
         }
     }
 
@@ -221,7 +225,7 @@ mod tests {
     #[test]
     fn an_emptied_map_is_a_single_table_again() {
         let mut map = IncrementalMap::default();
-        let names: Vec<Name> = (0..20_000)
+        let names: Vec<DocumentId> = (0..20_000)
             .map(|number| map.name([1; 16], &key(number)))
             .collect();
         for name in &names {

@@ -20,7 +20,6 @@
 //! documents ──── Rows ───▶ rebuild ──▶ Start, Rebase …, Rebased
 //! ```
 
-mod ahead;
 mod config;
 mod documents;
 mod incremental_map;
@@ -30,59 +29,62 @@ mod registration;
 mod retained;
 mod sides;
 mod stream;
+mod unconfirmed_rows;
 mod writes;
 
-pub use config::Config;
+pub use config::FilterNodeConfig;
 pub(crate) use registration::parse;
 
 use rillbase_matching::{Matcher, QueryId, Statistics};
 
-use crate::message::{News, QueryHash, Request, Source, StreamId, Tick, WriteEntry};
-use crate::node::{self, Output, Voice, Why};
+use crate::message::{
+    NodeEvent, NodeRequest, NotificationSource, QueryHash, StreamId, StreamTick, WriteEntry,
+};
+use crate::node::{self, NodeOutput, Voice, Why};
 
-use ahead::Ahead;
-use documents::Documents;
-use queries::Queries;
-use rebuild::Rebuild;
+use documents::TrackedDocuments;
+use queries::WatchedQueries;
+use rebuild::FilterRebuild;
 use retained::Retained;
-use sides::Sides;
-use stream::{Stream, Verdict};
-use writes::Scratch;
+use sides::WatchedSides;
+use stream::{StreamProgress, TickVerdict};
+use unconfirmed_rows::UnconfirmedRows;
+use writes::MatchBuffers;
 
 /// What a filter node handles.
-pub type Input = node::Input<WriteEntry>;
+pub type Input = node::NodeInput<WriteEntry>;
 
 /// The state machine of a filter node. See the module.
 #[derive(Debug)]
 pub struct FilterNode {
-    config: Config,
+    config: FilterNodeConfig,
     voice: Voice,
-    phase: Phase,
+    phase: FilterPhase,
     matcher: Matcher,
-    queries: Queries,
-    sides: Sides,
-    documents: Documents,
-    ahead: Ahead,
+    queries: WatchedQueries,
+    sides: WatchedSides,
+    documents: TrackedDocuments,
+    ahead: UnconfirmedRows,
     retained: Retained,
-    stream: Stream,
+    stream: StreamProgress,
     /// The last request that was read.
     requests: StreamId,
     /// The batch whose images are being read.
     batch: Option<u64>,
-    scratch: Scratch,
+    scratch: MatchBuffers,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum FilterPhase {
     /// Its state is incomplete, and no rebuild has begun.
     NeedsRebuild,
-    Rebuilding(Rebuild),
+    Rebuilding(FilterRebuild),
     Running,
 }
 
 /// What an operator may want to see of a filter node.
 #[derive(Debug, Clone)]
-pub struct Figures {
+pub struct FilterFigures {
     /// Queries that are watched.
     pub queries: usize,
     /// Documents that are remembered.
@@ -94,28 +96,28 @@ pub struct Figures {
 }
 
 impl FilterNode {
-    /// A node that knows nothing yet. It is given [`Input::Start`] first.
-    pub fn new(config: Config) -> Self {
+    /// A node that knows nothing yet. It is given [`NodeInput::Start`] first.
+    pub fn new(config: FilterNodeConfig) -> Self {
         let begin = StreamId::default();
         Self {
-            voice: Voice::new(Source::Filter(config.partition), config.token),
-            phase: Phase::NeedsRebuild,
+            voice: Voice::new(NotificationSource::Filter(config.partition), config.token),
+            phase: FilterPhase::NeedsRebuild,
             matcher: Matcher::new(config.limits),
-            queries: Queries::default(),
-            sides: Sides::default(),
-            documents: Documents::new(config.remembered_us),
-            ahead: Ahead::default(),
+            queries: WatchedQueries::default(),
+            sides: WatchedSides::default(),
+            documents: TrackedDocuments::new(config.remembered_us),
+            ahead: UnconfirmedRows::default(),
             retained: Retained::new(begin, config.retained_us, config.retained_bytes),
-            stream: Stream::new(begin, 0),
+            stream: StreamProgress::new(begin, 0),
             requests: begin,
             batch: None,
-            scratch: Scratch::default(),
+            scratch: MatchBuffers::default(),
             config,
         }
     }
 
     /// Handles one input at a time that never runs backward by much: by clocks that are set.
-    pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<Output>) {
+    pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<NodeOutput>) {
         match input {
             Input::Start => self.start(out),
             Input::Begin(begin) => self.begin(begin, now_us, out),
@@ -141,12 +143,12 @@ impl FilterNode {
 
     /// Whether it watches; else it waits for a rebuild or is in the middle of one.
     pub const fn is_running(&self) -> bool {
-        matches!(self.phase, Phase::Running)
+        matches!(self.phase, FilterPhase::Running)
     }
 
     /// What is to be seen of it.
-    pub fn figures(&self) -> Figures {
-        Figures {
+    pub fn figures(&self) -> FilterFigures {
+        FilterFigures {
             queries: self.queries.len(),
             documents: self.documents.len(),
             retained_bytes: self.retained.bytes(),
@@ -154,10 +156,10 @@ impl FilterNode {
         }
     }
 
-    fn request(&mut self, request: Request, now_us: u64, out: &mut Vec<Output>) {
+    fn request(&mut self, request: NodeRequest, now_us: u64, out: &mut Vec<NodeOutput>) {
         match request {
-            Request::Expire { query, activation } => self.expire(query, activation),
-            Request::Register {
+            NodeRequest::Expire { query, activation } => self.expire(query, activation),
+            NodeRequest::Register {
                 query,
                 positions,
                 snapshot,
@@ -167,7 +169,7 @@ impl FilterNode {
                 foreign: _,
             } => {
                 let own = usize::from(self.config.partition);
-                let registration = registration::Registration {
+                let registration = registration::FilterRegistration {
                     query: &query,
                     position: positions.get(own).copied().unwrap_or_default(),
                     snapshot: &snapshot,
@@ -177,11 +179,11 @@ impl FilterNode {
                 self.register(&registration, now_us, out);
             }
             // Between sort node and app servers.
-            Request::Fetched { .. } => {}
+            NodeRequest::Fetched { .. } => {}
         }
     }
 
-    fn write(&mut self, id: StreamId, entry: WriteEntry, now_us: u64, out: &mut Vec<Output>) {
+    fn write(&mut self, id: StreamId, entry: WriteEntry, now_us: u64, out: &mut Vec<NodeOutput>) {
         if !self.stream.read(id) {
             return;
         }
@@ -191,19 +193,24 @@ impl FilterNode {
         }
     }
 
-    fn tick(&mut self, tick: Tick, now_us: u64, out: &mut Vec<Output>) {
+    fn tick(&mut self, tick: StreamTick, now_us: u64, out: &mut Vec<NodeOutput>) {
         self.end_batch(out);
         match self.stream.judge(&tick) {
-            Verdict::Proof => {
+            TickVerdict::Proof => {
                 self.release(now_us);
-                self.voice.say(News::Tick(tick), out);
+                self.voice.say(NodeEvent::Tick(tick), out);
             }
-            Verdict::Outrun => {}
-            Verdict::Broken(why) => self.give_up(why, out),
+            TickVerdict::Outrun => {}
+            TickVerdict::Broken(why) => self.give_up(why, out),
         }
     }
 
-    fn quarantine(&mut self, id: StreamId, collection: Option<[u8; 16]>, out: &mut Vec<Output>) {
+    fn quarantine(
+        &mut self,
+        id: StreamId,
+        collection: Option<[u8; 16]>,
+        out: &mut Vec<NodeOutput>,
+    ) {
         if !self.stream.read(id) {
             return;
         }
@@ -214,7 +221,7 @@ impl FilterNode {
     }
 
     /// Ends the queries that a document concerns which nobody can handle.
-    fn poison(&mut self, collection: [u8; 16], out: &mut Vec<Output>) {
+    fn poison(&mut self, collection: [u8; 16], out: &mut Vec<NodeOutput>) {
         let look_it_up = self.sides.users_of(&collection);
         for id in self.queries.ids() {
             let query = self.queries.get(id);
@@ -226,7 +233,7 @@ impl FilterNode {
         }
     }
 
-    fn idle(&mut self, now_us: u64, out: &mut Vec<Output>) {
+    fn idle(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         self.end_batch(out);
         self.retained.trim(now_us);
         self.release(now_us);
@@ -245,13 +252,13 @@ impl FilterNode {
         });
     }
 
-    fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {
-        self.phase = Phase::NeedsRebuild;
-        out.push(Output::Rebuild(why));
+    fn give_up(&mut self, why: Why, out: &mut Vec<NodeOutput>) {
+        self.phase = FilterPhase::NeedsRebuild;
+        out.push(NodeOutput::Rebuild(why));
     }
 
     /// Ends a query that cannot be watched.
-    fn fail(&mut self, id: QueryId, code: &str, detail: &str, out: &mut Vec<Output>) {
+    fn fail(&mut self, id: QueryId, code: &str, detail: &str, out: &mut Vec<NodeOutput>) {
         for user in self.sides.users(id) {
             if let Some((id, _)) = self.queries.find(&user) {
                 self.fail(id, code, detail, out);
@@ -272,8 +279,8 @@ impl FilterNode {
     }
 }
 
-fn failed(query: QueryHash, code: &str, detail: &str) -> News {
-    News::Failed {
+fn failed(query: QueryHash, code: &str, detail: &str) -> NodeEvent {
+    NodeEvent::Failed {
         query,
         code: code.to_owned(),
         detail: detail.to_owned(),

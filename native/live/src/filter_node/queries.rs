@@ -8,12 +8,12 @@ use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::filter::Filter;
 
-use crate::message::{Definition, QueryHash, Side, StreamId};
-use crate::snapshot::Snapshot;
+use crate::message::{LookupSide, QueryDefinition, QueryHash, StreamId};
+use crate::snapshot::PgSnapshot;
 
 /// A query at one time of its number's life: numbers are given again, generations are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct QueryHandle {
     pub(super) id: QueryId,
     pub(super) generation: u32,
 }
@@ -26,26 +26,26 @@ pub(super) struct Member {
 /// both must have passed before the guard falls.
 #[derive(Debug)]
 pub(super) struct Guard {
-    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<PgSnapshot>,
     /// Set by a rebuild: whoever read before its snapshot finds the `Rebase` in the log.
     pub(super) rebuilt: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Query {
+pub(super) struct WatchedQuery {
     pub(super) hash: QueryHash,
     pub(super) activation: u64,
     pub(super) collection: [u8; 16],
     pub(super) sorted: bool,
     /// The collections that it looks up.
-    pub(super) sides: Arc<[Side]>,
+    pub(super) sides: Arc<[LookupSide]>,
     rule: Arc<[u8]>,
     pub(super) guard: Option<Guard>,
     /// Whoever noted a later end of the write stream has a snapshot later than the fallen guard's.
     clear: StreamId,
 }
 
-impl Query {
+impl WatchedQuery {
     /// Whether the query's rows contain this transaction already.
     pub(super) fn has_seen(&self, xid: u64) -> bool {
         self.guard
@@ -65,7 +65,7 @@ impl Query {
 
     /// Whether somebody with this position and snapshot can join: everything that the snapshot does
     /// not see was or will be told.
-    pub(super) fn can_be_joined(&self, position: StreamId, snapshot: &Snapshot) -> bool {
+    pub(super) fn can_be_joined(&self, position: StreamId, snapshot: &PgSnapshot) -> bool {
         match &self.guard {
             Some(guard) => guard.rebuilt || snapshot.covers(&guard.snapshot),
             None => position >= self.clear,
@@ -76,40 +76,40 @@ impl Query {
 #[derive(Debug, Default)]
 struct Slot {
     generation: u32,
-    query: Option<Query>,
+    query: Option<WatchedQuery>,
 }
 
 /// All queries, by number and by hash.
 #[derive(Debug, Default)]
-pub(super) struct Queries {
+pub(super) struct WatchedQueries {
     slots: Vec<Slot>,
     by_hash: HashMap<QueryHash, QueryId>,
     sorted: BTreeSet<QueryId>,
     /// Guards by the earliest moment at which they may fall.
-    guards: VecDeque<(u64, Member)>,
+    guards: VecDeque<(u64, QueryHandle)>,
     /// The last guard's snapshot: queries that are registered together share one.
-    last: Option<Arc<Snapshot>>,
+    last: Option<Arc<PgSnapshot>>,
 }
 
-impl Queries {
-    pub(super) fn find(&self, hash: &QueryHash) -> Option<(QueryId, &Query)> {
+impl WatchedQueries {
+    pub(super) fn find(&self, hash: &QueryHash) -> Option<(QueryId, &WatchedQuery)> {
         let id = *self.by_hash.get(hash)?;
         Some((id, self.get(id)?))
     }
 
-    pub(super) fn get(&self, id: QueryId) -> Option<&Query> {
+    pub(super) fn get(&self, id: QueryId) -> Option<&WatchedQuery> {
         self.slots.get(id.0 as usize)?.query.as_ref()
     }
 
-    pub(super) fn is_alive(&self, member: Member) -> bool {
+    pub(super) fn is_alive(&self, member: QueryHandle) -> bool {
         self.slots
             .get(member.id.0 as usize)
             .is_some_and(|slot| slot.generation == member.generation && slot.query.is_some())
     }
 
-    pub(super) fn member(&self, id: QueryId) -> Member {
+    pub(super) fn member(&self, id: QueryId) -> QueryHandle {
         let slot = self.slots.get(id.0 as usize);
-        Member {
+        QueryHandle {
             id,
             generation: slot.map_or(0, |slot| slot.generation),
         }
@@ -119,8 +119,8 @@ impl Queries {
     pub(super) fn insert(
         &mut self,
         id: QueryId,
-        definition: &Definition,
-        snapshot: &Snapshot,
+        definition: &QueryDefinition,
+        snapshot: &PgSnapshot,
         rebuilt: bool,
         guarded_until_us: u64,
     ) {
@@ -133,7 +133,7 @@ impl Queries {
             return;
         };
         slot.generation = slot.generation.wrapping_add(1);
-        slot.query = Some(Query {
+        slot.query = Some(WatchedQuery {
             hash: definition.hash,
             activation: definition.activation,
             collection: definition.collection,
@@ -150,14 +150,14 @@ impl Queries {
         self.guards.push_back((guarded_until_us, self.member(id)));
     }
 
-    fn share(&mut self, snapshot: &Snapshot) -> Arc<Snapshot> {
+    fn share(&mut self, snapshot: &PgSnapshot) -> Arc<PgSnapshot> {
         match &self.last {
             Some(last) if **last == *snapshot => Arc::clone(last),
             _ => Arc::clone(self.last.insert(Arc::new(snapshot.clone()))),
         }
     }
 
-    pub(super) fn remove(&mut self, id: QueryId) -> Option<Query> {
+    pub(super) fn remove(&mut self, id: QueryId) -> Option<WatchedQuery> {
         let query = self.slots.get_mut(id.0 as usize)?.query.take()?;
         self.by_hash.remove(&query.hash);
         self.sorted.remove(&id);
@@ -165,7 +165,7 @@ impl Queries {
     }
 
     /// Lets guards fall whose time is over and whose snapshot `complete`, a tick's, covers.
-    pub(super) fn release(&mut self, now_us: u64, complete: &Snapshot, end: StreamId) {
+    pub(super) fn release(&mut self, now_us: u64, complete: &PgSnapshot, end: StreamId) {
         while let Some((until_us, member)) = self.guards.front().copied() {
             let alive = self.is_alive(member);
             let query = self.slots.get_mut(member.id.0 as usize);

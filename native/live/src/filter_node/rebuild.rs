@@ -5,49 +5,49 @@ use std::collections::HashMap;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 
-use crate::message::{News, Row};
-use crate::node::{Begin, Output};
-use crate::snapshot::Snapshot;
+use crate::message::{NodeEvent, ResultRow};
+use crate::node::{Begin, NodeOutput};
+use crate::snapshot::PgSnapshot;
 
-use super::ahead::Ahead;
-use super::documents::Documents;
-use super::queries::Queries;
+use super::documents::TrackedDocuments;
+use super::queries::WatchedQueries;
 use super::retained::Retained;
-use super::sides::Sides;
-use super::stream::Stream;
-use super::{FilterNode, Phase};
+use super::sides::WatchedSides;
+use super::stream::StreamProgress;
+use super::unconfirmed_rows::UnconfirmedRows;
+use super::{FilterNode, FilterPhase};
 
 /// A rebuild that is under way.
 #[derive(Debug)]
-pub(super) struct Rebuild {
-    snapshot: Snapshot,
+pub(super) struct FilterRebuild {
+    snapshot: PgSnapshot,
     rules: HashMap<[u8; 16], u64>,
     /// Rows that are not told yet, by query.
-    pending: HashMap<QueryId, Pending>,
+    pending: HashMap<QueryId, PendingRows>,
 }
 
 #[derive(Debug, Default)]
-struct Pending {
-    rows: Vec<Row>,
+struct PendingRows {
+    rows: Vec<ResultRow>,
     bytes: usize,
     part: u32,
 }
 
 impl FilterNode {
-    pub(super) fn start(&mut self, out: &mut Vec<Output>) {
-        self.phase = Phase::NeedsRebuild;
-        self.voice.say(News::Start, out);
+    pub(super) fn start(&mut self, out: &mut Vec<NodeOutput>) {
+        self.phase = FilterPhase::NeedsRebuild;
+        self.voice.say(NodeEvent::Start, out);
     }
 
-    pub(super) fn begin(&mut self, begin: Begin, now_us: u64, out: &mut Vec<Output>) {
+    pub(super) fn begin(&mut self, begin: Begin, now_us: u64, out: &mut Vec<NodeOutput>) {
         let config = &self.config;
         self.matcher = Matcher::new(config.limits);
-        self.queries = Queries::default();
-        self.sides = Sides::default();
-        self.documents = Documents::new(config.remembered_us);
-        self.ahead = Ahead::default();
+        self.queries = WatchedQueries::default();
+        self.sides = WatchedSides::default();
+        self.documents = TrackedDocuments::new(config.remembered_us);
+        self.ahead = UnconfirmedRows::default();
         self.retained = Retained::new(begin.position, config.retained_us, config.retained_bytes);
-        self.stream = Stream::new(begin.position, begin.count);
+        self.stream = StreamProgress::new(begin.position, begin.count);
         self.requests = begin.requests;
         self.batch = None;
         let until_us = now_us.saturating_add(config.remembered_us);
@@ -57,7 +57,7 @@ impl FilterNode {
                     .insert(id, query, &begin.snapshot, true, until_us);
             }
         }
-        self.phase = Phase::Rebuilding(Rebuild {
+        self.phase = FilterPhase::Rebuilding(FilterRebuild {
             snapshot: begin.snapshot,
             rules: begin.rules,
             pending: HashMap::new(),
@@ -67,12 +67,12 @@ impl FilterNode {
     pub(super) fn rows(
         &mut self,
         collection: [u8; 16],
-        rows: Vec<Row>,
+        rows: Vec<ResultRow>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
-        let Phase::Rebuilding(mut rebuild) =
-            std::mem::replace(&mut self.phase, Phase::NeedsRebuild)
+        let FilterPhase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, FilterPhase::NeedsRebuild)
         else {
             return;
         };
@@ -94,10 +94,16 @@ impl FilterNode {
                 self.tell(&mut rebuild, *id, &row, out);
             }
         }
-        self.phase = Phase::Rebuilding(rebuild);
+        self.phase = FilterPhase::Rebuilding(rebuild);
     }
 
-    fn tell(&mut self, rebuild: &mut Rebuild, id: QueryId, row: &Row, out: &mut Vec<Output>) {
+    fn tell(
+        &mut self,
+        rebuild: &mut FilterRebuild,
+        id: QueryId,
+        row: &ResultRow,
+        out: &mut Vec<NodeOutput>,
+    ) {
         if self.queries.get(id).is_none_or(|query| query.sorted) {
             return;
         }
@@ -111,12 +117,18 @@ impl FilterNode {
         pending.rows.push(row.clone());
     }
 
-    fn rebase(&mut self, rebuild: &mut Rebuild, id: QueryId, last: bool, out: &mut Vec<Output>) {
+    fn rebase(
+        &mut self,
+        rebuild: &mut FilterRebuild,
+        id: QueryId,
+        last: bool,
+        out: &mut Vec<NodeOutput>,
+    ) {
         let Some(query) = self.queries.get(id) else {
             return;
         };
         let pending = rebuild.pending.entry(id).or_default();
-        let news = News::Rebase {
+        let news = NodeEvent::Rebase {
             query: query.hash,
             activation: query.activation,
             snapshot: rebuild.snapshot.clone(),
@@ -130,17 +142,18 @@ impl FilterNode {
         self.voice.say(news, out);
     }
 
-    pub(super) fn end(&mut self, out: &mut Vec<Output>) {
-        let Phase::Rebuilding(mut rebuild) = std::mem::replace(&mut self.phase, Phase::Running)
+    pub(super) fn end(&mut self, out: &mut Vec<NodeOutput>) {
+        let FilterPhase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, FilterPhase::Running)
         else {
-            self.phase = Phase::NeedsRebuild;
+            self.phase = FilterPhase::NeedsRebuild;
             return;
         };
         for id in self.queries.ids() {
             let Some(query) = self.queries.get(id) else {
                 continue;
             };
-            let active = News::Active {
+            let active = NodeEvent::Active {
                 query: query.hash,
                 activation: query.activation,
                 request: self.requests,
@@ -152,6 +165,6 @@ impl FilterNode {
             self.voice.say(active, out);
         }
         let snapshot = rebuild.snapshot;
-        self.voice.say(News::Rebased { snapshot }, out);
+        self.voice.say(NodeEvent::Rebased { snapshot }, out);
     }
 }

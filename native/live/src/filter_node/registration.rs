@@ -9,30 +9,33 @@ use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
-use crate::message::{AfterImage, Content, Definition, News, QueryHash, Row, Side, StreamId};
-use crate::node::Output;
-use crate::snapshot::Snapshot;
+use crate::message::{
+    AfterImage, ImageContent, LookupSide, NodeEvent, QueryDefinition, QueryHash, ResultRow,
+    StreamId,
+};
+use crate::node::NodeOutput;
+use crate::snapshot::PgSnapshot;
 
-use super::queries::Member;
+use super::queries::QueryHandle;
 use super::{FilterNode, failed};
 
 /// A request to watch a query, as far as it concerns this node.
 #[derive(Debug)]
-pub(super) struct Registration<'r> {
-    pub(super) query: &'r Definition,
+pub(super) struct FilterRegistration<'r> {
+    pub(super) query: &'r QueryDefinition,
     /// The end of the write stream before the snapshot was taken.
     pub(super) position: StreamId,
-    pub(super) snapshot: &'r Snapshot,
-    pub(super) rows: &'r [Row],
+    pub(super) snapshot: &'r PgSnapshot,
+    pub(super) rows: &'r [ResultRow],
     pub(super) renewal: bool,
 }
 
 impl FilterNode {
     pub(super) fn register(
         &mut self,
-        registration: &Registration<'_>,
+        registration: &FilterRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let query = registration.query;
         let known = self.queries.find(&query.hash);
@@ -62,9 +65,9 @@ impl FilterNode {
 
     fn register_first(
         &mut self,
-        registration: &Registration<'_>,
+        registration: &FilterRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let query = registration.query;
         if !self.retained.reaches(registration.position) {
@@ -94,9 +97,9 @@ impl FilterNode {
     fn register_again(
         &mut self,
         id: QueryId,
-        registration: &Registration<'_>,
+        registration: &FilterRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let query = registration.query;
         // Those who join a sorted query start from what the sort node says.
@@ -109,16 +112,16 @@ impl FilterNode {
     }
 
     /// Takes in others' rows, or their leaving would go unnoticed. The version that they have may
-    /// be ahead of the node ([`super::ahead`]). If it has handled a higher one, which then came
+    /// be ahead of the node ([`super::unconfirmed_rows`]). If it has handled a higher one, which then came
     /// behind `position`, and that does not match, it says so now; unless it has said since that
     /// the document left, which those who join hear, too: whoever goes on from the log must not be
     /// told twice. False: that version is not here any more.
     fn adopt(
         &mut self,
-        member: Member,
-        registration: &Registration<'_>,
+        member: QueryHandle,
+        registration: &FilterRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) -> bool {
         let query = registration.query;
         let mut left: HashMap<&[u8], (u64, u64)> = HashMap::new();
@@ -164,13 +167,13 @@ impl FilterNode {
     /// Nobody but those who join may have them.
     fn say_that_they_left(
         &mut self,
-        query: &Definition,
+        query: &QueryDefinition,
         images: &[AfterImage],
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let mut batches = Vec::new();
         for image in images {
-            let news = News::Match {
+            let news = NodeEvent::Match {
                 image: image.clone(),
                 added: Vec::new(),
                 changed: Vec::from_iter((!query.sorted).then_some(query.hash)),
@@ -187,11 +190,11 @@ impl FilterNode {
 
     /// Batches that were done before the query was told of them are done again. The last one may go
     /// on.
-    fn repeat_done(&mut self, mut batches: Vec<u64>, out: &mut Vec<Output>) {
+    fn repeat_done(&mut self, mut batches: Vec<u64>, out: &mut Vec<NodeOutput>) {
         batches.dedup();
         for xid in batches {
             if self.batch != Some(xid) {
-                self.voice.say(News::Done { xid }, out);
+                self.voice.say(NodeEvent::Done { xid }, out);
             }
         }
     }
@@ -199,8 +202,8 @@ impl FilterNode {
     /// Puts a query into the index; says so if that is refused.
     pub(super) fn add(
         &mut self,
-        query: &Definition,
-        out: &mut Vec<Output>,
+        query: &QueryDefinition,
+        out: &mut Vec<NodeOutput>,
     ) -> Option<(QueryId, Filter)> {
         let refusal = match self.try_add(query) {
             Ok(added) => return Some(added),
@@ -211,7 +214,7 @@ impl FilterNode {
         None
     }
 
-    fn try_add(&mut self, query: &Definition) -> Result<(QueryId, Filter), DocumentRefusal> {
+    fn try_add(&mut self, query: &QueryDefinition) -> Result<(QueryId, Filter), DocumentRefusal> {
         let filter = parse(query)?;
         self.sides.join(query, &mut self.matcher)?;
         match self.matcher.add(query.collection, query.tenant, &filter) {
@@ -224,16 +227,16 @@ impl FilterNode {
         }
     }
 
-    fn answer(&mut self, query: &Definition, too_old: bool, out: &mut Vec<Output>) {
+    fn answer(&mut self, query: &QueryDefinition, too_old: bool, out: &mut Vec<NodeOutput>) {
         let (query, activation, request) = (query.hash, query.activation, self.requests);
         let news = if too_old {
-            News::TooOld {
+            NodeEvent::TooOld {
                 query,
                 activation,
                 request,
             }
         } else {
-            News::Active {
+            NodeEvent::Active {
                 query,
                 activation,
                 request,
@@ -253,10 +256,10 @@ impl FilterNode {
     /// that one matched is told to have left.
     fn replay(
         &mut self,
-        member: Member,
+        member: QueryHandle,
         filter: &Filter,
-        registration: &Registration<'_>,
-        out: &mut Vec<Output>,
+        registration: &FilterRegistration<'_>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let query = registration.query;
         let unseen = self.unseen(filter, &query.collection, registration);
@@ -297,9 +300,9 @@ impl FilterNode {
     /// told again.
     fn replay_sides(
         &mut self,
-        member: Member,
-        registration: &Registration<'_>,
-        out: &mut Vec<Output>,
+        member: QueryHandle,
+        registration: &FilterRegistration<'_>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let sides = Arc::clone(&registration.query.sides);
         for side in sides.iter() {
@@ -326,8 +329,8 @@ impl FilterNode {
 
     fn unseen_of(
         &self,
-        side: &Side,
-        registration: &Registration<'_>,
+        side: &LookupSide,
+        registration: &FilterRegistration<'_>,
     ) -> Result<Vec<Unseen>, DocumentRefusal> {
         let filter = Filter::parse(Document::parse(&side.filter)?)?;
         Ok(self.unseen(&filter, &side.collection, registration))
@@ -338,7 +341,7 @@ impl FilterNode {
         &self,
         filter: &Filter,
         collection: &[u8; 16],
-        registration: &Registration<'_>,
+        registration: &FilterRegistration<'_>,
     ) -> Vec<Unseen> {
         let images = self.retained.after(registration.position);
         let unseen = images.filter(|image| {
@@ -353,22 +356,22 @@ impl FilterNode {
 type Unseen = (AfterImage, bool);
 
 /// The filter of a query.
-pub(crate) fn parse(query: &Definition) -> Result<Filter, DocumentRefusal> {
+pub(crate) fn parse(query: &QueryDefinition) -> Result<Filter, DocumentRefusal> {
     Ok(Filter::parse(Document::parse(&query.filter)?)?)
 }
 
 /// Whether a document is in a query's answer. One that cannot be evaluated is not.
 fn matches(filter: &Filter, image: &AfterImage) -> bool {
     match &image.content {
-        Content::Document(body) => filter.matches(Document::trusted(body)) == Ok(true),
-        Content::Deleted(_) | Content::Superseded => false,
+        ImageContent::Document(body) => filter.matches(Document::trusted(body)) == Ok(true),
+        ImageContent::Deleted(_) | ImageContent::Superseded => false,
     }
 }
 
 /// A match that concerns one query.
-fn one(image: &AfterImage, query: QueryHash, had: bool, has: bool) -> News {
+fn one(image: &AfterImage, query: QueryHash, had: bool, has: bool) -> NodeEvent {
     let only = |concerned: bool| Vec::from_iter(concerned.then_some(query));
-    News::Match {
+    NodeEvent::Match {
         image: image.clone(),
         added: only(!had && has),
         changed: only(had && has),

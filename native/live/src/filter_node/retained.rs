@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::message::{AfterImage, Content, QueryHash, StreamId};
+use crate::message::{AfterImage, ImageContent, QueryHash, StreamId};
 
 #[derive(Debug)]
-struct Kept {
+struct RetainedImage {
     id: StreamId,
     at_us: u64,
     image: AfterImage,
@@ -13,7 +13,7 @@ struct Kept {
     left: Vec<QueryHash>,
 }
 
-impl Kept {
+impl RetainedImage {
     fn is(&self, image: &AfterImage) -> bool {
         self.image.version == image.version
             && self.image.key == image.key
@@ -22,8 +22,8 @@ impl Kept {
 
     fn size(&self) -> usize {
         let body = match &self.image.content {
-            Content::Document(body) | Content::Deleted(body) => body.len(),
-            Content::Superseded => 0,
+            ImageContent::Document(body) | ImageContent::Deleted(body) => body.len(),
+            ImageContent::Superseded => 0,
         };
         size_of::<Self>() + self.image.key.len() + body
     }
@@ -32,7 +32,7 @@ impl Kept {
 /// The last after-images in the order of the stream: all behind `floor`.
 #[derive(Debug)]
 pub(super) struct Retained {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<RetainedImage>,
     floor: StreamId,
     bytes: usize,
     max_us: u64,
@@ -51,7 +51,7 @@ impl Retained {
     }
 
     pub(super) fn push(&mut self, id: StreamId, image: &AfterImage, now_us: u64) {
-        let kept = Kept {
+        let kept = RetainedImage {
             id,
             at_us: now_us,
             image: image.clone(),

@@ -12,10 +12,10 @@ use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
-use crate::message::{Definition, QueryHash, Side};
+use crate::message::{LookupSide, QueryDefinition, QueryHash};
 
 #[derive(Debug)]
-struct Known {
+struct WatchedSide {
     hash: QueryHash,
     collection: [u8; 16],
     /// The queries that look it up.
@@ -24,17 +24,17 @@ struct Known {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Sides {
-    known: HashMap<QueryId, Known>,
+pub(super) struct WatchedSides {
+    known: HashMap<QueryId, WatchedSide>,
     by_hash: HashMap<QueryHash, QueryId>,
     by_collection: HashMap<[u8; 16], BTreeSet<QueryId>>,
 }
 
-impl Sides {
+impl WatchedSides {
     /// Takes the sides of a query in. If one is refused, none is.
     pub(super) fn join(
         &mut self,
-        query: &Definition,
+        query: &QueryDefinition,
         matcher: &mut Matcher,
     ) -> Result<(), DocumentRefusal> {
         for side in query.sides.iter() {
@@ -48,8 +48,8 @@ impl Sides {
 
     fn join_one(
         &mut self,
-        query: &Definition,
-        side: &Side,
+        query: &QueryDefinition,
+        side: &LookupSide,
         matcher: &mut Matcher,
     ) -> Result<(), DocumentRefusal> {
         if let Some(known) = self.by_hash.get(&side.hash) {
@@ -67,7 +67,7 @@ impl Sides {
             .entry(side.collection)
             .or_default()
             .insert(id);
-        let known = Known {
+        let known = WatchedSide {
             hash: side.hash,
             collection: side.collection,
             users: BTreeSet::from([query.hash]),
@@ -77,7 +77,7 @@ impl Sides {
     }
 
     /// A query is gone.
-    pub(super) fn leave(&mut self, query: &QueryHash, sides: &[Side], matcher: &mut Matcher) {
+    pub(super) fn leave(&mut self, query: &QueryHash, sides: &[LookupSide], matcher: &mut Matcher) {
         for side in sides {
             let Some(id) = self.by_hash.get(&side.hash).copied() else {
                 continue;

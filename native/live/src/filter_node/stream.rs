@@ -1,40 +1,40 @@
 //! Whether a node has read all of its write stream.
 
-use crate::message::{Incarnation, StreamId, Tick, Token};
+use crate::message::{FencingToken, Incarnation, StreamId, StreamTick};
 use crate::node::Why;
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
 /// What was read of the write stream.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct StreamProgress {
     /// The last entry.
     end: StreamId,
     /// Entries ever given to the stream, as far as read.
     count: u64,
     /// Learnt from the first tick.
     incarnation: Option<Incarnation>,
-    relay: Token,
+    relay: FencingToken,
     /// The last tick's: everything that it sees was read.
-    complete: Snapshot,
+    complete: PgSnapshot,
 }
 
 /// What a tick is worth.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum TickVerdict {
     Proof,
     /// Of a relay that has been replaced.
     Outrun,
     Broken(Why),
 }
 
-impl Stream {
+impl StreamProgress {
     pub(super) fn new(end: StreamId, count: u64) -> Self {
         Self {
             end,
             count,
             incarnation: None,
-            relay: Token::default(),
-            complete: Snapshot::default(),
+            relay: FencingToken::default(),
+            complete: PgSnapshot::default(),
         }
     }
 
@@ -48,26 +48,26 @@ impl Stream {
         new
     }
 
-    pub(super) fn judge(&mut self, tick: &Tick) -> Verdict {
+    pub(super) fn judge(&mut self, tick: &StreamTick) -> TickVerdict {
         if tick.token < self.relay {
-            return Verdict::Outrun;
+            return TickVerdict::Outrun;
         }
         if *self.incarnation.get_or_insert(tick.incarnation) != tick.incarnation {
-            return Verdict::Broken(Why::Incarnation);
+            return TickVerdict::Broken(Why::Incarnation);
         }
         if self.count != tick.count {
-            return Verdict::Broken(Why::Lost);
+            return TickVerdict::Broken(Why::Lost);
         }
         self.relay = tick.token;
         self.complete = tick.snapshot.clone();
-        Verdict::Proof
+        TickVerdict::Proof
     }
 
     pub(super) const fn end(&self) -> StreamId {
         self.end
     }
 
-    pub(super) const fn complete(&self) -> &Snapshot {
+    pub(super) const fn complete(&self) -> &PgSnapshot {
         &self.complete
     }
 }

@@ -3,26 +3,26 @@
 use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
 
-use crate::message::{AfterImage, Content, News, QueryHash, StreamId};
-use crate::node::Output;
+use crate::message::{AfterImage, ImageContent, NodeEvent, QueryHash, StreamId};
+use crate::node::NodeOutput;
 
 use super::FilterNode;
-use super::queries::{Member, Queries};
+use super::queries::{QueryHandle, WatchedQueries};
 
 /// Buffers that are reused for each write.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct MatchBuffers {
     found: Vec<QueryId>,
     failed: Vec<QueryId>,
 }
 
 /// How a write changes the results of queries.
 #[derive(Debug, Default)]
-struct Difference {
+struct ResultDifference {
     added: Vec<QueryHash>,
     changed: Vec<QueryHash>,
     removed: Vec<QueryHash>,
-    members: Vec<Member>,
+    members: Vec<QueryHandle>,
 }
 
 impl FilterNode {
@@ -31,7 +31,7 @@ impl FilterNode {
         id: StreamId,
         image: &AfterImage,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         if self.batch.is_some_and(|xid| xid != image.xid) {
             self.end_batch(out);
@@ -39,7 +39,7 @@ impl FilterNode {
         if !image.parts.is_empty() {
             self.batch = Some(image.xid);
         }
-        if image.content != Content::Superseded {
+        if image.content != ImageContent::Superseded {
             self.retained.push(id, image, now_us);
         }
         self.compare(image, now_us, out);
@@ -47,22 +47,22 @@ impl FilterNode {
 
     /// Ends the current batch. A batch is appended to the stream atomically, so the batch is complete
     /// once another entry, or the end of the stream, follows it.
-    pub(super) fn end_batch(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn end_batch(&mut self, out: &mut Vec<NodeOutput>) {
         if let Some(xid) = self.batch.take() {
-            self.voice.say(News::Done { xid }, out);
+            self.voice.say(NodeEvent::Done { xid }, out);
         }
     }
 
-    fn compare(&mut self, image: &AfterImage, now_us: u64, out: &mut Vec<Output>) {
+    fn compare(&mut self, image: &AfterImage, now_us: u64, out: &mut Vec<NodeOutput>) {
         let known = self.documents.touch(image.collection, &image.key, now_us);
         if image.version <= known.handled {
-            known.obscure |= image.content == Content::Superseded;
+            known.obscure |= image.content == ImageContent::Superseded;
             if known.meet(image.version) {
                 self.emit_late_removals(image, out);
             }
             return;
         }
-        if image.content == Content::Superseded {
+        if image.content == ImageContent::Superseded {
             known.doubtful = true;
             return;
         }
@@ -80,7 +80,7 @@ impl FilterNode {
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
             known.members = difference.members;
         }
-        let Difference {
+        let ResultDifference {
             mut added,
             changed,
             mut removed,
@@ -93,7 +93,7 @@ impl FilterNode {
         removed.extend(may_not);
         if !(added.is_empty() && changed.is_empty() && removed.is_empty()) {
             let image = image.clone();
-            let news = News::Match {
+            let news = NodeEvent::Match {
                 image,
                 added,
                 changed,
@@ -109,8 +109,13 @@ impl FilterNode {
 
     /// Reports a document to the queries that could not evaluate it. The filter of a query holds its
     /// access rule, so what fails may be a document that nobody who watches the query may read.
-    fn tell_unevaluated(&mut self, image: &AfterImage, failed: &[QueryId], out: &mut Vec<Output>) {
-        let Content::Document(body) = &image.content else {
+    fn tell_unevaluated(
+        &mut self,
+        image: &AfterImage,
+        failed: &[QueryId],
+        out: &mut Vec<NodeOutput>,
+    ) {
+        let ImageContent::Document(body) = &image.content else {
             return;
         };
         let (document, now_ms) = (Document::trusted(body), image.written_us.div_euclid(1_000));
@@ -119,20 +124,25 @@ impl FilterNode {
         let queries = queries.filter(|query| query.may_read(document, now_ms));
         let queries: Vec<_> = queries.map(|query| query.hash).collect();
         if !queries.is_empty() {
-            self.voice.say(News::Unevaluated { queries }, out);
+            self.voice.say(NodeEvent::Unevaluated { queries }, out);
         }
     }
 
     /// Adds a removal and a change for each query that the document joined with a lower version,
     /// which was skipped because this one came first. Without an earlier notification of the node,
     /// no other subscriber may have the document.
-    fn emit_remove_and_change(&self, passed: &[Member], xid: u64, difference: &mut Difference) {
+    fn emit_remove_and_change(
+        &self,
+        passed: &[QueryHandle],
+        xid: u64,
+        difference: &mut ResultDifference,
+    ) {
         for member in passed.iter().filter(|one| self.queries.is_alive(**one)) {
             let query = self.queries.get(member.id);
             let Some(query) = query.filter(|query| !query.has_seen(xid)) else {
                 continue;
             };
-            let Difference {
+            let ResultDifference {
                 added,
                 changed,
                 removed,
@@ -156,8 +166,8 @@ impl FilterNode {
     /// database. So the document is removed from every sorted query that the skipped version
     /// matches and the higher one does not. Of a superseded version the content is not known: all
     /// sorted queries of the collection are considered.
-    fn emit_late_removals(&mut self, image: &AfterImage, out: &mut Vec<Output>) {
-        let ids = if image.content == Content::Superseded {
+    fn emit_late_removals(&mut self, image: &AfterImage, out: &mut Vec<NodeOutput>) {
+        let ids = if image.content == ImageContent::Superseded {
             self.queries.sorted(&image.collection)
         } else {
             let scratch = self.find(image);
@@ -178,7 +188,7 @@ impl FilterNode {
 
     /// Emits removals of a write for those of the queries that do not have the document, unless their
     /// rows are newer.
-    fn emit_removals(&mut self, image: &AfterImage, ids: &[QueryId], out: &mut Vec<Output>) {
+    fn emit_removals(&mut self, image: &AfterImage, ids: &[QueryId], out: &mut Vec<NodeOutput>) {
         let Some(known) = self.documents.get_mut(&image.collection, &image.key) else {
             return;
         };
@@ -191,7 +201,7 @@ impl FilterNode {
             .map(|query| query.hash)
             .collect();
         if !removed.is_empty() {
-            let news = News::Match {
+            let news = NodeEvent::Match {
                 image: image.clone(),
                 added: Vec::new(),
                 changed: Vec::new(),
@@ -203,13 +213,13 @@ impl FilterNode {
 
     /// Returns the queries that match, and those that could not be evaluated. The document is in no
     /// result of the latter.
-    fn find(&mut self, image: &AfterImage) -> Scratch {
+    fn find(&mut self, image: &AfterImage) -> MatchBuffers {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.found.clear();
         scratch.failed.clear();
-        if let Content::Document(body) = &image.content {
+        if let ImageContent::Document(body) = &image.content {
             let document = Document::trusted(body);
-            let Scratch { found, failed } = &mut scratch;
+            let MatchBuffers { found, failed } = &mut scratch;
             self.matcher
                 .matches(&image.collection, document, found, failed);
         }
@@ -217,11 +227,16 @@ impl FilterNode {
     }
 }
 
-fn difference(queries: &Queries, xid: u64, before: &[Member], found: &[QueryId]) -> Difference {
+fn difference(
+    queries: &WatchedQueries,
+    xid: u64,
+    before: &[QueryHandle],
+    found: &[QueryId],
+) -> ResultDifference {
     let alive = before.iter().filter(|member| queries.is_alive(**member));
     let mut before = alive.map(|member| member.id).peekable();
     let mut found = found.iter().copied().peekable();
-    let mut difference = Difference::default();
+    let mut difference = ResultDifference::default();
     loop {
         let next = match (before.peek(), found.peek()) {
             (Some(had), Some(has)) => (*had).min(*has),

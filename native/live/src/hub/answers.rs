@@ -10,11 +10,11 @@
 
 use std::collections::HashMap;
 
-use crate::message::{Source, StreamId};
-use crate::snapshot::Snapshot;
+use crate::message::{NotificationSource, StreamId};
+use crate::snapshot::PgSnapshot;
 
 #[derive(Debug)]
-struct Answer {
+struct RegistrationAnswer {
     /// The last request that it answers, and those before it.
     request: StreamId,
     /// Where it answered the one that the rows came with, if it has.
@@ -29,15 +29,15 @@ struct Answer {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct RegistrationAnswers {
     /// The request that registered the query last, with the rows that it goes on from.
     request: StreamId,
-    by: HashMap<Source, Answer>,
+    by: HashMap<NotificationSource, RegistrationAnswer>,
     /// What a node's whole state of the query has seen, and where that was told.
-    states: HashMap<Source, (Snapshot, StreamId)>,
+    states: HashMap<NotificationSource, (PgSnapshot, StreamId)>,
 }
 
-impl Answers {
+impl RegistrationAnswers {
     /// Other rows count from here on: of a new life, or of the same.
     pub(super) fn begin(&mut self, request: StreamId, anew: bool) {
         if anew {
@@ -55,7 +55,7 @@ impl Answers {
     /// A node that began at `began` watches the query from `at` on, for all requests up to this one.
     pub(super) fn answered(
         &mut self,
-        source: Source,
+        source: NotificationSource,
         request: StreamId,
         (began, at): (StreamId, StreamId),
     ) {
@@ -72,7 +72,7 @@ impl Answers {
             }
             _ => {
                 let (since, until) = (at, None);
-                let answer = Answer {
+                let answer = RegistrationAnswer {
                     request,
                     at,
                     began,
@@ -85,32 +85,42 @@ impl Answers {
     }
 
     /// A node has told its whole state of the query.
-    pub(super) fn told_state(&mut self, source: Source, snapshot: &Snapshot, at: StreamId) {
+    pub(super) fn told_state(
+        &mut self,
+        source: NotificationSource,
+        snapshot: &PgSnapshot,
+        at: StreamId,
+    ) {
         self.states.insert(source, (snapshot.clone(), at));
     }
 
     /// What the whole state that a node told last has seen, and where.
-    pub(super) fn state_of(&self, source: Source) -> Option<(&Snapshot, StreamId)> {
+    pub(super) fn state_of(&self, source: NotificationSource) -> Option<(&PgSnapshot, StreamId)> {
         let state = self.states.get(&source);
         state.map(|(snapshot, at)| (snapshot, *at))
     }
 
     /// A node has a new holder, who has answered nothing.
-    pub(super) fn restarted(&mut self, source: Source, at: StreamId) {
+    pub(super) fn restarted(&mut self, source: NotificationSource, at: StreamId) {
         if let Some(answer) = self.by.get_mut(&source) {
             answer.until.get_or_insert(at);
         }
     }
 
     /// Whether who is a node now has answered.
-    pub(super) fn has(&self, source: Source) -> bool {
+    pub(super) fn has(&self, source: NotificationSource) -> bool {
         let answer = self.by.get(&source);
         answer.is_some_and(|answer| answer.until.is_none() && answer.request >= self.request)
     }
 
     /// Where what a node says at a place of the log is said of the query, if it is: that it has read
     /// so much, or that it began with so much. What it said before its answer is said with that.
-    pub(super) fn said(&self, source: Source, at: StreamId, read: bool) -> Option<StreamId> {
+    pub(super) fn said(
+        &self,
+        source: NotificationSource,
+        at: StreamId,
+        read: bool,
+    ) -> Option<StreamId> {
         let answer = self.by.get(&source)?;
         let since = if read { answer.began } else { answer.since };
         let until = answer.until;

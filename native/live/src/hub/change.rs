@@ -4,49 +4,49 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
-use crate::message::{Gone, Row, WindowChange};
+use crate::message::{RemovalReason, ResultRow, WindowChange};
 use crate::sort_node::steps;
 
 /// One change of a result. Indexes are those of windows, at the moment of the step.
 #[derive(Debug, Clone)]
-pub(super) enum Change {
+pub(super) enum ResultChange {
     Add {
         index: Option<u32>,
-        row: Arc<Row>,
+        row: Arc<ResultRow>,
     },
     Stay {
         index: Option<u32>,
-        row: Arc<Row>,
+        row: Arc<ResultRow>,
     },
     Move {
         old_index: u32,
         index: u32,
-        row: Arc<Row>,
+        row: Arc<ResultRow>,
     },
     /// `row` is what was shown last: the event names its `_id`.
     Remove {
         old_index: Option<u32>,
-        row: Arc<Row>,
+        row: Arc<ResultRow>,
         version: u64,
-        gone: Gone,
+        gone: RemovalReason,
     },
 }
 
 /// The rows of a result in order, as they were at one moment.
 #[derive(Debug)]
-pub(super) struct Listed {
-    pub(super) rows: Vec<Arc<Row>>,
+pub(super) struct ResultList {
+    pub(super) rows: Vec<Arc<ResultRow>>,
     pub(super) bytes: usize,
 }
 
 /// The rows of a result, and how many bytes they take.
 #[derive(Debug, Clone)]
-pub(super) struct Rows {
-    order: Order,
+pub(super) struct ResultRows {
+    order: ResultOrder,
     bytes: usize,
     thin: Thin,
     /// What was listed last, while nothing has changed and somebody holds it.
-    listed: RefCell<Weak<Listed>>,
+    listed: RefCell<Weak<ResultList>>,
 }
 
 /// Of which rows only the `_id` is left.
@@ -62,16 +62,16 @@ enum Thin {
 }
 
 #[derive(Debug, Clone)]
-enum Order {
+enum ResultOrder {
     /// By key, which is the order of `_id`.
-    Keyed(BTreeMap<Arc<[u8]>, Arc<Row>>),
+    Keyed(BTreeMap<Arc<[u8]>, Arc<ResultRow>>),
     /// A window, in the order of its sort.
-    Window(Vec<Arc<Row>>),
+    Window(Vec<Arc<ResultRow>>),
 }
 
-impl Rows {
+impl ResultRows {
     /// The rows of a registration. `offset` and `limit` cut a window out of them.
-    pub(super) fn new(rows: Vec<Row>, window: Option<(u32, Option<u32>)>) -> Self {
+    pub(super) fn new(rows: Vec<ResultRow>, window: Option<(u32, Option<u32>)>) -> Self {
         let rows = rows.into_iter().map(Arc::new);
         match window {
             None => Self::keyed(rows.map(|row| (Arc::clone(&row.key), row)).collect()),
@@ -82,17 +82,17 @@ impl Rows {
         }
     }
 
-    pub(super) fn keyed(rows: BTreeMap<Arc<[u8]>, Arc<Row>>) -> Self {
+    pub(super) fn keyed(rows: BTreeMap<Arc<[u8]>, Arc<ResultRow>>) -> Self {
         let bytes = rows.values().map(|row| bytes_of(row)).sum();
-        Self::of(Order::Keyed(rows), bytes)
+        Self::of(ResultOrder::Keyed(rows), bytes)
     }
 
-    pub(super) fn window(rows: Vec<Arc<Row>>) -> Self {
+    pub(super) fn window(rows: Vec<Arc<ResultRow>>) -> Self {
         let bytes = rows.iter().map(|row| bytes_of(row)).sum();
-        Self::of(Order::Window(rows), bytes)
+        Self::of(ResultOrder::Window(rows), bytes)
     }
 
-    fn of(order: Order, bytes: usize) -> Self {
+    fn of(order: ResultOrder, bytes: usize) -> Self {
         Self {
             order,
             bytes,
@@ -112,24 +112,24 @@ impl Rows {
 
     /// Whether there is an order other than that of `_id`.
     pub(super) fn is_window(&self) -> bool {
-        matches!(self.order, Order::Window(_))
+        matches!(self.order, ResultOrder::Window(_))
     }
 
     /// Whether this is how the rows are now.
-    pub(super) fn is_listed_as(&self, listed: &Arc<Listed>) -> bool {
+    pub(super) fn is_listed_as(&self, listed: &Arc<ResultList>) -> bool {
         std::ptr::eq(self.listed.borrow().as_ptr(), Arc::as_ptr(listed))
     }
 
     /// Lets bodies go; keys, versions and `_id`s stay, which is all that changes need.
     pub(super) fn thin_out(&mut self) {
-        let strip = |row: &mut Arc<Row>| {
+        let strip = |row: &mut Arc<ResultRow>| {
             if let Some(short) = without_body(row) {
                 *row = Arc::new(short);
             }
         };
         match &mut self.order {
-            Order::Keyed(rows) => rows.values_mut().for_each(strip),
-            Order::Window(rows) => rows.iter_mut().for_each(strip),
+            ResultOrder::Keyed(rows) => rows.values_mut().for_each(strip),
+            ResultOrder::Window(rows) => rows.iter_mut().for_each(strip),
         }
         self.thin = Thin::Yes;
         self.bytes = self.iter().map(|row| bytes_of(row)).sum();
@@ -137,18 +137,18 @@ impl Rows {
     }
 
     /// Takes bodies back from rows that were read again. Whatever has another version stays as it is.
-    pub(super) fn fill(&mut self, read: &[Row]) {
-        let read: HashMap<&[u8], &Row> = read.iter().map(|row| (&*row.key, row)).collect();
+    pub(super) fn fill(&mut self, read: &[ResultRow]) {
+        let read: HashMap<&[u8], &ResultRow> = read.iter().map(|row| (&*row.key, row)).collect();
         let mut missing = HashSet::new();
-        let mut fill = |row: &mut Arc<Row>| match read.get(&*row.key) {
-            Some(whole) if whole.version == row.version => *row = Arc::new(Row::clone(whole)),
+        let mut fill = |row: &mut Arc<ResultRow>| match read.get(&*row.key) {
+            Some(whole) if whole.version == row.version => *row = Arc::new(ResultRow::clone(whole)),
             _ => {
                 missing.insert(Arc::clone(&row.key));
             }
         };
         match &mut self.order {
-            Order::Keyed(rows) => rows.values_mut().for_each(&mut fill),
-            Order::Window(rows) => rows.iter_mut().for_each(&mut fill),
+            ResultOrder::Keyed(rows) => rows.values_mut().for_each(&mut fill),
+            ResultOrder::Window(rows) => rows.iter_mut().for_each(&mut fill),
         }
         self.thin = if missing.is_empty() {
             Thin::No
@@ -170,10 +170,10 @@ impl Rows {
         self.changed();
     }
 
-    fn iter(&self) -> Box<dyn Iterator<Item = &Arc<Row>> + '_> {
+    fn iter(&self) -> Box<dyn Iterator<Item = &Arc<ResultRow>> + '_> {
         match &self.order {
-            Order::Keyed(rows) => Box::new(rows.values()),
-            Order::Window(rows) => Box::new(rows.iter()),
+            ResultOrder::Keyed(rows) => Box::new(rows.values()),
+            ResultOrder::Window(rows) => Box::new(rows.iter()),
         }
     }
 
@@ -182,11 +182,11 @@ impl Rows {
     }
 
     /// All rows. As long as nothing changes, all who ask hold the same list.
-    pub(super) fn list(&self) -> Arc<Listed> {
+    pub(super) fn list(&self) -> Arc<ResultList> {
         if let Some(known) = self.listed.borrow().upgrade() {
             return known;
         }
-        let listed = Arc::new(Listed {
+        let listed = Arc::new(ResultList {
             rows: self.iter().cloned().collect(),
             bytes: self.bytes,
         });
@@ -194,10 +194,10 @@ impl Rows {
         listed
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Arc<Row>> {
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Arc<ResultRow>> {
         match &self.order {
-            Order::Keyed(rows) => rows.get(key),
-            Order::Window(rows) => rows.iter().find(|row| *row.key == *key),
+            ResultOrder::Keyed(rows) => rows.get(key),
+            ResultOrder::Window(rows) => rows.iter().find(|row| *row.key == *key),
         }
     }
 
@@ -206,9 +206,9 @@ impl Rows {
     pub(super) fn with(
         &self,
         goes: impl Fn(&[u8]) -> bool,
-        instead: impl Iterator<Item = Arc<Row>>,
+        instead: impl Iterator<Item = Arc<ResultRow>>,
     ) -> Option<Self> {
-        let Order::Keyed(rows) = &self.order else {
+        let ResultOrder::Keyed(rows) = &self.order else {
             return None;
         };
         let mut after = rows.clone();
@@ -222,8 +222,8 @@ impl Rows {
     }
 
     /// Takes a row of an unsorted result in.
-    pub(super) fn put(&mut self, row: Row) -> Option<Change> {
-        let Order::Keyed(rows) = &mut self.order else {
+    pub(super) fn put(&mut self, row: ResultRow) -> Option<ResultChange> {
+        let ResultOrder::Keyed(rows) = &mut self.order else {
             return None;
         };
         let row = Arc::new(row);
@@ -231,10 +231,10 @@ impl Rows {
         let index = None;
         let key = Arc::clone(&row.key);
         let change = match rows.insert(Arc::clone(&row.key), Arc::clone(&row)) {
-            None => Change::Add { index, row },
+            None => ResultChange::Add { index, row },
             Some(old) => {
                 self.bytes -= bytes_of(&old);
-                Change::Stay { index, row }
+                ResultChange::Stay { index, row }
             }
         };
         self.touched(&key);
@@ -242,14 +242,19 @@ impl Rows {
     }
 
     /// Takes a row of an unsorted result out.
-    pub(super) fn take(&mut self, key: &[u8], version: u64, gone: Gone) -> Option<Change> {
-        let Order::Keyed(rows) = &mut self.order else {
+    pub(super) fn take(
+        &mut self,
+        key: &[u8],
+        version: u64,
+        gone: RemovalReason,
+    ) -> Option<ResultChange> {
+        let ResultOrder::Keyed(rows) = &mut self.order else {
             return None;
         };
         let row = rows.remove(key)?;
         self.bytes -= bytes_of(&row);
         self.touched(key);
-        Some(Change::Remove {
+        Some(ResultChange::Remove {
             old_index: None,
             row,
             version,
@@ -258,16 +263,16 @@ impl Rows {
     }
 
     /// Takes a step of a window.
-    pub(super) fn step(&mut self, step: WindowChange) -> Option<Change> {
-        let Order::Window(rows) = &mut self.order else {
+    pub(super) fn step(&mut self, step: WindowChange) -> Option<ResultChange> {
+        let ResultOrder::Window(rows) = &mut self.order else {
             return None;
         };
         let (change, less) = stepped(rows, step)?;
         let (row, more) = match &change {
-            Change::Add { row, .. } | Change::Stay { row, .. } | Change::Move { row, .. } => {
-                (row, bytes_of(row))
-            }
-            Change::Remove { row, .. } => (row, 0),
+            ResultChange::Add { row, .. }
+            | ResultChange::Stay { row, .. }
+            | ResultChange::Move { row, .. } => (row, bytes_of(row)),
+            ResultChange::Remove { row, .. } => (row, 0),
         };
         self.bytes = (self.bytes + more).saturating_sub(less);
         self.touched(&row.key);
@@ -276,20 +281,20 @@ impl Rows {
 }
 
 /// Takes a step of a window; returns the change, and the bytes of the row that was there before.
-fn stepped(rows: &mut Vec<Arc<Row>>, step: WindowChange) -> Option<(Change, usize)> {
+fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(ResultChange, usize)> {
     Some(match step {
         WindowChange::Add { index, row } => {
             let row = Arc::new(row);
             let place = (index as usize).min(rows.len());
             rows.insert(place, Arc::clone(&row));
             let index = Some(index);
-            (Change::Add { index, row }, 0)
+            (ResultChange::Add { index, row }, 0)
         }
         WindowChange::Change { index, row } => {
             let row = Arc::new(row);
             let old = std::mem::replace(rows.get_mut(index as usize)?, Arc::clone(&row));
             let index = Some(index);
-            (Change::Stay { index, row }, bytes_of(&old))
+            (ResultChange::Stay { index, row }, bytes_of(&old))
         }
         WindowChange::Move {
             old_index,
@@ -300,7 +305,7 @@ fn stepped(rows: &mut Vec<Arc<Row>>, step: WindowChange) -> Option<(Change, usiz
             let old = remove(rows, old_index)?;
             let place = (index as usize).min(rows.len());
             rows.insert(place, Arc::clone(&row));
-            let change = Change::Move {
+            let change = ResultChange::Move {
                 old_index,
                 index,
                 row,
@@ -315,7 +320,7 @@ fn stepped(rows: &mut Vec<Arc<Row>>, step: WindowChange) -> Option<(Change, usiz
         } => {
             let row = remove(rows, old_index)?;
             let bytes = bytes_of(&row);
-            let change = Change::Remove {
+            let change = ResultChange::Remove {
                 old_index: Some(old_index),
                 row,
                 version,
@@ -327,35 +332,39 @@ fn stepped(rows: &mut Vec<Arc<Row>>, step: WindowChange) -> Option<(Change, usiz
 }
 
 /// What a row takes, with what maps and counters take around it.
-pub(super) fn bytes_of(row: &Row) -> usize {
+pub(super) fn bytes_of(row: &ResultRow) -> usize {
     const AROUND: usize = 192;
     row.body.len() + row.key.len() + AROUND
 }
 
 /// The row with its `_id` alone; none: it has little more.
-fn without_body(row: &Row) -> Option<Row> {
+fn without_body(row: &ResultRow) -> Option<ResultRow> {
     let body = row.id();
-    (body.len() < row.body.len()).then(|| Row {
+    (body.len() < row.body.len()).then(|| ResultRow {
         body,
         key: Arc::clone(&row.key),
         ..*row
     })
 }
 
-fn remove(rows: &mut Vec<Arc<Row>>, index: u32) -> Option<Arc<Row>> {
+fn remove(rows: &mut Vec<Arc<ResultRow>>, index: u32) -> Option<Arc<ResultRow>> {
     let index = index as usize;
     (index < rows.len()).then(|| rows.remove(index))
 }
 
 /// Why a row is no longer there: its version then, and whether it was deleted.
-pub(super) type Leave<'l> = dyn Fn(&Row) -> (u64, Gone) + 'l;
+pub(super) type Leave<'l> = dyn Fn(&ResultRow) -> (u64, RemovalReason) + 'l;
 
 /// The changes that lead from one result to another of the same query.
-pub(super) fn difference(old: &[Arc<Row>], new: &Rows, leave: &Leave<'_>) -> Vec<Change> {
+pub(super) fn difference(
+    old: &[Arc<ResultRow>],
+    new: &ResultRows,
+    leave: &Leave<'_>,
+) -> Vec<ResultChange> {
     match &new.order {
-        Order::Keyed(new) => keyed(old, new, leave),
-        Order::Window(new) => {
-            let mut rows = Rows::window(old.to_vec());
+        ResultOrder::Keyed(new) => keyed(old, new, leave),
+        ResultOrder::Window(new) => {
+            let mut rows = ResultRows::window(old.to_vec());
             let steps = steps(old, new, leave);
             steps
                 .into_iter()
@@ -365,13 +374,17 @@ pub(super) fn difference(old: &[Arc<Row>], new: &Rows, leave: &Leave<'_>) -> Vec
     }
 }
 
-fn keyed(old: &[Arc<Row>], new: &BTreeMap<Arc<[u8]>, Arc<Row>>, leave: &Leave<'_>) -> Vec<Change> {
+fn keyed(
+    old: &[Arc<ResultRow>],
+    new: &BTreeMap<Arc<[u8]>, Arc<ResultRow>>,
+    leave: &Leave<'_>,
+) -> Vec<ResultChange> {
     let mut changes = Vec::new();
     let before: BTreeMap<&[u8], u64> = old.iter().map(|row| (&*row.key, row.version)).collect();
     for row in old {
         if !new.contains_key(&row.key) {
             let (version, gone) = leave(row);
-            changes.push(Change::Remove {
+            changes.push(ResultChange::Remove {
                 old_index: None,
                 row: Arc::clone(row),
                 version,
@@ -382,8 +395,10 @@ fn keyed(old: &[Arc<Row>], new: &BTreeMap<Arc<[u8]>, Arc<Row>>, leave: &Leave<'_
     for row in new.values() {
         let (index, row) = (None, Arc::clone(row));
         match before.get(&*row.key) {
-            None => changes.push(Change::Add { index, row }),
-            Some(&version) if version != row.version => changes.push(Change::Stay { index, row }),
+            None => changes.push(ResultChange::Add { index, row }),
+            Some(&version) if version != row.version => {
+                changes.push(ResultChange::Stay { index, row })
+            }
             Some(_) => {}
         }
     }

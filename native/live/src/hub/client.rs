@@ -7,19 +7,19 @@ use rillbase_query::projection::Projection;
 
 use crate::message::{QueryHash, StreamId};
 
-use super::change::{Change, Leave, Listed, Rows, bytes_of};
+use super::change::{Leave, ResultChange, ResultList, ResultRows, bytes_of};
 use super::coalesced_changes::CoalescedChanges;
-use super::frames::{self, Part};
-use super::outbox::Outbox;
-use super::token::Token;
-use super::trace::{ClientTrace, How};
+use super::frames::{self, EventPart};
+use super::outbox::ClientOutbox;
+use super::token::ResumeToken;
+use super::trace::{ClientTrace, DeliveryMode};
 
 /// A larger group is a new result.
 const LARGEST_GROUP: usize = 500;
 
 /// How much waits for a client before changes are put together.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct OutboxBounds {
     /// Frames.
     pub frames: usize,
     /// Bytes.
@@ -28,7 +28,7 @@ pub struct Bounds {
     pub in_flight: (usize, usize),
 }
 
-impl Default for Bounds {
+impl Default for OutboxBounds {
     fn default() -> Self {
         Self {
             frames: 1_000,
@@ -40,7 +40,7 @@ impl Default for Bounds {
 
 /// How a subscriber wants to be told.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ClientOptions {
     /// The whole result instead of events.
     pub whole_results: bool,
     /// At most one group in so many microseconds.
@@ -53,27 +53,27 @@ pub struct Options {
 }
 
 /// A group of changes, and the place in the log behind it.
-pub(super) type Missed = (Vec<Change>, StreamId);
+pub(super) type Missed = (Vec<ResultChange>, StreamId);
 
 fn bytes_of_missed((changes, _): &Missed) -> usize {
-    let row = |change: &Change| match change {
-        Change::Add { row, .. }
-        | Change::Stay { row, .. }
-        | Change::Move { row, .. }
-        | Change::Remove { row, .. } => bytes_of(row),
+    let row = |change: &ResultChange| match change {
+        ResultChange::Add { row, .. }
+        | ResultChange::Stay { row, .. }
+        | ResultChange::Move { row, .. }
+        | ResultChange::Remove { row, .. } => bytes_of(row),
     };
     changes.iter().map(row).sum()
 }
 
 /// Where a subscription stands.
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(super) enum ClientPhase {
     /// It has no result yet.
     Waiting,
     /// It came with a token, and waits for its query to be ready.
-    Resuming(Token),
+    Resuming(ResumeToken),
     /// What it missed is being read; what happens meanwhile waits behind. None: too much did.
-    Replaying(Token, Option<Vec<Missed>>),
+    Replaying(ResumeToken, Option<Vec<Missed>>),
     /// It holds what the hub holds, or what is on its way leads there.
     Running,
     /// It did not read and memory was short: nothing is kept for it until it has taken what it was
@@ -82,13 +82,13 @@ pub(super) enum Phase {
 }
 
 /// What has happened to a query, for its subscribers.
-pub(super) struct News<'n> {
+pub(super) struct QueryUpdate<'n> {
     /// The changes, which have been applied to `rows`.
-    pub(super) group: &'n [Change],
+    pub(super) group: &'n [ResultChange],
     /// Bodies of their events, rendered once for all who see whole documents in the same form.
     pub(super) bodies: &'n [Arc<str>],
     /// The current result.
-    pub(super) rows: &'n Rows,
+    pub(super) rows: &'n ResultRows,
 }
 
 /// Makes the token for a place at which so many events have been sent.
@@ -100,7 +100,7 @@ pub(super) type Seal<'s> = dyn Fn(u64) -> String + 's;
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, and all combinations occur"
 )]
-pub(super) struct Client {
+pub(super) struct HubClient {
     pub(super) name: String,
     pub(super) query: QueryHash,
     pub(super) holder: [u8; 16],
@@ -108,7 +108,7 @@ pub(super) struct Client {
     pub(super) connection: u64,
     /// The client does not read from that connection.
     pub(super) stuck: bool,
-    pub(super) phase: Phase,
+    pub(super) phase: ClientPhase,
     /// It was told that its query is ready.
     pub(super) ready: bool,
     /// It was told last that its query is live.
@@ -120,10 +120,10 @@ pub(super) struct Client {
     pub(super) unevaluated: u32,
     /// It is in the hub's list of those with frames to hand out.
     pub(super) listed: bool,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: ClientOutbox,
     projection: Option<Arc<Projection>>,
-    options: Options,
-    bounds: Bounds,
+    options: ClientOptions,
+    bounds: OutboxBounds,
     groups: u64,
     /// While changes are coalesced.
     coalesced: Option<CoalescedChanges>,
@@ -134,14 +134,14 @@ pub(super) struct Client {
     pub(super) trace: ClientTrace,
 }
 
-impl Client {
+impl HubClient {
     pub(super) fn new(
         name: String,
         query: QueryHash,
         holder: [u8; 16],
         projection: Option<Arc<Projection>>,
-        options: Options,
-        bounds: Bounds,
+        options: ClientOptions,
+        bounds: OutboxBounds,
         trace_bytes: usize,
     ) -> Self {
         Self {
@@ -150,7 +150,7 @@ impl Client {
             holder,
             connection: 0,
             stuck: false,
-            phase: Phase::Waiting,
+            phase: ClientPhase::Waiting,
             ready: false,
             live: true,
             seq: 0,
@@ -158,7 +158,7 @@ impl Client {
             over: false,
             unevaluated: 0,
             listed: false,
-            outbox: Outbox::default(),
+            outbox: ClientOutbox::default(),
             projection,
             options,
             bounds,
@@ -173,20 +173,20 @@ impl Client {
 
     /// Whether it waits for a result.
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.phase, Phase::Waiting)
+        matches!(self.phase, ClientPhase::Waiting)
     }
 
     /// What is kept for it alone, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let missed = match &self.phase {
-            Phase::Replaying(_, Some(missed)) => missed.iter().map(bytes_of_missed).sum(),
+            ClientPhase::Replaying(_, Some(missed)) => missed.iter().map(bytes_of_missed).sum(),
             _ => 0,
         };
         self.outbox.bytes() + self.coalesced.as_ref().map_or(0, CoalescedChanges::bytes) + missed
     }
 
     /// Results as they were, which are kept for it.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<Listed>> {
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<ResultList>> {
         let window = self.coalesced.as_ref().and_then(CoalescedChanges::listed);
         self.outbox.listed().chain(window)
     }
@@ -198,7 +198,7 @@ impl Client {
 
     /// Drops what waits for it; returns whether that was anything.
     pub(super) fn cut_off(&mut self, now_us: u64) -> bool {
-        if self.over || !matches!(self.phase, Phase::Running) {
+        if self.over || !matches!(self.phase, ClientPhase::Running) {
             return false;
         }
         self.trace.later(now_us);
@@ -207,7 +207,7 @@ impl Client {
         self.coalesced = None;
         self.dirty = false;
         self.ready = false;
-        self.phase = Phase::CutOff;
+        self.phase = ClientPhase::CutOff;
         true
     }
 
@@ -215,7 +215,7 @@ impl Client {
     pub(super) fn drained(&mut self, frames: usize, bytes: usize, now_us: u64) -> bool {
         self.taken_us = now_us;
         self.outbox.drained(frames, bytes);
-        let anew = matches!(self.phase, Phase::CutOff) && self.outbox.is_taken();
+        let anew = matches!(self.phase, ClientPhase::CutOff) && self.outbox.is_taken();
         if anew {
             self.begin_anew("too_slow");
         }
@@ -230,14 +230,14 @@ impl Client {
         self.coalesced = None;
         self.dirty = false;
         self.ready = false;
-        self.phase = Phase::Waiting;
+        self.phase = ClientPhase::Waiting;
         self.outbox.push(frames::reset(&self.name, reason));
     }
 
     /// Notes that what waits is dropped.
     fn begins_anew(&mut self, reason: &'static str) {
         let (handed, _) = self.outbox.numbers();
-        self.trace.told(How::Anew(reason), (1, 0), handed);
+        self.trace.told(DeliveryMode::Anew(reason), (1, 0), handed);
     }
 
     /// Whether something waits until it is due or there is room.
@@ -257,16 +257,16 @@ impl Client {
     }
 
     /// Sends the whole result. What the client held before is replaced.
-    pub(super) fn give(&mut self, rows: &Rows, seal: &Seal<'_>) {
+    pub(super) fn give(&mut self, rows: &ResultRows, seal: &Seal<'_>) {
         self.coalesced = None;
         self.dirty = false;
         self.outbox.push_result(rows.list(), seal(self.seq));
         let number = self.outbox.last_number();
-        self.trace.told(How::Result, (1, 0), number);
+        self.trace.told(DeliveryMode::Result, (1, 0), number);
     }
 
     /// Begins anew: a result follows, and events are counted from 1 again.
-    pub(super) fn reset(&mut self, reason: &'static str, rows: &Rows, seal: &Seal<'_>) {
+    pub(super) fn reset(&mut self, reason: &'static str, rows: &ResultRows, seal: &Seal<'_>) {
         if rows.is_thin() {
             self.begin_anew(reason);
             return;
@@ -302,7 +302,7 @@ impl Client {
     }
 
     /// Sends a group of changes, or records it to be coalesced.
-    pub(super) fn deliver(&mut self, news: &News<'_>, now_us: u64, seal: &Seal<'_>) {
+    pub(super) fn deliver(&mut self, news: &QueryUpdate<'_>, now_us: u64, seal: &Seal<'_>) {
         if self.options.whole_results {
             self.dirty = true;
             self.trace.holds();
@@ -317,7 +317,7 @@ impl Client {
     }
 
     /// Coalesces changes from now on if the client is throttled or has no room.
-    pub(super) fn coalesce_if_full(&mut self, rows: &Rows, now_us: u64) {
+    pub(super) fn coalesce_if_full(&mut self, rows: &ResultRows, now_us: u64) {
         let waits = self.options.throttle_us > 0 || self.stuck || self.outbox.is_full(self.bounds);
         if !self.options.whole_results && waits {
             self.coalesced = Some(CoalescedChanges::since(rows));
@@ -326,7 +326,13 @@ impl Client {
     }
 
     /// Sends what has been coalesced, if it is due and there is room.
-    pub(super) fn flush(&mut self, rows: &Rows, now_us: u64, leave: &Leave<'_>, seal: &Seal<'_>) {
+    pub(super) fn flush(
+        &mut self,
+        rows: &ResultRows,
+        now_us: u64,
+        leave: &Leave<'_>,
+        seal: &Seal<'_>,
+    ) {
         if now_us < self.due_us {
             return;
         }
@@ -346,7 +352,7 @@ impl Client {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
-        let news = News {
+        let news = QueryUpdate {
             group: &coalesced.diff_to(rows, leave),
             bodies: &[],
             rows,
@@ -359,7 +365,7 @@ impl Client {
     /// was told. False: there is no room for it yet.
     pub(super) fn catch_up(
         &mut self,
-        rows: &Rows,
+        rows: &ResultRows,
         now_us: u64,
         leave: &Leave<'_>,
         seal: &Seal<'_>,
@@ -372,8 +378,8 @@ impl Client {
     }
 
     /// Tells of a group at once.
-    pub(super) fn tell(&mut self, news: &News<'_>, seal: &Seal<'_>) {
-        let heard: Vec<(usize, &Change)> = news
+    pub(super) fn tell(&mut self, news: &QueryUpdate<'_>, seal: &Seal<'_>) {
+        let heard: Vec<(usize, &ResultChange)> = news
             .group
             .iter()
             .enumerate()
@@ -395,7 +401,7 @@ impl Client {
             };
             self.seq += 1;
             self.events += 1;
-            let part = (count > 1).then_some(Part {
+            let part = (count > 1).then_some(EventPart {
                 group: self.groups,
                 index,
                 count,
@@ -406,18 +412,22 @@ impl Client {
         }
         // Changes that were put together may leave nothing to tell.
         let is_heard = count > 0 || news.group.is_empty();
-        let how = if is_heard { How::Events } else { How::Muted };
+        let how = if is_heard {
+            DeliveryMode::Events
+        } else {
+            DeliveryMode::Muted
+        };
         let number = self.outbox.last_number();
         self.trace.told(how, (first, self.seq), number);
     }
 
-    fn hears(&self, change: &Change) -> bool {
+    fn hears(&self, change: &ResultChange) -> bool {
         let [add, changed, moved, remove] = self.options.muted;
         !match change {
-            Change::Add { .. } => add,
-            Change::Stay { .. } => changed,
-            Change::Move { .. } => moved,
-            Change::Remove { .. } => remove,
+            ResultChange::Add { .. } => add,
+            ResultChange::Stay { .. } => changed,
+            ResultChange::Move { .. } => moved,
+            ResultChange::Remove { .. } => remove,
         }
     }
 

@@ -6,20 +6,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::message::{Gone, Row};
+use crate::message::{RemovalReason, ResultRow};
 
-use super::change::{Change, Leave, Listed, Rows, bytes_of, difference};
+use super::change::{Leave, ResultChange, ResultList, ResultRows, bytes_of, difference};
 use super::memory::KEY_BYTES;
 
 /// What has happened to one document since coalescing began.
 #[derive(Debug)]
 pub(super) struct CoalescedDocument {
     /// The version that the client has, or a later one. None: it does not have the document.
-    base: Option<Arc<Row>>,
+    base: Option<Arc<ResultRow>>,
     /// Whether `base` is exactly the version that the client has.
     exact: bool,
     /// The version and the kind of the last removal.
-    removal: Option<(u64, Gone)>,
+    removal: Option<(u64, RemovalReason)>,
 }
 
 /// See the module.
@@ -28,12 +28,12 @@ pub(super) enum CoalescedChanges {
     /// Of an unsorted result, the documents that have changed, by key.
     Documents(BTreeMap<Arc<[u8]>, CoalescedDocument>),
     /// Of a sorted result, the whole window that the client has.
-    Window(Arc<Listed>),
+    Window(Arc<ResultList>),
 }
 
 impl CoalescedChanges {
     /// Begins to coalesce for a client that has exactly these rows.
-    pub(super) fn since(rows: &Rows) -> Self {
+    pub(super) fn since(rows: &ResultRows) -> Self {
         if rows.is_window() {
             Self::Window(rows.list())
         } else {
@@ -53,7 +53,7 @@ impl CoalescedChanges {
     }
 
     /// The window that it keeps, of a sorted result.
-    pub(super) fn listed(&self) -> Option<&Arc<Listed>> {
+    pub(super) fn listed(&self) -> Option<&Arc<ResultList>> {
         match self {
             Self::Documents(_) => None,
             Self::Window(listed) => Some(listed),
@@ -61,13 +61,13 @@ impl CoalescedChanges {
     }
 
     /// Records changes that are not sent to the client.
-    pub(super) fn record(&mut self, group: &[Change]) {
+    pub(super) fn record(&mut self, group: &[ResultChange]) {
         let Self::Documents(documents) = self else {
             return;
         };
         for change in group {
             match change {
-                Change::Add { row, .. } => {
+                ResultChange::Add { row, .. } => {
                     let new = CoalescedDocument {
                         base: None,
                         exact: true,
@@ -75,7 +75,7 @@ impl CoalescedChanges {
                     };
                     documents.entry(Arc::clone(&row.key)).or_insert(new);
                 }
-                Change::Stay { row, .. } | Change::Move { row, .. } => {
+                ResultChange::Stay { row, .. } | ResultChange::Move { row, .. } => {
                     let new = CoalescedDocument {
                         base: Some(Arc::clone(row)),
                         exact: false,
@@ -83,7 +83,7 @@ impl CoalescedChanges {
                     };
                     documents.entry(Arc::clone(&row.key)).or_insert(new);
                 }
-                Change::Remove {
+                ResultChange::Remove {
                     row, version, gone, ..
                 } => record_removal(documents, row, (*version, *gone)),
             }
@@ -91,7 +91,7 @@ impl CoalescedChanges {
     }
 
     /// Returns the changes that lead from the client's result to the current one.
-    pub(super) fn diff_to(self, rows: &Rows, leave: &Leave<'_>) -> Vec<Change> {
+    pub(super) fn diff_to(self, rows: &ResultRows, leave: &Leave<'_>) -> Vec<ResultChange> {
         match self {
             Self::Window(base) => difference(&base.rows, rows, leave),
             Self::Documents(documents) => documents
@@ -104,8 +104,8 @@ impl CoalescedChanges {
 
 fn record_removal(
     documents: &mut BTreeMap<Arc<[u8]>, CoalescedDocument>,
-    row: &Arc<Row>,
-    removal: (u64, Gone),
+    row: &Arc<ResultRow>,
+    removal: (u64, RemovalReason),
 ) {
     let new = || CoalescedDocument {
         base: Some(Arc::clone(row)),
@@ -120,22 +120,24 @@ fn record_removal(
     }
 }
 
-fn change(document: CoalescedDocument, now: Option<&Arc<Row>>) -> Option<Change> {
+fn change(document: CoalescedDocument, now: Option<&Arc<ResultRow>>) -> Option<ResultChange> {
     let index = None;
     match (document.base, now) {
         (None, None) => None,
         (None, Some(row)) => {
             let row = Arc::clone(row);
-            Some(Change::Add { index, row })
+            Some(ResultChange::Add { index, row })
         }
         (Some(base), Some(row)) => {
             let same = document.exact && base.version == row.version;
             let row = Arc::clone(row);
-            (!same).then_some(Change::Stay { index, row })
+            (!same).then_some(ResultChange::Stay { index, row })
         }
         (Some(row), None) => {
-            let (version, gone) = document.removal.unwrap_or((row.version, Gone::Left));
-            Some(Change::Remove {
+            let (version, gone) = document
+                .removal
+                .unwrap_or((row.version, RemovalReason::Left));
+            Some(ResultChange::Remove {
                 old_index: None,
                 row,
                 version,

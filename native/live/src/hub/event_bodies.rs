@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rillbase_query::ejson::Form;
 
-use super::change::Change;
+use super::change::ResultChange;
 use super::frames;
 
 /// The bodies of a group's events, rendered once for each form that a subscriber wants.
@@ -16,7 +16,7 @@ pub(super) struct EventBodies {
 
 impl EventBodies {
     /// None are rendered for a subscriber that shares no form.
-    pub(super) fn of(&mut self, changes: &[Change], form: Option<Form>) -> &[Arc<str>] {
+    pub(super) fn of(&mut self, changes: &[ResultChange], form: Option<Form>) -> &[Arc<str>] {
         let Some(form) = form else {
             return &[];
         };

@@ -9,16 +9,16 @@ use rillbase_query::ejson::{Form, write_value};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::{Matched, Projection};
 
-use crate::message::{Gone, Row};
+use crate::message::{RemovalReason, ResultRow};
 
-use super::change::Change;
+use super::change::ResultChange;
 
 /// Documents of more bytes, as JSON, are left out of events.
 const LARGEST_DOCUMENT: usize = 1024 * 1024;
 
 /// Which of the events of one group a frame is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct EventPart {
     pub(super) group: u64,
     pub(super) index: usize,
     pub(super) count: usize,
@@ -94,7 +94,7 @@ pub(super) fn result(
 }
 
 /// Appends a row as an envelope.
-pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>, form: Form) {
+pub(super) fn item(out: &mut String, row: &ResultRow, projection: Option<&Projection>, form: Form) {
     let id = Document::trusted(&row.body).get("_id");
     let id = id.unwrap_or(ValueRef::Null);
     if row.is_group() {
@@ -111,7 +111,10 @@ pub(super) fn item(out: &mut String, row: &Row, projection: Option<&Projection>,
     }
 }
 
-fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::bson::DocumentBuf> {
+fn shown(
+    row: &ResultRow,
+    projection: Option<&Projection>,
+) -> Option<rillbase_query::bson::DocumentBuf> {
     let environment = EvaluationContext::at(row.document_updated_ms());
     let (shown, _) = projection?.apply_or_id(row.document(), Matched::default(), &environment);
     Some(shown)
@@ -119,13 +122,17 @@ fn shown(row: &Row, projection: Option<&Projection>) -> Option<rillbase_query::b
 
 /// The middle of an event's frame, which is the same for all subscribers with one projection and one
 /// form of Extended JSON.
-pub(super) fn event_body(change: &Change, projection: Option<&Projection>, form: Form) -> Arc<str> {
+pub(super) fn event_body(
+    change: &ResultChange,
+    projection: Option<&Projection>,
+    form: Form,
+) -> Arc<str> {
     let mut out = String::with_capacity(256);
     let (kind, row, version) = match change {
-        Change::Add { row, .. } => ("add", row, row.document_version()),
-        Change::Stay { row, .. } => ("change", row, row.document_version()),
-        Change::Move { row, .. } => ("changeIndex", row, row.document_version()),
-        Change::Remove { row, version, .. } => ("remove", row, *version),
+        ResultChange::Add { row, .. } => ("add", row, row.document_version()),
+        ResultChange::Stay { row, .. } => ("change", row, row.document_version()),
+        ResultChange::Move { row, .. } => ("changeIndex", row, row.document_version()),
+        ResultChange::Remove { row, version, .. } => ("remove", row, *version),
     };
     let _ = write!(out, r#","match":"{kind}","key":"#);
     let document = Document::trusted(&row.body);
@@ -138,10 +145,10 @@ pub(super) fn event_body(change: &Change, projection: Option<&Projection>, form:
     }
     indexes(&mut out, change);
     match change {
-        Change::Remove { gone, .. } => {
+        ResultChange::Remove { gone, .. } => {
             let reason = match gone {
-                Gone::Deleted => "deleted",
-                Gone::Left => "left",
+                RemovalReason::Deleted => "deleted",
+                RemovalReason::Left => "left",
             };
             let _ = write!(out, r#","reason":"{reason}""#);
         }
@@ -150,14 +157,14 @@ pub(super) fn event_body(change: &Change, projection: Option<&Projection>, form:
     out.into()
 }
 
-fn indexes(out: &mut String, change: &Change) {
+fn indexes(out: &mut String, change: &ResultChange) {
     let (index, old) = match change {
-        Change::Add { index, .. } => (*index, None),
-        Change::Stay { index, .. } => (*index, *index),
-        Change::Move {
+        ResultChange::Add { index, .. } => (*index, None),
+        ResultChange::Stay { index, .. } => (*index, *index),
+        ResultChange::Move {
             old_index, index, ..
         } => (Some(*index), Some(*old_index)),
-        Change::Remove { old_index, .. } => (None, *old_index),
+        ResultChange::Remove { old_index, .. } => (None, *old_index),
     };
     if index.is_none() && old.is_none() {
         return;
@@ -174,7 +181,7 @@ fn indexes(out: &mut String, change: &Change) {
     }
 }
 
-fn put_document(out: &mut String, row: &Row, projection: Option<&Projection>, form: Form) {
+fn put_document(out: &mut String, row: &ResultRow, projection: Option<&Projection>, form: Form) {
     let before = out.len();
     out.push_str(r#","document":"#);
     match shown(row, projection) {
@@ -195,13 +202,13 @@ pub(super) fn event(
     name: &str,
     seq: u64,
     body: &str,
-    part: Option<Part>,
+    part: Option<EventPart>,
     resume: Option<&str>,
 ) -> String {
     let mut out = begin("event", name);
     let _ = write!(out, r#","seq":{seq}"#);
     out.push_str(body);
-    if let Some(Part {
+    if let Some(EventPart {
         group,
         index,
         count,

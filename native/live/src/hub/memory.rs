@@ -15,10 +15,10 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::message::{Content, News, QueryHash, Row, WindowChange};
+use crate::message::{ImageContent, NodeEvent, QueryHash, ResultRow, WindowChange};
 
-use super::change::{Listed, bytes_of};
-use super::client::Client;
+use super::change::{ResultList, bytes_of};
+use super::client::HubClient;
 use super::{Hub, HubRequest};
 
 /// What it takes to remember a key.
@@ -34,7 +34,7 @@ const IN_FLIGHT_PART: usize = 8;
 
 /// What the memory of a hub goes to, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryUsage {
     /// Current results, and what is remembered of rows that have gone.
     pub results: usize,
     /// What the log said and is not shown yet.
@@ -49,7 +49,7 @@ pub struct Memory {
     pub refused: u64,
 }
 
-impl Memory {
+impl MemoryUsage {
     /// All of it.
     pub fn total(&self) -> usize {
         self.results + self.waiting + self.outboxes
@@ -57,15 +57,17 @@ impl Memory {
 }
 
 /// What a message takes that is kept for later.
-pub(super) fn of_news(news: &News) -> usize {
-    let rows = |rows: &[Row]| rows.iter().map(bytes_of).sum::<usize>();
+pub(super) fn of_news(news: &NodeEvent) -> usize {
+    let rows = |rows: &[ResultRow]| rows.iter().map(bytes_of).sum::<usize>();
     let own = match news {
-        News::Match { image, .. } => match &image.content {
-            Content::Document(body) | Content::Deleted(body) => body.len() + image.key.len(),
-            Content::Superseded => 0,
+        NodeEvent::Match { image, .. } => match &image.content {
+            ImageContent::Document(body) | ImageContent::Deleted(body) => {
+                body.len() + image.key.len()
+            }
+            ImageContent::Superseded => 0,
         },
-        News::Rebase { rows: told, .. } => rows(told),
-        News::Window { changes, .. } => {
+        NodeEvent::Rebase { rows: told, .. } => rows(told),
+        NodeEvent::Window { changes, .. } => {
             let row = |change: &WindowChange| match change {
                 WindowChange::Add { row, .. }
                 | WindowChange::Change { row, .. }
@@ -85,7 +87,7 @@ fn part(of: usize, (numerator, denominator): (usize, usize)) -> usize {
 
 impl Hub {
     /// What the memory goes to, as it was when it was looked at last.
-    pub fn memory(&self) -> Memory {
+    pub fn memory(&self) -> MemoryUsage {
         self.memory
     }
 
@@ -117,7 +119,7 @@ impl Hub {
     }
 
     fn look_at_memory(&mut self) {
-        let mut memory = Memory {
+        let mut memory = MemoryUsage {
             results: 0,
             waiting: 0,
             outboxes: 0,
@@ -129,7 +131,7 @@ impl Hub {
             memory.waiting += waiting;
         }
         let mut in_flight = 0;
-        let mut counted: HashSet<*const Listed> = HashSet::new();
+        let mut counted: HashSet<*const ResultList> = HashSet::new();
         for client in self.clients.values() {
             memory.outboxes += client.bytes();
             in_flight += client.outbox.in_flight().1;
@@ -151,7 +153,7 @@ impl Hub {
         let mut known: Vec<(u64, QueryHash)> = Vec::new();
         for (hash, query) in &self.queries {
             let mut clients = query.clients.iter().filter_map(|id| self.clients.get(id));
-            if !clients.any(Client::needs_bodies) {
+            if !clients.any(HubClient::needs_bodies) {
                 known.push((query.given_us, *hash));
             }
         }
@@ -274,7 +276,7 @@ impl Hub {
         let Some(query) = self.queries.get(hash) else {
             return;
         };
-        let waits = |id: &&u64| self.clients.get(id).is_some_and(Client::is_waiting);
+        let waits = |id: &&u64| self.clients.get(id).is_some_and(HubClient::is_waiting);
         let waiting: Vec<u64> = query.clients.iter().filter(waits).copied().collect();
         if waiting.is_empty() || query.rows.is_none() {
             return;

@@ -24,19 +24,19 @@ mod change;
 mod client;
 mod coalesced_changes;
 mod connection_window;
+mod delivery;
 mod event_bodies;
 mod frames;
+mod grid_change;
+mod log_reader;
 mod memory;
-mod moving;
 mod outbox;
 mod parts;
 mod patience;
 mod query;
 mod queue;
-mod reading;
 mod replay;
 mod sources;
-mod telling;
 mod token;
 mod trace;
 mod unevaluated;
@@ -45,29 +45,29 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::message::{Definition, QueryHash, Row, StreamId};
-use crate::snapshot::Snapshot;
+use crate::message::{QueryDefinition, QueryHash, ResultRow, StreamId};
+use crate::snapshot::PgSnapshot;
 
-use client::{Client, Phase};
+use client::{ClientPhase, HubClient};
 use connection_window::ConnectionWindows;
-use query::Query;
-use queue::Place;
-use sources::Log;
+use query::HubQuery;
+use queue::EntryPosition;
+use sources::NotificationLog;
 use trace::Shares;
 
-pub use client::{Bounds, Options};
-pub use memory::Memory;
-pub use parts::{Attach, Config, Figures, Frame, Grid, HubRequest};
-pub use token::{Sealer, Token};
-pub use trace::Question;
+pub use client::{ClientOptions, OutboxBounds};
+pub use memory::MemoryUsage;
+pub use parts::{Attach, ClientFigures, ClientFrame, GridShape, HubConfig, HubRequest};
+pub use token::{ResumeToken, Sealer};
+pub use trace::TraceQuestion;
 
 /// The state machine of a hub. See the module.
 #[derive(Debug)]
 pub struct Hub {
-    config: Config,
-    logs: BTreeMap<u16, Log>,
-    queries: HashMap<QueryHash, Query>,
-    clients: HashMap<u64, Client>,
+    config: HubConfig,
+    logs: BTreeMap<u16, NotificationLog>,
+    queries: HashMap<QueryHash, HubQuery>,
+    clients: HashMap<u64, HubClient>,
     /// Queries with changes that are not complete, or with clients that are not ready.
     waiting: BTreeSet<QueryHash>,
     /// Clients with frames to hand out, each once, in turn.
@@ -79,7 +79,7 @@ pub struct Hub {
     judged_us: u64,
     /// How many queries were ever watched here.
     begun: u64,
-    memory: Memory,
+    memory: MemoryUsage,
     in_flight_bytes: usize,
     windows: ConnectionWindows,
     shares: Shares,
@@ -87,7 +87,7 @@ pub struct Hub {
 
 impl Hub {
     /// A hub that watches nothing.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: HubConfig) -> Self {
         Self {
             shares: Shares::new(config.trace_bytes),
             config,
@@ -101,7 +101,7 @@ impl Hub {
             now_us: 0,
             judged_us: 0,
             begun: 0,
-            memory: Memory::default(),
+            memory: MemoryUsage::default(),
             in_flight_bytes: 0,
             windows: ConnectionWindows::default(),
         }
@@ -110,7 +110,7 @@ impl Hub {
     /// Begins a subscription.
     pub fn attach(&mut self, id: u64, attach: Attach) {
         let hash = attach.definition.hash;
-        let mut client = Client::new(
+        let mut client = HubClient::new(
             attach.name,
             hash,
             attach.holder,
@@ -126,7 +126,7 @@ impl Hub {
         }
         if let Some(text) = attach.resume {
             if let Some(token) = self.opened(&text, &client) {
-                client.phase = Phase::Resuming(token);
+                client.phase = ClientPhase::Resuming(token);
             } else {
                 let frame = frames::reset(&client.name, "token_not_valid");
                 client.outbox.push(frame);
@@ -137,7 +137,7 @@ impl Hub {
         let query = self.queries.entry(hash).or_insert_with(|| {
             requests.push(HubRequest::Register(hash));
             *begun += 1;
-            Query::new(
+            HubQuery::new(
                 attach.definition,
                 attach.partition,
                 partitions,
@@ -155,7 +155,7 @@ impl Hub {
         self.settle(&hash);
     }
 
-    fn opened(&self, text: &str, client: &Client) -> Option<Token> {
+    fn opened(&self, text: &str, client: &HubClient) -> Option<ResumeToken> {
         let token = self.config.sealer.open(text)?;
         let ours = token.holder == client.holder
             && token.query == client.query
@@ -182,7 +182,7 @@ impl Hub {
     }
 
     /// Takes a subscription out, and gives its connection the room back that it had.
-    fn taken_out(&mut self, id: u64) -> Option<Client> {
+    fn taken_out(&mut self, id: u64) -> Option<HubClient> {
         let client = self.clients.remove(&id)?;
         let resumed = self
             .windows
@@ -195,7 +195,7 @@ impl Hub {
     /// Names the registration that a query waits for; to be asked for before the log's end is noted,
     /// and given back with the rows. None: it waits for none.
     pub fn asked(&self, hash: &QueryHash) -> Option<u64> {
-        self.queries.get(hash).and_then(Query::asked)
+        self.queries.get(hash).and_then(HubQuery::asked)
     }
 
     /// Takes the rows of a query, as registered behind `log_end` by the request `request`. Rows of
@@ -206,8 +206,8 @@ impl Hub {
         asked: u64,
         (activation, request): (u64, StreamId),
         log_end: StreamId,
-        snapshot: Snapshot,
-        rows: Vec<Row>,
+        snapshot: PgSnapshot,
+        rows: Vec<ResultRow>,
     ) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
@@ -230,7 +230,7 @@ impl Hub {
             return;
         };
         query.trace.registered(self.now_us, &snapshot);
-        let before = query.rows.as_ref().map(change::Rows::list);
+        let before = query.rows.as_ref().map(change::ResultRows::list);
         let (entries, again) = query.registered((activation, request), snapshot, rows);
         if again {
             self.requests.push(HubRequest::Register(*hash));
@@ -244,7 +244,7 @@ impl Hub {
             if place.at > log_end {
                 let before = place.before.max(last);
                 last = place.at;
-                self.tell_query(hash, Place { before, ..place }, source, &news);
+                self.tell_query(hash, EntryPosition { before, ..place }, source, &news);
             }
         }
         self.settle(hash);
@@ -309,7 +309,7 @@ impl Hub {
     }
 
     /// A query's definition, while somebody watches it.
-    pub fn definition(&self, hash: &QueryHash) -> Option<&Arc<Definition>> {
+    pub fn definition(&self, hash: &QueryHash) -> Option<&Arc<QueryDefinition>> {
         self.queries.get(hash).map(|query| &query.definition)
     }
 
@@ -320,18 +320,18 @@ impl Hub {
     }
 
     /// How a subscription goes.
-    pub fn figures(&self, id: u64) -> Option<Figures> {
+    pub fn figures(&self, id: u64) -> Option<ClientFigures> {
         let client = self.clients.get(&id)?;
         let query = self.queries.get(&client.query)?;
         let log = self.logs.get(&query.partition)?;
         let state = match (client.ready, client.live) {
-            (false, _) if matches!(client.phase, Phase::CutOff) => "stale",
+            (false, _) if matches!(client.phase, ClientPhase::CutOff) => "stale",
             (false, _) => "starting",
             (true, true) => "live",
             (true, false) => "stale",
         };
         let lag_us = log.lag_us(&query.sources, self.now_us);
-        Some(Figures {
+        Some(ClientFigures {
             state,
             events: client.events,
             waiting: client.outbox.waiting(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rillbase_query::ejson::Form;
 use rillbase_query::projection::Projection;
 
-use super::change::Listed;
-use super::client::Bounds;
+use super::change::ResultList;
+use super::client::OutboxBounds;
 use super::frames;
 
 /// A result is cut into parts of about so many bytes.
@@ -20,7 +20,7 @@ enum Out {
     Frame(String),
     /// A result, of which rows are rendered when their part is sent.
     Result {
-        listed: Arc<Listed>,
+        listed: Arc<ResultList>,
         next: usize,
         part: usize,
         resume: String,
@@ -29,7 +29,7 @@ enum Out {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct ClientOutbox {
     waiting: VecDeque<Out>,
     bytes: usize,
     results: usize,
@@ -38,7 +38,7 @@ pub(super) struct Outbox {
     handed: u64,
 }
 
-impl Outbox {
+impl ClientOutbox {
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -64,7 +64,7 @@ impl Outbox {
     }
 
     /// Results that are on their way, as they were when they were asked for.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<Listed>> {
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<ResultList>> {
         let some = self.results > 0;
         let waiting = self.waiting.iter().filter(move |_| some);
         waiting.filter_map(|out| match out {
@@ -79,7 +79,7 @@ impl Outbox {
     }
 
     /// The whole result, which replaces what the client holds.
-    pub(super) fn push_result(&mut self, listed: Arc<Listed>, resume: String) {
+    pub(super) fn push_result(&mut self, listed: Arc<ResultList>, resume: String) {
         self.results += 1;
         self.waiting.push_back(Out::Result {
             listed,
@@ -106,12 +106,12 @@ impl Outbox {
         self.results = 0;
     }
 
-    pub(super) fn is_full(&self, bounds: Bounds) -> bool {
+    pub(super) fn is_full(&self, bounds: OutboxBounds) -> bool {
         self.waiting.len() >= bounds.frames || self.bytes >= bounds.bytes
     }
 
     /// Whether there is room for what was put together meanwhile.
-    pub(super) fn has_room(&self, bounds: Bounds) -> bool {
+    pub(super) fn has_room(&self, bounds: OutboxBounds) -> bool {
         self.waiting.len() <= bounds.frames / 2 && self.bytes <= bounds.bytes / 2
     }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rillbase_query::projection::Projection;
 
-use crate::message::{Asked, Definition, QueryHash, StreamId};
+use crate::message::{FetchId, QueryDefinition, QueryHash, StreamId};
 
-use super::client::{Bounds, Options};
+use super::client::{ClientOptions, OutboxBounds};
 use super::token::Sealer;
 
 /// What holds for all of a hub.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct HubConfig {
     /// Seals resume tokens.
     pub sealer: Sealer,
     /// The installation epoch.
@@ -21,7 +21,7 @@ pub struct Config {
     /// How many filter nodes each query has.
     pub write_partitions: u16,
     /// What waits for one client.
-    pub bounds: Bounds,
+    pub bounds: OutboxBounds,
     /// What all subscriptions may take together.
     pub memory_bytes: usize,
     /// What the memory of how clients were told lately may take, besides that.
@@ -30,7 +30,7 @@ pub struct Config {
 
 /// A grid, as far as a hub has to know it.
 #[derive(Debug, Clone, Copy)]
-pub struct Grid {
+pub struct GridShape {
     /// The installation epoch.
     pub installation: u64,
     /// The grid epoch.
@@ -47,13 +47,13 @@ pub struct Attach {
     /// The name that the client chose.
     pub name: String,
     /// What it watches.
-    pub definition: Arc<Definition>,
+    pub definition: Arc<QueryDefinition>,
     /// Where that is watched.
     pub partition: u16,
     /// What it sees of documents.
     pub projection: Option<Arc<Projection>>,
     /// How it wants to be told.
-    pub options: Options,
+    pub options: ClientOptions,
     /// Names tenant and principal, hashed: who may use its tokens.
     pub holder: [u8; 16],
     /// From where it wants to go on.
@@ -74,7 +74,7 @@ pub enum HubRequest {
     /// Read the rows again, with this many beyond the window: the sort node has run out of them.
     Renew(QueryHash, u32),
     /// Read single documents of the looked-up collections for the sort node, by their keys.
-    Fetch(Asked, Vec<Vec<Arc<[u8]>>>),
+    Fetch(FetchId, Vec<Vec<Arc<[u8]>>>),
     /// Read the part of the notification log that a client missed.
     Replay {
         /// The subscription.
@@ -98,7 +98,7 @@ pub enum HubRequest {
 
 /// A frame for a client; `over`: it is the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct ClientFrame {
     /// Whose.
     pub client: u64,
     /// JSON text.
@@ -109,7 +109,7 @@ pub struct Frame {
 
 /// How a subscription goes.
 #[derive(Debug, Clone)]
-pub struct Figures {
+pub struct ClientFigures {
     /// `starting`, `live` or `stale`.
     pub state: &'static str,
     /// Events sent.

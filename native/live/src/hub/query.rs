@@ -7,38 +7,41 @@ use std::sync::Arc;
 
 use rillbase_documents::id::key_hash;
 
-use crate::message::{AfterImage, Content, Definition, Gone, Row, Source, StreamId, WindowChange};
-use crate::snapshot::Snapshot;
+use crate::message::{
+    AfterImage, ImageContent, NotificationSource, QueryDefinition, RemovalReason, ResultRow,
+    StreamId, WindowChange,
+};
+use crate::snapshot::PgSnapshot;
 
-use super::answers::Answers;
-use super::change::{Change, Leave, Rows, difference};
+use super::answers::RegistrationAnswers;
+use super::change::{Leave, ResultChange, ResultRows, difference};
 use super::patience::Patience;
-use super::queue::{HeldBack, Item, Place, Queue, Step};
-use super::sources::Log;
+use super::queue::{ChangeQueue, EntryPosition, HeldBack, QueuedItem, QueuedWrite};
+use super::sources::NotificationLog;
 use super::trace::QueryTrace;
-use super::unevaluated::Unevaluated;
-use super::window::Window;
+use super::unevaluated::UnevaluatedCounts;
+use super::window::SortWindow;
 
-pub(super) use registration::Registration;
+pub(super) use registration::RegistrationProgress;
 
 /// Removed keys are remembered for so long.
 const GONE_US: u64 = 60_000_000;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Query {
-    pub(super) definition: Arc<Definition>,
+pub(super) struct HubQuery {
+    pub(super) definition: Arc<QueryDefinition>,
     pub(super) partition: u16,
     pub(super) clients: BTreeSet<u64>,
     /// None: it has not been registered yet.
-    pub(super) rows: Option<Rows>,
-    pub(super) registration: Registration,
+    pub(super) rows: Option<ResultRows>,
+    pub(super) registration: RegistrationProgress,
     /// Which of the queries that were watched here it is, and how often its rows were asked for.
     asked: (u64, u64),
     held_back: HeldBack,
     pub(super) activation: u64,
     /// What the rows of the registration have seen; default: nothing that the log may still bring.
-    pub(super) snapshot: Snapshot,
+    pub(super) snapshot: PgSnapshot,
     /// When bodies came that had been let go, last.
     refreshed_us: u64,
     /// When somebody was given the whole result, last.
@@ -52,22 +55,22 @@ pub(super) struct Query {
     /// A write was made under other access rules than these: nothing more is shown.
     pub(super) outdated: bool,
     /// All its filter nodes and, if it is sorted, its sort node.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<NotificationSource>,
     /// Which of them go on from its rows.
-    answers: Answers,
+    answers: RegistrationAnswers,
     /// A sorted query's dealings with its sort node.
-    window: Window,
+    window: SortWindow,
     patience: Patience,
-    parts: HashMap<Source, Vec<Row>>,
-    gone: HashMap<Arc<[u8]>, (u64, Gone, u64)>,
-    queue: Queue,
+    parts: HashMap<NotificationSource, Vec<ResultRow>>,
+    gone: HashMap<Arc<[u8]>, (u64, RemovalReason, u64)>,
+    queue: ChangeQueue,
     pub(super) trace: QueryTrace,
-    pub(super) unevaluated: Unevaluated,
+    pub(super) unevaluated: UnevaluatedCounts,
 }
 
-impl Query {
+impl HubQuery {
     pub(super) fn new(
-        definition: Arc<Definition>,
+        definition: Arc<QueryDefinition>,
         partition: u16,
         write_partitions: u16,
         number: u64,
@@ -79,45 +82,45 @@ impl Query {
             partition,
             clients: BTreeSet::new(),
             rows: None,
-            registration: Registration::UnderWay,
+            registration: RegistrationProgress::UnderWay,
             asked: (number, 0),
             held_back: HeldBack::default(),
             refreshed_us: 0,
             given_us: 0,
             activation: 0,
-            snapshot: Snapshot::default(),
+            snapshot: PgSnapshot::default(),
             live_us: None,
             torn: false,
             proven_until_us: 0,
             outdated: false,
-            answers: Answers::default(),
-            window: Window::default(),
+            answers: RegistrationAnswers::default(),
+            window: SortWindow::default(),
             patience: Patience::default(),
             parts: HashMap::new(),
             gone: HashMap::new(),
-            queue: Queue::default(),
+            queue: ChangeQueue::default(),
             trace: QueryTrace::new(trace_bytes),
-            unevaluated: Unevaluated::default(),
+            unevaluated: UnevaluatedCounts::default(),
         }
     }
 
     /// Is watched by other nodes from here on. The rows stay, until those of the registration come.
     /// What `log`, of the nodes before, has proved counts for as long as it would have without that.
-    pub(super) fn moved(&mut self, to: (u16, u16), log: Option<&Log>, now_us: u64) {
+    pub(super) fn moved(&mut self, to: (u16, u16), log: Option<&NotificationLog>, now_us: u64) {
         if let Some(log) = log.filter(|log| self.is_live(log, now_us)) {
             self.proven_until_us = log.live_until_us(&self.sources);
         }
         let (partition, write_partitions) = to;
         self.sources = sources(&self.definition, write_partitions);
         self.partition = partition;
-        self.registration = Registration::UnderWay;
+        self.registration = RegistrationProgress::UnderWay;
         self.asked.1 += 1;
         self.held_back.take();
         self.activation = 0;
-        self.snapshot = Snapshot::default();
+        self.snapshot = PgSnapshot::default();
         self.live_us = None;
-        self.answers = Answers::default();
-        self.window = Window::default();
+        self.answers = RegistrationAnswers::default();
+        self.window = SortWindow::default();
         self.parts.clear();
         self.queue.clear();
     }
@@ -132,7 +135,7 @@ impl Query {
     }
 
     /// Its nodes, and whether each watches it.
-    pub(super) fn answered(&self) -> impl Iterator<Item = (Source, bool)> {
+    pub(super) fn answered(&self) -> impl Iterator<Item = (NotificationSource, bool)> {
         let sources = self.sources.iter();
         sources.map(|source| (*source, self.answers.has(*source)))
     }
@@ -142,7 +145,7 @@ impl Query {
     }
 
     /// With which version a document that was shown is remembered to have gone, and how.
-    pub(super) fn gone_of(&self, key: &[u8]) -> Option<(u64, Gone)> {
+    pub(super) fn gone_of(&self, key: &[u8]) -> Option<(u64, RemovalReason)> {
         let gone = self.gone.get(key);
         gone.map(|(version, gone, _)| (*version, *gone))
     }
@@ -154,11 +157,14 @@ impl Query {
 
     /// Whether the sort node has heard from all filter nodes that they watch.
     fn is_complete(&self) -> bool {
-        let mut filters = self.sources.iter().filter(|one| **one != Source::Sort);
+        let mut filters = self
+            .sources
+            .iter()
+            .filter(|one| **one != NotificationSource::Sort);
         filters.all(|source| self.window.has_seen(*source))
     }
 
-    pub(super) fn is_live(&self, log: &Log, now_us: u64) -> bool {
+    pub(super) fn is_live(&self, log: &NotificationLog, now_us: u64) -> bool {
         self.is_ready()
             && !self.outdated
             && !self.may_lack_something()
@@ -177,26 +183,27 @@ impl Query {
         self.proven_until_us = 0;
     }
 
-    fn has_live_nodes(&self, log: &Log, now_us: u64) -> bool {
+    fn has_live_nodes(&self, log: &NotificationLog, now_us: u64) -> bool {
         let mut sources = self.sources.iter();
         sources.all(|source| log.is_live(*source, now_us))
     }
 
     /// Whether its nodes are there and have not come to watch it for too long.
-    pub(super) fn is_overdue(&mut self, log: &Log, now_us: u64) -> bool {
-        let due = self.registration == Registration::Done && self.has_live_nodes(log, now_us);
+    pub(super) fn is_overdue(&mut self, log: &NotificationLog, now_us: u64) -> bool {
+        let due =
+            self.registration == RegistrationProgress::Done && self.has_live_nodes(log, now_us);
         self.patience.is_over(self.is_ready(), due, now_us)
     }
 
     /// The place in the log up to which everything has been shown.
-    pub(super) fn shown_up_to(&self, log: &Log) -> StreamId {
+    pub(super) fn shown_up_to(&self, log: &NotificationLog) -> StreamId {
         self.queue.front().unwrap_or(log.position)
     }
 
     /// The place from which a client can go on that was told everything until now. Zero: there is
     /// none. It lies in front of what cannot be told from the log, so that who comes back in the
     /// midst of that is reset.
-    pub(super) fn resume_from(&self, log: &Log) -> StreamId {
+    pub(super) fn resume_from(&self, log: &NotificationLog) -> StreamId {
         let unseen = self.definition.sorted && !self.window.is_shown();
         if unseen || self.may_lack_something() {
             return StreamId::default();
@@ -207,13 +214,13 @@ impl Query {
     }
 
     /// Why a row that is shown no longer is there.
-    pub(super) fn leave(&self) -> impl Fn(&Row) -> (u64, Gone) + use<'_> {
+    pub(super) fn leave(&self) -> impl Fn(&ResultRow) -> (u64, RemovalReason) + use<'_> {
         |row| {
             self.gone
                 .get(&row.key)
                 .filter(|(version, ..)| *version >= row.version)
                 .map_or(
-                    (row.document_version(), Gone::Left),
+                    (row.document_version(), RemovalReason::Left),
                     |(version, gone, _)| (*version, *gone),
                 )
         }
@@ -228,7 +235,12 @@ impl Query {
     }
 
     /// A write enters, stays in or leaves an unsorted result.
-    pub(super) fn image(&mut self, image: &AfterImage, removed: bool, place: (Place, Source)) {
+    pub(super) fn image(
+        &mut self,
+        image: &AfterImage,
+        removed: bool,
+        place: (EntryPosition, NotificationSource),
+    ) {
         if !self.may_show(image.rules_version) {
             return;
         }
@@ -236,12 +248,16 @@ impl Query {
             return;
         }
         let step = match &image.content {
-            Content::Superseded => return,
-            Content::Deleted(_) => Step::Take(Arc::clone(&image.key), image.version, Gone::Deleted),
-            Content::Document(_) if removed => {
-                Step::Take(Arc::clone(&image.key), image.version, Gone::Left)
+            ImageContent::Superseded => return,
+            ImageContent::Deleted(_) => QueuedWrite::Take(
+                Arc::clone(&image.key),
+                image.version,
+                RemovalReason::Deleted,
+            ),
+            ImageContent::Document(_) if removed => {
+                QueuedWrite::Take(Arc::clone(&image.key), image.version, RemovalReason::Left)
             }
-            Content::Document(body) => Step::Put(Row {
+            ImageContent::Document(body) => QueuedWrite::Put(ResultRow {
                 key: Arc::clone(&image.key),
                 version: image.version,
                 created_ms: image.created_ms,
@@ -264,7 +280,7 @@ impl Query {
     /// Applies what is complete, in order; returns the changes, which belong together. While it may
     /// lack something nothing is: what is told may be a part of a batch of which the rest was lost,
     /// and the rows that make up for that would take back what was shown of a batch meanwhile.
-    pub(super) fn settle(&mut self, log: &Log, now_us: u64) -> Vec<Change> {
+    pub(super) fn settle(&mut self, log: &NotificationLog, now_us: u64) -> Vec<ResultChange> {
         let mut changes = Vec::new();
         if self.outdated || self.may_lack_something() {
             return changes;
@@ -273,11 +289,11 @@ impl Query {
         let items = self.queue.ready(log, nodes);
         for item in items {
             match item {
-                Item::Writes { steps, .. } => {
+                QueuedItem::Writes { steps, .. } => {
                     let steps = steps.into_iter();
                     changes.extend(steps.filter_map(|step| self.apply(step, now_us)));
                 }
-                Item::State {
+                QueuedItem::State {
                     partition, rows, ..
                 } => changes.extend(self.replace_partition(partition, rows)),
             }
@@ -300,11 +316,11 @@ impl Query {
         std::mem::take(&mut self.torn)
     }
 
-    fn apply(&mut self, step: Step, now_us: u64) -> Option<Change> {
+    fn apply(&mut self, step: QueuedWrite, now_us: u64) -> Option<ResultChange> {
         let rows = self.rows.as_mut()?;
         let (key, version) = match &step {
-            Step::Put(row) => (&row.key, row.version),
-            Step::Take(key, version, _) => (key, *version),
+            QueuedWrite::Put(row) => (&row.key, row.version),
+            QueuedWrite::Take(key, version, _) => (key, *version),
         };
         let held = rows.get(key).map(|row| row.version);
         let gone = self.gone.get(key).map(|(version, ..)| *version);
@@ -312,11 +328,11 @@ impl Query {
             return None;
         }
         match step {
-            Step::Put(row) => {
+            QueuedWrite::Put(row) => {
                 self.gone.remove(&row.key);
                 rows.put(row)
             }
-            Step::Take(key, version, gone) => {
+            QueuedWrite::Take(key, version, gone) => {
                 self.gone.insert(Arc::clone(&key), (version, gone, now_us));
                 rows.take(&key, version, gone)
             }
@@ -325,13 +341,16 @@ impl Query {
 
     /// A filter node told its members: they replace those of its partition. What is held in a newer
     /// version, or is known to be gone since, stays so.
-    fn replace_partition(&mut self, partition: u16, told: Vec<Row>) -> Vec<Change> {
-        let filters = self.sources.iter().filter(|one| **one != Source::Sort);
+    fn replace_partition(&mut self, partition: u16, told: Vec<ResultRow>) -> Vec<ResultChange> {
+        let filters = self
+            .sources
+            .iter()
+            .filter(|one| **one != NotificationSource::Sort);
         let count = i32::try_from(filters.count().max(1)).unwrap_or(i32::MAX);
         let Some(rows) = &self.rows else {
             return Vec::new();
         };
-        let known = |row: &Row| {
+        let known = |row: &ResultRow| {
             let gone = self.gone.get(&row.key);
             gone.is_none_or(|(version, ..)| *version < row.version)
         };
@@ -345,13 +364,13 @@ impl Query {
     }
 
     /// Shows another result; returns the difference.
-    fn replace(&mut self, after: Rows) -> Vec<Change> {
+    fn replace(&mut self, after: ResultRows) -> Vec<ResultChange> {
         let before = self.rows.replace(after);
         before.map_or_else(Vec::new, |before| self.difference(&before.list().rows))
     }
 
     /// What has changed since the result was another one.
-    pub(super) fn difference(&self, before: &[Arc<Row>]) -> Vec<Change> {
+    pub(super) fn difference(&self, before: &[Arc<ResultRow>]) -> Vec<ResultChange> {
         let rows = self.rows.as_ref();
         rows.map_or_else(Vec::new, |rows| difference(before, rows, &self.leave()))
     }
@@ -365,7 +384,7 @@ impl Query {
     /// one.
     pub(super) fn activated(
         &mut self,
-        source: Source,
+        source: NotificationSource,
         (activation, request): (u64, StreamId),
         places: (StreamId, StreamId),
     ) {
@@ -375,7 +394,7 @@ impl Query {
     }
 
     /// A new holder has begun: nothing of it counts until it says that it watches the query.
-    pub(super) fn restarted(&mut self, source: Source, at: StreamId) {
+    pub(super) fn restarted(&mut self, source: NotificationSource, at: StreamId) {
         self.answers.restarted(source, at);
         self.window.restarted(source);
     }
@@ -383,11 +402,11 @@ impl Query {
     /// A node's whole state, or a part of it; returns what changes at once.
     pub(super) fn state(
         &mut self,
-        (place, source): (Place, Source),
-        rows: &[Row],
+        (place, source): (EntryPosition, NotificationSource),
+        rows: &[ResultRow],
         part: u32,
-        last: Option<&Snapshot>,
-    ) -> Vec<Change> {
+        last: Option<&PgSnapshot>,
+    ) -> Vec<ResultChange> {
         let parts = self.parts.entry(source).or_default();
         if part == 0 {
             parts.clear();
@@ -398,18 +417,20 @@ impl Query {
         };
         let rows = self.parts.remove(&source).unwrap_or_default();
         match source {
-            Source::Sort => {
-                let told = Rows::new(rows, Some((0, None)));
+            NotificationSource::Sort => {
+                let told = ResultRows::new(rows, Some((0, None)));
                 let told = self.window.told(told);
                 told.map_or_else(Vec::new, |told| self.replace(told))
             }
-            Source::Filter(_) if self.definition.sorted || self.snapshot.covers(snapshot) => {
+            NotificationSource::Filter(_)
+                if self.definition.sorted || self.snapshot.covers(snapshot) =>
+            {
                 Vec::new()
             }
-            Source::Filter(partition) => {
+            NotificationSource::Filter(partition) => {
                 self.answers.told_state(source, snapshot, place.at);
                 let snapshot = snapshot.clone();
-                let item = Item::State {
+                let item = QueuedItem::State {
                     partition,
                     rows,
                     snapshot,
@@ -421,7 +442,7 @@ impl Query {
     }
 
     /// The sort node says how the window changes; returns the changes that are shown.
-    pub(super) fn step(&mut self, steps: &[WindowChange], renewal: bool) -> Vec<Change> {
+    pub(super) fn step(&mut self, steps: &[WindowChange], renewal: bool) -> Vec<ResultChange> {
         if renewal {
             self.window.renewed();
         }
@@ -433,7 +454,7 @@ impl Query {
     }
 
     /// A filter node's tick.
-    pub(super) fn filter_ticked(&mut self, source: Source, time_us: u64) {
+    pub(super) fn filter_ticked(&mut self, source: NotificationSource, time_us: u64) {
         if self.answers.has(source) {
             self.window.filter_ticked(source, time_us);
         }
@@ -442,11 +463,11 @@ impl Query {
     /// The sort node's tick: a window that was followed unseen is shown once it holds whatever was
     /// shown before. While new rows are on their way to the sort node, ticks prove more than its
     /// window holds.
-    pub(super) fn sort_ticked(&mut self, snapshot: &Snapshot, time_us: u64) -> Vec<Change> {
+    pub(super) fn sort_ticked(&mut self, snapshot: &PgSnapshot, time_us: u64) -> Vec<ResultChange> {
         self.window.sort_ticked(time_us);
         if !self.is_complete()
             || !snapshot.covers(&self.snapshot)
-            || !self.answers.has(Source::Sort)
+            || !self.answers.has(NotificationSource::Sort)
             || self.window.is_renewing()
             || self.may_lack_something()
             || self.outdated
@@ -466,34 +487,37 @@ impl Query {
     /// Whether a client can go on from the log: no entry of it from here on is one that only the
     /// registration knows already.
     pub(super) fn is_past_registration(&self) -> bool {
-        self.snapshot == Snapshot::default() && self.queue.len() == 0
+        self.snapshot == PgSnapshot::default() && self.queue.len() == 0
     }
 
     /// Forgets what is old: removed keys, and the snapshot that all nodes have passed. Places from
     /// which clients go on must lie behind whatever it sees, so nothing may wait then.
-    pub(super) fn forget(&mut self, log: &Log, now_us: u64) {
+    pub(super) fn forget(&mut self, log: &NotificationLog, now_us: u64) {
         self.gone
             .retain(|_, (.., since)| now_us.saturating_sub(*since) < GONE_US);
         let mut sources = self.sources.iter();
-        if self.registration == Registration::Done
+        if self.registration == RegistrationProgress::Done
             && self.is_ready()
             && self.queue.len() == 0
             && sources.all(|source| log.has_reached(*source, &self.snapshot))
         {
-            self.snapshot = Snapshot::default();
+            self.snapshot = PgSnapshot::default();
         }
     }
 
     /// What a row's absence means, for those whose changes are put together.
-    pub(super) fn with_leave<T>(&self, then: impl FnOnce(&Leave<'_>, &Rows) -> T) -> Option<T> {
+    pub(super) fn with_leave<T>(
+        &self,
+        then: impl FnOnce(&Leave<'_>, &ResultRows) -> T,
+    ) -> Option<T> {
         let leave = self.leave();
         self.rows.as_ref().map(|rows| then(&leave, rows))
     }
 }
 
 /// All filter nodes, and the sort node of a sorted query.
-fn sources(definition: &Definition, write_partitions: u16) -> Vec<Source> {
-    let filters = (0..write_partitions).map(Source::Filter);
-    let sort = definition.sorted.then_some(Source::Sort);
+fn sources(definition: &QueryDefinition, write_partitions: u16) -> Vec<NotificationSource> {
+    let filters = (0..write_partitions).map(NotificationSource::Filter);
+    let sort = definition.sorted.then_some(NotificationSource::Sort);
     filters.chain(sort).collect()
 }

@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::message::{Gone, News, Row, Source, StreamId};
-use crate::snapshot::Snapshot;
+use crate::message::{NodeEvent, NotificationSource, RemovalReason, ResultRow, StreamId};
+use crate::snapshot::PgSnapshot;
 
-use super::answers::Answers;
+use super::answers::RegistrationAnswers;
 use super::change::bytes_of;
 use super::memory::{KEY_BYTES, of_news};
-use super::sources::Log;
+use super::sources::NotificationLog;
 
 /// A batch whose end does not come is not waited for longer, while everybody is there: its query is
 /// read again.
@@ -27,31 +27,31 @@ const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 /// One write's effect.
 #[derive(Debug)]
-pub(super) enum Step {
-    Put(Row),
-    Take(Arc<[u8]>, u64, Gone),
+pub(super) enum QueuedWrite {
+    Put(ResultRow),
+    Take(Arc<[u8]>, u64, RemovalReason),
 }
 
 /// What waits.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(super) enum QueuedItem {
     /// A write or an atomic batch.
     Writes {
         xid: u64,
         parts: Arc<[u16]>,
-        steps: Vec<Step>,
+        steps: Vec<QueuedWrite>,
         /// Where each node has told of it: what it said before the last of that is no end of it.
         said: Said,
     },
     /// A filter node's members.
     State {
         partition: u16,
-        rows: Vec<Row>,
-        snapshot: Snapshot,
+        rows: Vec<ResultRow>,
+        snapshot: PgSnapshot,
     },
 }
 
-impl Step {
+impl QueuedWrite {
     fn bytes(&self) -> usize {
         match self {
             Self::Put(row) => bytes_of(row),
@@ -60,14 +60,14 @@ impl Step {
     }
 }
 
-impl Item {
+impl QueuedItem {
     const fn is_state(&self) -> bool {
         matches!(self, Self::State { .. })
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Writes { steps, .. } => steps.iter().map(Step::bytes).sum(),
+            Self::Writes { steps, .. } => steps.iter().map(QueuedWrite::bytes).sum(),
             Self::State { rows, .. } => rows.iter().map(bytes_of).sum(),
         }
     }
@@ -100,8 +100,8 @@ impl Said {
 pub(super) type Ends = Vec<(u16, StreamId)>;
 
 #[derive(Debug)]
-struct Waiting {
-    item: Item,
+struct QueuedEntry {
+    item: QueuedItem,
     since_us: u64,
     /// The place in the log in front of its first entry.
     before: StreamId,
@@ -111,21 +111,21 @@ struct Waiting {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    waiting: VecDeque<Waiting>,
+pub(super) struct ChangeQueue {
+    waiting: VecDeque<QueuedEntry>,
     bytes: usize,
 }
 
 /// The place of an entry: behind which one it stands, its own, and when it was read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct EntryPosition {
     pub(super) before: StreamId,
     pub(super) at: StreamId,
     pub(super) now_us: u64,
 }
 
 /// An entry of the log, for a query.
-pub(super) type Entry = (Place, Source, News);
+pub(super) type Entry = (EntryPosition, NotificationSource, NodeEvent);
 
 /// What the log says of a query while its registration is on its way.
 #[derive(Debug, Default)]
@@ -157,7 +157,7 @@ impl HeldBack {
     }
 }
 
-impl Queue {
+impl ChangeQueue {
     /// Whether more waits than may.
     pub(super) fn is_flooded(&self) -> bool {
         self.waiting.len() > MOST_WAITING || self.bytes > MOST_WAITING_BYTES
@@ -165,13 +165,13 @@ impl Queue {
 
     /// Whether a version of a document waits.
     pub(super) fn has(&self, key: &[u8], version: u64) -> bool {
-        let is = |step: &Step| match step {
-            Step::Put(row) => *row.key == *key && row.version == version,
-            Step::Take(of, gone, _) => **of == *key && *gone == version,
+        let is = |step: &QueuedWrite| match step {
+            QueuedWrite::Put(row) => *row.key == *key && row.version == version,
+            QueuedWrite::Take(of, gone, _) => **of == *key && *gone == version,
         };
         self.waiting.iter().any(|one| match &one.item {
-            Item::Writes { steps, .. } => steps.iter().any(is),
-            Item::State { .. } => false,
+            QueuedItem::Writes { steps, .. } => steps.iter().any(is),
+            QueuedItem::State { .. } => false,
         })
     }
 
@@ -202,18 +202,19 @@ impl Queue {
     pub(super) fn write(
         &mut self,
         (xid, parts): (u64, &Arc<[u16]>),
-        step: Step,
-        (place, source): (Place, Source),
+        step: QueuedWrite,
+        (place, source): (EntryPosition, NotificationSource),
     ) {
         let part = match source {
-            Source::Filter(part) => part,
-            Source::Sort => return,
+            NotificationSource::Filter(part) => part,
+            NotificationSource::Sort => return,
         };
-        let batch = |one: &Waiting| matches!(one.item, Item::Writes { xid: of, .. } if of == xid);
+        let batch =
+            |one: &QueuedEntry| matches!(one.item, QueuedItem::Writes { xid: of, .. } if of == xid);
         if !parts.is_empty()
             && let Some(at) = self.waiting.iter().rposition(batch)
             && let Some(waiting) = self.waiting.get_mut(at)
-            && let Item::Writes { steps, said, .. } = &mut waiting.item
+            && let QueuedItem::Writes { steps, said, .. } = &mut waiting.item
         {
             said.again(part, place.at);
             self.bytes += step.bytes();
@@ -222,7 +223,7 @@ impl Queue {
             self.put_behind_state(at, part, xid);
             return;
         }
-        let item = Item::Writes {
+        let item = QueuedItem::Writes {
             xid,
             parts: Arc::clone(parts),
             steps: vec![step],
@@ -234,8 +235,8 @@ impl Queue {
     /// A node that told of a batch behind its whole state, which does not hold it, means what is
     /// there then; others may have told of it before.
     fn put_behind_state(&mut self, at: usize, part: u16, xid: u64) {
-        let lacks = |one: &Waiting| {
-            matches!(&one.item, Item::State { partition, snapshot, .. }
+        let lacks = |one: &QueuedEntry| {
+            matches!(&one.item, QueuedItem::State { partition, snapshot, .. }
                 if *partition == part && !snapshot.sees(xid))
         };
         let state = self.waiting.iter().rposition(lacks);
@@ -250,9 +251,9 @@ impl Queue {
         }
     }
 
-    pub(super) fn push(&mut self, item: Item, place: Place) {
+    pub(super) fn push(&mut self, item: QueuedItem, place: EntryPosition) {
         self.bytes += item.bytes();
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(QueuedEntry {
             item,
             since_us: place.now_us,
             before: place.before,
@@ -264,9 +265,9 @@ impl Queue {
     /// them hold, each may hold a part.
     pub(super) fn ready(
         &mut self,
-        log: &Log,
-        (sources, answers): (&[Source], &Answers),
-    ) -> Vec<Item> {
+        log: &NotificationLog,
+        (sources, answers): (&[NotificationSource], &RegistrationAnswers),
+    ) -> Vec<QueuedItem> {
         let last = self.waiting.iter().rposition(|one| one.item.is_state());
         let states = last.map_or(0, |at| at + 1);
         let nodes = (sources, answers);
@@ -275,8 +276,8 @@ impl Queue {
             count = self.whole(&self.complete(log, nodes, false));
         }
         let items = self.waiting.drain(..count).map(|one| one.item);
-        let items: Vec<Item> = items.collect();
-        self.bytes -= items.iter().map(Item::bytes).sum::<usize>();
+        let items: Vec<QueuedItem> = items.collect();
+        self.bytes -= items.iter().map(QueuedItem::bytes).sum::<usize>();
         items
     }
 
@@ -290,9 +291,14 @@ impl Queue {
 
     /// The items at the front that are complete, by where they end; with the states among them, or
     /// in front of these.
-    fn complete(&self, log: &Log, nodes: (&[Source], &Answers), with_states: bool) -> Vec<Ends> {
-        let ends = |(at, one): (usize, &Waiting)| match &one.item {
-            Item::Writes {
+    fn complete(
+        &self,
+        log: &NotificationLog,
+        nodes: (&[NotificationSource], &RegistrationAnswers),
+        with_states: bool,
+    ) -> Vec<Ends> {
+        let ends = |(at, one): (usize, &QueuedEntry)| match &one.item {
+            QueuedItem::Writes {
                 xid, parts, said, ..
             } => {
                 let told = (said, nodes.1);
@@ -300,7 +306,7 @@ impl Queue {
                 let past = || log.past(*xid, parts, told).filter(|_| may_be_past());
                 log.done_with(*xid, parts, told).or_else(past)
             }
-            Item::State { snapshot, .. } => {
+            QueuedItem::State { snapshot, .. } => {
                 (with_states && reached(log, nodes, snapshot)).then(Ends::new)
             }
         };
@@ -310,7 +316,9 @@ impl Queue {
     /// Whether a state that waits behind a batch may hold the rest of it.
     fn is_in_state_behind(&self, at: usize, xid: u64) -> bool {
         let mut behind = self.waiting.iter().skip(at + 1);
-        behind.any(|one| matches!(&one.item, Item::State { snapshot, .. } if snapshot.sees(xid)))
+        behind.any(
+            |one| matches!(&one.item, QueuedItem::State { snapshot, .. } if snapshot.sees(xid)),
+        )
     }
 
     /// How many of the items at the front that are complete can be taken without those behind.
@@ -344,21 +352,27 @@ impl Queue {
     }
 }
 
-impl Waiting {
+impl QueuedEntry {
     /// Whether a node told something of it before a place.
     fn tells(&self, part: u16, end: StreamId) -> bool {
         match &self.item {
-            Item::Writes { said, .. } => {
+            QueuedItem::Writes { said, .. } => {
                 let first = said.0.iter().find(|(of, ..)| *of == part);
                 first.is_some_and(|(_, first, _)| *first < end)
             }
-            Item::State { partition, .. } => *partition == part && self.last < end,
+            QueuedItem::State { partition, .. } => *partition == part && self.last < end,
         }
     }
 }
 
 /// Whether all filter nodes have told the query whatever a snapshot sees.
-fn reached(log: &Log, (sources, answers): (&[Source], &Answers), snapshot: &Snapshot) -> bool {
-    let mut filters = sources.iter().filter(|source| **source != Source::Sort);
+fn reached(
+    log: &NotificationLog,
+    (sources, answers): (&[NotificationSource], &RegistrationAnswers),
+    snapshot: &PgSnapshot,
+) -> bool {
+    let mut filters = sources
+        .iter()
+        .filter(|source| **source != NotificationSource::Sort);
     filters.all(|source| log.has_told(*source, snapshot, answers))
 }

@@ -4,39 +4,39 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::message::{
-    AfterImage, Asked, Content, GROUP_MS, Gone, News, Notification, Row, Source, StreamId,
-    WindowChange,
+    AfterImage, FetchId, GROUP_MS, ImageContent, NodeEvent, Notification, NotificationSource,
+    RemovalReason, ResultRow, StreamId, WindowChange,
 };
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::change::Change;
+use super::change::ResultChange;
 use super::client::Missed;
-use super::query::Query;
-use super::sources::{Counts, Heard};
-use super::token::Token;
+use super::query::HubQuery;
+use super::sources::{SequenceCheck, SourceCounts};
+use super::token::ResumeToken;
 
 /// The groups of changes that a query's subscribers were told in a part of the log, each with the
 /// place behind it. None: it holds something from which that cannot be told, such as a node's whole
 /// state or a hole.
 pub(super) fn groups(
-    query: &Query,
-    token: &Token,
+    query: &HubQuery,
+    token: &ResumeToken,
     entries: &[(StreamId, Notification)],
 ) -> Option<Vec<Missed>> {
-    let mut told = Told {
+    let mut told = LogReplay {
         query,
         seen: &token.seen,
         groups: Vec::new(),
         batches: HashMap::new(),
         versions: HashMap::new(),
     };
-    let mut counts = Counts::default();
+    let mut counts = SourceCounts::default();
     let mut before = token.position;
     for (at, notification) in entries {
         match counts.hear(notification.source, notification.token, notification.count) {
-            Heard::Next => told.read(notification, before, *at)?,
-            Heard::Outrun => {}
-            Heard::Hole => return None,
+            SequenceCheck::Next => told.read(notification, before, *at)?,
+            SequenceCheck::Outrun => {}
+            SequenceCheck::Hole => return None,
         }
         before = *at;
     }
@@ -45,22 +45,22 @@ pub(super) fn groups(
 
 /// Changes with their places, the place in front of the first of them, and the one of the last or, if
 /// they are a batch's, where all nodes have said that they have handled it.
-struct Group {
-    changes: Vec<(StreamId, Change)>,
+struct ReplayedGroup {
+    changes: Vec<(StreamId, ResultChange)>,
     before: StreamId,
     last: StreamId,
 }
 
 /// A batch's group, and the nodes that have said behind their part that they have handled it.
-struct Batch {
+struct ReplayedBatch {
     group: usize,
     over: Vec<u16>,
 }
 
 /// Makes one of groups that overlap in the log, so that there is a place behind each. Within one the
 /// order is the log's, in which the nodes' words make sense.
-fn joined(groups: Vec<Group>, end: StreamId) -> Vec<Missed> {
-    let mut apart: Vec<Group> = Vec::new();
+fn joined(groups: Vec<ReplayedGroup>, end: StreamId) -> Vec<Missed> {
+    let mut apart: Vec<ReplayedGroup> = Vec::new();
     for group in groups {
         match apart.last_mut() {
             Some(previous) if group.before < previous.last => {
@@ -85,43 +85,43 @@ fn joined(groups: Vec<Group>, end: StreamId) -> Vec<Missed> {
 
 /// What a write does to a result.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum WriteEffect {
     Nothing,
     Enters,
     Stays,
     Leaves,
 }
 
-struct Told<'q> {
-    query: &'q Query,
+struct LogReplay<'q> {
+    query: &'q HubQuery,
     /// What the client held from the beginning.
-    seen: &'q Snapshot,
-    groups: Vec<Group>,
+    seen: &'q PgSnapshot,
+    groups: Vec<ReplayedGroup>,
     /// Atomic batches, by transaction.
-    batches: HashMap<u64, Batch>,
+    batches: HashMap<u64, ReplayedBatch>,
     versions: HashMap<Arc<[u8]>, u64>,
 }
 
-impl Told<'_> {
+impl LogReplay<'_> {
     fn read(&mut self, told: &Notification, before: StreamId, at: StreamId) -> Option<()> {
         let hash = self.query.definition.hash;
         let sorted = self.query.definition.sorted;
         match &told.news {
-            News::Start | News::Rebased { .. } => return None,
-            News::Rebase { query, .. } | News::TooOld { query, .. }
+            NodeEvent::Start | NodeEvent::Rebased { .. } => return None,
+            NodeEvent::Rebase { query, .. } | NodeEvent::TooOld { query, .. }
                 if *query == hash && !sorted =>
             {
                 return None;
             }
-            News::Renew { query, .. }
-            | News::Failed { query, .. }
-            | News::Fetch {
-                asked: Asked { query, .. },
+            NodeEvent::Renew { query, .. }
+            | NodeEvent::Failed { query, .. }
+            | NodeEvent::Fetch {
+                asked: FetchId { query, .. },
                 ..
             } if *query == hash => {
                 return None;
             }
-            News::Window {
+            NodeEvent::Window {
                 query,
                 changes,
                 rules_version,
@@ -131,13 +131,13 @@ impl Told<'_> {
                 let grouped = self.query.definition.is_grouped();
                 let changes = changes.iter().map(|change| (at, step(change, grouped)));
                 let changes = changes.collect();
-                self.groups.push(Group {
+                self.groups.push(ReplayedGroup {
                     changes,
                     before,
                     last: at,
                 });
             }
-            News::Match {
+            NodeEvent::Match {
                 image,
                 added,
                 changed,
@@ -149,8 +149,8 @@ impl Told<'_> {
                     self.image(image, self.concerns(image, how)?, (told.source, before, at));
                 }
             }
-            News::Done { xid } => self.done(*xid, told.source, at),
-            News::Active { query, .. } if *query == hash && !sorted => self.answered(at),
+            NodeEvent::Done { xid } => self.done(*xid, told.source, at),
+            NodeEvent::Active { query, .. } if *query == hash && !sorted => self.answered(at),
             _ => {}
         }
         Some(())
@@ -158,8 +158,8 @@ impl Told<'_> {
 
     /// A node has handled its part of a batch. What it told before that may stand for a document of
     /// the batch that was written again, so that whatever begins before belongs to it.
-    fn done(&mut self, xid: u64, source: Source, at: StreamId) {
-        if let Source::Filter(part) = source
+    fn done(&mut self, xid: u64, source: NotificationSource, at: StreamId) {
+        if let NotificationSource::Filter(part) = source
             && let Some(batch) = self.batches.get_mut(&xid)
             && !batch.over.contains(&part)
             && let Some(group) = self.groups.get_mut(batch.group)
@@ -172,7 +172,7 @@ impl Told<'_> {
     /// A node has answered a registration. If it was the one that the client's first result is of,
     /// whatever was told until then makes up for what that result lacks.
     fn answered(&mut self, at: StreamId) {
-        if *self.seen != Snapshot::default()
+        if *self.seen != PgSnapshot::default()
             && let Some(first) = self.groups.first_mut()
         {
             first.last = at;
@@ -189,23 +189,23 @@ impl Told<'_> {
     /// query. Where that differs among those who watch, others joined with a version that was
     /// passed over: who has seen nothing but what the log tells is none of them. None: who has, may
     /// be.
-    fn concerns(&self, image: &AfterImage, how: [bool; 3]) -> Option<Kind> {
-        let unaided = *self.seen == Snapshot::default();
+    fn concerns(&self, image: &AfterImage, how: [bool; 3]) -> Option<WriteEffect> {
+        let unaided = *self.seen == PgSnapshot::default();
         Some(match how {
-            _ if self.is_known(image) => Kind::Nothing,
+            _ if self.is_known(image) => WriteEffect::Nothing,
             [_, true, true] | [true, true, _] if !unaided => return None,
-            [true, ..] => Kind::Enters,
-            [_, true, true] => Kind::Nothing,
-            [_, _, true] => Kind::Leaves,
-            _ => Kind::Stays,
+            [true, ..] => WriteEffect::Enters,
+            [_, true, true] => WriteEffect::Nothing,
+            [_, _, true] => WriteEffect::Leaves,
+            _ => WriteEffect::Stays,
         })
     }
 
     fn image(
         &mut self,
         image: &AfterImage,
-        kind: Kind,
-        (source, before, at): (Source, StreamId, StreamId),
+        kind: WriteEffect,
+        (source, before, at): (NotificationSource, StreamId, StreamId),
     ) {
         let Some(change) = change(image, kind) else {
             return;
@@ -215,18 +215,20 @@ impl Told<'_> {
         let place = if image.parts.is_empty() {
             next
         } else {
-            let batch = self.batches.entry(image.xid).or_insert(Batch {
+            let batch = self.batches.entry(image.xid).or_insert(ReplayedBatch {
                 group: next,
                 over: Vec::new(),
             });
-            batch.over.retain(|part| source != Source::Filter(*part));
+            batch
+                .over
+                .retain(|part| source != NotificationSource::Filter(*part));
             batch.group
         };
         if let Some(group) = self.groups.get_mut(place) {
             group.changes.push((at, change));
             group.last = at;
         } else {
-            self.groups.push(Group {
+            self.groups.push(ReplayedGroup {
                 changes: vec![(at, change)],
                 before,
                 last: at,
@@ -242,14 +244,14 @@ impl Told<'_> {
 }
 
 /// A step of a window.
-fn step(step: &WindowChange, grouped: bool) -> Change {
+fn step(step: &WindowChange, grouped: bool) -> ResultChange {
     let time_ms = if grouped { GROUP_MS } else { 0 };
     match step {
-        WindowChange::Add { index, row } => Change::Add {
+        WindowChange::Add { index, row } => ResultChange::Add {
             index: Some(*index),
             row: Arc::new(row.clone()),
         },
-        WindowChange::Change { index, row } => Change::Stay {
+        WindowChange::Change { index, row } => ResultChange::Stay {
             index: Some(*index),
             row: Arc::new(row.clone()),
         },
@@ -257,7 +259,7 @@ fn step(step: &WindowChange, grouped: bool) -> Change {
             old_index,
             index,
             row,
-        } => Change::Move {
+        } => ResultChange::Move {
             old_index: *old_index,
             index: *index,
             row: Arc::new(row.clone()),
@@ -268,9 +270,9 @@ fn step(step: &WindowChange, grouped: bool) -> Change {
             id,
             version,
             gone,
-        } => Change::Remove {
+        } => ResultChange::Remove {
             old_index: Some(*old_index),
-            row: Arc::new(Row {
+            row: Arc::new(ResultRow {
                 key: Arc::clone(key),
                 version: *version,
                 created_ms: time_ms,
@@ -283,13 +285,13 @@ fn step(step: &WindowChange, grouped: bool) -> Change {
     }
 }
 
-fn change(image: &AfterImage, kind: Kind) -> Option<Change> {
+fn change(image: &AfterImage, kind: WriteEffect) -> Option<ResultChange> {
     let (body, gone) = match &image.content {
-        Content::Document(body) => (body, Gone::Left),
-        Content::Deleted(id) => (id, Gone::Deleted),
-        Content::Superseded => return None,
+        ImageContent::Document(body) => (body, RemovalReason::Left),
+        ImageContent::Deleted(id) => (id, RemovalReason::Deleted),
+        ImageContent::Superseded => return None,
     };
-    let row = Arc::new(Row {
+    let row = Arc::new(ResultRow {
         key: Arc::clone(&image.key),
         version: image.version,
         created_ms: image.created_ms,
@@ -298,10 +300,10 @@ fn change(image: &AfterImage, kind: Kind) -> Option<Change> {
     });
     let index = None;
     Some(match kind {
-        Kind::Nothing => return None,
-        Kind::Enters => Change::Add { index, row },
-        Kind::Stays => Change::Stay { index, row },
-        Kind::Leaves => Change::Remove {
+        WriteEffect::Nothing => return None,
+        WriteEffect::Enters => ResultChange::Add { index, row },
+        WriteEffect::Stays => ResultChange::Stay { index, row },
+        WriteEffect::Leaves => ResultChange::Remove {
             old_index: None,
             version: image.version,
             row,

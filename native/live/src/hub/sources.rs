@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::message::{Incarnation, Source, StreamId, Tick, Token};
-use crate::snapshot::Snapshot;
+use crate::message::{FencingToken, Incarnation, NotificationSource, StreamId, StreamTick};
+use crate::snapshot::PgSnapshot;
 
-use super::answers::Answers;
-use super::queue::{Ends, Place, Said};
+use super::answers::RegistrationAnswers;
+use super::queue::{Ends, EntryPosition, Said};
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -15,7 +15,7 @@ const DONE_US: u64 = 10_000_000;
 
 /// Whether a message may be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum SequenceCheck {
     /// It is the next one.
     Next,
     /// It comes from a holder who has been outrun.
@@ -26,23 +26,28 @@ pub(super) enum Heard {
 
 /// Follows what each source counts.
 #[derive(Debug, Default)]
-pub(super) struct Counts(HashMap<Source, (Token, u64)>);
+pub(super) struct SourceCounts(HashMap<NotificationSource, (FencingToken, u64)>);
 
-impl Counts {
-    pub(super) fn hear(&mut self, source: Source, token: Token, count: u64) -> Heard {
+impl SourceCounts {
+    pub(super) fn hear(
+        &mut self,
+        source: NotificationSource,
+        token: FencingToken,
+        count: u64,
+    ) -> SequenceCheck {
         let Some((known, last)) = self.0.get_mut(&source) else {
             self.0.insert(source, (token, count));
-            return Heard::Next;
+            return SequenceCheck::Next;
         };
         if token < *known {
-            return Heard::Outrun;
+            return SequenceCheck::Outrun;
         }
         let expected = if token > *known { 1 } else { *last + 1 };
         (*known, *last) = (token, count);
         if count == expected {
-            Heard::Next
+            SequenceCheck::Next
         } else {
-            Heard::Hole
+            SequenceCheck::Hole
         }
     }
 }
@@ -53,7 +58,7 @@ struct SourceState {
     began: StreamId,
     tick_us: u64,
     /// What it has handled, by its last tick or as a new holder.
-    reached: Snapshot,
+    reached: PgSnapshot,
     /// Where it said so.
     reached_at: StreamId,
     /// Whether it has read that, or began with it.
@@ -71,9 +76,9 @@ struct SourceState {
 
 /// One notification log.
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    counts: Counts,
-    sources: HashMap<Source, SourceState>,
+pub(super) struct NotificationLog {
+    counts: SourceCounts,
+    sources: HashMap<NotificationSource, SourceState>,
     /// The last entry that was handled.
     pub(super) position: StreamId,
     pub(super) incarnation: Incarnation,
@@ -81,12 +86,17 @@ pub(super) struct Log {
     done: HashMap<u64, (u64, HashMap<u16, StreamId>)>,
 }
 
-impl Log {
-    pub(super) fn hear(&mut self, source: Source, token: Token, count: u64) -> Heard {
+impl NotificationLog {
+    pub(super) fn hear(
+        &mut self,
+        source: NotificationSource,
+        token: FencingToken,
+        count: u64,
+    ) -> SequenceCheck {
         self.counts.hear(source, token, count)
     }
 
-    pub(super) fn start(&mut self, source: Source, place: Place) {
+    pub(super) fn start(&mut self, source: NotificationSource, place: EntryPosition) {
         let state = self.sources.entry(source).or_default();
         state.began = place.at;
         state.rebuilding = true;
@@ -94,12 +104,17 @@ impl Log {
     }
 
     /// Where who is a source now began, as far as that was read.
-    pub(super) fn began(&self, source: Source) -> StreamId {
+    pub(super) fn began(&self, source: NotificationSource) -> StreamId {
         let state = self.sources.get(&source);
         state.map_or_else(StreamId::default, |state| state.began)
     }
 
-    pub(super) fn rebuilt(&mut self, source: Source, snapshot: &Snapshot, at: StreamId) {
+    pub(super) fn rebuilt(
+        &mut self,
+        source: NotificationSource,
+        snapshot: &PgSnapshot,
+        at: StreamId,
+    ) {
         let state = self.sources.entry(source).or_default();
         state.rebuilding = false;
         state.rebuilt_us = at.ms.saturating_mul(1000);
@@ -110,7 +125,12 @@ impl Log {
     }
 
     /// Takes a tick; returns whether another life has begun since the one before.
-    pub(super) fn tick(&mut self, source: Source, tick: &Tick, at: StreamId) -> bool {
+    pub(super) fn tick(
+        &mut self,
+        source: NotificationSource,
+        tick: &StreamTick,
+        at: StreamId,
+    ) -> bool {
         let state = self.sources.entry(source).or_default();
         state.tick_us = tick.time_us;
         // A node's first ticks may be older than the state with which it began.
@@ -131,25 +151,30 @@ impl Log {
     }
 
     /// Whether a source has told everything up to a moment that is not long ago.
-    pub(super) fn is_live(&self, source: Source, now_us: u64) -> bool {
+    pub(super) fn is_live(&self, source: NotificationSource, now_us: u64) -> bool {
         self.sources.get(&source).is_some_and(|state| {
             !state.rebuilding && now_us.saturating_sub(state.tick_us) < STALE_US
         })
     }
 
     /// Until when these sources count as live if no tick comes any more.
-    pub(super) fn live_until_us(&self, sources: &[Source]) -> u64 {
+    pub(super) fn live_until_us(&self, sources: &[NotificationSource]) -> u64 {
         self.oldest_tick_us(sources).saturating_add(STALE_US)
     }
 
     /// Whether a source has handled whatever `snapshot` sees.
-    pub(super) fn has_reached(&self, source: Source, snapshot: &Snapshot) -> bool {
+    pub(super) fn has_reached(&self, source: NotificationSource, snapshot: &PgSnapshot) -> bool {
         let state = self.sources.get(&source);
         state.is_some_and(|state| state.reached.covers(snapshot))
     }
 
     /// The same, where it has said so of a query.
-    pub(super) fn has_told(&self, source: Source, snapshot: &Snapshot, answers: &Answers) -> bool {
+    pub(super) fn has_told(
+        &self,
+        source: NotificationSource,
+        snapshot: &PgSnapshot,
+        answers: &RegistrationAnswers,
+    ) -> bool {
         let mut told = self.told(source, answers);
         told.any(|(seen, _)| seen.covers(snapshot))
     }
@@ -157,9 +182,9 @@ impl Log {
     /// What a source has seen and told a query all of, and where it said so.
     fn told<'l>(
         &'l self,
-        source: Source,
-        answers: &'l Answers,
-    ) -> impl Iterator<Item = (&'l Snapshot, StreamId)> {
+        source: NotificationSource,
+        answers: &'l RegistrationAnswers,
+    ) -> impl Iterator<Item = (&'l PgSnapshot, StreamId)> {
         let reached = self.sources.get(&source).and_then(|state| {
             let at = answers.said(source, state.reached_at, state.has_read)?;
             Some((&state.reached, at))
@@ -173,7 +198,7 @@ impl Log {
         states.filter_map(|state| state.repeats_since).min()
     }
 
-    pub(super) fn done(&mut self, xid: u64, partition: u16, place: Place) {
+    pub(super) fn done(&mut self, xid: u64, partition: u16, place: EntryPosition) {
         let (_, parts) = self
             .done
             .entry(xid)
@@ -181,10 +206,15 @@ impl Log {
         parts.insert(partition, place.at);
     }
 
-    fn done_at(&self, xid: u64, part: u16, told: (&Said, &Answers)) -> Option<StreamId> {
+    fn done_at(
+        &self,
+        xid: u64,
+        part: u16,
+        told: (&Said, &RegistrationAnswers),
+    ) -> Option<StreamId> {
         let at = *self.done.get(&xid)?.1.get(&part)?;
         let (said, answers) = told;
-        let said_at = answers.said(Source::Filter(part), at, true)?;
+        let said_at = answers.said(NotificationSource::Filter(part), at, true)?;
         said.is_over(part, at).then_some(said_at)
     }
 
@@ -194,7 +224,7 @@ impl Log {
         &self,
         xid: u64,
         parts: &[u16],
-        told: (&Said, &Answers),
+        told: (&Said, &RegistrationAnswers),
     ) -> Option<Ends> {
         let ends = parts.iter().map(|&part| {
             let at = self.done_at(xid, part, told)?;
@@ -204,11 +234,16 @@ impl Log {
     }
 
     /// The same, where what a node has reached otherwise counts too.
-    pub(super) fn past(&self, xid: u64, parts: &[u16], told: (&Said, &Answers)) -> Option<Ends> {
+    pub(super) fn past(
+        &self,
+        xid: u64,
+        parts: &[u16],
+        told: (&Said, &RegistrationAnswers),
+    ) -> Option<Ends> {
         let (said, answers) = told;
         let ends = parts.iter().map(|&part| {
             let reached = || {
-                let mut told = self.told(Source::Filter(part), answers);
+                let mut told = self.told(NotificationSource::Filter(part), answers);
                 let over = told.find(|(seen, at)| said.is_over(part, *at) && seen.sees(xid));
                 over.map(|(_, at)| at)
             };
@@ -225,11 +260,11 @@ impl Log {
     }
 
     /// How far behind the slowest of these sources is, in microseconds.
-    pub(super) fn lag_us(&self, sources: &[Source], now_us: u64) -> u64 {
+    pub(super) fn lag_us(&self, sources: &[NotificationSource], now_us: u64) -> u64 {
         now_us.saturating_sub(self.oldest_tick_us(sources))
     }
 
-    fn oldest_tick_us(&self, sources: &[Source]) -> u64 {
+    fn oldest_tick_us(&self, sources: &[NotificationSource]) -> u64 {
         let ticks = sources
             .iter()
             .map(|source| self.sources.get(source).map_or(0, |state| state.tick_us));

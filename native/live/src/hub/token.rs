@@ -7,7 +7,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::message::{QueryHash, StreamId};
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
 const FORMAT: u8 = 2;
 const BLOCK_BYTES: usize = 64;
@@ -19,7 +19,7 @@ const RUNNING_STEP: usize = 16;
 
 /// What a token says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct ResumeToken {
     /// Names who may use it: tenant and principal, hashed.
     pub holder: [u8; 16],
     /// The query.
@@ -38,7 +38,7 @@ pub struct Token {
     /// How many events were sent.
     pub seq: u64,
     /// What is in the client's result wherever the log has it; default: nothing such.
-    pub seen: Snapshot,
+    pub seen: PgSnapshot,
 }
 
 /// Seals and opens tokens.
@@ -68,7 +68,7 @@ impl Sealer {
     }
 
     /// The token's text: hexadecimal digits.
-    pub fn seal(&self, token: &Token) -> String {
+    pub fn seal(&self, token: &ResumeToken) -> String {
         let mut bytes = body(token);
         let mac = self.mac(&bytes);
         let seal = mac.split_at(SEAL_BYTES).0;
@@ -80,7 +80,7 @@ impl Sealer {
     }
 
     /// What a token says; none: we did not write it.
-    pub fn open(&self, text: &str) -> Option<Token> {
+    pub fn open(&self, text: &str) -> Option<ResumeToken> {
         let mut bytes = from_hex(text)?;
         let body_bytes = bytes.len().checked_sub(SEAL_BYTES)?;
         let (body, seal) = bytes.split_at_mut_checked(body_bytes)?;
@@ -118,7 +118,7 @@ impl Sealer {
     }
 }
 
-fn body(token: &Token) -> Vec<u8> {
+fn body(token: &ResumeToken) -> Vec<u8> {
     let fits = token.seen.running.len() <= MOST_RUNNING;
     let position = if fits {
         token.position
@@ -150,7 +150,7 @@ fn body(token: &Token) -> Vec<u8> {
     out
 }
 
-fn read(body: &[u8]) -> Option<Token> {
+fn read(body: &[u8]) -> Option<ResumeToken> {
     let (format, rest) = body.split_first()?;
     let (holder, rest) = rest.split_first_chunk()?;
     let (query, rest) = rest.split_first_chunk()?;
@@ -162,7 +162,7 @@ fn read(body: &[u8]) -> Option<Token> {
     let (number, rest) = rest.split_first_chunk()?;
     let (seq, rest) = rest.split_first_chunk()?;
     let mut seen = rest.chunks_exact(8).filter_map(|xid| xid.try_into().ok());
-    let seen = Snapshot {
+    let seen = PgSnapshot {
         xmin: u64::from_be_bytes(seen.next()?),
         xmax: u64::from_be_bytes(seen.next()?),
         // No transaction has the number 0.
@@ -171,7 +171,7 @@ fn read(body: &[u8]) -> Option<Token> {
             .filter(|xid| *xid != 0)
             .collect(),
     };
-    (*format == FORMAT).then(|| Token {
+    (*format == FORMAT).then(|| ResumeToken {
         holder: *holder,
         query: QueryHash(*query),
         activation: u64::from_be_bytes(*activation),
@@ -210,8 +210,8 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn token(xmin: u64, running: usize) -> Token {
-        Token {
+    fn token(xmin: u64, running: usize) -> ResumeToken {
+        ResumeToken {
             holder: [1; 16],
             query: QueryHash([2; 16]),
             activation: 3,
@@ -223,7 +223,7 @@ mod tests {
                 number: xmin,
             },
             seq: 7,
-            seen: Snapshot {
+            seen: PgSnapshot {
                 xmin,
                 xmax: xmin + 1_000,
                 running: (1..=running as u64).map(|n| xmin + n).collect(),

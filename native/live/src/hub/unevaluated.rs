@@ -10,14 +10,14 @@ use super::{Hub, HubRequest, frames};
 
 /// Documents, since somebody was told last.
 #[derive(Debug, Default)]
-pub(super) struct Unevaluated {
+pub(super) struct UnevaluatedCounts {
     /// Of the rows that were read.
     read: u32,
     /// Of what was written, and not told to the app server yet.
     written: u32,
 }
 
-impl Unevaluated {
+impl UnevaluatedCounts {
     /// How many a subscriber that comes now has to be told of.
     pub(super) const fn read(&self) -> u32 {
         self.read

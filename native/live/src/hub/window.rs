@@ -7,50 +7,50 @@
 
 use std::collections::HashMap;
 
-use crate::message::{Source, StreamId, WindowChange};
+use crate::message::{NotificationSource, StreamId, WindowChange};
 
-use super::change::Rows;
+use super::change::ResultRows;
 
 #[derive(Debug, Default)]
-enum State {
+enum WindowState {
     /// The sort node has not answered.
     #[default]
     Unknown,
     /// Its window, unseen.
-    Ahead(Rows),
+    Ahead(ResultRows),
     /// What is shown is its window.
     Shown,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Window {
-    state: State,
+pub(super) struct SortWindow {
+    state: WindowState,
     /// By filter node: the time of its first tick behind its word that it watches the query.
-    first_ticks: HashMap<Source, u64>,
+    first_ticks: HashMap<NotificationSource, u64>,
     /// The time of the sort node's last tick.
     tick_us: u64,
     /// The place in front of the sort node's demand to be told the rows again.
     renewing: Option<StreamId>,
 }
 
-impl Window {
+impl SortWindow {
     pub(super) fn begin(&mut self) {
-        self.state = State::Unknown;
+        self.state = WindowState::Unknown;
         self.first_ticks.clear();
         self.renewing = None;
     }
 
     /// A node has a new holder. Of the sort node's own, the new window follows as a whole.
-    pub(super) fn restarted(&mut self, source: Source) {
+    pub(super) fn restarted(&mut self, source: NotificationSource) {
         self.first_ticks.remove(&source);
-        if source == Source::Sort {
+        if source == NotificationSource::Sort {
             self.renewing = None;
         }
     }
 
     pub(super) fn is_shown(&self) -> bool {
-        matches!(self.state, State::Shown)
+        matches!(self.state, WindowState::Shown)
     }
 
     pub(super) fn is_renewing(&self) -> bool {
@@ -70,21 +70,21 @@ impl Window {
     }
 
     /// The whole window; handed back if it is to be shown.
-    pub(super) fn told(&mut self, rows: Rows) -> Option<Rows> {
+    pub(super) fn told(&mut self, rows: ResultRows) -> Option<ResultRows> {
         self.renewing = None;
         if self.is_shown() {
             return Some(rows);
         }
-        self.state = State::Ahead(rows);
+        self.state = WindowState::Ahead(rows);
         None
     }
 
     /// Steps of the window; those that are to be shown.
     pub(super) fn step<'s>(&mut self, steps: &'s [WindowChange]) -> &'s [WindowChange] {
         match &mut self.state {
-            State::Unknown => &[],
-            State::Shown => steps,
-            State::Ahead(rows) => {
+            WindowState::Unknown => &[],
+            WindowState::Shown => steps,
+            WindowState::Ahead(rows) => {
                 for step in steps {
                     rows.step(step.clone());
                 }
@@ -93,7 +93,7 @@ impl Window {
         }
     }
 
-    pub(super) fn filter_ticked(&mut self, source: Source, time_us: u64) {
+    pub(super) fn filter_ticked(&mut self, source: NotificationSource, time_us: u64) {
         self.first_ticks.entry(source).or_insert(time_us);
     }
 
@@ -102,16 +102,16 @@ impl Window {
     }
 
     /// Whether the sort node has heard that a filter node watches.
-    pub(super) fn has_seen(&self, source: Source) -> bool {
+    pub(super) fn has_seen(&self, source: NotificationSource) -> bool {
         let first = self.first_ticks.get(&source);
         first.is_some_and(|first| *first <= self.tick_us)
     }
 
     /// The window that was followed unseen, from now on shown.
-    pub(super) fn show(&mut self) -> Option<Rows> {
+    pub(super) fn show(&mut self) -> Option<ResultRows> {
         match std::mem::take(&mut self.state) {
-            State::Ahead(rows) => {
-                self.state = State::Shown;
+            WindowState::Ahead(rows) => {
+                self.state = WindowState::Shown;
                 Some(rows)
             }
             other => {

@@ -12,11 +12,11 @@ mod write;
 
 use sha2::{Digest, Sha256};
 
-pub use news::{Cause, Gone, News, Notification, Source, WindowChange};
-pub use query::{Asked, Definition, Fetched, Foreign, Request, Side};
+pub use news::{Cause, NodeEvent, Notification, NotificationSource, RemovalReason, WindowChange};
+pub use query::{FetchId, FetchedDocument, Foreign, LookupSide, NodeRequest, QueryDefinition};
 pub(crate) use row::GROUP_MS;
-pub use row::Row;
-pub use write::{AfterImage, Content, Tick, WriteEntry};
+pub use row::ResultRow;
+pub use write::{AfterImage, ImageContent, StreamTick, WriteEntry};
 
 /// Names a query: the hash over tenant, collection, filter with access rule, sort and window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ pub struct StreamId {
 
 /// A party's right to speak for its partition: who holds a lease later has a higher one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Token(pub u64);
+pub struct FencingToken(pub u64);
 
 /// The life of the event layer and the database in which streams are complete.
 pub type Incarnation = [u8; 16];

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::{AfterImage, Asked, QueryHash, Row, StreamId, Tick, Token};
+use super::{AfterImage, FencingToken, FetchId, QueryHash, ResultRow, StreamId, StreamTick};
 
 /// Who wrote an entry of the notification log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Source {
+pub enum NotificationSource {
     /// The filter node of a write partition.
     Filter(u16),
     /// The sort node of the query partition.
@@ -19,19 +19,19 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
     /// Who says it.
-    pub source: Source,
+    pub source: NotificationSource,
     /// By what right: entries of one source with a lower token than one before are ignored.
-    pub token: Token,
+    pub token: FencingToken,
     /// How many notifications this source wrote under this token, this one included: a hole means
     /// that some were lost.
     pub count: u64,
     /// What it says.
-    pub news: News,
+    pub news: NodeEvent,
 }
 
 /// Why a document is no longer in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gone {
+pub enum RemovalReason {
     /// It was deleted.
     Deleted,
     /// It exists, and is not in the result, or nobody knows.
@@ -40,7 +40,7 @@ pub enum Gone {
 
 /// What a filter node or a sort node found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum NodeEvent {
     /// A new holder of the lease begins. Whatever it is to know comes as `Rebase`.
     Start,
     /// A filter node: which answers a write changes. Hubs go by it for unsorted queries, the sort
@@ -94,7 +94,7 @@ pub enum News {
     },
     /// Everything that the tick's snapshot sees has been handled. The sort node sends one when the
     /// ticks of all filter nodes have reached it: the oldest of them.
-    Tick(Tick),
+    Tick(StreamTick),
     /// A part of this source's whole state of a query. Filter nodes: its members in the partition;
     /// sort node: its window (in order, documents included).
     Rebase {
@@ -103,12 +103,12 @@ pub enum News {
         /// Which of its lives.
         activation: u64,
         /// What the rows have seen.
-        snapshot: Snapshot,
+        snapshot: PgSnapshot,
         /// The newest access rules of the collection under which any of the rows may have been
         /// written: a query made with older ones must not show them. 0: nobody knows of any.
         rules_version: u64,
         /// The rows.
-        rows: Vec<Row>,
+        rows: Vec<ResultRow>,
         /// 0, 1, …: the rows are told in parts.
         part: u32,
         /// Whether this is the last part.
@@ -117,7 +117,7 @@ pub enum News {
     /// A new holder has told all its queries.
     Rebased {
         /// What its state has seen.
-        snapshot: Snapshot,
+        snapshot: PgSnapshot,
     },
     /// The sort node: how a window changes by one write or one renewal, in this order.
     Window {
@@ -145,7 +145,7 @@ pub enum News {
     /// until they are there, and the difference is told as after a renewal.
     Fetch {
         /// Names the question.
-        asked: Asked,
+        asked: FetchId,
         /// The keys, of each of the query's sides.
         keys: Vec<Vec<Arc<[u8]>>>,
     },
@@ -178,14 +178,14 @@ pub enum WindowChange {
         /// Where.
         index: u32,
         /// What.
-        row: Row,
+        row: ResultRow,
     },
     /// A row stays where it is.
     Change {
         /// Where.
         index: u32,
         /// What.
-        row: Row,
+        row: ResultRow,
     },
     /// A row moves.
     Move {
@@ -194,7 +194,7 @@ pub enum WindowChange {
         /// To where.
         index: u32,
         /// What.
-        row: Row,
+        row: ResultRow,
     },
     /// A row goes.
     Remove {
@@ -207,6 +207,6 @@ pub enum WindowChange {
         /// Its version: of the delete, or of the write with which it left.
         version: u64,
         /// Why.
-        gone: Gone,
+        gone: RemovalReason,
     },
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::{QueryHash, Row, StreamId, Token};
+use super::{FencingToken, QueryHash, ResultRow, StreamId};
 
 /// A query as nodes know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Definition {
+pub struct QueryDefinition {
     /// Its name.
     pub hash: QueryHash,
     /// Rises with each time that it comes to life; given by the registry.
@@ -38,12 +38,12 @@ pub struct Definition {
     /// anything is.
     pub lookups: Arc<[u8]>,
     /// The collections that are looked up, each once.
-    pub sides: Arc<[Side]>,
+    pub sides: Arc<[LookupSide]>,
     /// The access rule alone, in canonical BSON; empty: those who ask may read everything.
     pub rule: Arc<[u8]>,
 }
 
-impl Definition {
+impl QueryDefinition {
     /// Whether rows stand for groups of documents.
     pub fn is_grouped(&self) -> bool {
         !self.group.is_empty()
@@ -57,7 +57,7 @@ impl Definition {
 
 /// A collection that is looked up, as those who ask may see it. Queries with equal ones share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Side {
+pub struct LookupSide {
     /// Its name among queries: no query has the same.
     pub hash: QueryHash,
     /// Which collection.
@@ -68,7 +68,7 @@ pub struct Side {
     pub filter: Arc<[u8]>,
 }
 
-impl Side {
+impl LookupSide {
     /// The side of a tenant's collection under an access rule.
     pub fn new(
         tenant: [u8; 16],
@@ -90,27 +90,27 @@ impl Side {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     /// Documents that exist and may be seen.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ResultRow>,
     /// Whether there are no others.
     pub complete: bool,
 }
 
 /// Names what a sort node asked for: whoever answers repeats it, and no other answer is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct FetchId {
     /// For which query.
     pub query: QueryHash,
     /// In which of its lives.
     pub activation: u64,
     /// Who asked.
-    pub token: Token,
+    pub token: FencingToken,
     /// Rises with each question of one holder.
     pub number: u64,
 }
 
 /// A document of a side, as one snapshot has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedDocument {
     /// Its key.
     pub key: Arc<[u8]>,
     /// Its version, deletions included; 0: it was never there.
@@ -127,18 +127,18 @@ pub struct Fetched {
     clippy::large_enum_variant,
     reason = "nearly all requests are registrations"
 )]
-pub enum Request {
+pub enum NodeRequest {
     /// Watch a query, or go on watching it. The rows are those that `snapshot` sees; for sorted
     /// queries the first `offset + limit + slack`, and `complete` tells whether there are no more.
     Register {
         /// The query.
-        query: Definition,
+        query: QueryDefinition,
         /// The end of each write stream before the snapshot was taken.
         positions: Vec<StreamId>,
         /// What the rows have seen.
-        snapshot: Snapshot,
+        snapshot: PgSnapshot,
         /// For a sorted query with documents, for others keys and versions.
-        rows: Vec<Row>,
+        rows: Vec<ResultRow>,
         /// Whether `rows` is the whole result.
         complete: bool,
         /// What the same snapshot sees of each of the query's sides.
@@ -156,8 +156,8 @@ pub enum Request {
     /// To the sort node: single documents that it asked for, of each of the query's sides.
     Fetched {
         /// What is answered.
-        asked: Asked,
+        asked: FetchId,
         /// The documents, all from one snapshot that was taken after they were asked for.
-        documents: Vec<Vec<Fetched>>,
+        documents: Vec<Vec<FetchedDocument>>,
     },
 }

@@ -12,7 +12,7 @@ use super::QueryHash;
 /// refers to has the document's. Neither has a version that is counted: its version is made of its
 /// content, so that two such rows of one key are the same iff their versions are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ResultRow {
     /// The `_id` in order-preserving bytes.
     pub key: Arc<[u8]>,
     /// Its version.
@@ -30,7 +30,7 @@ pub(crate) const GROUP_MS: i64 = i64::MIN;
 /// The same of a document with others: times and version are in its body.
 const JOINED_MS: i64 = i64::MIN + 1;
 
-impl Row {
+impl ResultRow {
     /// A row that stands for a group.
     pub(crate) fn of_group(key: Arc<[u8]>, body: Arc<[u8]>) -> Self {
         let content = QueryHash::of(&[&body]);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::{Incarnation, Token};
+use super::{FencingToken, Incarnation};
 
 /// One version of one document, as a committed transaction left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub struct AfterImage {
     /// The `_id` in order-preserving bytes.
     pub key: Arc<[u8]>,
     /// What is left of it.
-    pub content: Content,
+    pub content: ImageContent,
     /// Write partitions that its atomic batch touches; empty: no batch.
     pub parts: Arc<[u16]>,
 }
 
 /// What a write left of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum ImageContent {
     /// The document, in BSON.
     Document(Arc<[u8]>),
     /// It was deleted; BSON of its `_id` alone.
@@ -48,20 +48,20 @@ pub enum WriteEntry {
     /// A write.
     Image(AfterImage),
     /// Proof that the stream holds whatever the snapshot sees.
-    Tick(Tick),
+    Tick(StreamTick),
 }
 
 /// Proof that a stream is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tick {
+pub struct StreamTick {
     /// Valkey's time when it was appended, in microseconds.
     pub time_us: u64,
     /// How many entries the stream was ever given, this one included.
     pub count: u64,
     /// The relay's token.
-    pub token: Token,
+    pub token: FencingToken,
     /// In which life of Valkey and PostgreSQL.
     pub incarnation: Incarnation,
     /// What is in the stream.
-    pub snapshot: Snapshot,
+    pub snapshot: PgSnapshot,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::message::StreamId;
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Answer {
+struct FilterAnswer {
     /// The request with which it began to watch; none: it is not known to watch.
     since: Option<StreamId>,
     /// The last request that it accepted.
@@ -19,7 +19,7 @@ struct Answer {
 
 /// What the filter nodes say of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RequestVerdict {
     /// Not all of them have answered it.
     Open,
     /// One called it, or a later one, too old.
@@ -29,9 +29,9 @@ pub(super) enum Verdict {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Answers(BTreeMap<u16, Answer>);
+pub(super) struct FilterAnswers(BTreeMap<u16, FilterAnswer>);
 
-impl Answers {
+impl FilterAnswers {
     pub(super) fn accepted(&mut self, partition: u16, request: StreamId) {
         let answer = self.0.entry(partition).or_default();
         answer.since.get_or_insert(request);
@@ -49,14 +49,14 @@ impl Answers {
         self.0.remove(&partition);
     }
 
-    pub(super) fn of(&self, request: StreamId, partitions: u16) -> Verdict {
+    pub(super) fn of(&self, request: StreamId, partitions: u16) -> RequestVerdict {
         let answers = || (0..partitions).map(|partition| self.0.get(&partition));
         if answers().flatten().any(|answer| answer.too_old >= request) {
-            Verdict::TooOld
+            RequestVerdict::TooOld
         } else if answers().all(|answer| answer.is_some_and(|answer| answer.active >= request)) {
-            Verdict::Accepted
+            RequestVerdict::Accepted
         } else {
-            Verdict::Open
+            RequestVerdict::Open
         }
     }
 

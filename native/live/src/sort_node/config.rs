@@ -1,16 +1,16 @@
 //! What a sort node is, and how much it keeps.
 
-use crate::message::Token;
+use crate::message::FencingToken;
 
-use super::sides::Sides;
+use super::sides::SharedSides;
 
 /// What a sort node is, and how much it keeps.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct SortNodeConfig {
     /// How many write partitions there are.
     pub partitions: u16,
     /// Its lease's token. Another token is another node.
-    pub token: Token,
+    pub token: FencingToken,
     /// For how long versions of documents that left are remembered, in microseconds.
     pub remembered_us: u64,
     /// For how long what is told of unknown queries is kept: their registration may be behind.
@@ -29,9 +29,9 @@ pub struct Config {
     pub limits: rillbase_matching::MatcherLimits,
 }
 
-impl Config {
+impl SortNodeConfig {
     /// The usual bounds.
-    pub fn new(partitions: u16, token: Token) -> Self {
+    pub fn new(partitions: u16, token: FencingToken) -> Self {
         Self {
             partitions,
             token,
@@ -46,7 +46,7 @@ impl Config {
         }
     }
 
-    pub(super) fn sides(&self) -> Sides {
-        Sides::new(self.max_waiting, self.orphans_us, self.remembered_us)
+    pub(super) fn sides(&self) -> SharedSides {
+        SharedSides::new(self.max_waiting, self.orphans_us, self.remembered_us)
     }
 }

@@ -12,7 +12,7 @@
 //! that are looked up goes to all who do so ([`sides`]).
 //!
 //! The writes of a batch are applied together, once every filter node concerned has done its part;
-//! later writes of the query queue behind them. So one `Window` is one write, one batch or one
+//! later writes of the query queue behind them. So one `SortWindow` is one write, one batch or one
 //! renewal.
 //!
 //! ```text
@@ -24,50 +24,52 @@
 
 mod answers;
 mod config;
-mod grouped;
+mod document_fetches;
+mod grouped_rows;
 mod joined;
-mod kept;
-mod looking;
 mod order;
 mod orphans;
 mod query;
 mod rebuild;
 mod registration;
+mod retained_rows;
 mod rows;
 mod sides;
 mod sources;
 mod steps;
 
-pub use config::Config;
+pub use config::SortNodeConfig;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{News, Notification, QueryHash, Request, Source, StreamId, Tick};
-use crate::node::{self, Output, Voice, Why};
-use crate::snapshot::Snapshot;
+use crate::message::{
+    NodeEvent, NodeRequest, Notification, NotificationSource, QueryHash, StreamId, StreamTick,
+};
+use crate::node::{self, NodeOutput, Voice, Why};
+use crate::snapshot::PgSnapshot;
 
-use answers::Answers;
-pub(crate) use order::Order;
+use answers::FilterAnswers;
+pub(crate) use order::SortOrder;
 use orphans::Orphans;
-use query::{Advance, Query, Step};
-use rebuild::Rebuild;
-use sides::Sides;
-use sources::{Heard, Sources};
+use query::{Advance, QueryWrite, SortedQuery};
+use rebuild::SortRebuild;
+use sides::SharedSides;
+use sources::{EntryVerdict, Sources};
 pub(crate) use steps::steps;
 
 /// What a sort node handles.
-pub type Input = node::Input<Notification>;
+pub type Input = node::NodeInput<Notification>;
 
 /// The state machine of a sort node. See the module.
 #[derive(Debug)]
 pub struct SortNode {
-    config: Config,
+    config: SortNodeConfig,
     voice: Voice,
-    phase: Phase,
-    queries: BTreeMap<QueryHash, Query>,
+    phase: SortPhase,
+    queries: BTreeMap<QueryHash, SortedQuery>,
     /// Queries that are no business of this node: what is told of them is no orphan.
     unsorted: HashSet<QueryHash>,
     /// Queries whose steps wait for the rest of a batch.
@@ -77,25 +79,25 @@ pub struct SortNode {
     /// How many questions this holder has asked.
     questions: u64,
     orphans: Orphans,
-    sides: Sides,
+    sides: SharedSides,
     sources: Sources,
     /// What the last rebuild has seen.
-    rebuilt: Snapshot,
+    rebuilt: PgSnapshot,
     /// The last tick of all filter nodes: everything that it sees was told.
-    complete: Option<Snapshot>,
+    complete: Option<PgSnapshot>,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum SortPhase {
     /// Its state is incomplete, and no rebuild has begun.
     NeedsRebuild,
-    Rebuilding(Box<Rebuild>),
+    Rebuilding(Box<SortRebuild>),
     Running,
 }
 
 /// What an operator may want to see of a sort node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figures {
+pub struct SortFigures {
     /// Queries that are kept.
     pub queries: usize,
     /// Their rows, slack included.
@@ -105,11 +107,11 @@ pub struct Figures {
 }
 
 impl SortNode {
-    /// A node that knows nothing yet. It is given [`Input::Start`] first.
-    pub fn new(config: Config) -> Self {
+    /// A node that knows nothing yet. It is given [`NodeInput::Start`] first.
+    pub fn new(config: SortNodeConfig) -> Self {
         Self {
-            voice: Voice::new(Source::Sort, config.token),
-            phase: Phase::NeedsRebuild,
+            voice: Voice::new(NotificationSource::Sort, config.token),
+            phase: SortPhase::NeedsRebuild,
             queries: BTreeMap::new(),
             unsorted: HashSet::new(),
             held: BTreeSet::new(),
@@ -118,14 +120,14 @@ impl SortNode {
             orphans: Orphans::new(config.max_waiting, config.orphans_us),
             sides: config.sides(),
             sources: Sources::new(config.partitions, StreamId::default()),
-            rebuilt: Snapshot::default(),
+            rebuilt: PgSnapshot::default(),
             complete: None,
             config,
         }
     }
 
     /// Handles one input.
-    pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<Output>) {
+    pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<NodeOutput>) {
         match input {
             Input::Start => self.start(out),
             Input::Begin(begin) => self.begin(begin, out),
@@ -151,18 +153,18 @@ impl SortNode {
 
     /// Whether it keeps windows; else it waits for a rebuild or is in the middle of one.
     pub const fn is_running(&self) -> bool {
-        matches!(self.phase, Phase::Running)
+        matches!(self.phase, SortPhase::Running)
     }
 
     /// What is to be seen of it.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> SortFigures {
         let waiting = self
             .queries
             .values()
             .filter(|query| query.waiting.is_some());
-        Figures {
+        SortFigures {
             queries: self.queries.len(),
-            rows: self.queries.values().map(Query::len).sum(),
+            rows: self.queries.values().map(SortedQuery::len).sum(),
             waiting: waiting.count(),
         }
     }
@@ -172,18 +174,18 @@ impl SortNode {
         id: StreamId,
         notification: Notification,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         match self.sources.hear(id, &notification) {
-            Heard::Nothing => return,
-            Heard::Lost => return self.give_up(Why::Lost, out),
-            Heard::News => {}
+            EntryVerdict::Nothing => return,
+            EntryVerdict::Lost => return self.give_up(Why::Lost, out),
+            EntryVerdict::News => {}
         }
-        let Source::Filter(partition) = notification.source else {
+        let NotificationSource::Filter(partition) = notification.source else {
             return;
         };
         match notification.news {
-            News::Match {
+            NodeEvent::Match {
                 image,
                 added,
                 changed,
@@ -191,7 +193,7 @@ impl SortNode {
             } => {
                 let image = Arc::new(image);
                 let matching = added.into_iter().chain(changed);
-                let step = |matches| Step {
+                let step = |matches| QueryWrite {
                     image: Arc::clone(&image),
                     matches,
                     at: id,
@@ -205,12 +207,12 @@ impl SortNode {
                     self.step(query, step(false), now_us, out);
                 }
             }
-            News::Done { xid } => {
+            NodeEvent::Done { xid } => {
                 self.sources.done(partition, xid, id);
                 self.release(now_us, out);
             }
-            News::Tick(tick) => self.tick(partition, (&tick, id), now_us, out),
-            News::TooOld {
+            NodeEvent::Tick(tick) => self.tick(partition, (&tick, id), now_us, out),
+            NodeEvent::TooOld {
                 query,
                 activation,
                 request,
@@ -221,38 +223,38 @@ impl SortNode {
                 now_us,
                 out,
             ),
-            News::Active {
+            NodeEvent::Active {
                 query,
                 activation,
                 request,
             } => self.answered((query, activation), (partition, request), true, now_us, out),
-            News::Start => {
+            NodeEvent::Start => {
                 self.orphans.restarted(partition);
                 for query in self.queries.values_mut() {
                     query.answers.restarted(partition);
                 }
             }
-            News::Failed { query, .. } => {
+            NodeEvent::Failed { query, .. } => {
                 self.remove(&query);
             }
-            News::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
+            NodeEvent::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
                 self.sources.rebased(partition, snapshot, id);
                 self.doubt(now_us, out);
             }
-            News::Rebased { .. } => self.give_up(Why::FilterNode, out),
-            News::Rebase { .. }
-            | News::Window { .. }
-            | News::Renew { .. }
-            | News::Fetch { .. }
-            | News::Unevaluated { .. } => {}
+            NodeEvent::Rebased { .. } => self.give_up(Why::FilterNode, out),
+            NodeEvent::Rebase { .. }
+            | NodeEvent::Window { .. }
+            | NodeEvent::Renew { .. }
+            | NodeEvent::Fetch { .. }
+            | NodeEvent::Unevaluated { .. } => {}
         }
     }
 
-    fn step(&mut self, hash: QueryHash, step: Step, now_us: u64, out: &mut Vec<Output>) {
+    fn step(&mut self, hash: QueryHash, step: QueryWrite, now_us: u64, out: &mut Vec<NodeOutput>) {
         if self.unsorted.contains(&hash) {
             return;
         }
-        let of_side = Step {
+        let of_side = QueryWrite {
             side: Some(hash),
             ..step.clone()
         };
@@ -275,7 +277,7 @@ impl SortNode {
     }
 
     /// Applies to a query what can be applied.
-    fn advance(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+    fn advance(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let remembered = (now_us, self.config.remembered_us);
         loop {
             let Some(query) = self.queries.get_mut(&hash) else {
@@ -284,7 +286,7 @@ impl SortNode {
             let advance = query.advance(&self.sources, self.complete.as_ref(), remembered);
             if std::mem::take(&mut query.unevaluated) {
                 let queries = vec![hash];
-                self.voice.say(News::Unevaluated { queries }, out);
+                self.voice.say(NodeEvent::Unevaluated { queries }, out);
             }
             match advance {
                 Ok(Advance::Stuck) => break,
@@ -295,7 +297,7 @@ impl SortNode {
             }
             self.check(hash, now_us, out);
         }
-        let held = self.queries.get(&hash).is_some_and(Query::is_held);
+        let held = self.queries.get(&hash).is_some_and(SortedQuery::is_held);
         if held {
             self.held.insert(hash);
         } else {
@@ -304,7 +306,7 @@ impl SortNode {
     }
 
     /// Asks for new rows if the window's end is lost.
-    fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+    fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
@@ -326,7 +328,7 @@ impl SortNode {
     }
 
     /// Asks for new rows, unless that was done.
-    fn renew(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+    fn renew(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         if let Some(query) = self.queries.get_mut(&hash)
             && query.waiting.is_none()
         {
@@ -335,12 +337,12 @@ impl SortNode {
         }
     }
 
-    fn ask(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+    fn ask(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         if let Some(query) = self.queries.get_mut(&hash)
             && let Some(waiting) = &mut query.waiting
         {
             waiting.asked_us = now_us;
-            let news = News::Renew {
+            let news = NodeEvent::Renew {
                 query: hash,
                 activation: query.activation,
                 slack: query.slack,
@@ -357,12 +359,12 @@ impl SortNode {
         (partition, request): (u16, StreamId),
         accepted: bool,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         if self.unsorted.contains(&hash) {
             return;
         }
-        let note = |answers: &mut Answers| {
+        let note = |answers: &mut FilterAnswers| {
             if accepted {
                 answers.accepted(partition, request);
             } else {
@@ -383,7 +385,7 @@ impl SortNode {
     }
 
     /// A filter node was rebuilt: rows that were read before that lack what it does not tell.
-    fn doubt(&mut self, now_us: u64, out: &mut Vec<Output>) {
+    fn doubt(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         let behind = self.queries.iter().filter_map(|(hash, query)| {
             let behind = query.is_behind(&self.sources);
             behind.then_some(*hash)
@@ -397,27 +399,27 @@ impl SortNode {
     fn tick(
         &mut self,
         partition: u16,
-        (tick, at): (&Tick, StreamId),
+        (tick, at): (&StreamTick, StreamId),
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         self.sources.tick(partition, tick, at);
         self.release(now_us, out);
         if let Some(tick) = self.sources.common_tick() {
             self.complete = Some(tick.snapshot.clone());
             self.resolve_all(now_us, out);
-            self.voice.say(News::Tick(tick), out);
+            self.voice.say(NodeEvent::Tick(tick), out);
         }
     }
 
     /// Batches may have become whole.
-    fn release(&mut self, now_us: u64, out: &mut Vec<Output>) {
+    fn release(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         for hash in self.held.clone() {
             self.advance(hash, now_us, out);
         }
     }
 
-    fn idle(&mut self, now_us: u64, out: &mut Vec<Output>) {
+    fn idle(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         self.orphans.forget(now_us);
         let again_us = self.config.renew_again_us;
         let late = self.queries.iter().filter_map(|(hash, query)| {
@@ -432,7 +434,7 @@ impl SortNode {
     }
 
     /// Ends the queries that a document concerns which nobody can handle.
-    fn poison(&mut self, collection: [u8; 16], out: &mut Vec<Output>) {
+    fn poison(&mut self, collection: [u8; 16], out: &mut Vec<NodeOutput>) {
         let poisoned = self.queries.values();
         let poisoned = poisoned.filter(|query| {
             let mut sides = query.sides.iter();
@@ -444,26 +446,26 @@ impl SortNode {
         }
     }
 
-    fn give_up(&mut self, why: Why, out: &mut Vec<Output>) {
-        self.phase = Phase::NeedsRebuild;
-        out.push(Output::Rebuild(why));
+    fn give_up(&mut self, why: Why, out: &mut Vec<NodeOutput>) {
+        self.phase = SortPhase::NeedsRebuild;
+        out.push(NodeOutput::Rebuild(why));
     }
 
-    fn fail(&mut self, hash: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<Output>) {
+    fn fail(&mut self, hash: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<NodeOutput>) {
         self.remove(&hash);
         self.held.remove(&hash);
         self.refuse(hash, refusal, out);
     }
 
-    fn remove(&mut self, hash: &QueryHash) -> Option<Query> {
+    fn remove(&mut self, hash: &QueryHash) -> Option<SortedQuery> {
         let query = self.queries.remove(hash)?;
         self.lacking.remove(hash);
         self.sides.leave(hash, &query.sides);
         Some(query)
     }
 
-    fn refuse(&mut self, query: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<Output>) {
-        let news = News::Failed {
+    fn refuse(&mut self, query: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<NodeOutput>) {
+        let news = NodeEvent::Failed {
             query,
             code: refusal.code.clone().into_owned(),
             detail: refusal.detail.clone(),
@@ -471,14 +473,20 @@ impl SortNode {
         self.voice.say(news, out);
     }
 
-    fn request(&mut self, id: StreamId, request: Request, now_us: u64, out: &mut Vec<Output>) {
+    fn request(
+        &mut self,
+        id: StreamId,
+        request: NodeRequest,
+        now_us: u64,
+        out: &mut Vec<NodeOutput>,
+    ) {
         match request {
-            Request::Expire { query, activation } => self.expire(query, activation, now_us),
-            Request::Register { query, .. } if !query.sorted => {
+            NodeRequest::Expire { query, activation } => self.expire(query, activation, now_us),
+            NodeRequest::Register { query, .. } if !query.sorted => {
                 self.orphans.adopt(&query.hash, now_us);
                 self.unsorted.insert(query.hash);
             }
-            Request::Register {
+            NodeRequest::Register {
                 query,
                 snapshot,
                 rows,
@@ -487,7 +495,7 @@ impl SortNode {
                 renewal,
                 positions: _,
             } => {
-                let registration = registration::Registration {
+                let registration = registration::SortRegistration {
                     id,
                     query: &query,
                     snapshot: &snapshot,
@@ -498,7 +506,9 @@ impl SortNode {
                 };
                 self.register(&registration, now_us, out);
             }
-            Request::Fetched { asked, documents } => self.fetched(&asked, documents, now_us, out),
+            NodeRequest::Fetched { asked, documents } => {
+                self.fetched(&asked, documents, now_us, out)
+            }
         }
     }
 }

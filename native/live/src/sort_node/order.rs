@@ -11,14 +11,14 @@ use rillbase_query::fuel::Fuel;
 use rillbase_query::sort::{Sort, SortCriterion};
 
 use crate::lookups::{Join, join_of};
-use crate::message::{Definition, Row};
+use crate::message::{QueryDefinition, ResultRow};
 
 /// Bytes that compare as documents do in this query.
 pub(crate) type Place = Arc<[u8]>;
 
 /// How documents compare.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct SortOrder {
     /// None: by key, which is the order of `_id`.
     sort: Option<Sort>,
     /// Kept where text score or distance decides.
@@ -27,8 +27,8 @@ pub(crate) struct Order {
     join: Option<Arc<Join>>,
 }
 
-impl Order {
-    pub(crate) fn parse(query: &Definition, filter: Filter) -> Result<Self, DocumentRefusal> {
+impl SortOrder {
+    pub(crate) fn parse(query: &QueryDefinition, filter: Filter) -> Result<Self, DocumentRefusal> {
         let sort = if query.sort.is_empty() {
             // Groups have no distance and no score.
             if query.is_grouped() {
@@ -56,7 +56,7 @@ impl Order {
     }
 
     /// Where a document stands. None: it cannot be evaluated, and is left out.
-    pub(crate) fn place(&self, row: &Row) -> Option<Place> {
+    pub(crate) fn place(&self, row: &ResultRow) -> Option<Place> {
         if self.join.as_ref().is_some_and(|join| !join.can_embed(row)) {
             return None;
         }

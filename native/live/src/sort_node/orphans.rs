@@ -3,18 +3,18 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::message::QueryHash;
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::answers::Answers;
-use super::query::Step;
+use super::answers::FilterAnswers;
+use super::query::QueryWrite;
 
 /// What was told of a query before, and is not kept: rows must have seen it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct OrphanHistory {
     /// Transactions.
     pub(super) xids: Vec<u64>,
     /// Whatever this sees.
-    pub(super) snapshot: Option<Snapshot>,
+    pub(super) snapshot: Option<PgSnapshot>,
     /// Some of those up to this one.
     pub(super) below: u64,
 }
@@ -22,21 +22,21 @@ pub(super) struct Told {
 /// What waits for the registration of a query.
 #[derive(Debug, Default)]
 pub(super) struct Orphan {
-    pub(super) steps: Vec<Step>,
-    pub(super) told: Told,
-    answers: Answers,
+    pub(super) steps: Vec<QueryWrite>,
+    pub(super) told: OrphanHistory,
+    answers: FilterAnswers,
     /// In which life the filter nodes answered.
     activation: u64,
 }
 
 impl Orphan {
     /// The answers that belong to a life.
-    pub(super) fn answers(&mut self, activation: u64) -> Answers {
+    pub(super) fn answers(&mut self, activation: u64) -> FilterAnswers {
         let answers = std::mem::take(&mut self.answers);
         if self.activation == activation {
             answers
         } else {
-            Answers::default()
+            FilterAnswers::default()
         }
     }
 }
@@ -66,7 +66,7 @@ impl Orphans {
         }
     }
 
-    pub(super) fn push(&mut self, query: QueryHash, step: Step, now_us: u64) {
+    pub(super) fn push(&mut self, query: QueryHash, step: QueryWrite, now_us: u64) {
         self.entry(query, now_us).steps.push(step);
         self.count += 1;
         while self.count > self.max {
@@ -84,12 +84,12 @@ impl Orphans {
         &mut self,
         (query, activation): (QueryHash, u64),
         now_us: u64,
-        note: impl FnOnce(&mut Answers),
+        note: impl FnOnce(&mut FilterAnswers),
     ) {
         let orphan = self.entry(query, now_us);
         if orphan.activation < activation {
             orphan.activation = activation;
-            orphan.answers = Answers::default();
+            orphan.answers = FilterAnswers::default();
         }
         if orphan.activation == activation {
             note(&mut orphan.answers);
@@ -97,7 +97,7 @@ impl Orphans {
     }
 
     /// A life of a query is over here. Filter nodes may be in the next one already.
-    pub(super) fn outlived(&mut self, query: QueryHash, told: Told, now_us: u64) {
+    pub(super) fn outlived(&mut self, query: QueryHash, told: OrphanHistory, now_us: u64) {
         self.entry(query, now_us).told = told;
     }
 

@@ -7,24 +7,24 @@ use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
-use crate::message::{Definition, News, QueryHash, Row, Side, StreamId};
-use crate::node::{Begin, Output};
-use crate::snapshot::Snapshot;
+use crate::message::{LookupSide, NodeEvent, QueryDefinition, QueryHash, ResultRow, StreamId};
+use crate::node::{Begin, NodeOutput};
+use crate::snapshot::PgSnapshot;
 
-use super::kept::Gathered;
 use super::orphans::Orphans;
-use super::query::Query;
+use super::query::SortedQuery;
+use super::retained_rows::RowCollector;
 use super::sources::Sources;
-use super::{Phase, SortNode};
+use super::{SortNode, SortPhase};
 
 /// A rebuild that is under way.
 #[derive(Debug)]
-pub(super) struct Rebuild {
+pub(super) struct SortRebuild {
     matcher: Matcher,
-    building: HashMap<QueryId, Building>,
+    building: HashMap<QueryId, RebuiltQuery>,
     sides: RebuiltSides,
     requests: StreamId,
-    snapshot: Snapshot,
+    snapshot: PgSnapshot,
     rules: HashMap<[u8; 16], u64>,
 }
 
@@ -37,18 +37,18 @@ struct RebuiltSides {
 
 /// What is known of a query, so far.
 #[derive(Debug)]
-struct Building {
-    query: Query,
-    gathered: Gathered,
+struct RebuiltQuery {
+    query: SortedQuery,
+    gathered: RowCollector,
 }
 
 impl SortNode {
-    pub(super) fn start(&mut self, out: &mut Vec<Output>) {
-        self.phase = Phase::NeedsRebuild;
-        self.voice.say(News::Start, out);
+    pub(super) fn start(&mut self, out: &mut Vec<NodeOutput>) {
+        self.phase = SortPhase::NeedsRebuild;
+        self.voice.say(NodeEvent::Start, out);
     }
 
-    pub(super) fn begin(&mut self, begin: Begin, out: &mut Vec<Output>) {
+    pub(super) fn begin(&mut self, begin: Begin, out: &mut Vec<NodeOutput>) {
         let config = &self.config;
         self.sources = Sources::new(config.partitions, begin.position);
         self.orphans = Orphans::new(config.max_waiting, config.orphans_us);
@@ -59,7 +59,7 @@ impl SortNode {
         self.lacking.clear();
         self.complete = None;
         self.rebuilt = begin.snapshot.clone();
-        let mut rebuild = Rebuild {
+        let mut rebuild = SortRebuild {
             matcher: Matcher::new(config.limits),
             building: HashMap::new(),
             sides: RebuiltSides::default(),
@@ -74,16 +74,16 @@ impl SortNode {
                 self.refuse(definition.hash, &refusal, out);
             }
         }
-        self.phase = Phase::Rebuilding(Box::new(rebuild));
+        self.phase = SortPhase::Rebuilding(Box::new(rebuild));
     }
 
     fn build(
         &mut self,
-        rebuild: &mut Rebuild,
-        definition: &Definition,
+        rebuild: &mut SortRebuild,
+        definition: &QueryDefinition,
     ) -> Result<(), DocumentRefusal> {
         let filter = crate::filter_node::parse(definition)?;
-        let mut query = Query::new(definition)?;
+        let mut query = SortedQuery::new(definition)?;
         query.read = rebuild.requests;
         query.know_all_rules(&rebuild.rules);
         let added = rebuild
@@ -91,7 +91,7 @@ impl SortNode {
             .add(definition.collection, definition.tenant, &filter);
         let id =
             added.map_err(|refused| DocumentRefusal::new("residual_quota", refused.to_string()))?;
-        let building = Building {
+        let building = RebuiltQuery {
             gathered: query.gathered(definition, None, self.config.max_rows)?,
             query,
         };
@@ -103,9 +103,9 @@ impl SortNode {
         Ok(())
     }
 
-    pub(super) fn rows(&mut self, collection: [u8; 16], rows: &[Row]) {
-        let Phase::Rebuilding(mut rebuild) =
-            std::mem::replace(&mut self.phase, Phase::NeedsRebuild)
+    pub(super) fn rows(&mut self, collection: [u8; 16], rows: &[ResultRow]) {
+        let SortPhase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, SortPhase::NeedsRebuild)
         else {
             return;
         };
@@ -116,25 +116,26 @@ impl SortNode {
             let matcher = &mut rebuild.matcher;
             matcher.matches(&collection, document, &mut found, &mut failed);
             for id in &found {
-                if let Some(Building { query, gathered }) = rebuild.building.get_mut(id) {
+                if let Some(RebuiltQuery { query, gathered }) = rebuild.building.get_mut(id) {
                     gathered.push(row, query.order());
                 }
                 rebuild.push_other(*id, row);
             }
         }
-        self.phase = Phase::Rebuilding(rebuild);
+        self.phase = SortPhase::Rebuilding(rebuild);
     }
 
-    pub(super) fn end(&mut self, now_us: u64, out: &mut Vec<Output>) {
-        let Phase::Rebuilding(rebuild) = std::mem::replace(&mut self.phase, Phase::Running) else {
-            self.phase = Phase::NeedsRebuild;
+    pub(super) fn end(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
+        let SortPhase::Rebuilding(rebuild) = std::mem::replace(&mut self.phase, SortPhase::Running)
+        else {
+            self.phase = SortPhase::NeedsRebuild;
             return;
         };
-        let Rebuild {
+        let SortRebuild {
             building, snapshot, ..
         } = *rebuild;
         for (_, building) in building {
-            let Building {
+            let RebuiltQuery {
                 mut query,
                 gathered,
             } = building;
@@ -164,16 +165,16 @@ impl SortNode {
             self.tell(hash, out);
             self.check(hash, now_us, out);
         }
-        self.voice.say(News::Rebased { snapshot }, out);
+        self.voice.say(NodeEvent::Rebased { snapshot }, out);
     }
 }
 
-impl Rebuild {
+impl SortRebuild {
     /// A query looks a side up. Those who share it share its place in the index.
     fn add_side(
         &mut self,
-        query: &Definition,
-        side: &Side,
+        query: &QueryDefinition,
+        side: &LookupSide,
         user: QueryId,
     ) -> Result<(), DocumentRefusal> {
         let known = self.sides.by_hash.get(&side.hash).copied();
@@ -191,7 +192,7 @@ impl Rebuild {
     }
 
     /// A document of a side is told to all who look it up.
-    fn push_other(&mut self, id: QueryId, row: &Row) {
+    fn push_other(&mut self, id: QueryId, row: &ResultRow) {
         let Some((side, users)) = self.sides.by_id.get(&id) else {
             return;
         };

@@ -4,21 +4,23 @@
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{Definition, Foreign, Gone, News, QueryHash, Row, StreamId};
-use crate::node::Output;
-use crate::snapshot::Snapshot;
+use crate::message::{
+    Foreign, NodeEvent, QueryDefinition, QueryHash, RemovalReason, ResultRow, StreamId,
+};
+use crate::node::NodeOutput;
+use crate::snapshot::PgSnapshot;
 
 use super::SortNode;
-use super::query::{Aside, Judgement, Query, Step};
+use super::query::{Aside, AsideVerdict, QueryWrite, SortedQuery};
 use super::steps::steps;
 
 /// A request to keep a query, or new rows for it.
 #[derive(Debug)]
-pub(super) struct Registration<'r> {
+pub(super) struct SortRegistration<'r> {
     pub(super) id: StreamId,
-    pub(super) query: &'r Definition,
-    pub(super) snapshot: &'r Snapshot,
-    pub(super) rows: &'r [Row],
+    pub(super) query: &'r QueryDefinition,
+    pub(super) snapshot: &'r PgSnapshot,
+    pub(super) rows: &'r [ResultRow],
     pub(super) complete: bool,
     /// What was read of each side.
     pub(super) foreign: &'r [Foreign],
@@ -28,9 +30,9 @@ pub(super) struct Registration<'r> {
 impl SortNode {
     pub(super) fn register(
         &mut self,
-        registration: &Registration<'_>,
+        registration: &SortRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         let hash = registration.query.hash;
         let activation = registration.query.activation;
@@ -51,13 +53,13 @@ impl SortNode {
 
     fn register_first(
         &mut self,
-        registration: &Registration<'_>,
+        registration: &SortRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) -> Result<(), DocumentRefusal> {
         let definition = registration.query;
         let hash = definition.hash;
-        let mut query = Query::new(definition)?;
+        let mut query = SortedQuery::new(definition)?;
         let mut orphan = self.orphans.adopt(&hash, now_us);
         query.begin(orphan.answers(definition.activation), orphan.told, now_us);
         query.read = registration.id;
@@ -83,7 +85,7 @@ impl SortNode {
 
     /// A query looks its sides up from now on. Returns what was told of them before, and up to which
     /// transaction some of that is missing.
-    fn looks_up(&mut self, query: &Definition, now_us: u64) -> (Vec<Step>, u64) {
+    fn looks_up(&mut self, query: &QueryDefinition, now_us: u64) -> (Vec<QueryWrite>, u64) {
         let (mut steps, mut below) = self.sides.join(query, now_us);
         for side in query.sides.iter() {
             let orphan = self.orphans.adopt(&side.hash, now_us);
@@ -99,8 +101,8 @@ impl SortNode {
 
     fn place(
         &self,
-        query: &Query,
-        registration: &Registration<'_>,
+        query: &SortedQuery,
+        registration: &SortRegistration<'_>,
     ) -> Result<Aside, DocumentRefusal> {
         let order = query.order();
         let mut gathered = query.gathered(
@@ -121,9 +123,9 @@ impl SortNode {
 
     fn register_again(
         &mut self,
-        registration: &Registration<'_>,
+        registration: &SortRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) -> Result<(), DocumentRefusal> {
         let hash = registration.query.hash;
         let Some(query) = self.queries.get_mut(&hash) else {
@@ -150,9 +152,9 @@ impl SortNode {
     /// that wait for answers already, or these would never be there.
     fn renew_with(
         &mut self,
-        registration: &Registration<'_>,
+        registration: &SortRegistration<'_>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) -> Result<(), DocumentRefusal> {
         let hash = registration.query.hash;
         let Some(query) = self.queries.get(&hash) else {
@@ -173,23 +175,23 @@ impl SortNode {
     }
 
     /// Rows are taken when all filter nodes have answered the request that they came with.
-    pub(super) fn confirm(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+    pub(super) fn confirm(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
         match query.judge(&self.sources, self.config.partitions) {
-            Judgement::Open => {}
-            Judgement::Taken(aside) => {
+            AsideVerdict::Open => {}
+            AsideVerdict::Taken(aside) => {
                 if let Err(refusal) = self.settle(hash, aside, now_us, out) {
                     return self.fail(hash, &refusal, out);
                 }
             }
             // Those who asked first ask again, as they are told the same.
-            Judgement::TooOld if !query.shown => {}
-            Judgement::TooOld | Judgement::Outdated if query.waiting.is_some() => {
+            AsideVerdict::TooOld if !query.shown => {}
+            AsideVerdict::TooOld | AsideVerdict::Outdated if query.waiting.is_some() => {
                 self.ask(hash, now_us, out);
             }
-            Judgement::TooOld | Judgement::Outdated => self.renew(hash, now_us, out),
+            AsideVerdict::TooOld | AsideVerdict::Outdated => self.renew(hash, now_us, out),
         }
         self.check(hash, now_us, out);
         self.advance(hash, now_us, out);
@@ -201,7 +203,7 @@ impl SortNode {
         hash: QueryHash,
         aside: Aside,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) -> Result<(), DocumentRefusal> {
         let Some(query) = self.queries.get_mut(&hash) else {
             return Ok(());
@@ -219,14 +221,14 @@ impl SortNode {
     }
 
     /// Rows that were held back count from here on: everybody is told what is different.
-    pub(super) fn show(&mut self, hash: QueryHash, out: &mut Vec<Output>) {
+    pub(super) fn show(&mut self, hash: QueryHash, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
         self.lacking.remove(&hash);
         let before = query.go_on();
         if query.shown {
-            let left = |row: &Row| (row.document_version(), Gone::Left);
+            let left = |row: &ResultRow| (row.document_version(), RemovalReason::Left);
             let changes = steps(&before, &query.window(), &left);
             let news = query.news(None, changes);
             self.voice.say(news, out);
@@ -238,7 +240,7 @@ impl SortNode {
     }
 
     /// From where those start who have just come: now, or when the rows are complete.
-    pub(super) fn tell(&mut self, hash: QueryHash, out: &mut Vec<Output>) {
+    pub(super) fn tell(&mut self, hash: QueryHash, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
@@ -249,7 +251,7 @@ impl SortNode {
         for part in query.rebase(self.config.rebase_bytes) {
             self.voice.say(part, out);
         }
-        let active = News::Active {
+        let active = NodeEvent::Active {
             query: hash,
             activation: query.activation,
             request: query.read,

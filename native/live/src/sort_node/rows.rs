@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::message::Row;
+use crate::message::ResultRow;
 
 use super::order::Place;
 
 #[derive(Debug)]
-struct Placed {
+struct SortedRow {
     place: Place,
-    row: Arc<Row>,
+    row: Arc<ResultRow>,
 }
 
 /// The first rows, as far as they are known. Their places are all different: each ends with the
 /// `_id`.
 #[derive(Debug)]
-pub(super) struct Rows {
-    in_order: Vec<Placed>,
+pub(super) struct SortedRows {
+    in_order: Vec<SortedRow>,
     by_key: HashMap<Arc<[u8]>, Place>,
     /// Whether there are no others.
     complete: bool,
@@ -25,12 +25,12 @@ pub(super) struct Rows {
     capacity: usize,
 }
 
-impl Rows {
+impl SortedRows {
     /// The first `capacity` of the rows; `complete` says whether there are no others.
-    pub(super) fn new(rows: Vec<(Place, Row)>, complete: bool, capacity: usize) -> Self {
+    pub(super) fn new(rows: Vec<(Place, ResultRow)>, complete: bool, capacity: usize) -> Self {
         let mut in_order: Vec<_> = rows
             .into_iter()
-            .map(|(place, row)| Placed {
+            .map(|(place, row)| SortedRow {
                 place,
                 row: Arc::new(row),
             })
@@ -61,7 +61,7 @@ impl Rows {
     }
 
     /// The row that stands there.
-    pub(super) fn at(&self, index: usize) -> Option<&Arc<Row>> {
+    pub(super) fn at(&self, index: usize) -> Option<&Arc<ResultRow>> {
         self.in_order.get(index).map(|placed| &placed.row)
     }
 
@@ -80,7 +80,7 @@ impl Rows {
 
     /// Puts a row in its place, where another version of it is not held. Returns the row that does
     /// not fit any more, or that stands beyond the last known one.
-    pub(super) fn insert(&mut self, place: Place, row: Row) -> Option<Arc<Row>> {
+    pub(super) fn insert(&mut self, place: Place, row: ResultRow) -> Option<Arc<ResultRow>> {
         let row = Arc::new(row);
         let index = match self.find(&place) {
             Ok(index) | Err(index) => index,
@@ -89,7 +89,7 @@ impl Rows {
             return Some(row);
         }
         self.by_key.insert(Arc::clone(&row.key), Arc::clone(&place));
-        self.in_order.insert(index, Placed { place, row });
+        self.in_order.insert(index, SortedRow { place, row });
         if self.in_order.len() <= self.capacity {
             return None;
         }
@@ -100,7 +100,7 @@ impl Rows {
     }
 
     /// Shows something else in a row's place; returns how many bytes that showed before.
-    pub(super) fn show(&mut self, key: &[u8], row: Row) -> usize {
+    pub(super) fn show(&mut self, key: &[u8], row: ResultRow) -> usize {
         let index = self.index(key);
         let Some(placed) = index.and_then(|index| self.in_order.get_mut(index)) else {
             return row.body.len();
@@ -113,7 +113,7 @@ impl Rows {
     }
 
     /// The rows from `offset` on, `limit` at most.
-    pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<Row>> {
+    pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<ResultRow>> {
         let rows = self.in_order.iter().skip(offset).take(limit);
         rows.map(|placed| Arc::clone(&placed.row)).collect()
     }

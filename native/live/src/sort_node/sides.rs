@@ -7,15 +7,15 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::message::{self, Definition, QueryHash};
+use crate::message::{self, QueryDefinition, QueryHash};
 
-use super::query::Step;
+use super::query::QueryWrite;
 
 #[derive(Debug, Default)]
-struct Side {
+struct SharedSide {
     users: BTreeSet<QueryHash>,
     /// What was told lately.
-    steps: VecDeque<(u64, Step)>,
+    steps: VecDeque<(u64, QueryWrite)>,
     /// The highest versions that were told, and when they were.
     told: HashMap<Arc<[u8]>, (u64, u64)>,
     told_since: VecDeque<(u64, Arc<[u8]>)>,
@@ -25,15 +25,15 @@ struct Side {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Sides {
-    known: HashMap<QueryHash, Side>,
+pub(super) struct SharedSides {
+    known: HashMap<QueryHash, SharedSide>,
     /// How many steps are kept of one side, and for how long.
     most: usize,
     kept_us: u64,
     remembered_us: u64,
 }
 
-impl Sides {
+impl SharedSides {
     pub(super) fn new(most: usize, kept_us: u64, remembered_us: u64) -> Self {
         Self {
             known: HashMap::new(),
@@ -45,7 +45,7 @@ impl Sides {
 
     /// A query looks its sides up from now on. Returns what was told of them lately, and up to which
     /// transaction some of that is missing.
-    pub(super) fn join(&mut self, query: &Definition, now_us: u64) -> (Vec<Step>, u64) {
+    pub(super) fn join(&mut self, query: &QueryDefinition, now_us: u64) -> (Vec<QueryWrite>, u64) {
         let (mut steps, mut below) = (Vec::new(), 0);
         for side in query.sides.iter() {
             let known = self.known.entry(side.hash).or_default();
@@ -59,7 +59,7 @@ impl Sides {
     }
 
     /// A query is gone.
-    pub(super) fn leave(&mut self, query: &QueryHash, sides: &[message::Side]) {
+    pub(super) fn leave(&mut self, query: &QueryHash, sides: &[message::LookupSide]) {
         for side in sides {
             if let Some(known) = self.known.get_mut(&side.hash) {
                 known.users.remove(query);
@@ -80,7 +80,7 @@ impl Sides {
     pub(super) fn take(
         &mut self,
         hash: &QueryHash,
-        step: &Step,
+        step: &QueryWrite,
         now_us: u64,
     ) -> Option<Vec<QueryHash>> {
         let (most, kept_us, remembered_us) = (self.most, self.kept_us, self.remembered_us);
@@ -105,7 +105,7 @@ impl Sides {
     }
 }
 
-impl Side {
+impl SharedSide {
     fn forget(&mut self, now_us: u64, kept_us: u64, remembered_us: u64) {
         let old = |since_us: u64, for_us: u64| since_us.saturating_add(for_us) < now_us;
         while self

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::message::{AfterImage, News, Notification, Source, StreamId, Tick, Token};
-use crate::snapshot::Snapshot;
+use crate::message::{
+    AfterImage, FencingToken, NodeEvent, Notification, NotificationSource, StreamId, StreamTick,
+};
+use crate::snapshot::PgSnapshot;
 
-use super::query::Step;
+use super::query::QueryWrite;
 
 /// A log is trimmed after 60 s: whoever finds its first entry this much later than where it began
 /// may have missed some.
@@ -14,21 +16,21 @@ const TRIMMED_MS: u64 = 50_000;
 const BATCHES: usize = 100_000;
 
 #[derive(Debug, Default)]
-struct Filter {
-    token: Token,
+struct FilterSource {
+    token: FencingToken,
     count: u64,
     /// It was rebuilt, or is being rebuilt, and what it said before may be lost.
     stale: bool,
-    tick: Option<Tick>,
+    tick: Option<StreamTick>,
     /// Everything that this sees was told, up to a place in the log.
-    told: Option<(Snapshot, StreamId)>,
+    told: Option<(PgSnapshot, StreamId)>,
     /// It tells nothing of what this sees: it was rebuilt with it.
-    base: Option<Snapshot>,
+    base: Option<PgSnapshot>,
 }
 
 /// What an entry of the log is worth.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum EntryVerdict {
     /// Nothing: one's own, repeated, or of a node that was replaced.
     Nothing,
     News,
@@ -39,7 +41,7 @@ pub(super) enum Heard {
 /// All filter nodes of the query partition.
 #[derive(Debug)]
 pub(super) struct Sources {
-    filters: Vec<Filter>,
+    filters: Vec<FilterSource>,
     /// Where partitions said last that they have done their part, by transaction.
     done: HashMap<u64, HashMap<u16, StreamId>>,
     /// Where the log was begun, until its first entry is there.
@@ -50,7 +52,7 @@ pub(super) struct Sources {
 impl Sources {
     pub(super) fn new(partitions: u16, begin: StreamId) -> Self {
         let mut filters = Vec::new();
-        filters.resize_with(partitions.into(), Filter::default);
+        filters.resize_with(partitions.into(), FilterSource::default);
         Self {
             filters,
             done: HashMap::new(),
@@ -59,47 +61,47 @@ impl Sources {
         }
     }
 
-    pub(super) fn hear(&mut self, id: StreamId, notification: &Notification) -> Heard {
+    pub(super) fn hear(&mut self, id: StreamId, notification: &Notification) -> EntryVerdict {
         let begin = self.begin.take();
         if begin.is_some_and(|begin| id.ms > begin.ms.saturating_add(TRIMMED_MS)) {
-            return Heard::Lost;
+            return EntryVerdict::Lost;
         }
-        let Source::Filter(partition) = notification.source else {
-            return Heard::Nothing;
+        let NotificationSource::Filter(partition) = notification.source else {
+            return EntryVerdict::Nothing;
         };
         let Some(filter) = self.filters.get_mut(usize::from(partition)) else {
-            return Heard::Nothing;
+            return EntryVerdict::Nothing;
         };
         let known = filter.token;
         if notification.token < known {
-            return Heard::Nothing;
+            return EntryVerdict::Nothing;
         }
         if notification.token > known {
             // What a new holder says begins with its start, unless the log is read from its midst.
-            if known != Token::default() && notification.count != 1 {
-                return Heard::Lost;
+            if known != FencingToken::default() && notification.count != 1 {
+                return EntryVerdict::Lost;
             }
-            *filter = Filter {
+            *filter = FilterSource {
                 token: notification.token,
                 count: notification.count,
-                stale: known != Token::default(),
-                ..Filter::default()
+                stale: known != FencingToken::default(),
+                ..FilterSource::default()
             };
         } else if notification.count <= filter.count {
-            return Heard::Nothing;
+            return EntryVerdict::Nothing;
         } else if notification.count != filter.count + 1 {
-            return Heard::Lost;
+            return EntryVerdict::Lost;
         }
         filter.count = notification.count;
-        if notification.news == News::Start {
+        if notification.news == NodeEvent::Start {
             filter.stale = true;
             filter.tick = None;
         }
-        Heard::News
+        EntryVerdict::News
     }
 
     /// A filter node has told everything, and this node's state is not older.
-    pub(super) fn rebased(&mut self, partition: u16, snapshot: Snapshot, at: StreamId) {
+    pub(super) fn rebased(&mut self, partition: u16, snapshot: PgSnapshot, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.stale = false;
             filter.told = Some((snapshot.clone(), at));
@@ -109,7 +111,7 @@ impl Sources {
 
     /// Whether rows of this snapshot contain whatever filter nodes do not tell since they were
     /// rebuilt.
-    pub(super) fn are_behind(&self, snapshot: &Snapshot) -> bool {
+    pub(super) fn are_behind(&self, snapshot: &PgSnapshot) -> bool {
         let mut bases = self
             .filters
             .iter()
@@ -129,7 +131,7 @@ impl Sources {
     pub(super) fn ends<'s>(
         &self,
         image: &AfterImage,
-        steps: &(impl Iterator<Item = &'s Step> + Clone),
+        steps: &(impl Iterator<Item = &'s QueryWrite> + Clone),
     ) -> Option<Vec<(u16, StreamId)>> {
         let ends = image.parts.iter().map(|part| {
             let own = steps.clone().filter(|step| step.partition == *part);
@@ -154,7 +156,7 @@ impl Sources {
 
     /// A place in the log behind the ticks of all filter nodes, if these have reached a snapshot. What
     /// nodes tell when they were rebuilt is no such proof: a query that they know since has older rows.
-    pub(super) fn reached(&self, snapshot: &Snapshot) -> Option<StreamId> {
+    pub(super) fn reached(&self, snapshot: &PgSnapshot) -> Option<StreamId> {
         let reached = self.filters.iter().map(|filter| {
             let tick = filter.tick.as_ref();
             tick.filter(|tick| tick.snapshot.covers(snapshot))?;
@@ -164,24 +166,26 @@ impl Sources {
         Some(places?.into_iter().max().unwrap_or_default())
     }
 
-    pub(super) fn tick(&mut self, partition: u16, tick: &Tick, at: StreamId) {
+    pub(super) fn tick(&mut self, partition: u16, tick: &StreamTick, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.told = Some((tick.snapshot.clone(), at));
             filter.tick = Some(tick.clone());
         }
         let filters = &self.filters;
         self.done.retain(|xid, _| {
-            let told = |filter: &Filter| filter.told.as_ref().is_some_and(|told| told.0.sees(*xid));
+            let told =
+                |filter: &FilterSource| filter.told.as_ref().is_some_and(|told| told.0.sees(*xid));
             !filters.iter().all(told)
         });
     }
 
     /// The oldest of all filter nodes' ticks, if all are there and it was not said yet.
-    pub(super) fn common_tick(&mut self) -> Option<Tick> {
+    pub(super) fn common_tick(&mut self) -> Option<StreamTick> {
         if self.filters.iter().any(|filter| filter.stale) {
             return None;
         }
-        let ticks: Option<Vec<&Tick>> = self.filters.iter().map(|f| f.tick.as_ref()).collect();
+        let ticks: Option<Vec<&StreamTick>> =
+            self.filters.iter().map(|f| f.tick.as_ref()).collect();
         let oldest = ticks?.into_iter().min_by_key(|tick| tick.time_us)?.clone();
         if oldest.time_us <= self.said_us {
             return None;

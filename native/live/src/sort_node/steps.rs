@@ -3,22 +3,26 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::message::{Gone, Row, WindowChange};
+use crate::message::{RemovalReason, ResultRow, WindowChange};
 
 /// Why a row of the old window is not in the new one: its version, and whether it was deleted.
-pub(super) type Leave<'l> = dyn Fn(&Row) -> (u64, Gone) + 'l;
+pub(super) type Leave<'l> = dyn Fn(&ResultRow) -> (u64, RemovalReason) + 'l;
 
 /// Steps from `old` to `new`: rows go, then rows move, then rows come, then rows change where they
 /// are. Rows whose version is the same do not move. Rows that are the same allocation are the same.
-pub(crate) fn steps(old: &[Arc<Row>], new: &[Arc<Row>], leave: &Leave<'_>) -> Vec<WindowChange> {
-    let same = |(a, b): &(&Arc<Row>, &Arc<Row>)| Arc::ptr_eq(a, b);
+pub(crate) fn steps(
+    old: &[Arc<ResultRow>],
+    new: &[Arc<ResultRow>],
+    leave: &Leave<'_>,
+) -> Vec<WindowChange> {
+    let same = |(a, b): &(&Arc<ResultRow>, &Arc<ResultRow>)| Arc::ptr_eq(a, b);
     let head = old.iter().zip(new).take_while(same).count();
     let (old, new) = (rest(old, head), rest(new, head));
     let tail = old.iter().rev().zip(new.iter().rev());
     let tail = tail.take_while(same).count();
     let old = old.get(..old.len() - tail).unwrap_or_default();
     let new = new.get(..new.len() - tail).unwrap_or_default();
-    let mut walk = Walk {
+    let mut walk = WindowDiff {
         head,
         current: old.to_vec(),
         changes: Vec::new(),
@@ -29,19 +33,19 @@ pub(crate) fn steps(old: &[Arc<Row>], new: &[Arc<Row>], leave: &Leave<'_>) -> Ve
     walk.changes
 }
 
-fn rest(rows: &[Arc<Row>], head: usize) -> &[Arc<Row>] {
+fn rest(rows: &[Arc<ResultRow>], head: usize) -> &[Arc<ResultRow>] {
     rows.get(head..).unwrap_or_default()
 }
 
 /// A window on its way from old to new.
-struct Walk {
+struct WindowDiff {
     /// Rows before those that differ.
     head: usize,
-    current: Vec<Arc<Row>>,
+    current: Vec<Arc<ResultRow>>,
     changes: Vec<WindowChange>,
 }
 
-impl Walk {
+impl WindowDiff {
     fn index(&self, position: usize) -> u32 {
         u32::try_from(self.head + position).unwrap_or(u32::MAX)
     }
@@ -50,7 +54,7 @@ impl Walk {
         self.current.iter().position(|row| *row.key == *key)
     }
 
-    fn remove(&mut self, new: &[Arc<Row>], leave: &Leave<'_>) {
+    fn remove(&mut self, new: &[Arc<ResultRow>], leave: &Leave<'_>) {
         let stays: HashSet<&[u8]> = new.iter().map(|row| &*row.key).collect();
         for position in (0..self.current.len()).rev() {
             let Some(row) = self.current.get(position) else {
@@ -71,7 +75,7 @@ impl Walk {
         }
     }
 
-    fn reorder(&mut self, new: &[Arc<Row>]) {
+    fn reorder(&mut self, new: &[Arc<ResultRow>]) {
         let before: HashMap<Arc<[u8]>, (usize, u64)> = self
             .current
             .iter()
@@ -85,7 +89,7 @@ impl Walk {
                 Some((*position, *version != row.version))
             })
             .collect();
-        let mut behind: Option<&Arc<Row>> = None;
+        let mut behind: Option<&Arc<ResultRow>> = None;
         for ((row, stays), (_, changed)) in common().zip(staying(&places)).zip(&places) {
             if stays {
                 // Windows are long, and nearly all of their rows are as they were.
@@ -100,7 +104,7 @@ impl Walk {
     }
 
     /// A row that stays where it is.
-    fn change(&mut self, row: &Arc<Row>) {
+    fn change(&mut self, row: &Arc<ResultRow>) {
         let Some(position) = self.position(&row.key) else {
             return;
         };
@@ -109,12 +113,12 @@ impl Walk {
             && held.version != row.version
         {
             *held = Arc::clone(row);
-            let row = Row::clone(row);
+            let row = ResultRow::clone(row);
             self.changes.push(WindowChange::Change { index, row });
         }
     }
 
-    fn move_behind(&mut self, row: &Arc<Row>, behind: Option<&Arc<Row>>) {
+    fn move_behind(&mut self, row: &Arc<ResultRow>, behind: Option<&Arc<ResultRow>>) {
         let Some(old) = self.position(&row.key) else {
             return;
         };
@@ -125,11 +129,11 @@ impl Walk {
         self.changes.push(WindowChange::Move {
             old_index: self.index(old),
             index: self.index(position),
-            row: Row::clone(row),
+            row: ResultRow::clone(row),
         });
     }
 
-    fn add(&mut self, new: &[Arc<Row>]) {
+    fn add(&mut self, new: &[Arc<ResultRow>]) {
         for (position, row) in new.iter().enumerate() {
             if self
                 .current
@@ -142,7 +146,7 @@ impl Walk {
                 .insert(position.min(self.current.len()), Arc::clone(row));
             self.changes.push(WindowChange::Add {
                 index: self.index(position),
-                row: Row::clone(row),
+                row: ResultRow::clone(row),
             });
         }
     }
@@ -183,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    fn row(key: u8, version: u64) -> Arc<Row> {
-        Arc::new(Row {
+    fn row(key: u8, version: u64) -> Arc<ResultRow> {
+        Arc::new(ResultRow {
             key: [key].into(),
             version,
             created_ms: 0,
@@ -193,7 +197,7 @@ mod tests {
         })
     }
 
-    fn follow(old: &[Arc<Row>], changes: &[WindowChange]) -> Vec<(u8, u64)> {
+    fn follow(old: &[Arc<ResultRow>], changes: &[WindowChange]) -> Vec<(u8, u64)> {
         let mut rows: Vec<_> = old.iter().map(|row| (row.key[0], row.version)).collect();
         for change in changes {
             match change {
@@ -220,8 +224,8 @@ mod tests {
         rows
     }
 
-    fn gone(row: &Row) -> (u64, Gone) {
-        (row.version, Gone::Left)
+    fn gone(row: &ResultRow) -> (u64, RemovalReason) {
+        (row.version, RemovalReason::Left)
     }
 
     fn window() -> impl Strategy<Value = Vec<(u8, u64)>> {

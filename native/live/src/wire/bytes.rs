@@ -2,70 +2,70 @@
 
 use std::sync::Arc;
 
-use crate::message::{Asked, QueryHash, Row, StreamId, Tick, Token};
-use crate::snapshot::Snapshot;
+use crate::message::{FencingToken, FetchId, QueryHash, ResultRow, StreamId, StreamTick};
+use crate::snapshot::PgSnapshot;
 
-use super::Malformed;
+use super::MalformedMessage;
 
 /// Reads from the front of bytes.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct MessageReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MessageReader<'a> {
     pub(super) const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], MalformedMessage> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or(CUT)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedMessage> {
         let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(CUT)?;
         self.rest = rest;
         Ok(*taken)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
+    pub(super) fn u8(&mut self) -> Result<u8, MalformedMessage> {
         self.array().map(|[byte]| byte)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
+    pub(super) fn u16(&mut self) -> Result<u16, MalformedMessage> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
+    pub(super) fn u32(&mut self) -> Result<u32, MalformedMessage> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn u64(&mut self) -> Result<u64, MalformedMessage> {
         self.array().map(u64::from_be_bytes)
     }
 
-    pub(super) fn i64(&mut self) -> Result<i64, Malformed> {
+    pub(super) fn i64(&mut self) -> Result<i64, MalformedMessage> {
         self.array().map(i64::from_be_bytes)
     }
 
-    pub(super) fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(super) fn flag(&mut self) -> Result<bool, MalformedMessage> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Malformed("a flag is neither 0 nor 1")),
+            _ => Err(MalformedMessage("a flag is neither 0 nor 1")),
         }
     }
 
     /// A length in two bytes, then that many bytes.
-    pub(super) fn short(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(super) fn short(&mut self) -> Result<&'a [u8], MalformedMessage> {
         let length = self.u16()?;
         self.take(length.into())
     }
 
     /// A length in four bytes, then that many bytes.
-    pub(super) fn long(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(super) fn long(&mut self) -> Result<&'a [u8], MalformedMessage> {
         let length = self.u32()?;
         self.take(usize::try_from(length).map_err(|_| CUT)?)
     }
@@ -74,8 +74,8 @@ impl<'a> Reader<'a> {
     pub(super) fn list<T>(
         &mut self,
         least: usize,
-        mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, Malformed> {
+        mut item: impl FnMut(&mut Self) -> Result<T, MalformedMessage>,
+    ) -> Result<Vec<T>, MalformedMessage> {
         let count = usize::try_from(self.u32()?).map_err(|_| CUT)?;
         // A count that the bytes cannot hold must not reserve memory.
         if count.saturating_mul(least) > self.rest.len() {
@@ -88,65 +88,66 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    pub(super) fn finish(self) -> Result<(), Malformed> {
+    pub(super) fn finish(self) -> Result<(), MalformedMessage> {
         if self.rest.is_empty() {
             Ok(())
         } else {
-            Err(Malformed("bytes follow the end"))
+            Err(MalformedMessage("bytes follow the end"))
         }
     }
 
-    pub(super) fn text(&mut self) -> Result<String, Malformed> {
+    pub(super) fn text(&mut self) -> Result<String, MalformedMessage> {
         let bytes = self.short()?;
-        let text = std::str::from_utf8(bytes).map_err(|_| Malformed("a text is not UTF-8"))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|_| MalformedMessage("a text is not UTF-8"))?;
         Ok(text.to_owned())
     }
 
-    pub(super) fn hash(&mut self) -> Result<QueryHash, Malformed> {
+    pub(super) fn hash(&mut self) -> Result<QueryHash, MalformedMessage> {
         self.array().map(QueryHash)
     }
 
-    pub(super) fn hashes(&mut self) -> Result<Vec<QueryHash>, Malformed> {
+    pub(super) fn hashes(&mut self) -> Result<Vec<QueryHash>, MalformedMessage> {
         self.list(16, Self::hash)
     }
 
-    pub(super) fn parts(&mut self) -> Result<Arc<[u16]>, Malformed> {
+    pub(super) fn parts(&mut self) -> Result<Arc<[u16]>, MalformedMessage> {
         let bytes = self.short()?;
         partitions(bytes)
     }
 
-    pub(super) fn stream_id(&mut self) -> Result<StreamId, Malformed> {
+    pub(super) fn stream_id(&mut self) -> Result<StreamId, MalformedMessage> {
         Ok(StreamId {
             ms: self.u64()?,
             number: self.u64()?,
         })
     }
 
-    pub(super) fn snapshot(&mut self) -> Result<Snapshot, Malformed> {
+    pub(super) fn snapshot(&mut self) -> Result<PgSnapshot, MalformedMessage> {
         let (xmin, xmax) = (self.u64()?, self.u64()?);
         let running = self.list(8, Self::u64)?;
         if !running.is_sorted() {
-            return Err(Malformed("running transactions do not rise"));
+            return Err(MalformedMessage("running transactions do not rise"));
         }
-        Ok(Snapshot {
+        Ok(PgSnapshot {
             xmin,
             xmax,
             running,
         })
     }
 
-    pub(super) fn tick(&mut self) -> Result<Tick, Malformed> {
-        Ok(Tick {
+    pub(super) fn tick(&mut self) -> Result<StreamTick, MalformedMessage> {
+        Ok(StreamTick {
             time_us: self.u64()?,
             count: self.u64()?,
-            token: Token(self.u64()?),
+            token: FencingToken(self.u64()?),
             incarnation: self.array()?,
             snapshot: self.snapshot()?,
         })
     }
 
-    pub(super) fn row(&mut self) -> Result<Row, Malformed> {
-        Ok(Row {
+    pub(super) fn row(&mut self) -> Result<ResultRow, MalformedMessage> {
+        Ok(ResultRow {
             version: self.u64()?,
             created_ms: self.i64()?,
             updated_ms: self.i64()?,
@@ -155,31 +156,31 @@ impl<'a> Reader<'a> {
         })
     }
 
-    pub(super) fn rows(&mut self) -> Result<Vec<Row>, Malformed> {
+    pub(super) fn rows(&mut self) -> Result<Vec<ResultRow>, MalformedMessage> {
         self.list(30, Self::row)
     }
 
-    pub(super) fn asked(&mut self) -> Result<Asked, Malformed> {
-        Ok(Asked {
+    pub(super) fn asked(&mut self) -> Result<FetchId, MalformedMessage> {
+        Ok(FetchId {
             query: self.hash()?,
             activation: self.u64()?,
-            token: Token(self.u64()?),
+            token: FencingToken(self.u64()?),
             number: self.u64()?,
         })
     }
 
-    pub(super) fn keys(&mut self) -> Result<Vec<Arc<[u8]>>, Malformed> {
+    pub(super) fn keys(&mut self) -> Result<Vec<Arc<[u8]>>, MalformedMessage> {
         self.list(2, |reader| reader.short().map(Arc::from))
     }
 }
 
-const CUT: Malformed = Malformed("cut off");
+const CUT: MalformedMessage = MalformedMessage("cut off");
 
 /// Two bytes for each partition.
-pub(super) fn partitions(bytes: &[u8]) -> Result<Arc<[u16]>, Malformed> {
+pub(super) fn partitions(bytes: &[u8]) -> Result<Arc<[u16]>, MalformedMessage> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(Malformed("half a partition"));
+        return Err(MalformedMessage("half a partition"));
     }
     Ok(pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect())
 }
@@ -251,7 +252,7 @@ pub(super) trait Put {
         self.put_u64(id.number);
     }
 
-    fn put_snapshot(&mut self, snapshot: &Snapshot) {
+    fn put_snapshot(&mut self, snapshot: &PgSnapshot) {
         self.put_u64(snapshot.xmin);
         self.put_u64(snapshot.xmax);
         self.put_count(snapshot.running.len());
@@ -260,7 +261,7 @@ pub(super) trait Put {
         }
     }
 
-    fn put_tick(&mut self, tick: &Tick) {
+    fn put_tick(&mut self, tick: &StreamTick) {
         self.put_u64(tick.time_us);
         self.put_u64(tick.count);
         self.put_u64(tick.token.0);
@@ -268,7 +269,7 @@ pub(super) trait Put {
         self.put_snapshot(&tick.snapshot);
     }
 
-    fn put_row(&mut self, row: &Row) {
+    fn put_row(&mut self, row: &ResultRow) {
         self.put_u64(row.version);
         self.put_i64(row.created_ms);
         self.put_i64(row.updated_ms);
@@ -276,7 +277,7 @@ pub(super) trait Put {
         self.put_long(&row.body);
     }
 
-    fn put_asked(&mut self, asked: &Asked) {
+    fn put_asked(&mut self, asked: &FetchId) {
         self.put(&asked.query.0);
         self.put_u64(asked.activation);
         self.put_u64(asked.token.0);
@@ -290,7 +291,7 @@ pub(super) trait Put {
         }
     }
 
-    fn put_rows(&mut self, rows: &[Row]) {
+    fn put_rows(&mut self, rows: &[ResultRow]) {
         self.put_count(rows.len());
         for row in rows {
             self.put_row(row);

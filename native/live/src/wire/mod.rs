@@ -17,12 +17,12 @@ pub const FORMAT: u8 = 1;
 
 /// Bytes that are nothing of this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+pub struct MalformedMessage(pub &'static str);
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for MalformedMessage {}

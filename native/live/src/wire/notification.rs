@@ -1,10 +1,13 @@
 //! Entries of the notification log.
 
-use crate::message::{AfterImage, Cause, Gone, News, Notification, Source, Token, WindowChange};
+use crate::message::{
+    AfterImage, Cause, FencingToken, NodeEvent, Notification, NotificationSource, RemovalReason,
+    WindowChange,
+};
 
-use super::bytes::{Put, Reader};
+use super::bytes::{MessageReader, Put};
 use super::write_entry::{content, kind_and_body};
-use super::{FORMAT, Malformed};
+use super::{FORMAT, MalformedMessage};
 
 const START: u8 = 1;
 const MATCH: u8 = 2;
@@ -30,18 +33,18 @@ const REMOVE_DELETED: u8 = 4;
 const REMOVE_LEFT: u8 = 5;
 
 /// Reads a notification.
-pub fn decode(bytes: &[u8]) -> Result<Notification, Malformed> {
-    let mut reader = Reader::new(bytes);
+pub fn decode(bytes: &[u8]) -> Result<Notification, MalformedMessage> {
+    let mut reader = MessageReader::new(bytes);
     if reader.u8()? != FORMAT {
-        return Err(Malformed("not a notification of this format"));
+        return Err(MalformedMessage("not a notification of this format"));
     }
     let kind = reader.u8()?;
     let source = match (reader.u8()?, reader.u16()?) {
-        (FILTER, partition) => Source::Filter(partition),
-        (SORT, 0) => Source::Sort,
-        _ => return Err(Malformed("unknown source")),
+        (FILTER, partition) => NotificationSource::Filter(partition),
+        (SORT, 0) => NotificationSource::Sort,
+        _ => return Err(MalformedMessage("unknown source")),
     };
-    let token = Token(reader.u64()?);
+    let token = FencingToken(reader.u64()?);
     let count = reader.u64()?;
     let news = news(&mut reader, kind)?;
     reader.finish()?;
@@ -53,33 +56,33 @@ pub fn decode(bytes: &[u8]) -> Result<Notification, Malformed> {
     })
 }
 
-fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
+fn news(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, MalformedMessage> {
     Ok(match kind {
-        START => News::Start,
-        MATCH => News::Match {
+        START => NodeEvent::Start,
+        MATCH => NodeEvent::Match {
             image: image(reader)?,
             added: reader.hashes()?,
             changed: reader.hashes()?,
             removed: reader.hashes()?,
         },
-        DONE => News::Done { xid: reader.u64()? },
-        ACTIVE => News::Active {
+        DONE => NodeEvent::Done { xid: reader.u64()? },
+        ACTIVE => NodeEvent::Active {
             query: reader.hash()?,
             activation: reader.u64()?,
             request: reader.stream_id()?,
         },
-        TOO_OLD => News::TooOld {
+        TOO_OLD => NodeEvent::TooOld {
             query: reader.hash()?,
             activation: reader.u64()?,
             request: reader.stream_id()?,
         },
-        FAILED => News::Failed {
+        FAILED => NodeEvent::Failed {
             query: reader.hash()?,
             code: reader.text()?,
             detail: reader.text()?,
         },
-        TICK => News::Tick(reader.tick()?),
-        REBASE => News::Rebase {
+        TICK => NodeEvent::Tick(reader.tick()?),
+        REBASE => NodeEvent::Rebase {
             query: reader.hash()?,
             activation: reader.u64()?,
             snapshot: reader.snapshot()?,
@@ -88,33 +91,33 @@ fn news(reader: &mut Reader<'_>, kind: u8) -> Result<News, Malformed> {
             last: reader.flag()?,
             rows: reader.rows()?,
         },
-        REBASED => News::Rebased {
+        REBASED => NodeEvent::Rebased {
             snapshot: reader.snapshot()?,
         },
-        WINDOW => News::Window {
+        WINDOW => NodeEvent::Window {
             query: reader.hash()?,
             activation: reader.u64()?,
             rules_version: reader.u64()?,
             image: reader.flag()?.then(|| cause(reader)).transpose()?,
             changes: reader.list(5, change)?,
         },
-        RENEW => News::Renew {
+        RENEW => NodeEvent::Renew {
             query: reader.hash()?,
             activation: reader.u64()?,
             slack: reader.u32()?,
         },
-        FETCH => News::Fetch {
+        FETCH => NodeEvent::Fetch {
             asked: reader.asked()?,
-            keys: reader.list(4, Reader::keys)?,
+            keys: reader.list(4, MessageReader::keys)?,
         },
-        UNEVALUATED => News::Unevaluated {
+        UNEVALUATED => NodeEvent::Unevaluated {
             queries: reader.hashes()?,
         },
-        _ => return Err(Malformed("unknown kind of news")),
+        _ => return Err(MalformedMessage("unknown kind of news")),
     })
 }
 
-fn image(reader: &mut Reader<'_>) -> Result<AfterImage, Malformed> {
+fn image(reader: &mut MessageReader<'_>) -> Result<AfterImage, MalformedMessage> {
     let kind = reader.u8()?;
     Ok(AfterImage {
         xid: reader.u64()?,
@@ -130,7 +133,7 @@ fn image(reader: &mut Reader<'_>) -> Result<AfterImage, Malformed> {
     })
 }
 
-fn cause(reader: &mut Reader<'_>) -> Result<Cause, Malformed> {
+fn cause(reader: &mut MessageReader<'_>) -> Result<Cause, MalformedMessage> {
     Ok(Cause {
         xid: reader.u64()?,
         rules_version: reader.u64()?,
@@ -139,7 +142,7 @@ fn cause(reader: &mut Reader<'_>) -> Result<Cause, Malformed> {
     })
 }
 
-fn change(reader: &mut Reader<'_>) -> Result<WindowChange, Malformed> {
+fn change(reader: &mut MessageReader<'_>) -> Result<WindowChange, MalformedMessage> {
     let kind = reader.u8()?;
     let place = reader.u32()?;
     Ok(match kind {
@@ -162,12 +165,12 @@ fn change(reader: &mut Reader<'_>) -> Result<WindowChange, Malformed> {
             key: reader.short()?.into(),
             id: reader.long()?.into(),
             gone: if kind == REMOVE_DELETED {
-                Gone::Deleted
+                RemovalReason::Deleted
             } else {
-                Gone::Left
+                RemovalReason::Left
             },
         },
-        _ => return Err(Malformed("unknown change")),
+        _ => return Err(MalformedMessage("unknown change")),
     })
 }
 
@@ -175,11 +178,11 @@ fn change(reader: &mut Reader<'_>) -> Result<WindowChange, Malformed> {
 pub fn encode(notification: &Notification) -> Vec<u8> {
     let mut out = vec![FORMAT, kind(&notification.news)];
     match notification.source {
-        Source::Filter(partition) => {
+        NotificationSource::Filter(partition) => {
             out.put_u8(FILTER);
             out.put_u16(partition);
         }
-        Source::Sort => {
+        NotificationSource::Sort => {
             out.put_u8(SORT);
             out.put_u16(0);
         }
@@ -190,28 +193,28 @@ pub fn encode(notification: &Notification) -> Vec<u8> {
     out
 }
 
-const fn kind(news: &News) -> u8 {
+const fn kind(news: &NodeEvent) -> u8 {
     match news {
-        News::Start => START,
-        News::Match { .. } => MATCH,
-        News::Done { .. } => DONE,
-        News::Active { .. } => ACTIVE,
-        News::TooOld { .. } => TOO_OLD,
-        News::Failed { .. } => FAILED,
-        News::Tick(_) => TICK,
-        News::Rebase { .. } => REBASE,
-        News::Rebased { .. } => REBASED,
-        News::Window { .. } => WINDOW,
-        News::Renew { .. } => RENEW,
-        News::Fetch { .. } => FETCH,
-        News::Unevaluated { .. } => UNEVALUATED,
+        NodeEvent::Start => START,
+        NodeEvent::Match { .. } => MATCH,
+        NodeEvent::Done { .. } => DONE,
+        NodeEvent::Active { .. } => ACTIVE,
+        NodeEvent::TooOld { .. } => TOO_OLD,
+        NodeEvent::Failed { .. } => FAILED,
+        NodeEvent::Tick(_) => TICK,
+        NodeEvent::Rebase { .. } => REBASE,
+        NodeEvent::Rebased { .. } => REBASED,
+        NodeEvent::Window { .. } => WINDOW,
+        NodeEvent::Renew { .. } => RENEW,
+        NodeEvent::Fetch { .. } => FETCH,
+        NodeEvent::Unevaluated { .. } => UNEVALUATED,
     }
 }
 
-fn put_news(out: &mut Vec<u8>, news: &News) {
+fn put_news(out: &mut Vec<u8>, news: &NodeEvent) {
     match news {
-        News::Start => {}
-        News::Match {
+        NodeEvent::Start => {}
+        NodeEvent::Match {
             image,
             added,
             changed,
@@ -222,13 +225,13 @@ fn put_news(out: &mut Vec<u8>, news: &News) {
             out.put_hashes(changed);
             out.put_hashes(removed);
         }
-        News::Done { xid } => out.put_u64(*xid),
-        News::Active {
+        NodeEvent::Done { xid } => out.put_u64(*xid),
+        NodeEvent::Active {
             query,
             activation,
             request,
         }
-        | News::TooOld {
+        | NodeEvent::TooOld {
             query,
             activation,
             request,
@@ -237,7 +240,7 @@ fn put_news(out: &mut Vec<u8>, news: &News) {
             out.put_u64(*activation);
             out.put_stream_id(*request);
         }
-        News::Failed {
+        NodeEvent::Failed {
             query,
             code,
             detail,
@@ -246,24 +249,26 @@ fn put_news(out: &mut Vec<u8>, news: &News) {
             out.put_text(code);
             out.put_text(detail);
         }
-        News::Tick(tick) => out.put_tick(tick),
-        News::Rebased { snapshot } => out.put_snapshot(snapshot),
-        News::Fetch { asked, keys } => {
+        NodeEvent::Tick(tick) => out.put_tick(tick),
+        NodeEvent::Rebased { snapshot } => out.put_snapshot(snapshot),
+        NodeEvent::Fetch { asked, keys } => {
             out.put_asked(asked);
             out.put_count(keys.len());
             for side in keys {
                 out.put_keys(side);
             }
         }
-        News::Unevaluated { queries } => out.put_hashes(queries),
-        News::Rebase { .. } | News::Window { .. } | News::Renew { .. } => put_state(out, news),
+        NodeEvent::Unevaluated { queries } => out.put_hashes(queries),
+        NodeEvent::Rebase { .. } | NodeEvent::Window { .. } | NodeEvent::Renew { .. } => {
+            put_state(out, news)
+        }
     }
 }
 
 /// What is told of a query's whole state.
-fn put_state(out: &mut Vec<u8>, news: &News) {
+fn put_state(out: &mut Vec<u8>, news: &NodeEvent) {
     match news {
-        News::Rebase {
+        NodeEvent::Rebase {
             query,
             activation,
             snapshot,
@@ -280,7 +285,7 @@ fn put_state(out: &mut Vec<u8>, news: &News) {
             out.put_u8((*last).into());
             out.put_rows(rows);
         }
-        News::Window {
+        NodeEvent::Window {
             query,
             activation,
             rules_version,
@@ -299,7 +304,7 @@ fn put_state(out: &mut Vec<u8>, news: &News) {
                 put_change(out, change);
             }
         }
-        News::Renew {
+        NodeEvent::Renew {
             query,
             activation,
             slack,
@@ -365,8 +370,8 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
             gone,
         } => {
             out.put_u8(match gone {
-                Gone::Deleted => REMOVE_DELETED,
-                Gone::Left => REMOVE_LEFT,
+                RemovalReason::Deleted => REMOVE_DELETED,
+                RemovalReason::Left => REMOVE_LEFT,
             });
             out.put_u32(*old_index);
             out.put_u64(*version);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::message::{Asked, Definition, Fetched, Foreign, Request, Side};
+use crate::message::{FetchId, FetchedDocument, Foreign, LookupSide, NodeRequest, QueryDefinition};
 
-use super::bytes::{Put, Reader};
-use super::{FORMAT, Malformed};
+use super::bytes::{MessageReader, Put};
+use super::{FORMAT, MalformedMessage};
 
 const REGISTER: u8 = 1;
 const EXPIRE: u8 = 2;
@@ -28,39 +28,39 @@ const RENEWAL: u8 = 2;
 pub const ACTIVATION_OFFSET: usize = 18;
 
 /// Reads a request.
-pub fn decode(bytes: &[u8]) -> Result<Request, Malformed> {
-    let mut reader = Reader::new(bytes);
+pub fn decode(bytes: &[u8]) -> Result<NodeRequest, MalformedMessage> {
+    let mut reader = MessageReader::new(bytes);
     if reader.u8()? != FORMAT {
-        return Err(Malformed("not a request of this format"));
+        return Err(MalformedMessage("not a request of this format"));
     }
     let request = match reader.u8()? {
         REGISTER => register(&mut reader)?,
-        EXPIRE => Request::Expire {
+        EXPIRE => NodeRequest::Expire {
             query: reader.hash()?,
             activation: reader.u64()?,
         },
-        FETCHED => Request::Fetched {
+        FETCHED => NodeRequest::Fetched {
             asked: reader.asked()?,
             documents: reader.list(4, |reader| reader.list(19, fetched))?,
         },
-        _ => return Err(Malformed("unknown kind of request")),
+        _ => return Err(MalformedMessage("unknown kind of request")),
     };
     reader.finish()?;
     Ok(request)
 }
 
-fn register(reader: &mut Reader<'_>) -> Result<Request, Malformed> {
+fn register(reader: &mut MessageReader<'_>) -> Result<NodeRequest, MalformedMessage> {
     let query = read_definition(reader)?;
     let flags = reader.u8()?;
     if flags & !(COMPLETE | RENEWAL) != 0 {
-        return Err(Malformed("unknown flags"));
+        return Err(MalformedMessage("unknown flags"));
     }
-    let positions = reader.list(16, Reader::stream_id)?;
+    let positions = reader.list(16, MessageReader::stream_id)?;
     let snapshot = reader.snapshot()?;
     let rows = reader.rows()?;
     let sides = query.sides.iter().map(|_| foreign(reader));
-    Ok(Request::Register {
-        foreign: sides.collect::<Result<_, Malformed>>()?,
+    Ok(NodeRequest::Register {
+        foreign: sides.collect::<Result<_, MalformedMessage>>()?,
         query,
         positions,
         snapshot,
@@ -70,8 +70,8 @@ fn register(reader: &mut Reader<'_>) -> Result<Request, Malformed> {
     })
 }
 
-fn fetched(reader: &mut Reader<'_>) -> Result<Fetched, Malformed> {
-    Ok(Fetched {
+fn fetched(reader: &mut MessageReader<'_>) -> Result<FetchedDocument, MalformedMessage> {
+    Ok(FetchedDocument {
         version: reader.u64()?,
         xid: reader.u64()?,
         key: reader.short()?.into(),
@@ -83,7 +83,7 @@ fn fetched(reader: &mut Reader<'_>) -> Result<Fetched, Malformed> {
     })
 }
 
-fn put_fetched(out: &mut Vec<u8>, document: &Fetched) {
+fn put_fetched(out: &mut Vec<u8>, document: &FetchedDocument) {
     out.put_u64(document.version);
     out.put_u64(document.xid);
     out.put_short(&document.key);
@@ -93,7 +93,7 @@ fn put_fetched(out: &mut Vec<u8>, document: &Fetched) {
     }
 }
 
-fn foreign(reader: &mut Reader<'_>) -> Result<Foreign, Malformed> {
+fn foreign(reader: &mut MessageReader<'_>) -> Result<Foreign, MalformedMessage> {
     Ok(Foreign {
         complete: reader.flag()?,
         rows: reader.rows()?,
@@ -101,10 +101,10 @@ fn foreign(reader: &mut Reader<'_>) -> Result<Foreign, Malformed> {
 }
 
 /// The bytes of a request.
-pub fn encode(request: &Request) -> Vec<u8> {
+pub fn encode(request: &NodeRequest) -> Vec<u8> {
     let mut out = vec![FORMAT];
     match request {
-        Request::Register {
+        NodeRequest::Register {
             query,
             positions,
             snapshot,
@@ -128,12 +128,12 @@ pub fn encode(request: &Request) -> Vec<u8> {
                 out.put_rows(&side.rows);
             }
         }
-        Request::Expire { query, activation } => {
+        NodeRequest::Expire { query, activation } => {
             out.put_u8(EXPIRE);
             out.put(&query.0);
             out.put_u64(*activation);
         }
-        Request::Fetched { asked, documents } => {
+        NodeRequest::Fetched { asked, documents } => {
             out.put_u8(FETCHED);
             out.put_asked(asked);
             out.put_count(documents.len());
@@ -149,21 +149,21 @@ pub fn encode(request: &Request) -> Vec<u8> {
 }
 
 /// A sort node's question for documents, as it is handed to whoever reads them.
-pub type Question = (Asked, Vec<Vec<Arc<[u8]>>>);
+pub type Question = (FetchId, Vec<Vec<Arc<[u8]>>>);
 
 /// Reads a question.
-pub fn decode_question(bytes: &[u8]) -> Result<Question, Malformed> {
-    let mut reader = Reader::new(bytes);
+pub fn decode_question(bytes: &[u8]) -> Result<Question, MalformedMessage> {
+    let mut reader = MessageReader::new(bytes);
     if reader.array()? != [FORMAT, QUESTION] {
-        return Err(Malformed("not a question of this format"));
+        return Err(MalformedMessage("not a question of this format"));
     }
-    let question = (reader.asked()?, reader.list(4, Reader::keys)?);
+    let question = (reader.asked()?, reader.list(4, MessageReader::keys)?);
     reader.finish()?;
     Ok(question)
 }
 
 /// The bytes of a question.
-pub fn encode_question(asked: &Asked, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
+pub fn encode_question(asked: &FetchId, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
     let mut out = vec![FORMAT, QUESTION];
     out.put_asked(asked);
     out.put_count(keys.len());
@@ -174,10 +174,10 @@ pub fn encode_question(asked: &Asked, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
 }
 
 /// Reads a definition from the registry.
-pub fn decode_definition(bytes: &[u8]) -> Result<Definition, Malformed> {
-    let mut reader = Reader::new(bytes);
+pub fn decode_definition(bytes: &[u8]) -> Result<QueryDefinition, MalformedMessage> {
+    let mut reader = MessageReader::new(bytes);
     if reader.array()? != [FORMAT, DEFINITION] {
-        return Err(Malformed("not a definition of this format"));
+        return Err(MalformedMessage("not a definition of this format"));
     }
     let definition = read_definition(&mut reader)?;
     reader.finish()?;
@@ -185,22 +185,22 @@ pub fn decode_definition(bytes: &[u8]) -> Result<Definition, Malformed> {
 }
 
 /// The bytes of a definition, as the registry keeps it.
-pub fn encode_definition(definition: &Definition) -> Vec<u8> {
+pub fn encode_definition(definition: &QueryDefinition) -> Vec<u8> {
     let mut out = vec![FORMAT, DEFINITION];
     put_definition(&mut out, definition);
     out
 }
 
-fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
+fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, MalformedMessage> {
     let (hash, activation) = (reader.hash()?, reader.u64()?);
     let (tenant, collection) = (reader.array()?, reader.array()?);
     let rules_version = reader.u64()?;
     let kind = reader.u8()?;
     let (kind, is_ruled) = (kind & !RULED, kind & RULED != 0);
     if kind > LOOKS_UP {
-        return Err(Malformed("unknown kind of query"));
+        return Err(MalformedMessage("unknown kind of query"));
     }
-    let mut definition = Definition {
+    let mut definition = QueryDefinition {
         hash,
         activation,
         tenant,
@@ -211,7 +211,7 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
         limit: match (reader.flag()?, reader.u32()?) {
             (true, limit) => Some(limit),
             (false, 0) => None,
-            (false, _) => return Err(Malformed("a limit that is none")),
+            (false, _) => return Err(MalformedMessage("a limit that is none")),
         },
         slack: reader.u32()?,
         filter: reader.long()?.into(),
@@ -233,16 +233,16 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<Definition, Malformed> {
     Ok(definition)
 }
 
-fn not_empty<'r>(reader: &mut Reader<'r>) -> Result<&'r [u8], Malformed> {
+fn not_empty<'r>(reader: &mut MessageReader<'r>) -> Result<&'r [u8], MalformedMessage> {
     let document = reader.long()?;
     if document.is_empty() {
-        return Err(Malformed("a group, lookups or a rule that are none"));
+        return Err(MalformedMessage("a group, lookups or a rule that are none"));
     }
     Ok(document)
 }
 
-fn side(reader: &mut Reader<'_>) -> Result<Side, Malformed> {
-    Ok(Side {
+fn side(reader: &mut MessageReader<'_>) -> Result<LookupSide, MalformedMessage> {
+    Ok(LookupSide {
         hash: reader.hash()?,
         collection: reader.array()?,
         rules_version: reader.u64()?,
@@ -250,7 +250,7 @@ fn side(reader: &mut Reader<'_>) -> Result<Side, Malformed> {
     })
 }
 
-fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
+fn put_definition(out: &mut Vec<u8>, definition: &QueryDefinition) {
     out.put(&definition.hash.0);
     out.put_u64(definition.activation);
     out.put(&definition.tenant);

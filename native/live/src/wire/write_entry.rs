@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::message::{AfterImage, Content, WriteEntry};
+use crate::message::{AfterImage, ImageContent, WriteEntry};
 
-use super::bytes::{Put, Reader, partitions};
-use super::{FORMAT, Malformed};
+use super::bytes::{MessageReader, Put, partitions};
+use super::{FORMAT, MalformedMessage};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -13,10 +13,10 @@ const SUPERSEDED: u8 = 3;
 const TICK: u8 = 4;
 
 /// Reads the fields `e` and `p` of a stream entry; without `p` it is of no batch.
-pub fn decode(entry: &[u8], parts: Option<&[u8]>) -> Result<WriteEntry, Malformed> {
-    let mut reader = Reader::new(entry);
+pub fn decode(entry: &[u8], parts: Option<&[u8]>) -> Result<WriteEntry, MalformedMessage> {
+    let mut reader = MessageReader::new(entry);
     if reader.u8()? != FORMAT {
-        return Err(Malformed("not an entry of this format"));
+        return Err(MalformedMessage("not an entry of this format"));
     }
     let kind = reader.u8()?;
     let entry = match kind {
@@ -25,13 +25,17 @@ pub fn decode(entry: &[u8], parts: Option<&[u8]>) -> Result<WriteEntry, Malforme
             let parts = partitions(parts.unwrap_or_default())?;
             WriteEntry::Image(image(&mut reader, kind, parts)?)
         }
-        _ => return Err(Malformed("unknown kind of entry")),
+        _ => return Err(MalformedMessage("unknown kind of entry")),
     };
     reader.finish()?;
     Ok(entry)
 }
 
-fn image(reader: &mut Reader<'_>, kind: u8, parts: Arc<[u16]>) -> Result<AfterImage, Malformed> {
+fn image(
+    reader: &mut MessageReader<'_>,
+    kind: u8,
+    parts: Arc<[u16]>,
+) -> Result<AfterImage, MalformedMessage> {
     let xid = reader.u64()?;
     let tenant = reader.array()?;
     let collection = reader.array()?;
@@ -40,7 +44,7 @@ fn image(reader: &mut Reader<'_>, kind: u8, parts: Arc<[u16]>) -> Result<AfterIm
     let created_ms = reader.i64()?;
     let written_us = reader.i64()?;
     let key_length = reader.u16()?;
-    let body_length = usize::try_from(reader.u32()?).map_err(|_| Malformed("cut off"))?;
+    let body_length = usize::try_from(reader.u32()?).map_err(|_| MalformedMessage("cut off"))?;
     let key = reader.take(key_length.into())?.into();
     let body = reader.take(body_length)?;
     Ok(AfterImage {
@@ -57,20 +61,20 @@ fn image(reader: &mut Reader<'_>, kind: u8, parts: Arc<[u16]>) -> Result<AfterIm
     })
 }
 
-pub(super) fn content(kind: u8, body: &[u8]) -> Result<Content, Malformed> {
+pub(super) fn content(kind: u8, body: &[u8]) -> Result<ImageContent, MalformedMessage> {
     match kind {
-        PUT => Ok(Content::Document(body.into())),
-        DELETE => Ok(Content::Deleted(body.into())),
-        SUPERSEDED if body.is_empty() => Ok(Content::Superseded),
-        _ => Err(Malformed("unknown content")),
+        PUT => Ok(ImageContent::Document(body.into())),
+        DELETE => Ok(ImageContent::Deleted(body.into())),
+        SUPERSEDED if body.is_empty() => Ok(ImageContent::Superseded),
+        _ => Err(MalformedMessage("unknown content")),
     }
 }
 
-pub(super) fn kind_and_body(content: &Content) -> (u8, &[u8]) {
+pub(super) fn kind_and_body(content: &ImageContent) -> (u8, &[u8]) {
     match content {
-        Content::Document(body) => (PUT, body),
-        Content::Deleted(body) => (DELETE, body),
-        Content::Superseded => (SUPERSEDED, &[]),
+        ImageContent::Document(body) => (PUT, body),
+        ImageContent::Deleted(body) => (DELETE, body),
+        ImageContent::Superseded => (SUPERSEDED, &[]),
     }
 }
 

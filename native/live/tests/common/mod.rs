@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use rillbase_live::message::{
-    AfterImage, Content, Definition, Gone, News, Notification, QueryHash, Request, Row, Source,
-    StreamId, Tick, Token, WindowChange, WriteEntry,
+    AfterImage, FencingToken, ImageContent, NodeEvent, NodeRequest, Notification,
+    NotificationSource, QueryDefinition, QueryHash, RemovalReason, ResultRow, StreamId, StreamTick,
+    WindowChange, WriteEntry,
 };
-use rillbase_live::node::Output;
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::node::NodeOutput;
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_value;
 
@@ -33,8 +34,8 @@ fn name(hash: &QueryHash) -> String {
 }
 
 /// A query in its first life.
-pub(crate) fn query(name: &str, filter: &str) -> Definition {
-    Definition {
+pub(crate) fn query(name: &str, filter: &str) -> QueryDefinition {
+    QueryDefinition {
         hash: hash(name),
         activation: 1,
         tenant: [1; 16],
@@ -54,8 +55,8 @@ pub(crate) fn query(name: &str, filter: &str) -> Definition {
 }
 
 /// The first rows by `n`.
-pub(crate) fn sorted(name: &str, offset: u32, limit: u32, slack: u32) -> Definition {
-    Definition {
+pub(crate) fn sorted(name: &str, offset: u32, limit: u32, slack: u32) -> QueryDefinition {
+    QueryDefinition {
         sort: bson(r#"{"sort":[["n",1]]}"#),
         offset,
         limit: Some(limit),
@@ -75,8 +76,8 @@ pub(crate) fn body(id: &str, n: i64) -> Arc<[u8]> {
 }
 
 /// A row as a registration brings it.
-pub(crate) fn row(id: &str, version: u64, n: i64) -> Row {
-    Row {
+pub(crate) fn row(id: &str, version: u64, n: i64) -> ResultRow {
+    ResultRow {
         key: key(id),
         version,
         created_ms: 0,
@@ -88,8 +89,8 @@ pub(crate) fn row(id: &str, version: u64, n: i64) -> Row {
 /// A write by a transaction; without `n` a delete.
 pub(crate) fn image(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
     let content = match n {
-        Some(n) => Content::Document(body(id, n)),
-        None => Content::Deleted(bson(&format!(r#"{{"_id":"{id}"}}"#))),
+        Some(n) => ImageContent::Document(body(id, n)),
+        None => ImageContent::Deleted(bson(&format!(r#"{{"_id":"{id}"}}"#))),
     };
     AfterImage {
         xid,
@@ -111,8 +112,8 @@ pub(crate) fn in_batch(mut image: AfterImage, parts: &[u16]) -> WriteEntry {
 }
 
 /// Everything below `next` is visible.
-pub(crate) fn until(next: u64) -> Snapshot {
-    Snapshot {
+pub(crate) fn until(next: u64) -> PgSnapshot {
+    PgSnapshot {
         xmin: next,
         xmax: next,
         running: Vec::new(),
@@ -120,19 +121,19 @@ pub(crate) fn until(next: u64) -> Snapshot {
 }
 
 /// Everything below `next` but `running` is visible.
-pub(crate) fn without(next: u64, running: &[u64]) -> Snapshot {
-    Snapshot {
+pub(crate) fn without(next: u64, running: &[u64]) -> PgSnapshot {
+    PgSnapshot {
         xmin: running.first().copied().unwrap_or(next),
         xmax: next,
         running: running.into(),
     }
 }
 
-pub(crate) fn tick(count: u64, snapshot: Snapshot) -> Tick {
-    Tick {
+pub(crate) fn tick(count: u64, snapshot: PgSnapshot) -> StreamTick {
+    StreamTick {
         time_us: count * 1_000,
         count,
-        token: Token(1),
+        token: FencingToken(1),
         incarnation: [1; 16],
         snapshot,
     }
@@ -143,13 +144,13 @@ pub(crate) fn at(number: u64) -> StreamId {
 }
 
 pub(crate) fn register(
-    query: &Definition,
+    query: &QueryDefinition,
     position: u64,
-    snapshot: &Snapshot,
-    rows: &[Row],
+    snapshot: &PgSnapshot,
+    rows: &[ResultRow],
     complete: bool,
-) -> Request {
-    Request::Register {
+) -> NodeRequest {
+    NodeRequest::Register {
         query: query.clone(),
         positions: vec![at(position); 2],
         snapshot: snapshot.clone(),
@@ -160,36 +161,41 @@ pub(crate) fn register(
     }
 }
 
-pub(crate) fn renewal(mut request: Request) -> Request {
-    if let Request::Register { renewal, .. } = &mut request {
+pub(crate) fn renewal(mut request: NodeRequest) -> NodeRequest {
+    if let NodeRequest::Register { renewal, .. } = &mut request {
         *renewal = true;
     }
     request
 }
 
-pub(crate) fn told(source: Source, token: u64, count: u64, news: News) -> Notification {
+pub(crate) fn told(
+    source: NotificationSource,
+    token: u64,
+    count: u64,
+    news: NodeEvent,
+) -> Notification {
     Notification {
         source,
-        token: Token(token),
+        token: FencingToken(token),
         count,
         news,
     }
 }
 
 /// What a node gave out, a line each.
-pub(crate) fn lines(out: &[Output]) -> Vec<String> {
+pub(crate) fn lines(out: &[NodeOutput]) -> Vec<String> {
     out.iter()
         .map(|output| match output {
-            Output::Rebuild(why) => format!("rebuild {why:?}"),
-            Output::Notify(notification) => line(&notification.news),
+            NodeOutput::Rebuild(why) => format!("rebuild {why:?}"),
+            NodeOutput::Notify(notification) => line(&notification.news),
         })
         .collect()
 }
 
-fn line(news: &News) -> String {
+fn line(news: &NodeEvent) -> String {
     match news {
-        News::Start => "start".into(),
-        News::Match {
+        NodeEvent::Start => "start".into(),
+        NodeEvent::Match {
             image,
             added,
             changed,
@@ -203,14 +209,14 @@ fn line(news: &News) -> String {
             }
             line
         }
-        News::Done { xid } => format!("done {xid}"),
-        News::Active {
+        NodeEvent::Done { xid } => format!("done {xid}"),
+        NodeEvent::Active {
             query, activation, ..
         } => format!("active {} {activation}", name(query)),
-        News::TooOld { query, .. } => format!("too old {}", name(query)),
-        News::Failed { query, code, .. } => format!("failed {} {code}", name(query)),
-        News::Tick(tick) => format!("tick {}", tick.count),
-        News::Rebase {
+        NodeEvent::TooOld { query, .. } => format!("too old {}", name(query)),
+        NodeEvent::Failed { query, code, .. } => format!("failed {} {code}", name(query)),
+        NodeEvent::Tick(tick) => format!("tick {}", tick.count),
+        NodeEvent::Rebase {
             query,
             rows,
             part,
@@ -226,17 +232,17 @@ fn line(news: &News) -> String {
             };
             format!("rebase {}{part} [{}]{more}", name(query), rows.join(" "))
         }
-        News::Rebased { .. } => "rebased".into(),
-        News::Window { query, changes, .. } => {
+        NodeEvent::Rebased { .. } => "rebased".into(),
+        NodeEvent::Window { query, changes, .. } => {
             let changes: Vec<_> = changes.iter().map(change).collect();
             format!("window {} [{}]", name(query), changes.join(", "))
         }
-        News::Renew { query, slack, .. } => format!("renew {} {slack}", name(query)),
-        News::Fetch { asked, keys } => {
+        NodeEvent::Renew { query, slack, .. } => format!("renew {} {slack}", name(query)),
+        NodeEvent::Fetch { asked, keys } => {
             let keys: Vec<_> = keys.iter().flatten().map(|key| letter(key)).collect();
             format!("fetch {} {}", name(&asked.query), keys.join(" "))
         }
-        News::Unevaluated { queries } => {
+        NodeEvent::Unevaluated { queries } => {
             let queries: Vec<_> = queries.iter().map(name).collect();
             format!("unevaluated {}", queries.join(" "))
         }
@@ -247,7 +253,7 @@ fn letter(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }
 
-fn shown(row: &Row) -> String {
+fn shown(row: &ResultRow) -> String {
     format!("{}@{}", letter(&row.key), row.version)
 }
 
@@ -268,8 +274,8 @@ fn change(change: &WindowChange) -> String {
             ..
         } => {
             let why = match gone {
-                Gone::Deleted => "deleted",
-                Gone::Left => "left",
+                RemovalReason::Deleted => "deleted",
+                RemovalReason::Left => "left",
             };
             format!("-{old_index} {}@{version} {why}", letter(key))
         }

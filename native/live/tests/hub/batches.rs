@@ -1,7 +1,9 @@
 //! Atomic batches reach subscribers as one marked group.
 
-use rillbase_live::hub::{HubRequest, Options};
-use rillbase_live::message::{AfterImage, Definition, News, Source, StreamId};
+use rillbase_live::hub::{ClientOptions, HubRequest};
+use rillbase_live::message::{
+    AfterImage, NodeEvent, NotificationSource, QueryDefinition, StreamId,
+};
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, parsed, token, watched};
@@ -14,7 +16,7 @@ fn part(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
 }
 
 /// A query that somebody watches, of which everything was told.
-fn opened() -> (Desk, Definition) {
+fn opened() -> (Desk, QueryDefinition) {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[]);
@@ -22,8 +24,8 @@ fn opened() -> (Desk, Definition) {
     (desk, q)
 }
 
-fn done(desk: &mut Desk, source: Source, xid: u64) {
-    desk.say(source, News::Done { xid });
+fn done(desk: &mut Desk, source: NotificationSource, xid: u64) {
+    desk.say(source, NodeEvent::Done { xid });
 }
 
 #[test]
@@ -51,12 +53,12 @@ fn a_new_nodes_state_from_before_a_batch_that_another_told_of_first_takes_nothin
     let ids = ["a", "b", "c", "d", "e", "f"];
     let zero = ids.into_iter().find(of(0)).unwrap();
     let one = ids.into_iter().find(of(1)).unwrap();
-    desk.say(F1, News::Start);
+    desk.say(F1, NodeEvent::Start);
     desk.matched(F0, part(8, zero, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 8);
     desk.rebase(F1, &q, 8, &[]);
     desk.active(F1, &q);
-    desk.say(F1, News::Rebased { snapshot: until(8) });
+    desk.say(F1, NodeEvent::Rebased { snapshot: until(8) });
     desk.matched(F1, part(8, one, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F1, 8);
     desk.ticks(9);
@@ -109,9 +111,9 @@ fn a_batch_that_a_node_tells_with_its_answer_is_shown_with_the_answer() {
 fn what_a_node_began_with_before_it_read_the_registration_is_no_end_of_a_batch() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
-    desk.say(F1, News::Start);
+    desk.say(F1, NodeEvent::Start);
     desk.register(&q, until(6), &[row("a", 1, 1)]);
-    desk.say(F1, News::Rebased { snapshot: until(7) });
+    desk.say(F1, NodeEvent::Rebased { snapshot: until(7) });
     desk.active(F0, &q);
     desk.matched(F0, part(6, "a", 2, None), Is::Removed, q.hash);
     done(&mut desk, F0, 6);
@@ -129,7 +131,7 @@ fn an_answer_that_is_read_again_after_its_node_was_replaced_counts_no_more() {
     let noted = desk.end();
     desk.hub.lost(0);
     let last = desk.request();
-    let answer = News::Active {
+    let answer = NodeEvent::Active {
         query: q.hash,
         activation: q.activation,
         request: StreamId {
@@ -138,8 +140,8 @@ fn an_answer_that_is_read_again_after_its_node_was_replaced_counts_no_more() {
         },
     };
     desk.say(F1, answer);
-    desk.say(F1, News::Start);
-    desk.say(F1, News::Rebased { snapshot: until(8) });
+    desk.say(F1, NodeEvent::Start);
+    desk.say(F1, NodeEvent::Rebased { snapshot: until(8) });
     desk.register_behind(&q, noted, until(6), &[]);
     desk.active(F0, &q);
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
@@ -157,13 +159,13 @@ fn a_new_nodes_state_waits_for_one_that_has_not_read_the_registration() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let (a, b) = (id_of(0), id_of(1));
     desk.attach(1, &q);
-    desk.say(F1, News::Start);
+    desk.say(F1, NodeEvent::Start);
     desk.register(&q, until(6), &[]);
-    desk.say(F1, News::Rebased { snapshot: until(9) });
-    desk.say(F0, News::Start);
+    desk.say(F1, NodeEvent::Rebased { snapshot: until(9) });
+    desk.say(F0, NodeEvent::Start);
     desk.rebase(F0, &q, 8, &[row(&a, 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
     assert_eq!(desk.lines(), ["s1 result"]);
     desk.matched(F1, part(6, &b, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F1, 6);
@@ -181,12 +183,12 @@ fn the_states_of_two_new_nodes_are_shown_together_as_each_may_hold_a_part_of_a_b
     let (mut desk, q) = opened();
     let (a, b) = (id_of(0), id_of(1));
     for (node, next, id) in [(F0, 8, &a), (F1, 9, &b)] {
-        desk.say(node, News::Start);
+        desk.say(node, NodeEvent::Start);
         desk.rebase(node, &q, next, &[row(id, 1, 1)]);
         desk.active(node, &q);
         desk.say(
             node,
-            News::Rebased {
+            NodeEvent::Rebased {
                 snapshot: until(next),
             },
         );
@@ -245,9 +247,9 @@ fn a_batch_whose_end_does_not_come_is_read_again_and_becomes_a_reset() {
 #[test]
 fn one_who_is_sent_whole_results_is_never_sent_half_a_batch_whose_end_does_not_come() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         whole_results: true,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[]);
@@ -361,10 +363,10 @@ fn the_half_of_a_batch_that_a_new_node_knows_from_its_rebuild_comes_with_the_oth
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 6);
     let b = id_of(1);
-    desk.say(F1, News::Start);
+    desk.say(F1, NodeEvent::Start);
     desk.rebase(F1, &q, 8, &[row(&b, 1, 1)]);
     desk.active(F1, &q);
-    desk.say(F1, News::Rebased { snapshot: until(8) });
+    desk.say(F1, NodeEvent::Rebased { snapshot: until(8) });
     assert!(desk.lines().is_empty());
     desk.tick(F0, 8);
     assert_eq!(
@@ -401,7 +403,7 @@ fn no_place_to_go_on_from_lies_within_a_batch() {
     done(&mut desk, F1, 7);
     let told = desk.lines().len();
     desk.take_requests();
-    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.pass(250_000);
     desk.answer_replays();
     let again = desk.lines();
@@ -433,7 +435,7 @@ fn a_batch_that_is_told_again_ends_only_behind_its_writes() {
 
 /// Of a batch, b is told of, and a was written again by the next one, which its node read first: of
 /// a@2 nothing is told.
-fn written_again(desk: &mut Desk, q: &Definition, b: &str) {
+fn written_again(desk: &mut Desk, q: &QueryDefinition, b: &str) {
     desk.matched(F1, part(8, b, 1, Some(1)), Is::Added, q.hash);
     done(desk, F1, 8);
     desk.matched(F0, part(9, "a", 3, Some(1)), Is::Changed, q.hash);
@@ -457,7 +459,7 @@ fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_
     };
     assert_eq!(desk.lines(), told("s1"));
     desk.take_requests();
-    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.ticks(10);
     desk.pass(250_000);
     desk.answer_replays();

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use rillbase_live::hub::{Bounds, Options};
-use rillbase_live::message::Row;
+use rillbase_live::hub::{ClientOptions, OutboxBounds};
+use rillbase_live::message::ResultRow;
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, line};
 
-const FEW: Bounds = Bounds {
+const FEW: OutboxBounds = OutboxBounds {
     frames: 4,
     bytes: 1_000_000,
     in_flight: (128, 1_000_000),
@@ -127,12 +127,12 @@ fn nothing_is_written_out_for_a_connection_that_nobody_reads_until_somebody_does
 }
 
 /// A result of about half a megabyte.
-fn many_large() -> Vec<Row> {
+fn many_large() -> Vec<ResultRow> {
     let text = "x".repeat(20_000);
     let large = |number: usize| {
         let id = format!("d{number}");
         let body = crate::common::bson(&format!(r#"{{"_id":"{id}","text":"{text}"}}"#));
-        Row {
+        ResultRow {
             body,
             ..row(&id, 1, 1)
         }
@@ -157,9 +157,9 @@ fn handed_out(desk: &mut Desk) -> (usize, usize, HashMap<u64, (usize, usize)>) {
 #[test]
 fn a_throttled_client_is_told_at_once_and_then_at_most_so_often() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         throttle_us: 1_000_000,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -178,9 +178,9 @@ fn a_throttled_client_is_told_at_once_and_then_at_most_so_often() {
 #[test]
 fn what_was_put_together_is_told_before_a_token_says_so() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         throttle_us: 1_000_000,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.register(&q, until(5), &[row("a", 1, 1)]);
@@ -199,9 +199,9 @@ fn what_was_put_together_is_told_before_a_token_says_so() {
 #[test]
 fn whole_results_replace_one_another() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         whole_results: true,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -231,7 +231,7 @@ fn a_large_result_comes_in_parts_and_a_large_document_is_left_out_of_events() {
     let lines: Vec<_> = frames.iter().map(|frame| line(&frame.text)).collect();
     assert_eq!(lines, ["s1 result a@1 b@1", "s1 result c@1", "s1 ready"]);
     let mut change = image(9, "a", 2, Some(1));
-    change.content = rillbase_live::message::Content::Document(large("a", 2));
+    change.content = rillbase_live::message::ImageContent::Document(large("a", 2));
     desk.matched(F0, change, Is::Changed, q.hash);
     let frames = desk.take();
     assert!(frames[0].text.contains(r#""omitted":"size""#));

@@ -3,27 +3,29 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rillbase_live::hub::{Attach, Bounds, Config, Frame, Hub, HubRequest, Options, Sealer};
-use rillbase_live::message::{
-    AfterImage, Cause, Definition, News, Notification, QueryHash, Row, Source, StreamId, Tick,
-    Token, WindowChange,
+use rillbase_live::hub::{
+    Attach, ClientFrame, ClientOptions, Hub, HubConfig, HubRequest, OutboxBounds, Sealer,
 };
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::message::{
+    AfterImage, Cause, FencingToken, NodeEvent, Notification, NotificationSource, QueryDefinition,
+    QueryHash, ResultRow, StreamId, StreamTick, WindowChange,
+};
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::{Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
 use crate::common::{query, told, until};
 
-pub(crate) const F0: Source = Source::Filter(0);
-pub(crate) const F1: Source = Source::Filter(1);
-pub(crate) const SORT: Source = Source::Sort;
+pub(crate) const F0: NotificationSource = NotificationSource::Filter(0);
+pub(crate) const F1: NotificationSource = NotificationSource::Filter(1);
+pub(crate) const SORT: NotificationSource = NotificationSource::Sort;
 
 /// The hub under test, its log and its clock.
 pub(crate) struct Desk {
     pub(crate) hub: Hub,
     pub(crate) now_us: u64,
     pub(crate) log: Vec<(StreamId, Notification)>,
-    counts: HashMap<Source, (u64, u64)>,
+    counts: HashMap<NotificationSource, (u64, u64)>,
     pub(crate) life: [u8; 16],
     requests: u64,
     /// The connection of whoever subscribes next; none: one of its own.
@@ -32,25 +34,25 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        Self::bounded(Bounds::default())
+        Self::bounded(OutboxBounds::default())
     }
 
-    pub(crate) fn bounded(bounds: Bounds) -> Self {
+    pub(crate) fn bounded(bounds: OutboxBounds) -> Self {
         Self::with(bounds, 1 << 30, 1 << 20)
     }
 
     /// A hub that may take so many bytes.
     pub(crate) fn narrow(memory_bytes: usize) -> Self {
-        Self::with(Bounds::default(), memory_bytes, 1 << 20)
+        Self::with(OutboxBounds::default(), memory_bytes, 1 << 20)
     }
 
     /// A hub that may remember so many bytes of what it told.
     pub(crate) fn forgetful(trace_bytes: usize) -> Self {
-        Self::with(Bounds::default(), 1 << 30, trace_bytes)
+        Self::with(OutboxBounds::default(), 1 << 30, trace_bytes)
     }
 
-    pub(crate) fn with(bounds: Bounds, memory_bytes: usize, trace_bytes: usize) -> Self {
-        let config = Config {
+    pub(crate) fn with(bounds: OutboxBounds, memory_bytes: usize, trace_bytes: usize) -> Self {
+        let config = HubConfig {
             sealer: Sealer::new(b"secret"),
             installation: 1,
             epoch: 1,
@@ -110,10 +112,10 @@ impl Desk {
     }
 
     /// A node says something.
-    pub(crate) fn say(&mut self, source: Source, news: News) {
+    pub(crate) fn say(&mut self, source: NotificationSource, news: NodeEvent) {
         let (token, count) = self.counts.get(&source).copied().unwrap_or((1, 0));
         let (token, count) = match news {
-            News::Start => (token + 1, 1),
+            NodeEvent::Start => (token + 1, 1),
             _ => (token, count + 1),
         };
         self.counts.insert(source, (token, count));
@@ -128,7 +130,7 @@ impl Desk {
         self.hub.read(0, at, &notification);
     }
 
-    pub(crate) fn skip(&mut self, source: Source) {
+    pub(crate) fn skip(&mut self, source: NotificationSource) {
         self.counts.entry(source).or_insert((1, 0)).1 += 1;
     }
 
@@ -140,26 +142,26 @@ impl Desk {
         self.pass(0);
     }
 
-    pub(crate) fn tick(&mut self, source: Source, next: u64) {
-        let tick = Tick {
+    pub(crate) fn tick(&mut self, source: NotificationSource, next: u64) {
+        let tick = StreamTick {
             time_us: self.now_us,
             count: 1,
-            token: Token(1),
+            token: FencingToken(1),
             incarnation: self.life,
             snapshot: until(next),
         };
-        self.say(source, News::Tick(tick));
+        self.say(source, NodeEvent::Tick(tick));
     }
 
-    pub(crate) fn attach(&mut self, id: u64, query: &Definition) {
-        self.attach_with(id, query, Options::default(), None);
+    pub(crate) fn attach(&mut self, id: u64, query: &QueryDefinition) {
+        self.attach_with(id, query, ClientOptions::default(), None);
     }
 
     pub(crate) fn attach_with(
         &mut self,
         id: u64,
-        query: &Definition,
-        options: Options,
+        query: &QueryDefinition,
+        options: ClientOptions,
         resume: Option<String>,
     ) {
         let attach = Attach {
@@ -177,17 +179,22 @@ impl Desk {
     }
 
     /// Answers a request to register.
-    pub(crate) fn register(&mut self, query: &Definition, snapshot: Snapshot, rows: &[Row]) {
+    pub(crate) fn register(
+        &mut self,
+        query: &QueryDefinition,
+        snapshot: PgSnapshot,
+        rows: &[ResultRow],
+    ) {
         let end = self.end();
         self.register_behind(query, end, snapshot, rows);
     }
 
     pub(crate) fn register_behind(
         &mut self,
-        query: &Definition,
+        query: &QueryDefinition,
         end: StreamId,
-        snapshot: Snapshot,
-        rows: &[Row],
+        snapshot: PgSnapshot,
+        rows: &[ResultRow],
     ) {
         self.requests += 1;
         let registered = (query.activation, self.request());
@@ -205,8 +212,8 @@ impl Desk {
     }
 
     /// A node answers the last request.
-    pub(crate) fn active(&mut self, source: Source, query: &Definition) {
-        let news = News::Active {
+    pub(crate) fn active(&mut self, source: NotificationSource, query: &QueryDefinition) {
+        let news = NodeEvent::Active {
             query: query.hash,
             activation: query.activation,
             request: self.request(),
@@ -215,8 +222,8 @@ impl Desk {
     }
 
     /// A filter node does not go on from the rows of the last request.
-    pub(crate) fn too_old(&mut self, source: Source, query: &Definition) {
-        let news = News::TooOld {
+    pub(crate) fn too_old(&mut self, source: NotificationSource, query: &QueryDefinition) {
+        let news = NodeEvent::TooOld {
             query: query.hash,
             activation: query.activation,
             request: self.request(),
@@ -225,7 +232,7 @@ impl Desk {
     }
 
     /// Registers, and lets all nodes answer until subscribers are told that they are ready.
-    pub(crate) fn open(&mut self, query: &Definition, next: u64, rows: &[Row]) {
+    pub(crate) fn open(&mut self, query: &QueryDefinition, next: u64, rows: &[ResultRow]) {
         self.register(query, until(next), rows);
         self.active(F0, query);
         self.active(F1, query);
@@ -236,7 +243,13 @@ impl Desk {
         self.ticks(next);
     }
 
-    pub(crate) fn rebase(&mut self, source: Source, query: &Definition, next: u64, rows: &[Row]) {
+    pub(crate) fn rebase(
+        &mut self,
+        source: NotificationSource,
+        query: &QueryDefinition,
+        next: u64,
+        rows: &[ResultRow],
+    ) {
         self.rebase_under(0, source, query, next, rows);
     }
 
@@ -244,12 +257,12 @@ impl Desk {
     pub(crate) fn rebase_under(
         &mut self,
         rules_version: u64,
-        source: Source,
-        query: &Definition,
+        source: NotificationSource,
+        query: &QueryDefinition,
         next: u64,
-        rows: &[Row],
+        rows: &[ResultRow],
     ) {
-        let news = News::Rebase {
+        let news = NodeEvent::Rebase {
             query: query.hash,
             activation: query.activation,
             snapshot: until(next),
@@ -261,9 +274,15 @@ impl Desk {
         self.say(source, news);
     }
 
-    pub(crate) fn matched(&mut self, source: Source, image: AfterImage, how: Is, query: QueryHash) {
+    pub(crate) fn matched(
+        &mut self,
+        source: NotificationSource,
+        image: AfterImage,
+        how: Is,
+        query: QueryHash,
+    ) {
         let one = |is: Is| if how == is { vec![query] } else { Vec::new() };
-        let news = News::Match {
+        let news = NodeEvent::Match {
             image,
             added: one(Is::Added),
             changed: one(Is::Changed),
@@ -275,13 +294,13 @@ impl Desk {
     /// A write by which some of those who watch joined with a version that was passed over.
     pub(crate) fn matched_by_some(
         &mut self,
-        source: Source,
+        source: NotificationSource,
         image: AfterImage,
         how: Is,
         query: QueryHash,
     ) {
         let one = |is: Is| if how == is { vec![query] } else { Vec::new() };
-        let news = News::Match {
+        let news = NodeEvent::Match {
             image,
             added: one(Is::Added),
             changed: vec![query],
@@ -290,14 +309,14 @@ impl Desk {
         self.say(source, news);
     }
 
-    pub(crate) fn window(&mut self, query: &Definition, xid: u64, changes: Vec<WindowChange>) {
+    pub(crate) fn window(&mut self, query: &QueryDefinition, xid: u64, changes: Vec<WindowChange>) {
         let image = Some(Cause {
             xid,
             rules_version: 0,
             written_us: 0,
             parts: [].into(),
         });
-        let news = News::Window {
+        let news = NodeEvent::Window {
             query: query.hash,
             activation: query.activation,
             rules_version: 0,
@@ -308,7 +327,7 @@ impl Desk {
     }
 
     /// Frames, of clients that take all.
-    pub(crate) fn take(&mut self) -> Vec<Frame> {
+    pub(crate) fn take(&mut self) -> Vec<ClientFrame> {
         let mut all = Vec::new();
         loop {
             let frames = self.hub.poll(1_000);
@@ -350,7 +369,7 @@ impl Desk {
 }
 
 /// A subscriber of an unsorted query who is ready, with these rows before the transaction 5.
-pub(crate) fn watched(rows: &[Row]) -> (Desk, Definition) {
+pub(crate) fn watched(rows: &[ResultRow]) -> (Desk, QueryDefinition) {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, rows);
@@ -389,7 +408,7 @@ pub(crate) fn text(value: Option<ValueRef<'_>>) -> Option<String> {
 }
 
 /// The last token that a client was told.
-pub(crate) fn token(frames: &[Frame]) -> String {
+pub(crate) fn token(frames: &[ClientFrame]) -> String {
     let tokens = frames.iter().rev();
     let mut tokens = tokens.filter_map(|frame| text(parsed(&frame.text).as_ref().get("resume")));
     tokens.next().unwrap()

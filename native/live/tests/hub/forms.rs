@@ -1,15 +1,15 @@
 //! Documents in the form of Extended JSON that each subscriber asked for.
 
-use rillbase_live::hub::Options;
+use rillbase_live::hub::ClientOptions;
 use rillbase_query::ejson::Form;
 
 use crate::common::{image, query, row};
 use crate::desk::{Desk, F0, Is};
 
-fn canonical() -> Options {
-    Options {
+fn canonical() -> ClientOptions {
+    ClientOptions {
         form: Form::Canonical,
-        ..Options::default()
+        ..ClientOptions::default()
     }
 }
 
@@ -52,11 +52,11 @@ fn subscribers_of_one_query_are_sent_the_forms_that_they_asked_for() {
 #[test]
 fn coalesced_changes_and_whole_results_keep_the_form() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let throttled = Options {
+    let throttled = ClientOptions {
         throttle_us: 1_000_000,
         ..canonical()
     };
-    let whole = Options {
+    let whole = ClientOptions {
         whole_results: true,
         ..canonical()
     };

@@ -1,7 +1,7 @@
 //! Standing still, and healing.
 
-use rillbase_live::hub::{HubRequest, Options};
-use rillbase_live::message::News;
+use rillbase_live::hub::{ClientOptions, HubRequest};
+use rillbase_live::message::NodeEvent;
 
 use crate::common::{image, query, row, told, until};
 use crate::desk::{Desk, F0, F1, Is, token, watched};
@@ -118,9 +118,9 @@ fn too_old_asks_for_a_registration_once() {
 #[test]
 fn one_who_has_lost_its_lease_is_not_believed() {
     let (mut desk, q) = watched(&[]);
-    desk.say(F0, News::Start);
+    desk.say(F0, NodeEvent::Start);
     desk.take();
-    let news = News::Match {
+    let news = NodeEvent::Match {
         image: image(6, "a", 1, Some(1)),
         added: vec![q.hash],
         changed: Vec::new(),
@@ -147,10 +147,10 @@ fn a_new_node_tells_its_members_and_the_difference_is_told() {
         &[row(&kept, 2, 1), row(&gone, 1, 1), row(&other, 1, 1)],
     );
     desk.take();
-    desk.say(F0, News::Start);
+    desk.say(F0, NodeEvent::Start);
     desk.rebase(F0, &q, 8, &[row(&kept, 2, 1), row(&new, 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(8);
     desk.pass(250_000);
     let expected = [
@@ -168,7 +168,7 @@ fn a_query_that_a_node_gave_up_is_failed() {
     let detail = String::new();
     desk.say(
         F0,
-        News::Failed {
+        NodeEvent::Failed {
             query,
             code,
             detail,
@@ -197,7 +197,7 @@ fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
     // However many are written, a notice is sent now and then.
     for _ in 0..100 {
         let queries = vec![q.hash];
-        desk.say(F0, News::Unevaluated { queries });
+        desk.say(F0, NodeEvent::Unevaluated { queries });
     }
     assert_eq!(notices(&mut desk), [""; 0]);
     desk.pass(250_000);
@@ -252,7 +252,7 @@ fn an_answer_to_an_earlier_request_makes_nobody_ready() {
     for source in [F0, F1] {
         desk.say(
             source,
-            News::Active {
+            NodeEvent::Active {
                 query: q.hash,
                 activation: 1,
                 request: earlier,
@@ -271,7 +271,7 @@ fn an_answer_to_an_earlier_request_makes_nobody_ready() {
 fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
     let (mut desk, q) = watched(&[]);
     desk.take();
-    desk.say(F0, News::Start);
+    desk.say(F0, NodeEvent::Start);
     desk.skip(F0);
     desk.ticks(6);
     desk.register(&q, until(6), &[]);
@@ -288,10 +288,10 @@ fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
 fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
     let (mut desk, q) = watched(&[]);
     desk.take();
-    desk.say(F0, News::Start);
+    desk.say(F0, NodeEvent::Start);
     desk.rebase(F0, &q, 8, &[]);
     desk.active(F0, &q);
-    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(7);
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 stale"]);
@@ -316,7 +316,7 @@ fn what_was_registered_since_the_event_layer_forgot_is_not_registered_again() {
     desk.matched(F0, image(8, "a", 3, Some(1)), Is::Changed, since.hash);
     desk.pass(250_000);
     desk.take();
-    desk.attach_with(3, &since, Options::default(), Some(token));
+    desk.attach_with(3, &since, ClientOptions::default(), Some(token));
     desk.answer_replays();
     assert_eq!(desk.lines(), ["s3 ready", "s3 change a@3 #2"]);
 }
@@ -328,11 +328,11 @@ fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
     let end = desk.end();
     desk.hub.lost(0);
     for source in [F0, F1] {
-        desk.say(source, News::Start);
+        desk.say(source, NodeEvent::Start);
         desk.rebase(source, &q, 12, &[]);
         desk.active(source, &q);
         let snapshot = until(12);
-        desk.say(source, News::Rebased { snapshot });
+        desk.say(source, NodeEvent::Rebased { snapshot });
     }
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.ticks(11);

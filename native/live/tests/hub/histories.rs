@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use rillbase_documents::id::key_hash;
-use rillbase_live::hub::{Bounds, Options};
-use rillbase_live::message::{AfterImage, Definition, News, Source};
+use rillbase_live::hub::{ClientOptions, OutboxBounds};
+use rillbase_live::message::{AfterImage, NodeEvent, NotificationSource, QueryDefinition};
 use rillbase_query::bson::ValueRef;
 
 use crate::common::{image, query, row, until};
@@ -121,7 +121,7 @@ impl Reader {
 
 struct World {
     desk: Desk,
-    q: Definition,
+    q: QueryDefinition,
     /// By id: version and, unless it is deleted, the number.
     documents: BTreeMap<String, (u64, Option<i8>)>,
     next: u64,
@@ -136,16 +136,16 @@ fn partition(id: &str) -> usize {
     usize::try_from(key_hash(id.as_bytes()) % 2).unwrap()
 }
 
-fn node(at: usize) -> Source {
+fn node(at: usize) -> NotificationSource {
     if at == 0 { F0 } else { F1 }
 }
 
 impl World {
     fn new() -> Self {
-        let bounds = Bounds {
+        let bounds = OutboxBounds {
             frames: 8,
             bytes: 1_000_000,
-            ..Bounds::default()
+            ..OutboxBounds::default()
         };
         let q = query("q", "{}");
         let mut world = Self {
@@ -158,13 +158,13 @@ impl World {
             readers: BTreeMap::new(),
             clients: 0,
         };
-        world.attach(None, Options::default());
+        world.attach(None, ClientOptions::default());
         let q = world.q.clone();
         world.desk.open(&q, world.next, &[]);
         world
     }
 
-    fn attach(&mut self, resume: Option<(Reader, String)>, options: Options) {
+    fn attach(&mut self, resume: Option<(Reader, String)>, options: ClientOptions) {
         self.clients += 1;
         let (reader, token) =
             resume.map_or((None, None), |(reader, token)| (Some(reader), Some(token)));
@@ -212,7 +212,7 @@ impl World {
         };
         let id = String::from_utf8(image.key.to_vec()).unwrap();
         let matches = match &image.content {
-            rillbase_live::message::Content::Document(body) => {
+            rillbase_live::message::ImageContent::Document(body) => {
                 let body = rillbase_query::bson::Document::trusted(body);
                 number(body.get("n")).unwrap() >= 0
             }
@@ -234,7 +234,7 @@ impl World {
             self.desk.matched(node(at), image, how, self.q.hash);
         }
         if batch && self.streams[at].front().is_none_or(|next| next.xid != xid) {
-            self.desk.say(node(at), News::Done { xid });
+            self.desk.say(node(at), NodeEvent::Done { xid });
         }
     }
 
@@ -248,11 +248,11 @@ impl World {
             .map(|(id, version)| row(id, *version, 1))
             .collect();
         let source = node(at);
-        self.desk.say(source, News::Start);
+        self.desk.say(source, NodeEvent::Start);
         self.desk.rebase(source, &q, self.next, &rows);
         self.desk.active(source, &q);
         let snapshot = until(self.next);
-        self.desk.say(source, News::Rebased { snapshot });
+        self.desk.say(source, NodeEvent::Rebased { snapshot });
     }
 
     fn register(&mut self) {
@@ -293,7 +293,7 @@ impl World {
         if !keep {
             self.desk.hub.detach(id);
         }
-        self.attach(Some((reader, token)), Options::default());
+        self.attach(Some((reader, token)), ClientOptions::default());
         if keep {
             self.desk.hub.detach(id);
         }
@@ -308,9 +308,9 @@ impl World {
             Act::Register => self.register(),
             Act::Take(count) => self.take(usize::from(*count)),
             Act::Attach(throttled) => {
-                let options = Options {
+                let options = ClientOptions {
                     throttle_us: if *throttled { 100_000 } else { 0 },
-                    ..Options::default()
+                    ..ClientOptions::default()
                 };
                 self.attach(None, options);
             }

@@ -1,7 +1,7 @@
 //! All subscriptions together stay within one budget.
 
-use rillbase_live::hub::{HubRequest, Options};
-use rillbase_live::message::{Definition, Row};
+use rillbase_live::hub::{ClientOptions, HubRequest};
+use rillbase_live::message::{QueryDefinition, ResultRow};
 
 use crate::common::{bson, image, query, row, sorted, until};
 use crate::desk::{Desk, F0, F1, Is, SORT, token};
@@ -11,23 +11,23 @@ const LARGE: usize = 20_000;
 /// Rows of a result that takes a fifth of the budget.
 const ROWS: usize = 10;
 
-fn large(id: &str, version: u64) -> Row {
+fn large(id: &str, version: u64) -> ResultRow {
     let text = format!(r#"{{"_id":"{id}","text":"{}"}}"#, "x".repeat(LARGE));
     let body = bson(&text);
-    Row {
+    ResultRow {
         body,
         ..row(id, version, 1)
     }
 }
 
-fn many(prefix: &str) -> Vec<Row> {
+fn many(prefix: &str) -> Vec<ResultRow> {
     (0..ROWS)
         .map(|n| large(&format!("{prefix}{n}"), 1))
         .collect()
 }
 
 /// Subscribes to queries until their results no longer fit together.
-fn crowded(desk: &mut Desk) -> Vec<Definition> {
+fn crowded(desk: &mut Desk) -> Vec<QueryDefinition> {
     let queries: Vec<_> = (0..8).map(|n| query(&format!("q{n}"), "{}")).collect();
     for (id, q) in (1..).zip(&queries) {
         let mut q = q.clone();
@@ -143,7 +143,7 @@ fn one_who_would_have_to_begin_anew_waits_for_the_whole_result() {
     let queries = crowded(&mut desk);
     let q = &queries[0];
     desk.ticks(5);
-    desk.attach_with(20, q, Options::default(), Some("00".into()));
+    desk.attach_with(20, q, ClientOptions::default(), Some("00".into()));
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s20 reset token_not_valid"]);
     assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
@@ -162,7 +162,7 @@ fn a_client_that_takes_nothing_is_cut_off_and_begins_anew_when_it_reads() {
     let mut handed = (0, 0);
     for version in 2..100 {
         let mut change = image(version + 10, "a", version, Some(1));
-        change.content = rillbase_live::message::Content::Document(large("a", version).body);
+        change.content = rillbase_live::message::ImageContent::Document(large("a", version).body);
         desk.matched(F0, change, Is::Changed, q.hash);
         for frame in desk.hub.poll(1_000) {
             if frame.client == 2 {
@@ -210,9 +210,9 @@ fn a_result_that_is_too_large_for_one_query_is_refused_by_name() {
 #[test]
 fn one_tenant_may_take_half_and_others_go_on() {
     let mut desk = Desk::narrow(BUDGET);
-    let throttled = Options {
+    let throttled = ClientOptions {
         throttle_us: 1_000,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     let mut codes = Vec::new();
     for id in 1..5 {
@@ -251,7 +251,7 @@ fn a_token_leads_on_over_a_result_without_bodies() {
     desk.ticks(5);
     desk.matched(F1, image(6, "f0", 2, Some(1)), Is::Changed, q.hash);
     desk.take();
-    desk.attach_with(31, &q, Options::default(), Some(token));
+    desk.attach_with(31, &q, ClientOptions::default(), Some(token));
     desk.pass(250_000);
     desk.answer_replays();
     assert_eq!(desk.lines(), ["s31 ready", "s31 change f0@2 #1"]);

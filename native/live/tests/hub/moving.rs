@@ -1,17 +1,17 @@
 //! The nodes of a new grid epoch take over.
 
-use rillbase_live::hub::{Grid, HubRequest, Options};
-use rillbase_live::message::{Source, StreamId};
+use rillbase_live::hub::{ClientOptions, GridShape, HubRequest};
+use rillbase_live::message::{NotificationSource, StreamId};
 
 use crate::common::{image, query, row, sorted, until};
 use crate::desk::{Desk, F0, F1, Is, SORT, token};
 
-const F2: Source = Source::Filter(2);
+const F2: NotificationSource = NotificationSource::Filter(2);
 
 /// Lets the hub follow a grid of three write partitions, whose logs begin anew.
 fn moved(desk: &mut Desk) {
     desk.take_requests();
-    desk.hub.moved(Grid {
+    desk.hub.moved(GridShape {
         installation: 1,
         epoch: 2,
         write_partitions: 3,
@@ -129,7 +129,7 @@ fn a_token_of_the_old_grid_is_answered_by_a_reset() {
     desk.open(&q, 5, &[row("a", 1, 1)]);
     let token = token(&desk.take());
     // It had begun to go on when the grid changed.
-    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.pass(250_000);
     moved(&mut desk);
     q.activation = 2;

@@ -1,14 +1,14 @@
 //! Going on from a token, here and on another app server.
 
-use rillbase_live::hub::Options;
-use rillbase_live::message::{Definition, Gone, WindowChange};
+use rillbase_live::hub::ClientOptions;
+use rillbase_live::message::{QueryDefinition, RemovalReason, WindowChange};
 
 use crate::common::{bson, image, key, query, row, sorted, until};
 use crate::desk::{Desk, F0, F1, Is, line, token, watched};
 
-fn resume(desk: &mut Desk, id: u64, q: &Definition, token: String) -> Vec<String> {
+fn resume(desk: &mut Desk, id: u64, q: &QueryDefinition, token: String) -> Vec<String> {
     desk.take_requests();
-    desk.attach_with(id, q, Options::default(), Some(token));
+    desk.attach_with(id, q, ClientOptions::default(), Some(token));
     desk.pass(250_000);
     desk.answer_replays();
     desk.lines()
@@ -53,9 +53,9 @@ fn who_wants_whole_results_is_given_the_present_one() {
     desk.matched(F1, image(8, "b", 1, Some(1)), Is::Added, q.hash);
     desk.take();
     desk.take_requests();
-    let options = Options {
+    let options = ClientOptions {
         whole_results: true,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(2, &q, options, Some(token));
     desk.pass(250_000);
@@ -76,7 +76,7 @@ fn who_was_given_the_rows_behind_a_loss_begins_anew_elsewhere() {
     assert_eq!(lines, ["s2 result a@1"]);
     let token = token(&frames);
     let mut other = desk.elsewhere();
-    other.attach_with(1, &q, Options::default(), Some(token));
+    other.attach_with(1, &q, ClientOptions::default(), Some(token));
     other.open(&q, 9, &[row("a", 2, 1), row("b", 1, 1)]);
     other.pass(250_000);
     other.answer_replays();
@@ -96,7 +96,7 @@ fn another_app_server_tells_the_same() {
     let token = token(&desk.take());
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
     let mut other = desk.elsewhere();
-    other.attach_with(1, &q, Options::default(), Some(token));
+    other.attach_with(1, &q, ClientOptions::default(), Some(token));
     other.register(&q, until(8), &[row("a", 2, 1)]);
     other.active(F0, &q);
     other.active(F1, &q);
@@ -118,7 +118,7 @@ fn what_happens_while_the_log_is_read_comes_behind_it() {
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.take();
     desk.take_requests();
-    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.matched(F0, image(8, "a", 3, Some(1)), Is::Changed, q.hash);
     desk.hub.detach(1);
     desk.answer_replays();
@@ -148,7 +148,7 @@ fn a_token_of_somebody_else_or_of_another_life_is_answered_by_a_reset() {
     other = q.clone();
     other.activation = 2;
     let mut elsewhere = desk.elsewhere();
-    elsewhere.attach_with(1, &other, Options::default(), Some(token));
+    elsewhere.attach_with(1, &other, ClientOptions::default(), Some(token));
     elsewhere.open(&other, 5, &[row("a", 1, 1)]);
     elsewhere.pass(250_000);
     let lines = elsewhere.lines();
@@ -163,14 +163,14 @@ fn a_log_that_was_trimmed_is_answered_by_a_reset() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.pass(250_000);
     let token = token(&desk.take());
-    desk.attach_with(2, &q, Options::default(), Some(token));
+    desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.hub.replay(2, None);
     let expected = ["s2 reset resume_not_possible", "s2 result a@1", "s2 ready"];
     assert_eq!(desk.lines(), expected);
 }
 
 /// How a window of a and b changes when a goes.
-fn c_instead_of_a(version: u64, gone: Gone) -> Vec<WindowChange> {
+fn c_instead_of_a(version: u64, gone: RemovalReason) -> Vec<WindowChange> {
     let remove = WindowChange::Remove {
         old_index: 0,
         key: key("a"),
@@ -191,7 +191,7 @@ fn a_window_goes_on_too_also_over_rows_that_left_it() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
     let token = token(&desk.take());
-    desk.window(&q, 6, c_instead_of_a(2, Gone::Deleted));
+    desk.window(&q, 6, c_instead_of_a(2, RemovalReason::Deleted));
     desk.take();
     let expected = [
         "s2 ready",
@@ -207,10 +207,10 @@ fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
     let token = token(&desk.take());
-    desk.window(&q, 6, c_instead_of_a(1, Gone::Left));
+    desk.window(&q, 6, c_instead_of_a(1, RemovalReason::Left));
     let mut other = desk.elsewhere();
     let now = [row("b", 1, 2), row("c", 1, 3)];
-    other.attach_with(1, &q, Options::default(), Some(token));
+    other.attach_with(1, &q, ClientOptions::default(), Some(token));
     other.open(&q, 8, &now);
     other.pass(250_000);
     other.answer_replays();
@@ -224,7 +224,7 @@ fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
 
 /// A hub that read before the transaction 6, one that read before 7 with a row whose after-image has
 /// not come, and the tokens with which clients left them.
-fn two_who_differ() -> (Desk, Desk, Definition, [String; 2]) {
+fn two_who_differ() -> (Desk, Desk, QueryDefinition, [String; 2]) {
     let (mut desk, q) = watched(&[]);
     desk.pass(250_000);
     desk.matched(F1, image(5, "z", 1, Some(1)), Is::Added, q.hash);
@@ -240,7 +240,7 @@ fn two_who_differ() -> (Desk, Desk, Definition, [String; 2]) {
 }
 
 /// What the client is told that comes to the first hub, which has followed the log of the second.
-fn goes_on(desk: &mut Desk, other: &Desk, q: &Definition, token: String) -> Vec<String> {
+fn goes_on(desk: &mut Desk, other: &Desk, q: &QueryDefinition, token: String) -> Vec<String> {
     desk.follow(other);
     let mut lines = resume(desk, 2, q, token);
     lines.retain(|line| line.starts_with("s2"));

@@ -1,17 +1,17 @@
 //! Nothing that was written under newer access rules is shown under older ones.
 
 use rillbase_live::hub::HubRequest;
-use rillbase_live::message::{Definition, News, Source, WindowChange};
+use rillbase_live::message::{NodeEvent, NotificationSource, QueryDefinition, WindowChange};
 
 use crate::common::{query, row, sorted, until};
 use crate::desk::{Desk, F0, SORT};
 
-fn under(mut query: Definition, rules_version: u64) -> Definition {
+fn under(mut query: QueryDefinition, rules_version: u64) -> QueryDefinition {
     query.rules_version = rules_version;
     query
 }
 
-fn is_judged_and_silent(desk: &mut Desk, q: &Definition) {
+fn is_judged_and_silent(desk: &mut Desk, q: &QueryDefinition) {
     desk.pass(250_000);
     assert!(
         desk.take_requests()
@@ -27,10 +27,10 @@ fn a_nodes_members_under_newer_rules_are_not_shown() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
     desk.take();
-    desk.say(F0, News::Start);
+    desk.say(F0, NodeEvent::Start);
     desk.rebase_under(4, F0, &q, 8, &[row("a", 2, 1), row("secret", 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(8);
     is_judged_and_silent(&mut desk, &q);
 }
@@ -41,20 +41,20 @@ fn members_under_the_same_rules_are() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[]);
     desk.take();
-    desk.say(F0, News::Start);
+    desk.say(F0, NodeEvent::Start);
     let id = ('a'..='z').map(String::from);
     let mut id = id.filter(|id| rillbase_documents::id::key_hash(id.as_bytes()) % 2 == 0);
     let id = id.next().unwrap();
     desk.rebase_under(3, F0, &q, 8, &[row(&id, 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, News::Rebased { snapshot: until(8) });
+    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(8);
     assert_eq!(desk.lines(), [format!("s1 add {id}@1 #1")]);
 }
 
 #[test]
 fn a_window_that_ever_held_a_row_under_newer_rules_is_not_shown() {
-    for source in [Source::Sort, Source::Filter(0)] {
+    for source in [NotificationSource::Sort, NotificationSource::Filter(0)] {
         let (mut desk, q) = (Desk::new(), under(sorted("q", 0, 2, 1), 3));
         desk.attach(1, &q);
         desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -65,7 +65,7 @@ fn a_window_that_ever_held_a_row_under_newer_rules_is_not_shown() {
             // A renewal names no write.
             let index = 1;
             let row = row("secret", 1, 1);
-            let news = News::Window {
+            let news = NodeEvent::Window {
                 query: q.hash,
                 activation: q.activation,
                 rules_version: 4,

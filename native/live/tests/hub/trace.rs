@@ -1,6 +1,6 @@
 //! What people are told who ask why a client heard of a change, or did not.
 
-use rillbase_live::hub::{Bounds, Options, Question};
+use rillbase_live::hub::{ClientOptions, OutboxBounds, TraceQuestion};
 use rillbase_query::bson::{Document, DocumentBuf, Value};
 use rillbase_query::ejson::parse_value;
 
@@ -23,7 +23,7 @@ impl Said {
         xid: Option<u64>,
         body: Option<&[u8]>,
     ) -> Self {
-        let question = Question {
+        let question = TraceQuestion {
             client,
             key: &key(id),
             version,
@@ -69,7 +69,7 @@ fn word(document: Document<'_>, name: &str) -> String {
     )
 }
 
-const FEW: Bounds = Bounds {
+const FEW: OutboxBounds = OutboxBounds {
     frames: 4,
     bytes: 1_000_000,
     in_flight: (2, 1_000_000),
@@ -122,9 +122,9 @@ fn what_the_first_result_holds_already_is_said_to_be_in_it() {
 #[test]
 fn changes_that_were_put_together_name_the_events_that_stand_for_them() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         throttle_us: 1_000_000,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -147,9 +147,9 @@ fn changes_that_were_put_together_name_the_events_that_stand_for_them() {
 #[test]
 fn changes_that_undo_one_another_are_told_together_by_no_event() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         throttle_us: 1_000_000,
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -226,9 +226,9 @@ fn a_row_is_placed_beside_the_window_that_is_shown() {
 #[test]
 fn kinds_of_change_that_a_client_does_not_want_are_said_to_be_muted() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         muted: [false, true, false, false],
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[row("a", 1, 1)]);

@@ -1,7 +1,7 @@
 //! Sorted queries, whose windows a sort node keeps.
 
 use rillbase_live::hub::HubRequest;
-use rillbase_live::message::{Definition, Gone, News, WindowChange};
+use rillbase_live::message::{NodeEvent, QueryDefinition, RemovalReason, WindowChange};
 
 use crate::common::{key, row, sorted, until};
 use crate::desk::{Desk, F0, F1, SORT};
@@ -17,11 +17,11 @@ fn remove(old_index: u32, id: &str, version: u64) -> WindowChange {
         key: key(id),
         id: crate::common::bson(&format!(r#"{{"_id":"{id}"}}"#)),
         version,
-        gone: Gone::Deleted,
+        gone: RemovalReason::Deleted,
     }
 }
 
-fn opened() -> (Desk, Definition) {
+fn opened() -> (Desk, QueryDefinition) {
     let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2), row("c", 1, 3)]);
@@ -107,7 +107,7 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
     let slack = 4;
     desk.say(
         SORT,
-        News::Renew {
+        NodeEvent::Renew {
             query,
             activation,
             slack,
@@ -120,7 +120,7 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
     let image = None;
     desk.say(
         SORT,
-        News::Window {
+        NodeEvent::Window {
             query,
             activation,
             rules_version: 0,
@@ -142,7 +142,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
     desk.rebase(SORT, &q, 5, &[row("a", 1, 1)]);
     desk.active(SORT, &q);
     let (query, activation) = (q.hash, q.activation);
-    let renew = News::Renew {
+    let renew = NodeEvent::Renew {
         query,
         activation,
         slack: 4,
@@ -154,7 +154,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
         index: 0,
         row: row("a", 2, 1),
     };
-    let renewed = News::Window {
+    let renewed = NodeEvent::Window {
         query,
         activation,
         rules_version: 0,
@@ -170,7 +170,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
 #[test]
 fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
     let (mut desk, q) = opened();
-    desk.say(SORT, News::Start);
+    desk.say(SORT, NodeEvent::Start);
     desk.rebase(
         SORT,
         &q,
@@ -178,7 +178,7 @@ fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
         &[row("a", 1, 1), row("c", 2, 2), row("d", 1, 3)],
     );
     desk.active(SORT, &q);
-    desk.say(SORT, News::Rebased { snapshot: until(8) });
+    desk.say(SORT, NodeEvent::Rebased { snapshot: until(8) });
     let lines = desk.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
     desk.pass(1000);

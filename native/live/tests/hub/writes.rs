@@ -1,6 +1,6 @@
 //! Unsorted queries, one write at a time.
 
-use rillbase_live::hub::{HubRequest, Options};
+use rillbase_live::hub::{ClientOptions, HubRequest};
 
 use crate::common::{image, query, row, until};
 use crate::desk::{Desk, F0, F1, Is};
@@ -90,9 +90,9 @@ fn what_the_log_says_while_rows_are_read_is_not_lost() {
 #[test]
 fn muted_kinds_are_left_out_of_the_numbers() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
-    let options = Options {
+    let options = ClientOptions {
         muted: [false, true, false, false],
-        ..Options::default()
+        ..ClientOptions::default()
     };
     desk.attach_with(1, &q, options, None);
     desk.open(&q, 5, &[row("a", 1, 1)]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rillbase_live::hub::Options;
+use rillbase_live::hub::ClientOptions;
 use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
@@ -33,7 +33,7 @@ struct Event {
 )]
 pub(crate) struct Client {
     pub(crate) wanted: Wanted,
-    pub(crate) options: Options,
+    pub(crate) options: ClientOptions,
     /// It does not say by itself what it has taken.
     pub(crate) slow: bool,
     /// Frames and bytes that it has, and has not said so.
@@ -57,7 +57,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(wanted: Wanted, options: Options, slow: bool) -> Self {
+    pub(crate) fn new(wanted: Wanted, options: ClientOptions, slow: bool) -> Self {
         Self {
             wanted,
             options,

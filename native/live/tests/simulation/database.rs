@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rillbase_live::message::{AfterImage, Content, Row};
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::message::{AfterImage, ImageContent, ResultRow};
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::{DocumentWriter, ValueRef};
 
 use crate::COLLECTION;
@@ -161,8 +161,8 @@ impl Database {
         now_us < self.away_until_us
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub(crate) fn snapshot(&self) -> PgSnapshot {
+        PgSnapshot {
             xmin: self.open.keys().next().copied().unwrap_or(self.next),
             xmax: self.next,
             running: self.open.keys().copied().collect(),
@@ -185,9 +185,9 @@ impl Database {
     }
 
     /// What a reader finds now, with bodies.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<ResultRow> {
         let rows = self.all().filter(|(_, version)| version.n.is_some());
-        rows.map(|(key, version)| Row {
+        rows.map(|(key, version)| ResultRow {
             key: name(key),
             version: version.version,
             created_ms: 0,
@@ -226,9 +226,9 @@ fn body(key: u8, n: Option<i64>, version: u64) -> Arc<[u8]> {
     writer.finish().into()
 }
 
-fn content(key: u8, n: Option<i64>, version: u64) -> Content {
+fn content(key: u8, n: Option<i64>, version: u64) -> ImageContent {
     match n {
-        Some(_) => Content::Document(body(key, n, version)),
-        None => Content::Deleted(body(key, None, version)),
+        Some(_) => ImageContent::Document(body(key, n, version)),
+        None => ImageContent::Deleted(body(key, None, version)),
     }
 }

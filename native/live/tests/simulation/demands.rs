@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rillbase_live::message::{Asked, Fetched, QueryHash, Request};
+use rillbase_live::message::{FetchId, FetchedDocument, NodeRequest, QueryHash};
 
 use crate::database::{Database, name};
 use crate::process::{Ends, Reading, read};
@@ -15,14 +15,14 @@ pub(crate) enum Demand {
     /// The rows of a query, with so many beyond the window.
     Rows(QueryHash, u32),
     /// Single documents that a query looks up.
-    Documents(Asked, Vec<Vec<Arc<[u8]>>>),
+    Documents(FetchId, Vec<Vec<Arc<[u8]>>>),
 }
 
 /// What was read.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Rows(Box<Reading>),
-    Documents(Box<Request>),
+    Documents(Box<NodeRequest>),
 }
 
 impl Demand {
@@ -47,7 +47,7 @@ impl Demand {
                     documents.collect()
                 };
                 let documents = keys.into_iter().map(side).collect();
-                Answer::Documents(Box::new(Request::Fetched { asked, documents }))
+                Answer::Documents(Box::new(NodeRequest::Fetched { asked, documents }))
             }
         })
     }
@@ -63,14 +63,14 @@ impl Answer {
     }
 }
 
-fn document(query: Query, key: Arc<[u8]>, database: &Database) -> Fetched {
+fn document(query: Query, key: Arc<[u8]>, database: &Database) -> FetchedDocument {
     // What no document has as its key may be referred to as well.
     let mut keys = 0..=u8::MAX;
     let latest = keys.find(|number| name(*number) == key);
     let latest = latest.and_then(|number| database.latest(number));
     let seen = latest.filter(|latest| query.shows(latest));
     let row = seen.and_then(|_| database.rows().into_iter().find(|row| row.key == key));
-    Fetched {
+    FetchedDocument {
         version: latest.map_or(0, |latest| latest.version),
         xid: latest.map_or(0, |latest| latest.xid),
         body: row.map(|row| row.body),

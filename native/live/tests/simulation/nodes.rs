@@ -2,9 +2,11 @@
 //! does, but one small step at a time, and it may stop between any two.
 
 use rillbase_live::filter_node::{self, FilterNode};
-use rillbase_live::message::{Definition, Notification, Request, Row, StreamId, Token, WriteEntry};
-use rillbase_live::node::{Begin, Input, Output};
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::message::{
+    FencingToken, NodeRequest, Notification, QueryDefinition, ResultRow, StreamId, WriteEntry,
+};
+use rillbase_live::node::{Begin, NodeInput, NodeOutput};
+use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::sort_node::{self, SortNode};
 
 use crate::COLLECTION;
@@ -40,25 +42,25 @@ enum Plain {
     Begin(Begin),
     Rows {
         collection: [u8; 16],
-        rows: Vec<Row>,
+        rows: Vec<ResultRow>,
     },
     End,
     Request {
         id: StreamId,
-        request: Request,
+        request: NodeRequest,
     },
     Idle,
 }
 
 impl Plain {
-    fn of<E>(self) -> Input<E> {
+    fn of<E>(self) -> NodeInput<E> {
         match self {
-            Self::Start => Input::Start,
-            Self::Begin(begin) => Input::Begin(begin),
-            Self::Rows { collection, rows } => Input::Rows { collection, rows },
-            Self::End => Input::End,
-            Self::Request { id, request } => Input::Request { id, request },
-            Self::Idle => Input::Idle,
+            Self::Start => NodeInput::Start,
+            Self::Begin(begin) => NodeInput::Begin(begin),
+            Self::Rows { collection, rows } => NodeInput::Rows { collection, rows },
+            Self::End => NodeInput::End,
+            Self::Request { id, request } => NodeInput::Request { id, request },
+            Self::Idle => NodeInput::Idle,
         }
     }
 }
@@ -73,14 +75,14 @@ enum Phase {
     },
     Snapshot {
         count: u64,
-        queries: Vec<Definition>,
+        queries: Vec<QueryDefinition>,
     },
     Rows {
         count: u64,
-        queries: Vec<Definition>,
-        snapshot: Snapshot,
+        queries: Vec<QueryDefinition>,
+        snapshot: PgSnapshot,
         rules: u64,
-        rows: Vec<Row>,
+        rows: Vec<ResultRow>,
     },
     Running,
 }
@@ -91,7 +93,7 @@ pub(crate) struct Driver {
     pub(crate) kind: Kind,
     partitions: u16,
     holder: u64,
-    token: Token,
+    token: FencingToken,
     machine: Option<Machine>,
     phase: Phase,
     /// Where it is in its write stream, or the log.
@@ -115,7 +117,7 @@ impl Driver {
             kind,
             partitions,
             holder,
-            token: Token::default(),
+            token: FencingToken::default(),
             machine: None,
             phase: Phase::Start,
             entries_at: StreamId::default(),
@@ -138,7 +140,7 @@ impl Driver {
     fn forget(&mut self) {
         self.holder += 1_000;
         self.machine = None;
-        self.token = Token::default();
+        self.token = FencingToken::default();
         self.unsaid.clear();
     }
 
@@ -171,16 +173,16 @@ impl Driver {
         accepted
     }
 
-    fn begin(&mut self, token: Token) {
+    fn begin(&mut self, token: FencingToken) {
         self.token = token;
         self.phase = Phase::Start;
         self.machine = Some(match self.kind {
             Kind::Filter(partition) => {
-                let config = filter_node::Config::new(partition, self.partitions, token);
+                let config = filter_node::FilterNodeConfig::new(partition, self.partitions, token);
                 Machine::Filter(Box::new(FilterNode::new(config)))
             }
             Kind::Sort => {
-                let config = sort_node::Config::new(self.partitions, token);
+                let config = sort_node::SortNodeConfig::new(self.partitions, token);
                 Machine::Sort(Box::new(SortNode::new(config)))
             }
         });
@@ -241,9 +243,9 @@ impl Driver {
 
     fn rebuild(
         &mut self,
-        (count, queries): (u64, Vec<Definition>),
-        (snapshot, rules): (Snapshot, u64),
-        rows: Vec<Row>,
+        (count, queries): (u64, Vec<QueryDefinition>),
+        (snapshot, rules): (PgSnapshot, u64),
+        rows: Vec<ResultRow>,
         now_us: u64,
     ) {
         let begin = Begin {
@@ -315,7 +317,7 @@ impl Driver {
                 if in_batch(&entry) && number != self.write_number {
                     return Some(false);
                 }
-                node.handle(Input::Entry { id, entry }, now_us, &mut out);
+                node.handle(NodeInput::Entry { id, entry }, now_us, &mut out);
             }
             (Kind::Sort, Some(Machine::Sort(node))) => {
                 let (id, number, entry) = valkey.log.next(self.entries_at)?;
@@ -324,7 +326,7 @@ impl Driver {
                 if number != self.log_number {
                     return Some(false);
                 }
-                node.handle(Input::Entry { id, entry }, now_us, &mut out);
+                node.handle(NodeInput::Entry { id, entry }, now_us, &mut out);
             }
             _ => return None,
         }
@@ -342,12 +344,12 @@ impl Driver {
         self.take(out)
     }
 
-    fn take(&mut self, out: Vec<Output>) -> bool {
+    fn take(&mut self, out: Vec<NodeOutput>) -> bool {
         let mut whole = true;
         for output in out {
             match output {
-                Output::Notify(notification) => self.unsaid.push(notification),
-                Output::Rebuild(_) => whole = false,
+                NodeOutput::Notify(notification) => self.unsaid.push(notification),
+                NodeOutput::Rebuild(_) => whole = false,
             }
         }
         whole

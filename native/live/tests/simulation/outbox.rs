@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rillbase_live::message::{AfterImage, Content};
+use rillbase_live::message::{AfterImage, ImageContent};
 
 use crate::database::{Database, number};
 
@@ -109,7 +109,7 @@ impl Outbox {
             let newer = latest.is_some_and(|latest| latest.version > image.version);
             AfterImage {
                 content: if newer {
-                    Content::Superseded
+                    ImageContent::Superseded
                 } else {
                     image.content.clone()
                 },

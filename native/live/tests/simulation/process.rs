@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use rillbase_live::hub::{Attach, Bounds, Config, Hub, HubRequest, Options, Sealer};
-use rillbase_live::message::{QueryHash, Request, Row, StreamId};
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::hub::{Attach, ClientOptions, Hub, HubConfig, HubRequest, OutboxBounds, Sealer};
+use rillbase_live::message::{NodeRequest, QueryHash, ResultRow, StreamId};
+use rillbase_live::snapshot::PgSnapshot;
 
 use crate::database::Database;
 use crate::demands::Demand;
@@ -16,7 +16,7 @@ use crate::valkey::{Stream, Valkey};
 const FORGOTTEN_US: u64 = 120_000_000;
 const ALIVE_US: u64 = 3_000_000;
 /// Little, so that clients are slow at all.
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: OutboxBounds = OutboxBounds {
     frames: 6,
     bytes: 1 << 20,
     in_flight: (4, 1 << 20),
@@ -46,9 +46,9 @@ pub(crate) struct Reading {
     asked: u64,
     log_end: StreamId,
     life: u8,
-    snapshot: Snapshot,
-    rows: Vec<Row>,
-    request: Request,
+    snapshot: PgSnapshot,
+    rows: Vec<ResultRow>,
+    request: NodeRequest,
 }
 
 /// Something that the hub wants done, and how far it is.
@@ -71,7 +71,7 @@ pub(crate) enum Task {
 pub(crate) struct Subscription {
     pub(crate) wanted: Wanted,
     pub(crate) query: Query,
-    options: Options,
+    options: ClientOptions,
 }
 
 /// An app server.
@@ -90,7 +90,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn new(number: u64, partitions: u16, valkey: &mut Valkey) -> Self {
         valkey.hub_alive(number);
-        let mut hub = Hub::new(Config {
+        let mut hub = Hub::new(HubConfig {
             sealer: Sealer::new(b"secret"),
             installation: 1,
             epoch: 1,
@@ -144,7 +144,7 @@ impl Process {
         &mut self,
         client: u64,
         wanted: Wanted,
-        options: Options,
+        options: ClientOptions,
         rules: u64,
         resume: Option<String>,
     ) {
@@ -355,9 +355,9 @@ pub(crate) fn read(
         log_end: ends.log,
         life: ends.life,
         snapshot: snapshot.clone(),
-        rows: rillbase_live::made::rows(&definition, rows.clone(), &foreign)
+        rows: rillbase_live::registered_rows::rows(&definition, rows.clone(), &foreign)
             .unwrap_or_else(|refusal| panic!("{refusal:?}")),
-        request: Request::Register {
+        request: NodeRequest::Register {
             query: definition,
             positions: ends.writes,
             snapshot,

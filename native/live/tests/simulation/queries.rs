@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rillbase_live::message::{Definition, Foreign, QueryHash, Row, Side};
+use rillbase_live::message::{Foreign, LookupSide, QueryDefinition, QueryHash, ResultRow};
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_value;
 
@@ -133,11 +133,11 @@ impl Query {
         }
     }
 
-    pub(crate) fn definition(self) -> Definition {
+    pub(crate) fn definition(self) -> QueryDefinition {
         let (offset, limit, slack) = self.wanted.window.unwrap_or_default();
         let (low, high) = (self.wanted.low, self.high());
         let filter = format!(r#"{{"n":{{"$gte":{low},"$lt":{high}}}}}"#);
-        Definition {
+        QueryDefinition {
             hash: self.hash(),
             activation: 0,
             tenant: [1; 16],
@@ -169,10 +169,10 @@ impl Query {
     }
 
     /// What is looked up: what the rules let be seen of it.
-    fn side(self) -> Side {
+    fn side(self) -> LookupSide {
         let high = self.high();
         let filter = bson(&format!(r#"{{"n":{{"$gte":{SEEN},"$lt":{high}}}}}"#));
-        Side::new([1; 16], COLLECTION, self.rules, filter)
+        LookupSide::new([1; 16], COLLECTION, self.rules, filter)
     }
 
     /// The document that is shown with one.
@@ -251,7 +251,12 @@ impl Query {
     }
 
     /// What an app server reads of what is looked up: what rows refer to, or all.
-    pub(crate) fn foreign(self, database: &Database, rows: &[Row], all: bool) -> Vec<Foreign> {
+    pub(crate) fn foreign(
+        self,
+        database: &Database,
+        rows: &[ResultRow],
+        all: bool,
+    ) -> Vec<Foreign> {
         if !self.joined() {
             return Vec::new();
         }
@@ -290,7 +295,7 @@ impl Query {
 
     /// What an app server reads to register it: the rows that a sort node needs, with so many beyond
     /// the window, and whether these are all.
-    pub(crate) fn rows(self, database: &Database, slack: u32) -> (Vec<Row>, bool) {
+    pub(crate) fn rows(self, database: &Database, slack: u32) -> (Vec<ResultRow>, bool) {
         let all = self.all(database);
         let window = self.wanted.window.filter(|_| !self.grouped());
         let (offset, limit, _) = window.unwrap_or((0, u32::MAX, 0));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use rillbase_live::message::AfterImage;
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::snapshot::PgSnapshot;
 
 use crate::database::Database;
 use crate::outbox::Outbox;
@@ -18,7 +18,7 @@ const SNAPSHOT_US: u64 = 6_000_000;
 /// A snapshot, and the transactions that keep it from being ticked.
 #[derive(Debug)]
 struct Taken {
-    snapshot: Snapshot,
+    snapshot: PgSnapshot,
     at_us: u64,
     outstanding: BTreeSet<u64>,
     /// Whether a mark settles a transaction: not while everything is published again.
@@ -41,7 +41,7 @@ enum Stage {
     Listed(VecDeque<u64>),
     Fetched(u64, Vec<AfterImage>, VecDeque<u64>),
     Marking(VecDeque<u64>),
-    Ticking(Snapshot),
+    Ticking(PgSnapshot),
 }
 
 /// See the module.
@@ -187,7 +187,7 @@ impl Relay {
         }
     }
 
-    fn tick(&mut self, snapshot: &Snapshot, valkey: &mut Valkey) -> Stage {
+    fn tick(&mut self, snapshot: &PgSnapshot, valkey: &mut Valkey) -> Stage {
         if let (Some(life), Some(token)) = (&mut self.life, self.token)
             && valkey.tick(life.incarnation, (token, self.time_us), snapshot)
         {
@@ -225,7 +225,7 @@ impl Life {
 
     /// The newest snapshot up to which nothing is outstanding. One that was taken too long ago is
     /// passed over, and those before it.
-    fn provable(&mut self, now_us: u64) -> Option<Snapshot> {
+    fn provable(&mut self, now_us: u64) -> Option<PgSnapshot> {
         let proven =
             |taken: &&Taken| taken.outstanding.is_empty() && taken.at_us + GRACE_US <= now_us;
         let count = self.taken.iter().take_while(proven).count();

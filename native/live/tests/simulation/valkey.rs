@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use rillbase_live::message::{
-    AfterImage, Definition, Notification, QueryHash, Request, StreamId, Tick, Token, WriteEntry,
+    AfterImage, FencingToken, NodeRequest, Notification, QueryDefinition, QueryHash, StreamId,
+    StreamTick, WriteEntry,
 };
-use rillbase_live::snapshot::Snapshot;
+use rillbase_live::snapshot::PgSnapshot;
 
 use crate::database::{number, partition};
 
@@ -115,7 +116,7 @@ impl<T: Clone> Stream<T> {
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     holder: u64,
-    token: Token,
+    token: FencingToken,
     until_us: u64,
 }
 
@@ -131,9 +132,9 @@ pub(crate) struct Valkey {
     pub(crate) complete: Option<Incarnation>,
     relay: u64,
     pub(crate) writes: Vec<Stream<WriteEntry>>,
-    pub(crate) requests: Stream<Request>,
+    pub(crate) requests: Stream<NodeRequest>,
     pub(crate) log: Stream<Notification>,
-    pub(crate) registry: BTreeMap<QueryHash, Definition>,
+    pub(crate) registry: BTreeMap<QueryHash, QueryDefinition>,
     activation: u64,
     leases: BTreeMap<String, Lease>,
     /// App servers, and until when they are alive.
@@ -224,7 +225,7 @@ impl Valkey {
         &mut self,
         incarnation: Incarnation,
         (token, stamp_us): (u64, u64),
-        snapshot: &Snapshot,
+        snapshot: &PgSnapshot,
     ) -> bool {
         let outrun = token < self.relay || stamp_us + LATE_US < self.now_us;
         if incarnation.valkey != self.life || outrun || !self.has_epochs {
@@ -233,10 +234,10 @@ impl Valkey {
         self.relay = token;
         self.complete = Some(incarnation);
         for stream in &mut self.writes {
-            let tick = Tick {
+            let tick = StreamTick {
                 time_us: self.now_us,
                 count: stream.count + 1,
-                token: Token(token),
+                token: FencingToken(token),
                 incarnation: incarnation.bytes(),
                 snapshot: snapshot.clone(),
             };
@@ -246,14 +247,14 @@ impl Valkey {
     }
 
     /// Takes or keeps a lease; its token, unless somebody else has it.
-    pub(crate) fn lease(&mut self, node: &str, holder: u64) -> Option<Token> {
+    pub(crate) fn lease(&mut self, node: &str, holder: u64) -> Option<FencingToken> {
         let until_us = self.now_us + LEASE_US;
         let lease = self.leases.get(node).copied();
         let token = match lease {
             Some(lease) if lease.holder == holder => lease.token,
             Some(lease) if lease.until_us > self.now_us => return None,
-            Some(lease) => Token(self.now_us.max(lease.token.0 + 1)),
-            None => Token(self.now_us),
+            Some(lease) => FencingToken(self.now_us.max(lease.token.0 + 1)),
+            None => FencingToken(self.now_us),
         };
         let lease = Lease {
             holder,
@@ -265,7 +266,12 @@ impl Valkey {
     }
 
     /// Appends to the log, unless the node has another holder by now.
-    pub(crate) fn append(&mut self, node: &str, token: Token, said: Vec<Notification>) -> bool {
+    pub(crate) fn append(
+        &mut self,
+        node: &str,
+        token: FencingToken,
+        said: Vec<Notification>,
+    ) -> bool {
         let lease = self.leases.get(node);
         if lease.is_none_or(|lease| lease.token != token) {
             return false;
@@ -277,8 +283,8 @@ impl Valkey {
     }
 
     /// Registers a query for an app server; says in which life it is, and by which request.
-    pub(crate) fn register(&mut self, hub: u64, request: Request) -> Option<(u64, StreamId)> {
-        let Request::Register { query, .. } = &request else {
+    pub(crate) fn register(&mut self, hub: u64, request: NodeRequest) -> Option<(u64, StreamId)> {
+        let NodeRequest::Register { query, .. } = &request else {
             return None;
         };
         if !self.hubs.contains_key(&hub) {
@@ -289,7 +295,7 @@ impl Valkey {
         self.idle_since.remove(&query.hash);
         if !self.registry.contains_key(&query.hash) {
             self.activation = self.now_us.max(self.activation + 1);
-            let definition = Definition {
+            let definition = QueryDefinition {
                 activation: self.activation,
                 ..query.clone()
             };
@@ -299,8 +305,8 @@ impl Valkey {
     }
 
     /// Sends new rows of a query that somebody holds.
-    pub(crate) fn renew(&mut self, mut request: Request) -> Option<(u64, StreamId)> {
-        let Request::Register { query, .. } = &mut request else {
+    pub(crate) fn renew(&mut self, mut request: NodeRequest) -> Option<(u64, StreamId)> {
+        let NodeRequest::Register { query, .. } = &mut request else {
             return None;
         };
         let activation = self.registry.get(&query.hash)?.activation;
@@ -311,8 +317,8 @@ impl Valkey {
     }
 
     /// Sends an answer to a sort node, while the query is known.
-    pub(crate) fn answer(&mut self, request: Request) {
-        if let Request::Fetched { asked, .. } = &request
+    pub(crate) fn answer(&mut self, request: NodeRequest) {
+        if let NodeRequest::Fetched { asked, .. } = &request
             && self.registry.contains_key(&asked.query)
         {
             self.requests.append(self.now_us, request);
@@ -375,7 +381,7 @@ impl Valkey {
         if let Some(definition) = self.registry.remove(&query) {
             let activation = definition.activation;
             self.requests
-                .append(self.now_us, Request::Expire { query, activation });
+                .append(self.now_us, NodeRequest::Expire { query, activation });
         }
     }
 }

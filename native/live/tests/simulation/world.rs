@@ -1,6 +1,6 @@
 //! The world of one history, and what happens in it.
 
-use rillbase_live::hub::Options;
+use rillbase_live::hub::ClientOptions;
 
 use crate::client::{Checked, Client};
 use crate::database::Database;
@@ -52,14 +52,14 @@ fn among(number: u64, count: usize) -> usize {
 
 /// Who watches: each query as it is, some throttled, some as whole results, some slowly.
 fn clients() -> Vec<Client> {
-    let options = |at: usize| Options {
+    let options = |at: usize| ClientOptions {
         whole_results: at % 5 == 3 || at % 6 == 1,
         throttle_us: if at % 4 == 2 { 200_000 } else { 0 },
-        ..Options::default()
+        ..ClientOptions::default()
     };
     let plain = WANTED
         .iter()
-        .map(|wanted| Client::new(*wanted, Options::default(), false));
+        .map(|wanted| Client::new(*wanted, ClientOptions::default(), false));
     let others = WANTED.iter().enumerate();
     let others = others.map(|(at, wanted)| Client::new(*wanted, options(at), at % 2 == 0));
     plain.chain(others).collect()

@@ -16,8 +16,8 @@ use crate::common::{
     COLLECTION, at, hash, image, query, register, renewal, row, sorted, tick, told, until, without,
 };
 use crate::stage::{Stage, active, three};
-use rillbase_live::message::{News, Request, Source, StreamId, Token};
-use rillbase_live::sort_node::{Config, Input, SortNode};
+use rillbase_live::message::{FencingToken, NodeEvent, NodeRequest, NotificationSource, StreamId};
+use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 
 #[test]
 fn a_row_that_comes_in_pushes_another_out() {
@@ -194,8 +194,8 @@ fn versions_never_fall_after_a_row_has_left() {
 fn a_tick_is_said_when_all_filter_nodes_have_reached_it() {
     let mut node = Stage::new();
     assert_eq!(node.tick(1, &until(2)), ["tick 1"]);
-    assert!(node.hear(0, News::Tick(tick(3, until(3)))).is_empty());
-    assert_eq!(node.hear(1, News::Tick(tick(2, until(3)))), ["tick 2"]);
+    assert!(node.hear(0, NodeEvent::Tick(tick(3, until(3)))).is_empty());
+    assert_eq!(node.hear(1, NodeEvent::Tick(tick(2, until(3)))), ["tick 2"]);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_hole_in_what_a_filter_node_says_rebuilds_the_sort_node() {
 #[test]
 fn a_log_that_was_trimmed_behind_the_place_where_it_was_left_rebuilds_the_sort_node() {
     let mut node = Stage::new();
-    let notification = told(Source::Filter(0), 1, 900, News::Start);
+    let notification = told(NotificationSource::Filter(0), 1, 900, NodeEvent::Start);
     let id = StreamId {
         ms: 60_000,
         number: 0,
@@ -228,11 +228,11 @@ fn a_log_that_was_trimmed_behind_the_place_where_it_was_left_rebuilds_the_sort_n
 fn a_filter_node_that_was_rebuilt_rebuilds_the_sort_node() {
     let mut node = three();
     node.tick(1, &until(2));
-    node.hear(0, News::Start);
-    assert!(node.hear(1, News::Tick(tick(2, until(3)))).is_empty());
+    node.hear(0, NodeEvent::Start);
+    assert!(node.hear(1, NodeEvent::Tick(tick(2, until(3)))).is_empty());
     let snapshot = until(9);
     assert_eq!(
-        node.hear(0, News::Rebased { snapshot }),
+        node.hear(0, NodeEvent::Rebased { snapshot }),
         ["rebuild FilterNode"]
     );
 }
@@ -242,16 +242,16 @@ fn a_filter_node_that_was_rebuilt_before_the_sort_node_needs_nothing() {
     let mut node = three();
     node.begin(&[], without(12, &[9]));
     node.give(Input::End);
-    node.hear(0, News::Start);
+    node.hear(0, NodeEvent::Start);
     let snapshot = until(9);
-    assert!(node.hear(0, News::Rebased { snapshot }).is_empty());
+    assert!(node.hear(0, NodeEvent::Rebased { snapshot }).is_empty());
     assert_eq!(node.tick(1, &until(9)), ["tick 1"]);
 }
 
 #[test]
 fn an_entry_of_a_filter_node_that_lost_its_lease_is_ignored() {
     let mut node = three();
-    let new = told(Source::Filter(0), 9, 1, News::Start);
+    let new = told(NotificationSource::Filter(0), 9, 1, NodeEvent::Start);
     node.give(Input::Entry {
         id: at(101),
         entry: new,
@@ -264,7 +264,7 @@ fn a_rebuild_takes_the_first_rows_of_all_documents() {
     let rows: Vec<_> = ["a", "b", "c", "d"].iter().zip([40, 30, 20, -5]).collect();
     let rows: Vec<_> = rows.into_iter().map(|(id, n)| row(id, 1, n)).collect();
     let mut node = Stage {
-        node: SortNode::new(Config::new(2, Token(2))),
+        node: SortNode::new(SortNodeConfig::new(2, FencingToken(2))),
         now_us: 1_000_000,
         read: 100,
         requests: 0,
@@ -302,9 +302,9 @@ fn a_query_that_was_registered_too_late_takes_the_rows_of_the_next_registration(
 #[test]
 fn a_result_without_limit_that_is_too_large_ends() {
     let mut node = Stage::new();
-    node.node = SortNode::new(Config {
+    node.node = SortNode::new(SortNodeConfig {
         max_rows: 2,
-        ..Config::new(2, Token(1))
+        ..SortNodeConfig::new(2, FencingToken(1))
     });
     node.give(Input::Start);
     node.begin(&[], until(1));
@@ -391,7 +391,7 @@ fn what_was_told_of_a_life_that_is_over_must_be_in_the_rows_of_the_next() {
     let mut node = three();
     // The filter nodes are in the next life already, the request is behind.
     node.put(image(9, "d", 1, Some(5)));
-    let request = Request::Expire {
+    let request = NodeRequest::Expire {
         query: hash("s"),
         activation: 1,
     };
@@ -409,7 +409,7 @@ fn rows_read_before_a_filter_node_was_rebuilt_are_asked_for_again() {
     node.begin(&[], until(9));
     node.give(Input::End);
     let snapshot = until(8);
-    node.hear(0, News::Rebased { snapshot });
+    node.hear(0, NodeEvent::Rebased { snapshot });
     let rows = [row("a", 1, 10), row("b", 1, 20)];
     let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
     assert_eq!(answers, ["renew s 1"]);

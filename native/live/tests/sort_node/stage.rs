@@ -1,11 +1,12 @@
 //! A sort node, and short ways to tell it what filter nodes and app servers say.
 
 use rillbase_live::message::{
-    AfterImage, Definition, News, QueryHash, Request, Row, Source, StreamId, Token,
+    AfterImage, FencingToken, NodeEvent, NodeRequest, NotificationSource, QueryDefinition,
+    QueryHash, ResultRow, StreamId,
 };
 use rillbase_live::node::Begin;
-use rillbase_live::snapshot::Snapshot;
-use rillbase_live::sort_node::{Config, Input, SortNode};
+use rillbase_live::snapshot::PgSnapshot;
+use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 
 use crate::common::{COLLECTION, at, hash, lines, register, row, sorted, tick, told, until};
 
@@ -23,9 +24,9 @@ impl Stage {
         Self::with(&[], &[])
     }
 
-    pub(crate) fn with(queries: &[Definition], rows: &[Row]) -> Self {
+    pub(crate) fn with(queries: &[QueryDefinition], rows: &[ResultRow]) -> Self {
         let mut node = Self {
-            node: SortNode::new(Config::new(2, Token(1))),
+            node: SortNode::new(SortNodeConfig::new(2, FencingToken(1))),
             now_us: 1_000_000,
             read: 100,
             requests: 0,
@@ -41,7 +42,7 @@ impl Stage {
         node
     }
 
-    pub(crate) fn begin(&mut self, queries: &[Definition], snapshot: Snapshot) {
+    pub(crate) fn begin(&mut self, queries: &[QueryDefinition], snapshot: PgSnapshot) {
         self.give(Input::Begin(Begin {
             position: at(self.read),
             count: 0,
@@ -59,10 +60,10 @@ impl Stage {
     }
 
     /// What a filter node says next.
-    pub(crate) fn hear(&mut self, partition: u16, news: News) -> Vec<String> {
+    pub(crate) fn hear(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
         let count = &mut self.counts[usize::from(partition)];
         *count += 1;
-        let entry = told(Source::Filter(partition), 1, *count, news);
+        let entry = told(NotificationSource::Filter(partition), 1, *count, news);
         self.read += 1;
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
@@ -79,7 +80,7 @@ impl Stage {
     }
 
     /// A request that both filter nodes go on from.
-    pub(crate) fn ask(&mut self, request: Request) -> Vec<String> {
+    pub(crate) fn ask(&mut self, request: NodeRequest) -> Vec<String> {
         let mut answers = self.ask_alone(request);
         answers.extend(self.accept(0));
         answers.extend(self.accept(1));
@@ -87,7 +88,7 @@ impl Stage {
     }
 
     /// A request that they have not answered.
-    pub(crate) fn ask_alone(&mut self, request: Request) -> Vec<String> {
+    pub(crate) fn ask_alone(&mut self, request: NodeRequest) -> Vec<String> {
         self.requests += 1;
         let id = at(self.requests);
         self.give(Input::Request { id, request })
@@ -102,7 +103,7 @@ impl Stage {
     /// A filter node calls a request for `s` too old.
     pub(crate) fn refuse(&mut self, partition: u16, request: u64) -> Vec<String> {
         let (query, activation, request) = (hash("s"), 1, at(request));
-        let news = News::TooOld {
+        let news = NodeEvent::TooOld {
             query,
             activation,
             request,
@@ -111,23 +112,23 @@ impl Stage {
     }
 
     /// Both filter nodes have told what the snapshot sees.
-    pub(crate) fn tick(&mut self, count: u64, snapshot: &Snapshot) -> Vec<String> {
-        let first = self.hear(0, News::Tick(tick(count, snapshot.clone())));
+    pub(crate) fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
+        let first = self.hear(0, NodeEvent::Tick(tick(count, snapshot.clone())));
         assert!(first.is_empty());
-        self.hear(1, News::Tick(tick(count, snapshot.clone())))
+        self.hear(1, NodeEvent::Tick(tick(count, snapshot.clone())))
     }
 }
 
-pub(crate) fn active(request: StreamId) -> News {
-    News::Active {
+pub(crate) fn active(request: StreamId) -> NodeEvent {
+    NodeEvent::Active {
         query: hash("s"),
         activation: 1,
         request,
     }
 }
 
-pub(crate) fn news(image: AfterImage, changed: &[QueryHash], removed: &[QueryHash]) -> News {
-    News::Match {
+pub(crate) fn news(image: AfterImage, changed: &[QueryHash], removed: &[QueryHash]) -> NodeEvent {
+    NodeEvent::Match {
         image,
         added: Vec::new(),
         changed: changed.to_vec(),

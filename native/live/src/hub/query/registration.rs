@@ -1,20 +1,20 @@
 //! How a query comes by its rows: registered for the first time, again because something was lost,
 //! or read again because bodies were let go.
 
-use crate::message::{Row, StreamId};
-use crate::snapshot::Snapshot;
+use crate::message::{ResultRow, StreamId};
+use crate::snapshot::PgSnapshot;
 
-use super::super::change::{Rows, bytes_of};
+use super::super::change::{ResultRows, bytes_of};
 use super::super::memory::KEY_BYTES;
 use super::super::queue::Entry;
-use super::Query;
+use super::HubQuery;
 
 /// Bodies that are still missing are asked for again after so long.
 const REFRESH_AGAIN_US: u64 = 1_000_000;
 
 /// How far a registration of the query has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::hub) enum Registration {
+pub(in crate::hub) enum RegistrationProgress {
     /// It is on its way; what the log says meanwhile is kept.
     UnderWay,
     /// It is on its way, and something was lost meanwhile: another one has to follow.
@@ -26,27 +26,34 @@ pub(in crate::hub) enum Registration {
     Done,
 }
 
-impl Query {
+impl HubQuery {
     /// Names the registration that is on its way. A query asks less often than 2^24 times.
     pub(in crate::hub) fn asked(&self) -> Option<u64> {
         let (number, times) = self.asked;
-        (self.registration != Registration::Done).then_some(number << 24 | times)
+        (self.registration != RegistrationProgress::Done).then_some(number << 24 | times)
     }
 
     /// Whether something was lost, and the registration that makes up for it is not done.
     pub(in crate::hub) fn may_lack_something(&self) -> bool {
-        let whole = [Registration::Done, Registration::Refreshing { lost: false }];
+        let whole = [
+            RegistrationProgress::Done,
+            RegistrationProgress::Refreshing { lost: false },
+        ];
         !whole.contains(&self.registration)
     }
 
     /// Needs to be registered again; returns whether that has to be asked for.
     pub(in crate::hub) fn register_again(&mut self) -> bool {
-        let ask = self.registration == Registration::Done;
+        let ask = self.registration == RegistrationProgress::Done;
         self.asked.1 += u64::from(ask);
         self.registration = match self.registration {
-            Registration::Done => Registration::UnderWay,
-            Registration::Refreshing { .. } => Registration::Refreshing { lost: true },
-            Registration::UnderWay | Registration::Outdated => Registration::Outdated,
+            RegistrationProgress::Done => RegistrationProgress::UnderWay,
+            RegistrationProgress::Refreshing { .. } => {
+                RegistrationProgress::Refreshing { lost: true }
+            }
+            RegistrationProgress::UnderWay | RegistrationProgress::Outdated => {
+                RegistrationProgress::Outdated
+            }
         };
         ask
     }
@@ -54,10 +61,10 @@ impl Query {
     /// Needs the bodies that were let go; returns whether a registration has to be asked for.
     pub(in crate::hub) fn refresh(&mut self, now_us: u64) -> bool {
         let again_us = self.refreshed_us.saturating_add(REFRESH_AGAIN_US);
-        let ask = self.registration == Registration::Done && again_us <= now_us;
+        let ask = self.registration == RegistrationProgress::Done && again_us <= now_us;
         if ask {
             self.asked.1 += 1;
-            self.registration = Registration::Refreshing { lost: false };
+            self.registration = RegistrationProgress::Refreshing { lost: false };
         }
         ask
     }
@@ -68,14 +75,14 @@ impl Query {
     pub(in crate::hub) fn refreshed(
         &mut self,
         activation: u64,
-        rows: &[Row],
+        rows: &[ResultRow],
         now_us: u64,
     ) -> Option<bool> {
-        let Registration::Refreshing { lost } = self.registration else {
+        let RegistrationProgress::Refreshing { lost } = self.registration else {
             return None;
         };
         self.refreshed_us = now_us;
-        self.registration = Registration::Done;
+        self.registration = RegistrationProgress::Done;
         let again = lost || activation != self.activation;
         if let Some(held) = self.rows.as_mut().filter(|_| !again) {
             held.fill(rows);
@@ -90,7 +97,7 @@ impl Query {
 
     /// What it takes, in bytes: its rows, and what waits to become part of them.
     pub(in crate::hub) fn bytes(&self) -> (usize, usize) {
-        let rows = self.rows.as_ref().map_or(0, Rows::bytes);
+        let rows = self.rows.as_ref().map_or(0, ResultRows::bytes);
         let parts = self.parts.values().flatten();
         let parts: usize = parts.map(bytes_of).sum();
         let remembered = KEY_BYTES * self.gone.len();
@@ -101,7 +108,7 @@ impl Query {
     /// Keeps an entry until the registration is there.
     pub(in crate::hub) fn hold_back(&mut self, entry: Entry) {
         if !self.held_back.keep(entry) {
-            self.registration = Registration::Outdated;
+            self.registration = RegistrationProgress::Outdated;
         }
     }
 
@@ -110,8 +117,8 @@ impl Query {
     pub(in crate::hub) fn registered(
         &mut self,
         (activation, request): (u64, StreamId),
-        snapshot: Snapshot,
-        rows: Vec<Row>,
+        snapshot: PgSnapshot,
+        rows: Vec<ResultRow>,
     ) -> (Vec<Entry>, bool) {
         let anew = self.rows.is_none() || activation != self.activation;
         self.activation = activation;
@@ -129,14 +136,14 @@ impl Query {
             for row in &rows {
                 self.gone.remove(&row.key);
             }
-            self.rows = Some(Rows::new(rows, cut));
+            self.rows = Some(ResultRows::new(rows, cut));
         }
-        let again = self.registration == Registration::Outdated;
+        let again = self.registration == RegistrationProgress::Outdated;
         self.asked.1 += u64::from(again);
         self.registration = if again {
-            Registration::UnderWay
+            RegistrationProgress::UnderWay
         } else {
-            Registration::Done
+            RegistrationProgress::Done
         };
         (self.held_back.take(), again)
     }

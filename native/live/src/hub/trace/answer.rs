@@ -6,21 +6,21 @@ use rillbase_query::bson::{ArrayWriter, Document, DocumentWriter, Value, ValueRe
 use rillbase_query::ejson::{Form, document_to_string};
 use rillbase_query::filter::Filter;
 
-use crate::message::{Gone, Row, Source, StreamId};
-use crate::sort_node::Order;
+use crate::message::{NotificationSource, RemovalReason, ResultRow, StreamId};
+use crate::sort_node::SortOrder;
 
 use super::super::Hub;
-use super::super::change::Rows;
-use super::super::client::{Client, Phase};
-use super::super::query::Query;
-use super::{Happened, How, Is, Told};
+use super::super::change::ResultRows;
+use super::super::client::{ClientPhase, HubClient};
+use super::super::query::HubQuery;
+use super::{DeliveryMode, Happened, Is, TracedDelivery};
 
 /// Changes of the document that are told of.
 const MOST_CHANGES: usize = 20;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'q> {
+pub struct TraceQuestion<'q> {
     /// Whose subscription.
     pub client: u64,
     /// The document's key.
@@ -34,7 +34,7 @@ pub struct Question<'q> {
 }
 
 /// A change of the document that the query showed.
-struct Seen {
+struct TracedChange {
     at_us: u64,
     /// The end of the log then.
     position: StreamId,
@@ -47,7 +47,7 @@ struct Seen {
 
 impl Hub {
     /// Says what is known, as a JSON object; none: there is no such subscription.
-    pub fn trace(&self, question: &Question<'_>) -> Option<String> {
+    pub fn trace(&self, question: &TraceQuestion<'_>) -> Option<String> {
         let client = self.clients.get(&question.client)?;
         let query = self.queries.get(&client.query)?;
         let seen = seen(query, question.key);
@@ -73,7 +73,7 @@ impl Hub {
 }
 
 /// What the query showed of the document, the oldest first.
-fn seen(query: &Query, key: &[u8]) -> Vec<Seen> {
+fn seen(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
     let mut found = Vec::new();
     for happened in query.trace.ring.iter().rev() {
         let Happened::Shown {
@@ -86,7 +86,7 @@ fn seen(query: &Query, key: &[u8]) -> Vec<Seen> {
             continue;
         };
         for change in changes.iter().rev().filter(|change| *change.key == *key) {
-            found.push(Seen {
+            found.push(TracedChange {
                 at_us: *at_us,
                 position: *position,
                 group: *group,
@@ -103,7 +103,7 @@ fn seen(query: &Query, key: &[u8]) -> Vec<Seen> {
     found
 }
 
-fn describe_query(writer: &mut DocumentWriter, query: &Query, question: &Question<'_>) {
+fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceQuestion<'_>) {
     let definition = &query.definition;
     boolean(writer, "sorted", definition.sorted);
     boolean(writer, "grouped", definition.is_grouped());
@@ -124,11 +124,11 @@ fn describe_query(writer: &mut DocumentWriter, query: &Query, question: &Questio
     for (source, watches) in query.answered() {
         let mut one = DocumentWriter::new();
         match source {
-            Source::Filter(partition) => {
+            NotificationSource::Filter(partition) => {
                 text(&mut one, "node", "filter");
                 number(&mut one, "partition", u64::from(partition));
             }
-            Source::Sort => text(&mut one, "node", "sort"),
+            NotificationSource::Sort => text(&mut one, "node", "sort"),
         }
         boolean(&mut one, "watches", watches);
         sources.push(ValueRef::Document(Document::trusted(&one.finish())));
@@ -155,8 +155,8 @@ fn describe_query(writer: &mut DocumentWriter, query: &Query, question: &Questio
     boolean(writer, "forgot", query.trace.ring.forgotten > 0);
 }
 
-fn describe_document(writer: &mut DocumentWriter, query: &Query, question: &Question<'_>) {
-    let listed = query.rows.as_ref().map(Rows::list);
+fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceQuestion<'_>) {
+    let listed = query.rows.as_ref().map(ResultRows::list);
     let rows = listed.as_ref().map_or(&[][..], |listed| &listed.rows);
     let held = rows.iter().position(|row| *row.key == *question.key);
     let held_row = held.and_then(|at| rows.get(at));
@@ -169,7 +169,7 @@ fn describe_document(writer: &mut DocumentWriter, query: &Query, question: &Ques
         text(
             writer,
             "gone",
-            if gone == Gone::Deleted {
+            if gone == RemovalReason::Deleted {
                 "deleted"
             } else {
                 "left"
@@ -191,14 +191,14 @@ fn describe_document(writer: &mut DocumentWriter, query: &Query, question: &Ques
 
 /// Where a document stands beside the rows that are shown.
 fn place(
-    query: &Query,
-    question: &Question<'_>,
+    query: &HubQuery,
+    question: &TraceQuestion<'_>,
     body: &[u8],
-    rows: &[std::sync::Arc<Row>],
+    rows: &[std::sync::Arc<ResultRow>],
 ) -> Option<&'static str> {
     let filter = Filter::parse(Document::trusted(&query.definition.filter)).ok()?;
-    let order = Order::parse(&query.definition, filter).ok()?;
-    let row = Row {
+    let order = SortOrder::parse(&query.definition, filter).ok()?;
+    let row = ResultRow {
         key: question.key.into(),
         version: question.version,
         created_ms: 0,
@@ -206,7 +206,7 @@ fn place(
         body: body.into(),
     };
     let its = (order.place(&row)?, &row.key);
-    let beside = |other: &Row| {
+    let beside = |other: &ResultRow| {
         let place = order.place(other)?;
         Some(its.0.cmp(&place).then_with(|| its.1.cmp(&other.key)))
     };
@@ -218,7 +218,7 @@ fn place(
     })
 }
 
-fn described(seen: &Seen, told: Option<&Told>, client: &Client) -> Vec<u8> {
+fn described(seen: &TracedChange, told: Option<&TracedDelivery>, client: &HubClient) -> Vec<u8> {
     let mut writer = DocumentWriter::new();
     number(&mut writer, "at_us", seen.at_us);
     let position = format!("{}-{}", seen.position.ms, seen.position.number);
@@ -231,7 +231,7 @@ fn described(seen: &Seen, told: Option<&Told>, client: &Client) -> Vec<u8> {
         return writer.finish();
     };
     text(&mut writer, "told", told.how.name());
-    if let How::Anew(reason) = told.how {
+    if let DeliveryMode::Anew(reason) = told.how {
         text(&mut writer, "reason", reason);
     }
     number(&mut writer, "told_us", told.at_us);
@@ -249,12 +249,12 @@ fn described(seen: &Seen, told: Option<&Told>, client: &Client) -> Vec<u8> {
     writer.finish()
 }
 
-fn describe_client(writer: &mut DocumentWriter, client: &Client) {
+fn describe_client(writer: &mut DocumentWriter, client: &HubClient) {
     let phase = match &client.phase {
-        Phase::Waiting => "waiting",
-        Phase::Resuming(_) | Phase::Replaying(..) => "resuming",
-        Phase::Running => "running",
-        Phase::CutOff => "cut_off",
+        ClientPhase::Waiting => "waiting",
+        ClientPhase::Resuming(_) | ClientPhase::Replaying(..) => "resuming",
+        ClientPhase::Running => "running",
+        ClientPhase::CutOff => "cut_off",
     };
     text(writer, "phase", phase);
     boolean(writer, "ready", client.ready);
@@ -269,11 +269,11 @@ fn describe_client(writer: &mut DocumentWriter, client: &Client) {
     boolean(writer, "client_forgot", client.trace.ring.forgotten > 0);
 }
 
-impl Client {
+impl HubClient {
     /// How it was told of a group of its query: by what came first that stands for it.
-    fn told_of(&self, group: u64) -> Option<&Told> {
-        let covers = |told: &&Told| told.groups.0 <= group && group <= told.groups.1;
-        let exact = |told: &&Told| told.groups.0 > 0;
+    fn told_of(&self, group: u64) -> Option<&TracedDelivery> {
+        let covers = |told: &&TracedDelivery| told.groups.0 <= group && group <= told.groups.1;
+        let exact = |told: &&TracedDelivery| told.groups.0 > 0;
         let mut found = self.trace.ring.iter().filter(covers);
         let first = found.next()?;
         // What was told by itself says more than the results that followed.
@@ -287,20 +287,22 @@ impl Client {
             return "held";
         }
         match self.phase {
-            Phase::Waiting | Phase::Resuming(_) | Phase::Replaying(..) => "waiting",
-            Phase::CutOff => "cut_off",
-            Phase::Running if self.trace.ring.forgotten > 0 => "forgotten",
-            Phase::Running => "before",
+            ClientPhase::Waiting | ClientPhase::Resuming(_) | ClientPhase::Replaying(..) => {
+                "waiting"
+            }
+            ClientPhase::CutOff => "cut_off",
+            ClientPhase::Running if self.trace.ring.forgotten > 0 => "forgotten",
+            ClientPhase::Running => "before",
         }
     }
 
     /// How far something has come on its way to the client, and how much is in front of it.
-    fn way_of(&self, told: &Told) -> (&'static str, u64) {
-        if matches!(told.how, How::Muted | How::Anew(_)) {
+    fn way_of(&self, told: &TracedDelivery) -> (&'static str, u64) {
+        if matches!(told.how, DeliveryMode::Muted | DeliveryMode::Anew(_)) {
             return ("none", 0);
         }
         let dropped = self.trace.ring.iter().rev().find(|later| {
-            matches!(later.how, How::Anew(_))
+            matches!(later.how, DeliveryMode::Anew(_))
                 && later.at_us >= told.at_us
                 && later.number < told.number
         });

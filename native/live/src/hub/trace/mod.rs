@@ -18,12 +18,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::message::StreamId;
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
 use super::Hub;
-use super::change::Change;
+use super::change::ResultChange;
 
-pub use answer::Question;
+pub use answer::TraceQuestion;
 
 /// The least number of rings that the budget is divided by.
 const FEWEST_RINGS: usize = 16;
@@ -57,13 +57,13 @@ pub(super) struct Touched {
     pub(super) is: Is,
 }
 
-impl From<&Change> for Touched {
-    fn from(change: &Change) -> Self {
+impl From<&ResultChange> for Touched {
+    fn from(change: &ResultChange) -> Self {
         let (row, version, is) = match change {
-            Change::Add { row, .. } => (row, row.document_version(), Is::Added),
-            Change::Stay { row, .. } => (row, row.document_version(), Is::Changed),
-            Change::Move { row, .. } => (row, row.document_version(), Is::Moved),
-            Change::Remove { row, version, .. } => (row, *version, Is::Removed),
+            ResultChange::Add { row, .. } => (row, row.document_version(), Is::Added),
+            ResultChange::Stay { row, .. } => (row, row.document_version(), Is::Changed),
+            ResultChange::Move { row, .. } => (row, row.document_version(), Is::Moved),
+            ResultChange::Remove { row, version, .. } => (row, *version, Is::Removed),
         };
         Self {
             key: Arc::clone(&row.key),
@@ -86,12 +86,12 @@ pub(super) enum Happened {
         changes: Box<[Touched]>,
     },
     /// Its rows were read.
-    Registered { at_us: u64, snapshot: Snapshot },
+    Registered { at_us: u64, snapshot: PgSnapshot },
 }
 
 /// How a client was told of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum DeliveryMode {
     /// By events, one for each change.
     Events,
     /// By events for what had become of several groups.
@@ -106,7 +106,7 @@ pub(super) enum How {
     Anew(&'static str),
 }
 
-impl How {
+impl DeliveryMode {
     const fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -121,11 +121,11 @@ impl How {
 
 /// What a client was told at one moment.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct TracedDelivery {
     pub(super) at_us: u64,
     /// The first and the last group of its query that this stands for.
     pub(super) groups: (u64, u64),
-    pub(super) how: How,
+    pub(super) how: DeliveryMode,
     /// The `seq` of the first and the last event; none: the first is behind the last.
     pub(super) events: (u64, u64),
     /// Its number, or that of its last part, in the client's outbox; of `Anew`: up to where the
@@ -138,7 +138,7 @@ pub(super) trait Noted {
     fn heap_bytes(&self) -> usize;
 }
 
-impl Noted for Told {
+impl Noted for TracedDelivery {
     fn heap_bytes(&self) -> usize {
         0
     }
@@ -158,7 +158,7 @@ impl Noted for Happened {
 
 /// The last things that were noted, within a number of bytes.
 #[derive(Debug)]
-pub(super) struct Ring<T> {
+pub(super) struct TraceRing<T> {
     entries: VecDeque<T>,
     heap_bytes: usize,
     most: usize,
@@ -166,7 +166,7 @@ pub(super) struct Ring<T> {
     forgotten: u64,
 }
 
-impl<T: Noted> Ring<T> {
+impl<T: Noted> TraceRing<T> {
     pub(super) fn new(most: usize) -> Self {
         Self {
             entries: VecDeque::new(),
@@ -230,7 +230,7 @@ impl<T: Noted> Ring<T> {
 /// What a client was told lately.
 #[derive(Debug)]
 pub(super) struct ClientTrace {
-    ring: Ring<Told>,
+    ring: TraceRing<TracedDelivery>,
     now_us: u64,
     /// The last group of the query.
     group: u64,
@@ -242,7 +242,7 @@ pub(super) struct ClientTrace {
 impl ClientTrace {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            ring: Ring::new(most),
+            ring: TraceRing::new(most),
             now_us: 0,
             group: 0,
             since: None,
@@ -271,19 +271,19 @@ impl ClientTrace {
     }
 
     /// Is told of everything up to the present group.
-    pub(super) fn told(&mut self, how: How, events: (u64, u64), number: u64) {
+    pub(super) fn told(&mut self, how: DeliveryMode, events: (u64, u64), number: u64) {
         let since = self.since.take();
         let (how, first) = match how {
-            How::Events if self.resumes => (How::Resumed, 0),
-            How::Events => match since {
-                Some(first) => (How::Together, first),
-                None => (How::Events, self.group),
+            DeliveryMode::Events if self.resumes => (DeliveryMode::Resumed, 0),
+            DeliveryMode::Events => match since {
+                Some(first) => (DeliveryMode::Together, first),
+                None => (DeliveryMode::Events, self.group),
             },
             // Whatever it had not heard of, and more, is in a result.
-            How::Result | How::Anew(_) => (how, 0),
+            DeliveryMode::Result | DeliveryMode::Anew(_) => (how, 0),
             other => (other, since.unwrap_or(self.group)),
         };
-        self.ring.note(Told {
+        self.ring.note(TracedDelivery {
             at_us: self.now_us,
             groups: (first, self.group),
             how,
@@ -296,7 +296,7 @@ impl ClientTrace {
 /// What a query showed lately.
 #[derive(Debug)]
 pub(super) struct QueryTrace {
-    ring: Ring<Happened>,
+    ring: TraceRing<Happened>,
     /// How many groups it has shown.
     pub(super) groups: u64,
 }
@@ -304,12 +304,12 @@ pub(super) struct QueryTrace {
 impl QueryTrace {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            ring: Ring::new(most),
+            ring: TraceRing::new(most),
             groups: 0,
         }
     }
 
-    pub(super) fn shown(&mut self, at_us: u64, position: StreamId, changes: &[Change]) {
+    pub(super) fn shown(&mut self, at_us: u64, position: StreamId, changes: &[ResultChange]) {
         self.groups += 1;
         self.ring.note(Happened::Shown {
             at_us,
@@ -319,7 +319,7 @@ impl QueryTrace {
         });
     }
 
-    pub(super) fn registered(&mut self, at_us: u64, snapshot: &Snapshot) {
+    pub(super) fn registered(&mut self, at_us: u64, snapshot: &PgSnapshot) {
         let snapshot = snapshot.clone();
         self.ring.note(Happened::Registered { at_us, snapshot });
     }

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::lookups::Join;
-use crate::message::{AfterImage, Fetched, QueryHash, Row};
+use crate::message::{AfterImage, FetchedDocument, QueryHash, ResultRow};
 
 use super::order::Place;
-use super::rows::Rows;
+use super::rows::SortedRows;
 
-use side::Side;
-pub(super) use side::{Judge, Sides, Worth};
+use side::JoinedSide;
+pub(super) use side::{JoinedSides, Judge, Worth};
 
 /// What rows show, in bytes.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
@@ -30,26 +30,26 @@ const MOST_BYTES: usize = 256 * 1024 * 1024;
 /// An own document, and to what it refers: of each side the keys.
 #[derive(Debug)]
 struct Own {
-    row: Row,
+    row: ResultRow,
     references: Vec<Vec<Arc<[u8]>>>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub(super) struct JoinedRows {
     join: Arc<Join>,
-    sides: Vec<Side>,
+    sides: Vec<JoinedSide>,
     own: HashMap<Arc<[u8]>, Own>,
     /// What is shown of them, in order.
-    rows: Rows,
+    rows: SortedRows,
     /// Own documents whose rows are older than what they show.
     touched: BTreeSet<Arc<[u8]>>,
     bytes: usize,
 }
 
-impl Joined {
+impl JoinedRows {
     /// What a query begins with.
-    pub(super) fn new(sides: Sides, rows: Rows) -> Result<Self, DocumentRefusal> {
+    pub(super) fn new(sides: JoinedSides, rows: SortedRows) -> Result<Self, DocumentRefusal> {
         let own = rows.window(0, usize::MAX);
         let mut joined = Self {
             join: sides.join,
@@ -60,7 +60,7 @@ impl Joined {
             rows,
         };
         for row in own {
-            joined.know(Row::clone(&row), sides.thorough)?;
+            joined.know(ResultRow::clone(&row), sides.thorough)?;
         }
         for side in &mut joined.sides {
             side.settle();
@@ -69,7 +69,7 @@ impl Joined {
         Ok(joined)
     }
 
-    pub(super) const fn rows(&self) -> &Rows {
+    pub(super) const fn rows(&self) -> &SortedRows {
         &self.rows
     }
 
@@ -80,16 +80,16 @@ impl Joined {
 
     /// Whether something is referred to of which nothing is known.
     pub(super) fn lacks_something(&self) -> bool {
-        self.sides.iter().any(Side::lacks_something)
+        self.sides.iter().any(JoinedSide::lacks_something)
     }
 
     /// What is referred to, of each side, of which nothing is known and that nobody has read.
     pub(super) fn unread(&self) -> Vec<Vec<Arc<[u8]>>> {
-        self.sides.iter().map(Side::unread).collect()
+        self.sides.iter().map(JoinedSide::unread).collect()
     }
 
     /// Documents were read that were asked for.
-    pub(super) fn fetched(&mut self, documents: Vec<Vec<Fetched>>) {
+    pub(super) fn fetched(&mut self, documents: Vec<Vec<FetchedDocument>>) {
         for (side, read) in self.sides.iter_mut().zip(documents) {
             for document in read {
                 side.fetched(document);
@@ -109,7 +109,7 @@ impl Joined {
         self.own.get(key).map(|own| own.row.version)
     }
 
-    fn know(&mut self, row: Row, thorough: bool) -> Result<(), DocumentRefusal> {
+    fn know(&mut self, row: ResultRow, thorough: bool) -> Result<(), DocumentRefusal> {
         let body = std::iter::once(&*row.body);
         let keys = self.join.keys(body)?;
         let mut references = Vec::new();
@@ -127,7 +127,7 @@ impl Joined {
     }
 
     /// Takes an own document out.
-    fn forget(&mut self, key: &[u8]) -> Option<Row> {
+    fn forget(&mut self, key: &[u8]) -> Option<ResultRow> {
         let own = self.own.remove(key)?;
         self.touched.remove(key);
         for (side, keys) in self.sides.iter_mut().zip(&own.references) {
@@ -138,12 +138,12 @@ impl Joined {
         Some(own.row)
     }
 
-    /// Puts an own document in the place of what was held of it, as [`Rows::insert`] does.
+    /// Puts an own document in the place of what was held of it, as [`SortedRows::insert`] does.
     pub(super) fn change(
         &mut self,
         key: &[u8],
-        new: Option<(Place, Row)>,
-    ) -> Result<Option<Arc<Row>>, DocumentRefusal> {
+        new: Option<(Place, ResultRow)>,
+    ) -> Result<Option<Arc<ResultRow>>, DocumentRefusal> {
         let shown = self.rows.index(key).and_then(|index| self.rows.at(index));
         let less = shown.map_or(0, |row| row.body.len());
         self.bytes = self.bytes.saturating_sub(less);

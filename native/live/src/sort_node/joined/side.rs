@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::lookups::Join;
-use crate::message::{AfterImage, Content, Definition, Fetched, Foreign, QueryHash, Row};
+use crate::message::{
+    AfterImage, FetchedDocument, Foreign, ImageContent, QueryDefinition, QueryHash, ResultRow,
+};
 
 /// Documents of a side that nothing refers to, and their bytes.
 const SPARE: usize = 1_000;
@@ -14,18 +16,18 @@ const GATHERED: usize = 100_000;
 
 /// A document of a side.
 #[derive(Debug, Default)]
-struct Other {
+struct SideDocument {
     /// Its version, and its content if it may be seen; none: nothing is known of it.
     known: Option<(u64, Option<Arc<[u8]>>)>,
     /// The own documents that refer to it.
     by: HashSet<Arc<[u8]>>,
     /// While nothing is known: what was read of it, until that may count.
-    fetched: Option<Fetched>,
+    fetched: Option<FetchedDocument>,
     /// If none does: its place among the spare ones, and its bytes.
     spare: Option<(u64, usize)>,
 }
 
-impl Other {
+impl SideDocument {
     fn bytes(&self) -> usize {
         let body = self.known.as_ref().and_then(|(_, body)| body.as_ref());
         128 + body.map_or(0, |body| body.len())
@@ -44,14 +46,14 @@ pub(in super::super) enum Worth {
 }
 
 /// Judges a document of a side that was read.
-pub(in super::super) type Judge<'j> = dyn Fn(&QueryHash, &Fetched) -> Worth + 'j;
+pub(in super::super) type Judge<'j> = dyn Fn(&QueryHash, &FetchedDocument) -> Worth + 'j;
 
 /// What is known of a collection that is looked up.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct JoinedSide {
     pub(super) hash: QueryHash,
     pub(super) rules_version: u64,
-    others: HashMap<Arc<[u8]>, Other>,
+    others: HashMap<Arc<[u8]>, SideDocument>,
     /// Documents that nothing refers to, the oldest first.
     spare: BTreeMap<u64, Arc<[u8]>>,
     spare_bytes: usize,
@@ -62,7 +64,7 @@ pub(super) struct Side {
     unknown: BTreeSet<Arc<[u8]>>,
 }
 
-impl Side {
+impl JoinedSide {
     fn new(hash: QueryHash, rules_version: u64, complete: bool) -> Self {
         Self {
             hash,
@@ -77,7 +79,7 @@ impl Side {
     }
 
     /// Takes a document in that was read.
-    fn read(&mut self, row: &Row) {
+    fn read(&mut self, row: &ResultRow) {
         if self.others.len() >= GATHERED {
             self.complete = false;
             return;
@@ -93,9 +95,9 @@ impl Side {
             if !absent {
                 unknown.insert(key);
             }
-            Other {
+            SideDocument {
                 known: absent.then_some((0, None)),
-                ..Other::default()
+                ..SideDocument::default()
             }
         });
         other.by.insert(Arc::clone(own));
@@ -157,7 +159,7 @@ impl Side {
     /// A write of it; `may` tells whether it may be seen now. Returns who is to be shown anew.
     pub(super) fn write(&mut self, image: &AfterImage, may: bool) -> Vec<Arc<[u8]>> {
         let body = match &image.content {
-            Content::Document(body) if may => Some(Arc::clone(body)),
+            ImageContent::Document(body) if may => Some(Arc::clone(body)),
             _ => None,
         };
         let other = self.others.entry(Arc::clone(&image.key)).or_default();
@@ -191,7 +193,7 @@ impl Side {
     }
 
     /// Something was read that was asked for.
-    pub(super) fn fetched(&mut self, document: Fetched) {
+    pub(super) fn fetched(&mut self, document: FetchedDocument) {
         if let Some(other) = self.others.get_mut(&document.key)
             && other.known.is_none()
         {
@@ -228,22 +230,23 @@ impl Side {
 
 /// The sides of a query, while they are told.
 #[derive(Debug)]
-pub(in super::super) struct Sides {
+pub(in super::super) struct JoinedSides {
     pub(super) join: Arc<Join>,
-    pub(super) all: Vec<Side>,
+    pub(super) all: Vec<JoinedSide>,
     /// Whether whatever the query's documents refer to was read, if it exists.
     pub(super) thorough: bool,
 }
 
-impl Sides {
+impl JoinedSides {
     /// Nothing yet; `complete` tells of each side whether all of it will be told.
     pub(in super::super) fn new(
-        query: &Definition,
+        query: &QueryDefinition,
         join: Arc<Join>,
         complete: impl Fn(usize) -> bool,
     ) -> Self {
         let sides = query.sides.iter().enumerate();
-        let sides = sides.map(|(at, side)| Side::new(side.hash, side.rules_version, complete(at)));
+        let sides =
+            sides.map(|(at, side)| JoinedSide::new(side.hash, side.rules_version, complete(at)));
         Self {
             join,
             all: sides.collect(),
@@ -252,7 +255,11 @@ impl Sides {
     }
 
     /// What a registration brings.
-    pub(in super::super) fn read(query: &Definition, join: Arc<Join>, foreign: &[Foreign]) -> Self {
+    pub(in super::super) fn read(
+        query: &QueryDefinition,
+        join: Arc<Join>,
+        foreign: &[Foreign],
+    ) -> Self {
         let complete = |at: usize| foreign.get(at).is_some_and(|side| side.complete);
         let mut sides = Self::new(query, join, complete);
         sides.thorough = true;
@@ -264,7 +271,7 @@ impl Sides {
         sides
     }
 
-    pub(in super::super) fn push(&mut self, side: &QueryHash, row: &Row) {
+    pub(in super::super) fn push(&mut self, side: &QueryHash, row: &ResultRow) {
         for known in self.all.iter_mut().filter(|known| known.hash == *side) {
             known.read(row);
         }

@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{AfterImage, Cause, Content, Gone, News, QueryHash, Row, StreamId};
-use crate::snapshot::Snapshot;
+use crate::message::{
+    AfterImage, Cause, ImageContent, NodeEvent, QueryHash, RemovalReason, ResultRow, StreamId,
+};
+use crate::snapshot::PgSnapshot;
 
-use super::super::kept::Entry;
+use super::super::retained_rows::RowEffect;
 use super::super::sources::Sources;
 use super::super::steps::steps;
-use super::Query;
+use super::SortedQuery;
 
 /// How many applied transactions are remembered before those that everybody has told are dropped.
 const APPLIED: usize = 64;
 
 /// A write that concerns a query.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Step {
+pub(in super::super) struct QueryWrite {
     pub(in super::super) image: Arc<AfterImage>,
     /// Whether the document matches now.
     pub(in super::super) matches: bool,
@@ -38,12 +40,12 @@ pub(in super::super) enum Advance {
     Unseen,
     /// Rows that were held back need not be any more.
     Whole,
-    Seen(News),
+    Seen(NodeEvent),
 }
 
-impl Query {
+impl SortedQuery {
     /// Takes a step in. Returns whether steps wait for the rest of their batch.
-    pub(in super::super) fn push(&mut self, step: Step, max_waiting: usize) {
+    pub(in super::super) fn push(&mut self, step: QueryWrite, max_waiting: usize) {
         if self.snapshot.sees(step.image.xid) {
             return;
         }
@@ -62,7 +64,7 @@ impl Query {
 
     /// The next steps that can be applied: one write, or all writes of a batch with what belongs to
     /// it.
-    fn next(&mut self, sources: &Sources) -> Vec<Step> {
+    fn next(&mut self, sources: &Sources) -> Vec<QueryWrite> {
         let first = self.queue.front().filter(|_| self.waiting.is_none());
         let Some(first) = first.map(|step| Arc::clone(&step.image)) else {
             return Vec::new();
@@ -76,10 +78,10 @@ impl Query {
         let Some(together) = self.together(first.xid, sources) else {
             return Vec::new();
         };
-        let belongs = |step: &Step| together.contains(&step.image.xid);
+        let belongs = |step: &QueryWrite| together.contains(&step.image.xid);
         let (batch, rest) = self.queue.drain(..).partition(belongs);
         self.queue = rest;
-        Vec::from_iter::<VecDeque<Step>>(batch)
+        Vec::from_iter::<VecDeque<QueryWrite>>(batch)
     }
 
     /// Whether filter nodes know all that a rebuild read. Before, one may be done with a batch and not
@@ -106,7 +108,7 @@ impl Query {
             looked_at += 1;
             let own = self.queue.iter().filter(|step| step.image.xid == xid);
             let ends = sources.ends(&own.clone().next()?.image, &own)?;
-            let belongs = |step: &&Step| {
+            let belongs = |step: &&QueryWrite| {
                 let mut ends = ends.iter();
                 ends.any(|(part, end)| {
                     *part == step.partition && step.at <= (*end).max(self.made_up)
@@ -125,7 +127,7 @@ impl Query {
     pub(in super::super) fn advance(
         &mut self,
         sources: &Sources,
-        complete: Option<&Snapshot>,
+        complete: Option<&PgSnapshot>,
         remembered: (u64, u64),
     ) -> Result<Advance, DocumentRefusal> {
         let batch = self.next(sources);
@@ -171,7 +173,7 @@ impl Query {
         }
     }
 
-    pub(super) fn apply(&mut self, step: &Step, now_us: u64) -> Result<(), DocumentRefusal> {
+    pub(super) fn apply(&mut self, step: &QueryWrite, now_us: u64) -> Result<(), DocumentRefusal> {
         let image = &step.image;
         if let Some(side) = &step.side {
             let unseen = !self.snapshot.sees(image.xid);
@@ -188,12 +190,12 @@ impl Query {
         self.know_rules(image.rules_version);
         let row = row(image).filter(|_| step.matches);
         let entry = self.rows.change(&image.key, row, &self.order)?;
-        self.unevaluated |= matches!(entry, Entry::Unevaluated);
+        self.unevaluated |= matches!(entry, RowEffect::Unevaluated);
         match entry {
-            Entry::Absent | Entry::Unevaluated => {
+            RowEffect::Absent | RowEffect::Unevaluated => {
                 self.remember(&image.key, image.version, now_us);
             }
-            Entry::Present(beyond) => {
+            RowEffect::Present(beyond) => {
                 self.gone.remove(&image.key);
                 if let Some(beyond) = beyond {
                     self.remember(&beyond.key, beyond.version, now_us);
@@ -226,11 +228,11 @@ impl Query {
 }
 
 /// The row that a write leaves.
-fn row(image: &AfterImage) -> Option<Row> {
-    let Content::Document(body) = &image.content else {
+fn row(image: &AfterImage) -> Option<ResultRow> {
+    let ImageContent::Document(body) = &image.content else {
         return None;
     };
-    Some(Row {
+    Some(ResultRow {
         key: Arc::clone(&image.key),
         version: image.version,
         created_ms: image.created_ms,
@@ -240,22 +242,22 @@ fn row(image: &AfterImage) -> Option<Row> {
 }
 
 /// With which version a row left a window, and why.
-fn leave(row: &Row, batch: &[Step]) -> (u64, Gone) {
+fn leave(row: &ResultRow, batch: &[QueryWrite]) -> (u64, RemovalReason) {
     let last = batch
         .iter()
         .filter(|step| step.side.is_none() && step.image.key == row.key)
         .max_by_key(|step| step.image.version);
     let held = row.document_version();
     match last.filter(|step| step.image.version > held) {
-        Some(step) if matches!(step.image.content, Content::Deleted(_)) => {
-            (step.image.version, Gone::Deleted)
+        Some(step) if matches!(step.image.content, ImageContent::Deleted(_)) => {
+            (step.image.version, RemovalReason::Deleted)
         }
-        Some(step) => (step.image.version, Gone::Left),
-        None => (held, Gone::Left),
+        Some(step) => (step.image.version, RemovalReason::Left),
+        None => (held, RemovalReason::Left),
     }
 }
 
-fn cause(batch: &[Step]) -> Option<Cause> {
+fn cause(batch: &[QueryWrite]) -> Option<Cause> {
     let first = batch.first()?;
     let images = || batch.iter().map(|step| &step.image);
     let own = batch.iter().filter(|step| step.side.is_none());

@@ -1,7 +1,7 @@
 //! One sorted query: its rows, and what waits to be applied to them.
 
 mod applying;
-mod looking;
+mod document_fetch;
 mod settling;
 
 use std::collections::{HashMap, VecDeque};
@@ -10,51 +10,52 @@ use std::sync::Arc;
 use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{
-    Cause, Definition, Foreign, News, QueryHash, Row, Side, StreamId, WindowChange,
+    Cause, Foreign, LookupSide, NodeEvent, QueryDefinition, QueryHash, ResultRow, StreamId,
+    WindowChange,
 };
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::answers::Answers;
-use super::kept::{Gathered, Kept};
-use super::order::Order;
-use super::orphans::Told;
-use super::rows::Rows;
+use super::answers::FilterAnswers;
+use super::order::SortOrder;
+use super::orphans::OrphanHistory;
+use super::retained_rows::{RetainedRows, RowCollector};
+use super::rows::SortedRows;
 
-pub(super) use applying::{Advance, Step};
-pub(super) use looking::{Lack, Question};
-pub(super) use settling::{Aside, Judgement, Waiting};
+pub(super) use applying::{Advance, QueryWrite};
+pub(super) use document_fetch::{DocumentFetch, Lack};
+pub(super) use settling::{Aside, AsideVerdict, RowRequest};
 
 /// One sorted query.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(super) struct SortedQuery {
     pub(super) hash: QueryHash,
     pub(super) activation: u64,
     pub(super) collection: [u8; 16],
     /// The collections that are looked up.
-    pub(super) sides: Arc<[Side]>,
-    order: Order,
+    pub(super) sides: Arc<[LookupSide]>,
+    order: SortOrder,
     offset: usize,
     limit: Option<usize>,
     pub(super) slack: u32,
     renewed_us: Option<u64>,
-    rows: Kept,
+    rows: RetainedRows,
     /// The window that was told last, while something is referred to of which nothing is known.
-    told_last: Option<Vec<Arc<Row>>>,
+    told_last: Option<Vec<Arc<ResultRow>>>,
     /// What the rows have seen, besides the steps that were applied.
-    snapshot: Snapshot,
+    snapshot: PgSnapshot,
     /// Transactions that were applied and that `pruned` does not see.
     applied: Vec<u64>,
-    pruned: Option<Snapshot>,
-    queue: VecDeque<Step>,
+    pruned: Option<PgSnapshot>,
+    queue: VecDeque<QueryWrite>,
     /// The last of the steps that were there when the rows came. Until then filter nodes may have
     /// told what makes up for what these rows lack.
     made_up: StreamId,
     /// Rows that a rebuild read may be ahead of what filter nodes know, until their ticks have reached
     /// this.
-    ahead: Option<Snapshot>,
-    pub(super) waiting: Option<Waiting>,
+    ahead: Option<PgSnapshot>,
+    pub(super) waiting: Option<RowRequest>,
     /// Documents that it refers to were asked for.
-    question: Option<Question>,
+    question: Option<DocumentFetch>,
     /// New rows that not all filter nodes have answered.
     pub(super) aside: Option<Aside>,
     /// Rows were taken before.
@@ -65,10 +66,10 @@ pub(super) struct Query {
     pub(super) read: StreamId,
     /// The newest access rules under which any of the rows may have been written.
     rules_version: u64,
-    pub(super) answers: Answers,
+    pub(super) answers: FilterAnswers,
     /// What the rows have seen with which filter nodes may have begun since rows were taken here.
     /// They tell nothing of it.
-    begun: Vec<Snapshot>,
+    begun: Vec<PgSnapshot>,
     /// Rows must have seen some transactions up to this one.
     pub(super) below: u64,
     /// Whether a document was written that cannot be placed, since that was told last.
@@ -78,23 +79,23 @@ pub(super) struct Query {
     gone_since: VecDeque<(u64, Arc<[u8]>)>,
 }
 
-impl Query {
-    /// A query whose rows are still to come: [`Query::settle`].
-    pub(super) fn new(definition: &Definition) -> Result<Self, DocumentRefusal> {
+impl SortedQuery {
+    /// A query whose rows are still to come: [`SortedQuery::settle`].
+    pub(super) fn new(definition: &QueryDefinition) -> Result<Self, DocumentRefusal> {
         let filter = crate::filter_node::parse(definition)?;
         Ok(Self {
             hash: definition.hash,
             activation: definition.activation,
             collection: definition.collection,
             sides: Arc::clone(&definition.sides),
-            order: Order::parse(definition, filter)?,
+            order: SortOrder::parse(definition, filter)?,
             offset: to_usize(definition.offset),
             limit: definition.limit.map(to_usize),
             slack: definition.slack,
             renewed_us: None,
-            rows: Kept::Rows(Rows::new(Vec::new(), false, 0)),
+            rows: RetainedRows::Rows(SortedRows::new(Vec::new(), false, 0)),
             told_last: None,
-            snapshot: Snapshot::default(),
+            snapshot: PgSnapshot::default(),
             applied: Vec::new(),
             pruned: None,
             queue: VecDeque::new(),
@@ -107,7 +108,7 @@ impl Query {
             owed: false,
             read: StreamId::default(),
             rules_version: 0,
-            answers: Answers::default(),
+            answers: FilterAnswers::default(),
             begun: Vec::new(),
             below: 0,
             unevaluated: false,
@@ -117,24 +118,24 @@ impl Query {
     }
 
     /// Begins with what was told of it before its rows were there.
-    pub(super) fn begin(&mut self, answers: Answers, told: Told, now_us: u64) {
+    pub(super) fn begin(&mut self, answers: FilterAnswers, told: OrphanHistory, now_us: u64) {
         self.answers = answers;
         self.pruned = told.snapshot;
         self.applied = told.xids;
         self.below = told.below;
-        self.waiting = Some(Waiting {
+        self.waiting = Some(RowRequest {
             asked_us: now_us,
             dropped: Vec::new(),
         });
     }
 
     /// What was told of it in this life.
-    pub(super) fn told(self) -> Told {
+    pub(super) fn told(self) -> OrphanHistory {
         let dropped = self.waiting.into_iter().flat_map(|waiting| waiting.dropped);
         let queued = self.queue.iter().map(|step| step.image.xid);
         let mut xids = self.applied;
         xids.extend(dropped.chain(queued));
-        Told {
+        OrphanHistory {
             xids,
             snapshot: self.pruned,
             below: self.below,
@@ -155,18 +156,18 @@ impl Query {
     /// What its documents are told to, one by one, before they are kept.
     pub(super) fn gathered(
         &self,
-        definition: &Definition,
+        definition: &QueryDefinition,
         foreign: Option<&[Foreign]>,
         max_rows: usize,
-    ) -> Result<Gathered, DocumentRefusal> {
-        Gathered::new(definition, foreign, self.capacity(max_rows), max_rows)
+    ) -> Result<RowCollector, DocumentRefusal> {
+        RowCollector::new(definition, foreign, self.capacity(max_rows), max_rows)
     }
 
-    pub(super) fn order(&self) -> &Order {
+    pub(super) fn order(&self) -> &SortOrder {
         &self.order
     }
 
-    pub(super) fn window(&self) -> Vec<Arc<Row>> {
+    pub(super) fn window(&self) -> Vec<Arc<ResultRow>> {
         if let Some(told) = &self.told_last {
             return told.clone();
         }
@@ -191,7 +192,7 @@ impl Query {
 
     /// Nobody is told of the rows before what they refer to is there. Until then the window is this
     /// one.
-    pub(super) fn hold(&mut self, told: Vec<Arc<Row>>) {
+    pub(super) fn hold(&mut self, told: Vec<Arc<ResultRow>>) {
         self.told_last = Some(told);
     }
 
@@ -201,7 +202,7 @@ impl Query {
     }
 
     /// The window is what the rows are, again. Returns what it was.
-    pub(super) fn go_on(&mut self) -> Vec<Arc<Row>> {
+    pub(super) fn go_on(&mut self) -> Vec<Arc<ResultRow>> {
         self.told_last.take().unwrap_or_default()
     }
 
@@ -214,7 +215,7 @@ impl Query {
     /// Rows were read that may have been written under these access rules, by collection.
     pub(super) fn know_all_rules(&mut self, rules: &HashMap<[u8; 16], u64>) {
         self.know_rules(rules.get(&self.collection).copied().unwrap_or(0));
-        let newer = |side: &Side| {
+        let newer = |side: &LookupSide| {
             let known = rules.get(&side.collection);
             side.rules_version != 0 && known.is_some_and(|known| *known > side.rules_version)
         };
@@ -229,8 +230,8 @@ impl Query {
         self.rules_version = self.rules_version.max(version);
     }
 
-    pub(super) fn news(&self, image: Option<Cause>, changes: Vec<WindowChange>) -> News {
-        News::Window {
+    pub(super) fn news(&self, image: Option<Cause>, changes: Vec<WindowChange>) -> NodeEvent {
+        NodeEvent::Window {
             query: self.hash,
             activation: self.activation,
             rules_version: self.rules_version,
@@ -240,8 +241,8 @@ impl Query {
     }
 
     /// The window, as others should start from it.
-    pub(super) fn rebase(&self, max_bytes: usize) -> Vec<News> {
-        let mut parts: Vec<Vec<Row>> = vec![Vec::new()];
+    pub(super) fn rebase(&self, max_bytes: usize) -> Vec<NodeEvent> {
+        let mut parts: Vec<Vec<ResultRow>> = vec![Vec::new()];
         let mut bytes = 0;
         for row in self.window() {
             let size = 64 + row.key.len() + row.body.len();
@@ -251,12 +252,12 @@ impl Query {
             }
             bytes += size;
             if let Some(part) = parts.last_mut() {
-                part.push(Row::clone(&row));
+                part.push(ResultRow::clone(&row));
             }
         }
         let count = parts.len();
         let parts = parts.into_iter().enumerate();
-        let news = parts.map(|(part, rows)| News::Rebase {
+        let news = parts.map(|(part, rows)| NodeEvent::Rebase {
             query: self.hash,
             activation: self.activation,
             snapshot: self.snapshot.clone(),

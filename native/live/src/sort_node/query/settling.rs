@@ -3,19 +3,19 @@
 use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::StreamId;
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::super::answers::Verdict;
-use super::super::kept::Kept;
+use super::super::answers::RequestVerdict;
+use super::super::retained_rows::RetainedRows;
 use super::super::sources::Sources;
-use super::{Query, Step};
+use super::{QueryWrite, SortedQuery};
 
 /// Renewals closer to one another than this make the slack grow, in microseconds.
 const CHURN_US: u64 = 60_000_000;
 
 /// New rows are needed; until they come, steps are only collected.
 #[derive(Debug)]
-pub(in super::super) struct Waiting {
+pub(in super::super) struct RowRequest {
     pub(in super::super) asked_us: u64,
     /// Transactions of steps that were too many to be kept: the new rows must have seen them.
     pub(super) dropped: Vec<u64>,
@@ -24,16 +24,16 @@ pub(in super::super) struct Waiting {
 /// Rows that count when all filter nodes have answered the request that they came with.
 #[derive(Debug)]
 pub(in super::super) struct Aside {
-    pub(in super::super) rows: Kept,
-    pub(in super::super) snapshot: Snapshot,
+    pub(in super::super) rows: RetainedRows,
+    pub(in super::super) snapshot: PgSnapshot,
     pub(in super::super) request: StreamId,
     /// What was applied to the rows before meanwhile.
-    pub(in super::super) steps: Vec<Step>,
+    pub(in super::super) steps: Vec<QueryWrite>,
 }
 
 /// What is to be done with the rows that were put aside.
 #[derive(Debug)]
-pub(in super::super) enum Judgement {
+pub(in super::super) enum AsideVerdict {
     /// There are none, or not all filter nodes have answered.
     Open,
     /// They are taken.
@@ -44,11 +44,11 @@ pub(in super::super) enum Judgement {
     Outdated,
 }
 
-impl Query {
+impl SortedQuery {
     /// Whether rows of this snapshot contain whatever was applied or dropped.
-    pub(in super::super) fn can_settle(&self, snapshot: &Snapshot, sources: &Sources) -> bool {
+    pub(in super::super) fn can_settle(&self, snapshot: &PgSnapshot, sources: &Sources) -> bool {
         let dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
-        let before = |earlier: &Snapshot| snapshot.covers(earlier);
+        let before = |earlier: &PgSnapshot| snapshot.covers(earlier);
         before(&self.snapshot)
             && self.begun.iter().all(before)
             && (self.below == 0 || self.below < snapshot.xmin)
@@ -68,41 +68,42 @@ impl Query {
     }
 
     /// A request was read with which filter nodes may begin.
-    pub(in super::super) fn may_begin(&mut self, snapshot: &Snapshot) {
+    pub(in super::super) fn may_begin(&mut self, snapshot: &PgSnapshot) {
         self.begun.retain(|earlier| !snapshot.covers(earlier));
         self.begun.push(snapshot.clone());
     }
 
     /// Whether the rows that were put aside count by now. They are no longer aside, unless that is
     /// open.
-    pub(in super::super) fn judge(&mut self, sources: &Sources, partitions: u16) -> Judgement {
+    pub(in super::super) fn judge(&mut self, sources: &Sources, partitions: u16) -> AsideVerdict {
         let Some(aside) = &self.aside else {
-            return Judgement::Open;
+            return AsideVerdict::Open;
         };
         let verdict = self.answers.of(aside.request, partitions);
-        let before = |earlier: &Snapshot| aside.snapshot.covers(earlier);
+        let before = |earlier: &PgSnapshot| aside.snapshot.covers(earlier);
         let mut dropped = self.waiting.iter().flat_map(|waiting| &waiting.dropped);
         let fits = self.begun.iter().all(before)
             && sources.are_behind(&aside.snapshot)
             && dropped.all(|xid| aside.snapshot.sees(*xid));
         match (verdict, fits) {
-            (Verdict::TooOld, _) => {
+            (RequestVerdict::TooOld, _) => {
                 self.aside = None;
-                Judgement::TooOld
+                AsideVerdict::TooOld
             }
             (_, false) => {
                 self.aside = None;
-                Judgement::Outdated
+                AsideVerdict::Outdated
             }
-            (Verdict::Open, true) => Judgement::Open,
-            (Verdict::Accepted, true) => {
-                self.aside.take().map_or(Judgement::Open, Judgement::Taken)
-            }
+            (RequestVerdict::Open, true) => AsideVerdict::Open,
+            (RequestVerdict::Accepted, true) => self
+                .aside
+                .take()
+                .map_or(AsideVerdict::Open, AsideVerdict::Taken),
         }
     }
 
     /// Whether its rows contain all that others' rows do.
-    pub(in super::super) fn covers(&self, snapshot: &Snapshot) -> bool {
+    pub(in super::super) fn covers(&self, snapshot: &PgSnapshot) -> bool {
         self.snapshot.covers(snapshot)
     }
 
@@ -127,13 +128,13 @@ impl Query {
     }
 
     /// Takes rows that a rebuild read. Nobody tells filter nodes of them, as registrations do.
-    pub(in super::super) fn settle_alone(&mut self, rows: Kept, snapshot: &Snapshot) {
+    pub(in super::super) fn settle_alone(&mut self, rows: RetainedRows, snapshot: &PgSnapshot) {
         self.settle(rows, snapshot);
         self.ahead = Some(snapshot.clone());
     }
 
     /// Takes new rows; what waits and is not in them stays.
-    fn settle(&mut self, rows: Kept, snapshot: &Snapshot) {
+    fn settle(&mut self, rows: RetainedRows, snapshot: &PgSnapshot) {
         self.rows = rows;
         self.told_last = None;
         self.question = None;
@@ -159,7 +160,7 @@ impl Query {
 
     /// New rows are needed; the more often, the more of them.
     pub(in super::super) fn wait(&mut self, max_slack: u32, now_us: u64) {
-        self.waiting = Some(Waiting {
+        self.waiting = Some(RowRequest {
             asked_us: now_us,
             dropped: Vec::new(),
         });

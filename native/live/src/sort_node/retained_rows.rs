@@ -5,35 +5,37 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{AfterImage, Definition, Fetched, Foreign, QueryHash, Row, WindowChange};
+use crate::message::{
+    AfterImage, FetchedDocument, Foreign, QueryDefinition, QueryHash, ResultRow, WindowChange,
+};
 use crate::{groups, lookups};
 
-use super::grouped::Grouped;
-use super::joined::{Joined, Judge, Sides};
-use super::order::{Order, Place};
-use super::rows::Rows;
+use super::grouped_rows::GroupedRows;
+use super::joined::{JoinedRows, JoinedSides, Judge};
+use super::order::{Place, SortOrder};
+use super::rows::SortedRows;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) enum Kept {
-    Rows(Rows),
-    Groups(Box<Grouped>),
-    Joined(Box<Joined>),
+pub(super) enum RetainedRows {
+    Rows(SortedRows),
+    Groups(Box<GroupedRows>),
+    Joined(Box<JoinedRows>),
 }
 
 /// What became of a document in a query's rows.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum RowEffect {
     /// It is not among them.
     Absent,
     /// It is not, as it cannot be evaluated.
     Unevaluated,
     /// It is, and this one is not held any more for want of room, or does not belong among what is
     /// known.
-    Present(Option<Arc<Row>>),
+    Present(Option<Arc<ResultRow>>),
 }
 
-impl Kept {
+impl RetainedRows {
     /// The version of a document, if it is held.
     pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
         match self {
@@ -47,15 +49,15 @@ impl Kept {
     pub(super) fn change(
         &mut self,
         key: &[u8],
-        row: Option<Row>,
-        order: &Order,
-    ) -> Result<Entry, DocumentRefusal> {
+        row: Option<ResultRow>,
+        order: &SortOrder,
+    ) -> Result<RowEffect, DocumentRefusal> {
         if let Self::Groups(grouped) = self {
             grouped.remove(key);
             return Ok(match row {
-                None => Entry::Absent,
-                Some(row) if grouped.insert(&row) => Entry::Present(None),
-                Some(_) => Entry::Unevaluated,
+                None => RowEffect::Absent,
+                Some(row) if grouped.insert(&row) => RowEffect::Present(None),
+                Some(_) => RowEffect::Unevaluated,
             });
         }
         let matched = row.is_some();
@@ -70,9 +72,9 @@ impl Kept {
             Self::Groups(_) => None,
         };
         Ok(match (present, matched) {
-            (true, _) => Entry::Present(beyond),
-            (false, true) => Entry::Unevaluated,
-            (false, false) => Entry::Absent,
+            (true, _) => RowEffect::Present(beyond),
+            (false, true) => RowEffect::Unevaluated,
+            (false, false) => RowEffect::Absent,
         })
     }
 
@@ -99,7 +101,7 @@ impl Kept {
     }
 
     /// Documents were read that were asked for.
-    pub(super) fn fetched(&mut self, documents: Vec<Vec<Fetched>>) {
+    pub(super) fn fetched(&mut self, documents: Vec<Vec<FetchedDocument>>) {
         if let Self::Joined(joined) = self {
             joined.fetched(documents);
         }
@@ -116,7 +118,7 @@ impl Kept {
     /// without looking at all rows.
     pub(super) fn refresh(
         &mut self,
-        order: &Order,
+        order: &SortOrder,
     ) -> Result<Option<Vec<WindowChange>>, DocumentRefusal> {
         match self {
             Self::Rows(_) => Ok(None),
@@ -131,7 +133,7 @@ impl Kept {
     }
 
     /// What is shown: the rows from `offset` on, `limit` at most.
-    pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<Row>> {
+    pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<ResultRow>> {
         match self {
             Self::Rows(rows) => rows.window(offset, limit),
             Self::Groups(grouped) => grouped.rows().window(offset, limit),
@@ -169,14 +171,14 @@ impl Kept {
 
 /// The first rows, of all that are told.
 #[derive(Debug)]
-pub(super) struct First {
-    rows: Vec<(Place, Row)>,
+pub(super) struct FirstRows {
+    rows: Vec<(Place, ResultRow)>,
     /// Whether none was left out.
     complete: bool,
     capacity: usize,
 }
 
-impl First {
+impl FirstRows {
     fn new(capacity: usize) -> Self {
         Self {
             rows: Vec::new(),
@@ -186,7 +188,7 @@ impl First {
     }
 
     /// Takes a row in. False: it cannot be evaluated, and is left out.
-    fn push(&mut self, row: &Row, order: &Order) -> bool {
+    fn push(&mut self, row: &ResultRow, order: &SortOrder) -> bool {
         let Some(place) = order.place(row) else {
             return false;
         };
@@ -199,42 +201,44 @@ impl First {
         true
     }
 
-    fn rows(self, all: bool) -> Rows {
-        Rows::new(self.rows, self.complete && all, self.capacity)
+    fn rows(self, all: bool) -> SortedRows {
+        SortedRows::new(self.rows, self.complete && all, self.capacity)
     }
 }
 
 /// What is kept of a query, while its documents are told one by one.
 #[derive(Debug)]
-pub(super) enum Gathered {
-    Rows(First),
-    Groups(Box<Grouped>),
-    Joined(First, Box<Sides>),
+pub(super) enum RowCollector {
+    Rows(FirstRows),
+    Groups(Box<GroupedRows>),
+    Joined(FirstRows, Box<JoinedSides>),
 }
 
-impl Gathered {
+impl RowCollector {
     /// Nothing yet. `foreign` is what was read of the sides; none: they will be told, too.
     pub(super) fn new(
-        query: &Definition,
+        query: &QueryDefinition,
         foreign: Option<&[Foreign]>,
         capacity: usize,
         most: usize,
     ) -> Result<Self, DocumentRefusal> {
         if let Some(group) = groups::group_of(query)? {
-            return Ok(Self::Groups(Box::new(Grouped::new(group, most))));
+            return Ok(Self::Groups(Box::new(GroupedRows::new(group, most))));
         }
-        let first = First::new(capacity);
+        let first = FirstRows::new(capacity);
         Ok(match (lookups::join_of(query)?, foreign) {
             (None, _) => Self::Rows(first),
-            (Some(join), None) => Self::Joined(first, Box::new(Sides::new(query, join, |_| true))),
+            (Some(join), None) => {
+                Self::Joined(first, Box::new(JoinedSides::new(query, join, |_| true)))
+            }
             (Some(join), Some(foreign)) => {
-                Self::Joined(first, Box::new(Sides::read(query, join, foreign)))
+                Self::Joined(first, Box::new(JoinedSides::read(query, join, foreign)))
             }
         })
     }
 
     /// Takes a document in. False: it cannot be evaluated, and is left out.
-    pub(super) fn push(&mut self, row: &Row, order: &Order) -> bool {
+    pub(super) fn push(&mut self, row: &ResultRow, order: &SortOrder) -> bool {
         match self {
             Self::Groups(grouped) => grouped.insert(row),
             Self::Rows(first) | Self::Joined(first, _) => first.push(row, order),
@@ -242,22 +246,26 @@ impl Gathered {
     }
 
     /// A document of a side that may be seen.
-    pub(super) fn push_other(&mut self, side: &QueryHash, row: &Row) {
+    pub(super) fn push_other(&mut self, side: &QueryHash, row: &ResultRow) {
         if let Self::Joined(_, sides) = self {
             sides.push(side, row);
         }
     }
 
     /// All of it; `all` tells whether every document was told.
-    pub(super) fn kept(self, all: bool, order: &Order) -> Result<Kept, DocumentRefusal> {
+    pub(super) fn kept(
+        self,
+        all: bool,
+        order: &SortOrder,
+    ) -> Result<RetainedRows, DocumentRefusal> {
         Ok(match self {
-            Self::Rows(first) => Kept::Rows(first.rows(all)),
+            Self::Rows(first) => RetainedRows::Rows(first.rows(all)),
             Self::Joined(first, sides) => {
-                Kept::Joined(Box::new(Joined::new(*sides, first.rows(all))?))
+                RetainedRows::Joined(Box::new(JoinedRows::new(*sides, first.rows(all))?))
             }
             Self::Groups(mut grouped) => {
                 grouped.refresh(order);
-                Kept::Groups(grouped)
+                RetainedRows::Groups(grouped)
             }
         })
     }

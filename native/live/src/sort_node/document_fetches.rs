@@ -1,15 +1,15 @@
 //! Documents that rows refer to and of which nothing is known: asked for, and taken when they may
 //! count. Meanwhile the window of the query stays as it was told.
 
-use crate::message::{Asked, Fetched, News, QueryHash};
-use crate::node::Output;
+use crate::message::{FetchId, FetchedDocument, NodeEvent, QueryHash};
+use crate::node::NodeOutput;
 
 use super::SortNode;
 use super::query::Lack;
 
 impl SortNode {
     /// Asks for what a query refers to, if something is not known and was not asked for.
-    pub(super) fn look_for(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
+    pub(super) fn look_for(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
@@ -22,14 +22,14 @@ impl SortNode {
             Lack::TooMuch => self.renew(hash, now_us, out),
             Lack::Of(keys) => {
                 self.questions += 1;
-                let asked = Asked {
+                let asked = FetchId {
                     query: hash,
                     activation: query.activation,
                     token: self.config.token,
                     number: self.questions,
                 };
                 query.ask_for(asked, now_us);
-                self.voice.say(News::Fetch { asked, keys }, out);
+                self.voice.say(NodeEvent::Fetch { asked, keys }, out);
             }
         }
     }
@@ -37,10 +37,10 @@ impl SortNode {
     /// Somebody has read what was asked for.
     pub(super) fn fetched(
         &mut self,
-        asked: &Asked,
-        documents: Vec<Vec<Fetched>>,
+        asked: &FetchId,
+        documents: Vec<Vec<FetchedDocument>>,
         now_us: u64,
-        out: &mut Vec<Output>,
+        out: &mut Vec<NodeOutput>,
     ) {
         if let Some(query) = self.queries.get_mut(&asked.query) {
             query.answer(asked, documents);
@@ -49,14 +49,14 @@ impl SortNode {
     }
 
     /// More was told: what was read may count by now.
-    pub(super) fn resolve_all(&mut self, now_us: u64, out: &mut Vec<Output>) {
+    pub(super) fn resolve_all(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         for hash in self.lacking.clone() {
             self.resolve(hash, now_us, out);
         }
     }
 
-    fn resolve(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<Output>) {
-        let waits = |query: &&mut super::query::Query| query.waiting.is_none();
+    fn resolve(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
+        let waits = |query: &&mut super::query::SortedQuery| query.waiting.is_none();
         let Some(query) = self.queries.get_mut(&hash).filter(waits) else {
             return;
         };
@@ -73,7 +73,7 @@ impl SortNode {
     }
 
     /// What nobody has answered is asked for again.
-    pub(super) fn look_again(&mut self, now_us: u64, out: &mut Vec<Output>) {
+    pub(super) fn look_again(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         let before_us = now_us.saturating_sub(self.config.renew_again_us);
         for hash in self.lacking.clone() {
             if let Some(query) = self.queries.get_mut(&hash) {

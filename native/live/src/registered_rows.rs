@@ -2,16 +2,16 @@
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{Definition, Foreign, Row};
+use crate::message::{Foreign, QueryDefinition, ResultRow};
 use crate::{groups, lookups};
 
 /// The rows of a query in order: documents, documents with others, or what stands for groups of
 /// them. Of groups, offset and limit are still to be applied.
 pub fn rows(
-    query: &Definition,
-    documents: Vec<Row>,
+    query: &QueryDefinition,
+    documents: Vec<ResultRow>,
     foreign: &[Foreign],
-) -> Result<Vec<Row>, DocumentRefusal> {
+) -> Result<Vec<ResultRow>, DocumentRefusal> {
     if let Some(group) = groups::group_of(query)? {
         return groups::rows(query, &group, &documents);
     }

@@ -1,15 +1,15 @@
 //! What the hub tells its subscribers, and when.
 
 use crate::message::{Notification, QueryHash, StreamId};
-use crate::snapshot::Snapshot;
+use crate::snapshot::PgSnapshot;
 
-use super::change::Change;
-use super::client::{Client, Missed, News, Phase};
+use super::change::ResultChange;
+use super::client::{ClientPhase, HubClient, Missed, QueryUpdate};
 use super::event_bodies::EventBodies;
-use super::query::Query;
-use super::sources::Log;
-use super::token::Token;
-use super::{Config, Frame, Hub, HubRequest, replay};
+use super::query::HubQuery;
+use super::sources::NotificationLog;
+use super::token::ResumeToken;
+use super::{ClientFrame, Hub, HubConfig, HubRequest, replay};
 
 /// Liveness is judged so often.
 const JUDGE_US: u64 = 200_000;
@@ -30,7 +30,7 @@ impl Hub {
 
     /// Tells a query's clients of a group of changes, which has been applied. `torn`: they begin
     /// anew, since the group holds a batch that did not become whole by itself.
-    pub(super) fn show(&mut self, hash: &QueryHash, changes: &[Change], torn: bool) {
+    pub(super) fn show(&mut self, hash: &QueryHash, changes: &[ResultChange], torn: bool) {
         if changes.is_empty() {
             return;
         }
@@ -54,12 +54,12 @@ impl Hub {
             };
             client.trace.at(self.now_us, query.trace.groups);
             client.stuck = self.windows.is_stuck(client.connection, self.now_us);
-            let stamp = Stamp::new(&self.config, query, log, client.holder);
+            let stamp = TokenStamp::new(&self.config, query, log, client.holder);
             let seal = |seq| stamp.seal(seq);
             match &mut client.phase {
-                Phase::Running if torn => client.reset("batch_incomplete", rows, &seal),
-                Phase::Running => {
-                    let news = News {
+                ClientPhase::Running if torn => client.reset("batch_incomplete", rows, &seal),
+                ClientPhase::Running => {
+                    let news = QueryUpdate {
                         group: changes,
                         bodies: bodies.of(changes, client.shared_form()),
                         rows,
@@ -72,14 +72,14 @@ impl Hub {
                         });
                     }
                 }
-                Phase::Replaying(_, missed) => {
+                ClientPhase::Replaying(_, missed) => {
                     let most = self.config.bounds.frames;
                     *missed = missed.take().filter(|missed| !torn && missed.len() < most);
                     if let Some(missed) = missed {
                         missed.push((changes.to_vec(), query.resume_from(log)));
                     }
                 }
-                Phase::Waiting | Phase::Resuming(_) | Phase::CutOff => continue,
+                ClientPhase::Waiting | ClientPhase::Resuming(_) | ClientPhase::CutOff => continue,
             }
             anew |= client.is_waiting();
             told.push(*id);
@@ -106,8 +106,8 @@ impl Hub {
             return;
         };
         if client.is_waiting() && !rows.is_thin() {
-            let stamp = Stamp::new(&self.config, query, log, client.holder);
-            client.phase = Phase::Running;
+            let stamp = TokenStamp::new(&self.config, query, log, client.holder);
+            client.phase = ClientPhase::Running;
             client.trace.at(self.now_us, query.trace.groups);
             client.give(rows, &|seq| stamp.seal(seq));
             self.has_frames_for(id);
@@ -119,7 +119,8 @@ impl Hub {
         let Some(query) = self.queries.get(hash) else {
             return true;
         };
-        let starts = |client: &Client| !client.ready && !matches!(client.phase, Phase::CutOff);
+        let starts =
+            |client: &HubClient| !client.ready && !matches!(client.phase, ClientPhase::CutOff);
         let starting = |id: &&u64| self.clients.get(id).is_some_and(starts);
         let starting: Vec<u64> = query.clients.iter().filter(starting).copied().collect();
         if starting.is_empty() {
@@ -132,13 +133,13 @@ impl Hub {
         // Who goes on from the log must not miss what only the registration saw, nor be told once
         // more what only its own first result held.
         let passed = query.is_past_registration();
-        let can_go_on = |seen: &Snapshot| {
+        let can_go_on = |seen: &PgSnapshot| {
             let mut sources = query.sources.iter();
             passed && log.is_some_and(|log| sources.all(|source| log.has_reached(*source, seen)))
         };
-        let waits = |client: &Client| match &client.phase {
-            Phase::Waiting => true,
-            Phase::Resuming(token) => !can_go_on(&token.seen),
+        let waits = |client: &HubClient| match &client.phase {
+            ClientPhase::Waiting => true,
+            ClientPhase::Resuming(token) => !can_go_on(&token.seen),
             _ => false,
         };
         let waits = |id: &u64| self.clients.get(id).is_some_and(waits);
@@ -161,11 +162,11 @@ impl Hub {
         let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
             return true;
         };
-        let stamp = Stamp::new(&self.config, query, log, client.holder);
+        let stamp = TokenStamp::new(&self.config, query, log, client.holder);
         let seal = |seq| stamp.seal(seq);
         client.trace.at(self.now_us, query.trace.groups);
-        match std::mem::replace(&mut client.phase, Phase::Running) {
-            Phase::Running => {
+        match std::mem::replace(&mut client.phase, ClientPhase::Running) {
+            ClientPhase::Running => {
                 // The token says that everything was told.
                 let caught_up = query
                     .with_leave(|leave, rows| client.catch_up(rows, self.now_us, leave, &seal));
@@ -174,11 +175,11 @@ impl Hub {
                 }
                 client.tell_ready(&seal);
             }
-            Phase::Resuming(token) if resumable(&token, query, log) => {
+            ClientPhase::Resuming(token) if resumable(&token, query, log) => {
                 let upto = query.shown_up_to(log);
                 return self.go_on(id, token, upto);
             }
-            Phase::Resuming(_) => {
+            ClientPhase::Resuming(_) => {
                 client.reset("resume_not_possible", rows, &seal);
                 if !client.is_waiting() {
                     client.tell_ready(&seal);
@@ -195,13 +196,13 @@ impl Hub {
 
     /// Has read what a client missed up to a place in the log; one that is sent whole results needs
     /// no more than the present one. False: it still waits for something.
-    fn go_on(&mut self, id: u64, token: Token, upto: StreamId) -> bool {
+    fn go_on(&mut self, id: u64, token: ResumeToken, upto: StreamId) -> bool {
         let Some(client) = self.clients.get_mut(&id) else {
             return true;
         };
         if client.takes_whole_results() {
             client.seq = token.seq;
-            client.phase = Phase::Waiting;
+            client.phase = ClientPhase::Waiting;
             self.begin(id);
             return self.make_ready(id);
         }
@@ -213,7 +214,7 @@ impl Hub {
                 upto,
             });
         }
-        client.phase = Phase::Replaying(token, Some(Vec::new()));
+        client.phase = ClientPhase::Replaying(token, Some(Vec::new()));
         true
     }
 
@@ -222,8 +223,8 @@ impl Hub {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
-        let (token, meanwhile) = match std::mem::replace(&mut client.phase, Phase::Running) {
-            Phase::Replaying(token, meanwhile) => (token, meanwhile),
+        let (token, meanwhile) = match std::mem::replace(&mut client.phase, ClientPhase::Running) {
+            ClientPhase::Replaying(token, meanwhile) => (token, meanwhile),
             other => {
                 client.phase = other;
                 return;
@@ -235,7 +236,7 @@ impl Hub {
         let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
             return;
         };
-        let stamp = Stamp::new(&self.config, query, log, client.holder);
+        let stamp = TokenStamp::new(&self.config, query, log, client.holder);
         let most = self.config.bounds.frames;
         let missed = entries.and_then(|entries| replay::groups(query, &token, entries));
         let groups = missed.zip(meanwhile).map(|(mut groups, meanwhile)| {
@@ -251,7 +252,7 @@ impl Hub {
             client.trace.resumes(true);
             client.tell_ready(&|seq| stamp.at(&token.seen, token.position, seq));
             for (group, place) in groups {
-                let news = News {
+                let news = QueryUpdate {
                     group: &group,
                     bodies: &[],
                     rows,
@@ -350,7 +351,7 @@ impl Hub {
         let now_us = self.now_us;
         client.trace.at(now_us, query.trace.groups);
         client.stuck = self.windows.is_stuck(client.connection, now_us);
-        let stamp = Stamp::new(&self.config, query, log, client.holder);
+        let stamp = TokenStamp::new(&self.config, query, log, client.holder);
         query.with_leave(|leave, rows| {
             client.flush(rows, now_us, leave, &|seq| stamp.seal(seq));
         });
@@ -362,21 +363,21 @@ impl Hub {
 
     /// Takes frames to send, about so many at most, in turn from all who have some and for whom
     /// their connections have room.
-    pub fn poll(&mut self, most: usize) -> Vec<Frame> {
+    pub fn poll(&mut self, most: usize) -> Vec<ClientFrame> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         while found.len() < most
             && bytes < AT_ONCE_BYTES
             && let Some(id) = self.outgoing.pop_front()
         {
             match self.hand_out(id, &mut found, &mut bytes) {
-                Turn::More => self.outgoing.push_back(id),
-                Turn::Waits => {}
-                Turn::Nothing => {
+                TurnOutcome::More => self.outgoing.push_back(id),
+                TurnOutcome::Waits => {}
+                TurnOutcome::Nothing => {
                     if let Some(client) = self.clients.get_mut(&id) {
                         client.listed = false;
                     }
                 }
-                Turn::Over => {
+                TurnOutcome::Over => {
                     self.taken_out(id);
                 }
             }
@@ -385,41 +386,46 @@ impl Hub {
     }
 
     /// Hands out some of a client's frames.
-    fn hand_out(&mut self, id: u64, found: &mut Vec<Frame>, bytes: &mut usize) -> Turn {
+    fn hand_out(
+        &mut self,
+        id: u64,
+        found: &mut Vec<ClientFrame>,
+        bytes: &mut usize,
+    ) -> TurnOutcome {
         let short = self.is_short();
         let Some(client) = self.clients.get_mut(&id) else {
-            return Turn::Nothing;
+            return TurnOutcome::Nothing;
         };
         for _ in 0..TURN {
             if client.outbox.len() > 0 && !self.windows.admits(client.connection, id) {
-                return Turn::Waits;
+                return TurnOutcome::Waits;
             }
             let Some(text) = client.next(short) else {
-                return Turn::Nothing;
+                return TurnOutcome::Nothing;
             };
             *bytes += text.len();
             self.in_flight_bytes += text.len();
             self.windows
                 .sent(client.connection, text.len(), self.now_us);
             let over = client.over && client.outbox.len() == 0;
-            found.push(Frame {
+            found.push(ClientFrame {
                 client: id,
                 text,
                 over,
             });
             if over {
-                return Turn::Over;
+                return TurnOutcome::Over;
             }
             if *bytes >= AT_ONCE_BYTES {
                 break;
             }
         }
-        Turn::More
+        TurnOutcome::More
     }
 }
 
 /// How a client's turn ended.
-enum Turn {
+enum TurnOutcome {
     /// It may have more.
     More,
     /// It has more, and goes on when its connection has room.
@@ -429,7 +435,7 @@ enum Turn {
 }
 
 /// Whether the log may lead from a token to the present.
-fn resumable(token: &Token, query: &Query, log: &Log) -> bool {
+fn resumable(token: &ResumeToken, query: &HubQuery, log: &NotificationLog) -> bool {
     token.activation == query.activation
         && token.incarnation == log.incarnation
         && token.position != StreamId::default()
@@ -437,15 +443,20 @@ fn resumable(token: &Token, query: &Query, log: &Log) -> bool {
 }
 
 /// What all tokens of a client have in common at one moment.
-struct Stamp<'s> {
-    config: &'s Config,
-    query: &'s Query,
-    log: &'s Log,
+struct TokenStamp<'s> {
+    config: &'s HubConfig,
+    query: &'s HubQuery,
+    log: &'s NotificationLog,
     holder: [u8; 16],
 }
 
-impl<'s> Stamp<'s> {
-    fn new(config: &'s Config, query: &'s Query, log: &'s Log, holder: [u8; 16]) -> Self {
+impl<'s> TokenStamp<'s> {
+    fn new(
+        config: &'s HubConfig,
+        query: &'s HubQuery,
+        log: &'s NotificationLog,
+        holder: [u8; 16],
+    ) -> Self {
         Self {
             config,
             query,
@@ -462,8 +473,8 @@ impl<'s> Stamp<'s> {
 
     /// A token for one who has been told everything up to a place in the log, and whatever `seen`
     /// sees.
-    fn at(&self, seen: &Snapshot, position: StreamId, seq: u64) -> String {
-        self.config.sealer.seal(&Token {
+    fn at(&self, seen: &PgSnapshot, position: StreamId, seq: u64) -> String {
+        self.config.sealer.seal(&ResumeToken {
             holder: self.holder,
             query: self.query.definition.hash,
             activation: self.query.activation,

@@ -9,13 +9,13 @@
 
 use crate::message::QueryHash;
 
-use super::client::Phase;
-use super::parts::Grid;
+use super::client::ClientPhase;
+use super::parts::GridShape;
 use super::{Hub, HubRequest};
 
 impl Hub {
     /// Follows another grid. Logs that are read from here on are its own.
-    pub fn moved(&mut self, grid: Grid) {
+    pub fn moved(&mut self, grid: GridShape) {
         self.config.installation = grid.installation;
         self.config.epoch = grid.epoch;
         self.config.write_partitions = grid.write_partitions;
@@ -34,8 +34,8 @@ impl Hub {
         }
         for client in self.clients.values_mut() {
             // What it missed was in the old log, of which its token is.
-            if let Phase::Replaying(token, _) = &client.phase {
-                client.phase = Phase::Resuming(token.clone());
+            if let ClientPhase::Replaying(token, _) = &client.phase {
+                client.phase = ClientPhase::Resuming(token.clone());
             }
         }
     }

@@ -11,24 +11,24 @@ use rillbase_query::bson::Document;
 use rillbase_query::group::{GroupDefinition, GroupTable, RetainedShare};
 
 use crate::groups;
-use crate::message::{Gone, Row, WindowChange};
+use crate::message::{RemovalReason, ResultRow, WindowChange};
 
-use super::order::Order;
-use super::rows::Rows;
+use super::order::SortOrder;
+use super::rows::SortedRows;
 
 #[derive(Debug)]
-struct Member {
+struct GroupedDocument {
     version: u64,
     kept: RetainedShare,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Grouped {
+pub(super) struct GroupedRows {
     groups: GroupTable,
-    documents: HashMap<Arc<[u8]>, Member>,
+    documents: HashMap<Arc<[u8]>, GroupedDocument>,
     /// The rows, in order.
-    rows: Rows,
+    rows: SortedRows,
     /// Groups whose rows are older than what is in them.
     touched: BTreeSet<Arc<[u8]>>,
     /// The most documents that are kept.
@@ -36,12 +36,12 @@ pub(super) struct Grouped {
     overfull: bool,
 }
 
-impl Grouped {
+impl GroupedRows {
     pub(super) fn new(group: Arc<GroupDefinition>, most: usize) -> Self {
         Self {
             groups: GroupTable::new(group),
             documents: HashMap::new(),
-            rows: Rows::new(Vec::new(), true, usize::MAX),
+            rows: SortedRows::new(Vec::new(), true, usize::MAX),
             touched: BTreeSet::new(),
             most,
             overfull: false,
@@ -66,7 +66,7 @@ impl Grouped {
 
     /// Takes a document in of which no version is held. False: it cannot be grouped, and is left
     /// out.
-    pub(super) fn insert(&mut self, row: &Row) -> bool {
+    pub(super) fn insert(&mut self, row: &ResultRow) -> bool {
         let Ok(share) = self.groups.group().share(Document::trusted(&row.body)) else {
             return false;
         };
@@ -77,14 +77,14 @@ impl Grouped {
         let kept = self.groups.add(share);
         self.touched.insert(Arc::clone(kept.key()));
         let version = row.version;
-        let member = Member { version, kept };
+        let member = GroupedDocument { version, kept };
         self.documents.insert(Arc::clone(&row.key), member);
         true
     }
 
     /// Brings rows up to date, after documents came or went; returns what that changes. A row costs
     /// the same however many there are.
-    pub(super) fn refresh(&mut self, order: &Order) -> Vec<WindowChange> {
+    pub(super) fn refresh(&mut self, order: &SortOrder) -> Vec<WindowChange> {
         let mut changes = Vec::new();
         while let Some(key) = self.touched.pop_first() {
             let row = self.groups.row(&key).map(|shown| groups::row(&shown));
@@ -97,7 +97,12 @@ impl Grouped {
     }
 
     /// Puts a row in the place of what was held of it; none: it goes.
-    fn replace(&mut self, key: &[u8], row: Option<Row>, order: &Order) -> Option<WindowChange> {
+    fn replace(
+        &mut self,
+        key: &[u8],
+        row: Option<ResultRow>,
+        order: &SortOrder,
+    ) -> Option<WindowChange> {
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         let old = self.rows.index(key);
         let before = old.and_then(|index| self.rows.at(index)).map(Arc::clone);
@@ -109,7 +114,7 @@ impl Grouped {
                 key: Arc::clone(&before.key),
                 id: before.id(),
                 version: before.version,
-                gone: Gone::Left,
+                gone: RemovalReason::Left,
             });
         };
         self.rows.insert(place, row.clone());
@@ -125,7 +130,7 @@ impl Grouped {
         })
     }
 
-    pub(super) const fn rows(&self) -> &Rows {
+    pub(super) const fn rows(&self) -> &SortedRows {
         &self.rows
     }
 

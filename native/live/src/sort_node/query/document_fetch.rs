@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{Asked, Fetched, QueryHash};
-use crate::snapshot::Snapshot;
+use crate::message::{FetchId, FetchedDocument, QueryHash};
+use crate::snapshot::PgSnapshot;
 
 use super::super::joined::Worth;
-use super::Query;
+use super::SortedQuery;
 
 /// How many documents are asked for, and the bytes of their keys. Where more are unknown, all rows are
 /// read again.
@@ -21,8 +21,8 @@ const MOST_BYTES: usize = 256 * 1024;
 
 /// A question that was not answered yet.
 #[derive(Debug)]
-pub(in super::super) struct Question {
-    asked: Asked,
+pub(in super::super) struct DocumentFetch {
+    asked: FetchId,
     pub(in super::super) asked_us: u64,
 }
 
@@ -40,7 +40,7 @@ pub(in super::super) enum Lack {
 /// Tells the highest version of a side's document that was told lately.
 pub(in super::super) type ToldVersion<'t> = dyn Fn(&QueryHash, &[u8]) -> Option<u64> + 't;
 
-impl Query {
+impl SortedQuery {
     /// What is to be asked for now. One question at a time: what is found missing meanwhile is asked
     /// for together.
     pub(in super::super) fn lack(&self) -> Lack {
@@ -57,8 +57,8 @@ impl Query {
         }
     }
 
-    pub(in super::super) fn ask_for(&mut self, asked: Asked, now_us: u64) {
-        self.question = Some(Question {
+    pub(in super::super) fn ask_for(&mut self, asked: FetchId, now_us: u64) {
+        self.question = Some(DocumentFetch {
             asked,
             asked_us: now_us,
         });
@@ -76,7 +76,11 @@ impl Query {
     }
 
     /// Takes an answer, if it is the one that is waited for.
-    pub(in super::super) fn answer(&mut self, asked: &Asked, documents: Vec<Vec<Fetched>>) {
+    pub(in super::super) fn answer(
+        &mut self,
+        asked: &FetchId,
+        documents: Vec<Vec<FetchedDocument>>,
+    ) {
         if self
             .question
             .take_if(|question| question.asked == *asked)
@@ -90,15 +94,15 @@ impl Query {
     pub(in super::super) fn resolve(
         &mut self,
         told: &ToldVersion<'_>,
-        complete: Option<&Snapshot>,
+        complete: Option<&PgSnapshot>,
     ) -> Result<(), DocumentRefusal> {
         let (queue, snapshot) = (&self.queue, &self.snapshot);
-        let judge = |side: &QueryHash, read: &Fetched| {
+        let judge = |side: &QueryHash, read: &FetchedDocument| {
             let mut steps = queue.iter();
             let is_coming =
                 steps.any(|step| step.side == Some(*side) && step.image.key == read.key);
             let told = told(side, &read.key).unwrap_or(0);
-            let is_over = |seen: &Snapshot| seen.sees(read.xid);
+            let is_over = |seen: &PgSnapshot| seen.sees(read.xid);
             if is_coming {
                 Worth::Early
             } else if told > read.version {

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::message::{Asked, News, Notification, QueryHash, Source, StreamId};
+use crate::message::{FetchId, NodeEvent, Notification, NotificationSource, QueryHash, StreamId};
 
-use super::query::{Query, Registration};
-use super::queue::Place;
-use super::sources::Heard;
+use super::query::{HubQuery, RegistrationProgress};
+use super::queue::EntryPosition;
+use super::sources::SequenceCheck;
 use super::{Hub, HubRequest};
 
 impl Hub {
@@ -14,7 +14,7 @@ impl Hub {
     pub fn read(&mut self, partition: u16, position: StreamId, notification: &Notification) {
         let now_us = self.now_us;
         let log = self.logs.entry(partition).or_default();
-        let place = Place {
+        let place = EntryPosition {
             before: log.position,
             at: position,
             now_us,
@@ -22,9 +22,9 @@ impl Hub {
         log.position = position;
         let source = notification.source;
         match log.hear(source, notification.token, notification.count) {
-            Heard::Outrun => return,
-            Heard::Hole => self.lost(partition),
-            Heard::Next => {}
+            SequenceCheck::Outrun => return,
+            SequenceCheck::Hole => self.lost(partition),
+            SequenceCheck::Next => {}
         }
         for hash in self.dispatch(partition, place, source, &notification.news) {
             self.settle(&hash);
@@ -71,12 +71,12 @@ impl Hub {
     fn dispatch(
         &mut self,
         partition: u16,
-        place: Place,
-        source: Source,
-        news: &News,
+        place: EntryPosition,
+        source: NotificationSource,
+        news: &NodeEvent,
     ) -> Vec<QueryHash> {
         match news {
-            News::Match {
+            NodeEvent::Match {
                 added,
                 changed,
                 removed,
@@ -92,26 +92,29 @@ impl Hub {
                 }
                 known
             }
-            News::Active { query, .. }
-            | News::TooOld { query, .. }
-            | News::Failed { query, .. }
-            | News::Rebase { query, .. }
-            | News::Window { query, .. }
-            | News::Renew { query, .. }
-            | News::Fetch {
-                asked: Asked { query, .. },
+            NodeEvent::Active { query, .. }
+            | NodeEvent::TooOld { query, .. }
+            | NodeEvent::Failed { query, .. }
+            | NodeEvent::Rebase { query, .. }
+            | NodeEvent::Window { query, .. }
+            | NodeEvent::Renew { query, .. }
+            | NodeEvent::Fetch {
+                asked: FetchId { query, .. },
                 ..
             } => {
                 self.tell_query(query, place, source, news);
                 vec![*query]
             }
-            News::Unevaluated { queries } => {
+            NodeEvent::Unevaluated { queries } => {
                 for hash in queries {
                     self.one_unevaluated(hash);
                 }
                 Vec::new()
             }
-            News::Start | News::Rebased { .. } | News::Tick(_) | News::Done { .. } => {
+            NodeEvent::Start
+            | NodeEvent::Rebased { .. }
+            | NodeEvent::Tick(_)
+            | NodeEvent::Done { .. } => {
                 self.hear_of_source(partition, place, source, news);
                 self.waiting.iter().copied().collect()
             }
@@ -119,10 +122,16 @@ impl Hub {
     }
 
     /// A message that concerns all queries of a log.
-    fn hear_of_source(&mut self, partition: u16, place: Place, source: Source, news: &News) {
+    fn hear_of_source(
+        &mut self,
+        partition: u16,
+        place: EntryPosition,
+        source: NotificationSource,
+        news: &NodeEvent,
+    ) {
         let log = self.logs.entry(partition).or_default();
         match news {
-            News::Start => {
+            NodeEvent::Start => {
                 log.start(source, place);
                 for query in self.queries.values_mut() {
                     if query.partition == partition {
@@ -130,21 +139,21 @@ impl Hub {
                     }
                 }
             }
-            News::Rebased { snapshot } => log.rebuilt(source, snapshot, place.at),
-            News::Done { xid } => {
-                if let Source::Filter(part) = source {
+            NodeEvent::Rebased { snapshot } => log.rebuilt(source, snapshot, place.at),
+            NodeEvent::Done { xid } => {
+                if let NotificationSource::Filter(part) = source {
                     log.done(*xid, part, place);
                 }
             }
-            News::Tick(tick) => {
+            NodeEvent::Tick(tick) => {
                 if log.tick(source, tick, place.at) {
                     self.lost(partition);
                 }
                 let of_log =
-                    |query: &&mut Query| query.partition == partition && query.definition.sorted;
+                    |query: &&mut HubQuery| query.partition == partition && query.definition.sorted;
                 let mut shown = Vec::new();
                 for query in self.queries.values_mut().filter(of_log) {
-                    if source == Source::Sort {
+                    if source == NotificationSource::Sort {
                         let changes = query.sort_ticked(&tick.snapshot, tick.time_us);
                         shown.push((query.definition.hash, changes));
                     } else {
@@ -163,16 +172,19 @@ impl Hub {
     pub(super) fn tell_query(
         &mut self,
         hash: &QueryHash,
-        place: Place,
-        source: Source,
-        news: &News,
+        place: EntryPosition,
+        source: NotificationSource,
+        news: &NodeEvent,
     ) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
         let log = self.logs.get(&query.partition);
         let began = log.map_or_else(StreamId::default, |log| log.began(source));
-        let under_way = [Registration::UnderWay, Registration::Outdated];
+        let under_way = [
+            RegistrationProgress::UnderWay,
+            RegistrationProgress::Outdated,
+        ];
         if under_way.contains(&query.registration) {
             query.hold_back((place, source, news.clone()));
         }
@@ -182,29 +194,29 @@ impl Hub {
         let life = query.activation;
         let stands_still = query.may_lack_something();
         match news {
-            News::Failed { code, detail, .. } => {
+            NodeEvent::Failed { code, detail, .. } => {
                 let request = HubRequest::Fail(*hash, code.clone(), detail.clone());
                 self.requests.push(request);
             }
-            News::Renew {
+            NodeEvent::Renew {
                 activation, slack, ..
             } if *activation == life => {
                 query.renew(place.before);
                 self.requests.push(HubRequest::Renew(*hash, *slack));
             }
-            News::Fetch { asked, keys } if asked.activation == life => {
+            NodeEvent::Fetch { asked, keys } if asked.activation == life => {
                 query.renew(place.before);
                 self.requests.push(HubRequest::Fetch(*asked, keys.clone()));
             }
             // What was kept is judged when the rows are there.
             _ if stands_still => {}
-            News::Match { image, removed, .. } if !query.definition.sorted => {
+            NodeEvent::Match { image, removed, .. } if !query.definition.sorted => {
                 query.image(image, removed.contains(hash), (place, source));
                 if query.is_flooded() {
                     self.register_again(hash);
                 }
             }
-            News::Active {
+            NodeEvent::Active {
                 activation,
                 request,
                 ..
@@ -212,21 +224,27 @@ impl Hub {
                 query.activated(source, (*activation, *request), (began, place.at));
             }
             // It is another registration that the node does not go on from.
-            News::TooOld { request, .. } if *request != query.request() => {}
+            NodeEvent::TooOld { request, .. } if *request != query.request() => {}
             // In another life it was registered by others since, so that ours is over.
-            News::Active { .. } | News::TooOld { .. } => self.register_again(hash),
+            NodeEvent::Active { .. } | NodeEvent::TooOld { .. } => self.register_again(hash),
             _ => self.tell_state(hash, place, source, news),
         }
     }
 
     /// A node's whole state, or a step of a window.
-    fn tell_state(&mut self, hash: &QueryHash, place: Place, source: Source, news: &News) {
+    fn tell_state(
+        &mut self,
+        hash: &QueryHash,
+        place: EntryPosition,
+        source: NotificationSource,
+        news: &NodeEvent,
+    ) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
         let life = query.activation;
         let changes = match news {
-            News::Rebase {
+            NodeEvent::Rebase {
                 activation,
                 snapshot,
                 rules_version,
@@ -237,7 +255,7 @@ impl Hub {
             } if *activation == life && query.may_show(*rules_version) => {
                 query.state((place, source), rows, *part, last.then_some(snapshot))
             }
-            News::Window {
+            NodeEvent::Window {
                 activation,
                 rules_version,
                 image,
