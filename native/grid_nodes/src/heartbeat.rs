@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{park_timeout, scope};
 use std::time::Duration;
 
-use crate::layer::{Layer, Place};
+use crate::layer::{Layer, NodeSettings};
 use crate::runner::Control;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs `work` and gives signs of life in another thread until it has returned.
-pub(crate) fn beating(place: &Place, holder: &str, control: &Control, work: impl FnOnce()) {
+pub(crate) fn beating(place: &NodeSettings, holder: &str, control: &Control, work: impl FnOnce()) {
     let ended = AtomicBool::new(false);
     scope(|threads| {
         let beats = threads.spawn(|| beat(place, holder, control, &ended));
@@ -24,7 +24,7 @@ pub(crate) fn beating(place: &Place, holder: &str, control: &Control, work: impl
 }
 
 /// A sign that cannot be given is lost: the next one comes over another connection.
-fn beat(place: &Place, holder: &str, control: &Control, ended: &AtomicBool) {
+fn beat(place: &NodeSettings, holder: &str, control: &Control, ended: &AtomicBool) {
     let (mut layer, mut beats) = (None, 0_u64);
     while !ended.load(Ordering::Relaxed) {
         beats += 1;

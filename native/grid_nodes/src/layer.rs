@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rillbase_live::message::{FencingToken, QueryDefinition, StreamId};
 use rillbase_live::wire::request::decode_definition;
 
-use crate::resp::{Connection, Failure, Reply};
-use crate::server::Server;
+use crate::resp::{ValkeyConnection, ValkeyError, ValkeyReply};
+use crate::server::ValkeyServer;
 
 /// How many entries of each stream come in one read.
 pub const ENTRIES_AT_ONCE: usize = 512;
@@ -15,9 +15,9 @@ const MISSING: &str = "Function not found";
 
 /// Which node this is, and where it finds what it needs.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct NodeSettings {
     /// The event layer.
-    pub server: Server,
+    pub server: ValkeyServer,
     /// How all names of the installation begin.
     pub prefix: String,
     /// The number of the grid epoch.
@@ -32,7 +32,7 @@ pub struct Place {
     pub function: Arc<[u8]>,
 }
 
-impl Place {
+impl NodeSettings {
     /// The name of a stream of this epoch.
     pub fn stream(&self, name: &str) -> String {
         format!("{}:{}:{name}", self.prefix, self.epoch)
@@ -58,7 +58,7 @@ pub struct Beginning {
 
 /// An entry of a stream.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ValkeyEntry {
     /// Its id.
     pub id: StreamId,
     /// The field `e`.
@@ -97,12 +97,12 @@ pub struct Exchanged {
     /// Whether somebody else speaks for the partition.
     pub fenced: bool,
     /// The entries of each stream that was read.
-    pub entries: Vec<Vec<Entry>>,
+    pub entries: Vec<Vec<ValkeyEntry>>,
 }
 
 /// What one round trip shall do. Everything is optional.
 #[derive(Debug, Default)]
-pub struct Round<'a> {
+pub struct RoundTrip<'a> {
     /// To be appended, with the token.
     pub notifications: Option<(FencingToken, &'a [Vec<u8>])>,
     /// The lease to be renewed.
@@ -114,29 +114,29 @@ pub struct Round<'a> {
 /// A connection to the grid's part of the event layer.
 #[derive(Debug)]
 pub struct Layer {
-    connection: Connection,
-    place: Place,
+    connection: ValkeyConnection,
+    place: NodeSettings,
 }
 
 impl Layer {
     /// Connects, and loads the function where it is missing.
-    pub fn open(place: Place) -> Result<Self, Failure> {
-        let connection = Connection::open(&place.server)?;
+    pub fn open(place: NodeSettings) -> Result<Self, ValkeyError> {
+        let connection = ValkeyConnection::open(&place.server)?;
         Ok(Self { connection, place })
     }
 
     /// The server's time in microseconds.
-    pub fn time_us(&mut self) -> Result<u64, Failure> {
+    pub fn time_us(&mut self) -> Result<u64, ValkeyError> {
         let mut time = self.connection.call(&[b"TIME"])?.list()?.into_iter();
-        let mut part = || -> Result<u64, Failure> {
-            let bytes = time.next().unwrap_or(Reply::Nil).bytes()?;
-            decimal(&bytes).ok_or(Failure::Form("a time was expected"))
+        let mut part = || -> Result<u64, ValkeyError> {
+            let bytes = time.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+            decimal(&bytes).ok_or(ValkeyError::Form("a time was expected"))
         };
         Ok(part()? * 1_000_000 + part()?)
     }
 
     /// Asks for the lease once.
-    pub fn lease(&mut self, ask: Ask<'_>) -> Result<Leased, Failure> {
+    pub fn lease(&mut self, ask: Ask<'_>) -> Result<Leased, ValkeyError> {
         self.queue_lease(ask);
         self.connection.flush()?;
         let reply = self.connection.reply()?;
@@ -149,7 +149,7 @@ impl Layer {
     }
 
     /// Gives a sign of life: how many went before, and how many steps the node's loop has made.
-    pub fn beat(&mut self, holder: &str, sign: &str) -> Result<(), Failure> {
+    pub fn beat(&mut self, holder: &str, sign: &str) -> Result<(), ValkeyError> {
         let reply = self.send_beat(holder, sign)?;
         if self.loaded_for(&reply)? {
             self.send_beat(holder, sign)?;
@@ -157,7 +157,7 @@ impl Layer {
         Ok(())
     }
 
-    fn send_beat(&mut self, holder: &str, sign: &str) -> Result<Reply, Failure> {
+    fn send_beat(&mut self, holder: &str, sign: &str) -> Result<ValkeyReply, ValkeyError> {
         self.queue_function("beat", 2);
         self.connection.argument(holder.as_bytes());
         self.connection.argument(sign.as_bytes());
@@ -166,7 +166,7 @@ impl Layer {
     }
 
     /// Where reading begins. A sort node has no write partition.
-    pub fn begin(&mut self, write_partition: Option<u16>) -> Result<Beginning, Failure> {
+    pub fn begin(&mut self, write_partition: Option<u16>) -> Result<Beginning, ValkeyError> {
         let writes = write_partition.map_or_else(String::new, |number| number.to_string());
         let qp = self.place.query_partition.to_string();
         self.queue_function("begin", 2);
@@ -174,7 +174,7 @@ impl Layer {
         self.connection.argument(qp.as_bytes());
         self.connection.flush()?;
         let mut found = self.connection.reply()?.list()?.into_iter();
-        let mut next = || found.next().unwrap_or(Reply::Nil);
+        let mut next = || found.next().unwrap_or(ValkeyReply::Nil);
         Ok(Beginning {
             writes: stream_id(next())?,
             write_count: next().number()?,
@@ -186,7 +186,7 @@ impl Layer {
     }
 
     /// All queries of the partition. Those that cannot be read are only counted.
-    pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), Failure> {
+    pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), ValkeyError> {
         let name = format!("registry:{}", self.place.query_partition);
         let key = self.place.stream(&name);
         let (mut found, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
@@ -199,8 +199,8 @@ impl Layer {
                 DEFINITIONS_AT_ONCE,
             ];
             let mut page = self.connection.call(&command)?.list()?.into_iter();
-            cursor = page.next().unwrap_or(Reply::Nil).bytes()?;
-            let mut fields = page.next().unwrap_or(Reply::Nil).list()?.into_iter();
+            cursor = page.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+            let mut fields = page.next().unwrap_or(ValkeyReply::Nil).list()?.into_iter();
             while let (Some(_), Some(value)) = (fields.next(), fields.next()) {
                 match decode_definition(&value.bytes()?) {
                     Ok(definition) => found.push(definition),
@@ -218,14 +218,14 @@ impl Layer {
     }
 
     /// Appends, renews and reads, in this order and in one round trip.
-    pub fn exchange(&mut self, round: &Round<'_>) -> Result<Exchanged, Failure> {
+    pub fn exchange(&mut self, round: &RoundTrip<'_>) -> Result<Exchanged, ValkeyError> {
         self.queue_round(round);
         self.connection.flush()?;
         let mut reply = |asked| {
             if asked {
                 self.connection.reply()
             } else {
-                Ok(Reply::Nil)
+                Ok(ValkeyReply::Nil)
             }
         };
         let appended = reply(round.notifications.is_some())?;
@@ -244,7 +244,7 @@ impl Layer {
         Ok(done)
     }
 
-    fn queue_round(&mut self, round: &Round<'_>) {
+    fn queue_round(&mut self, round: &RoundTrip<'_>) {
         if let Some((token, notifications)) = round.notifications {
             self.queue_function("append", 3 + notifications.len());
             let qp = self.place.query_partition.to_string();
@@ -298,12 +298,12 @@ impl Layer {
     }
 
     /// A server without memory, or without the function, has appended nothing: that can wait.
-    fn appended(&mut self, reply: Reply, done: &mut Exchanged) -> Result<(), Failure> {
-        if matches!(&reply, Reply::Error(_)) {
+    fn appended(&mut self, reply: ValkeyReply, done: &mut Exchanged) -> Result<(), ValkeyError> {
+        if matches!(&reply, ValkeyReply::Error(_)) {
             self.loaded_for(&reply)?;
             return Ok(());
         }
-        let verdict = reply.list()?.into_iter().next().unwrap_or(Reply::Nil);
+        let verdict = reply.list()?.into_iter().next().unwrap_or(ValkeyReply::Nil);
         let accepted = verdict.bytes()? == b"ok";
         done.appended = accepted;
         done.fenced |= !accepted;
@@ -311,9 +311,9 @@ impl Layer {
     }
 
     /// Loads the function if its absence is why a call was refused; returns whether it was.
-    fn loaded_for(&mut self, reply: &Reply) -> Result<bool, Failure> {
+    fn loaded_for(&mut self, reply: &ValkeyReply) -> Result<bool, ValkeyError> {
         match reply {
-            Reply::Error(text) if text.contains(MISSING) => {
+            ValkeyReply::Error(text) if text.contains(MISSING) => {
                 let function = Arc::clone(&self.place.function);
                 let command: [&[u8]; 4] = [b"FUNCTION", b"LOAD", b"REPLACE", &function];
                 self.connection.call(&command)?;
@@ -324,10 +324,10 @@ impl Layer {
     }
 }
 
-fn leased(reply: Reply) -> Result<Leased, Failure> {
+fn leased(reply: ValkeyReply) -> Result<Leased, ValkeyError> {
     let mut parts = reply.list()?.into_iter();
-    let verdict = parts.next().unwrap_or(Reply::Nil).bytes()?;
-    let token = parts.next().unwrap_or(Reply::Nil).number()?;
+    let verdict = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+    let token = parts.next().unwrap_or(ValkeyReply::Nil).number()?;
     Ok(if verdict == b"ok" {
         Leased::Ours(FencingToken(token))
     } else {
@@ -336,12 +336,15 @@ fn leased(reply: Reply) -> Result<Leased, Failure> {
 }
 
 /// The entries of each stream, in the order in which the streams were asked for.
-fn read_entries(reply: Reply, streams: &[(String, StreamId)]) -> Result<Vec<Vec<Entry>>, Failure> {
-    let mut entries: Vec<Vec<Entry>> = streams.iter().map(|_| Vec::new()).collect();
+fn read_entries(
+    reply: ValkeyReply,
+    streams: &[(String, StreamId)],
+) -> Result<Vec<Vec<ValkeyEntry>>, ValkeyError> {
+    let mut entries: Vec<Vec<ValkeyEntry>> = streams.iter().map(|_| Vec::new()).collect();
     for stream in reply.list()? {
         let mut parts = stream.list()?.into_iter();
-        let name = parts.next().unwrap_or(Reply::Nil).bytes()?;
-        let found = parts.next().unwrap_or(Reply::Nil).list()?;
+        let name = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+        let found = parts.next().unwrap_or(ValkeyReply::Nil).list()?;
         let asked = streams
             .iter()
             .position(|(asked, _)| asked.as_bytes() == name);
@@ -352,15 +355,15 @@ fn read_entries(reply: Reply, streams: &[(String, StreamId)]) -> Result<Vec<Vec<
     Ok(entries)
 }
 
-fn entry(reply: Reply) -> Result<Entry, Failure> {
+fn entry(reply: ValkeyReply) -> Result<ValkeyEntry, ValkeyError> {
     let mut parts = reply.list()?.into_iter();
-    let mut entry = Entry {
-        id: stream_id(parts.next().unwrap_or(Reply::Nil))?,
+    let mut entry = ValkeyEntry {
+        id: stream_id(parts.next().unwrap_or(ValkeyReply::Nil))?,
         body: Vec::new(),
         parts: None,
         number: None,
     };
-    let mut fields = parts.next().unwrap_or(Reply::Nil).list()?.into_iter();
+    let mut fields = parts.next().unwrap_or(ValkeyReply::Nil).list()?.into_iter();
     while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
         let value = value.bytes()?;
         match name.bytes()?.as_slice() {
@@ -373,7 +376,7 @@ fn entry(reply: Reply) -> Result<Entry, Failure> {
     Ok(entry)
 }
 
-fn stream_id(reply: Reply) -> Result<StreamId, Failure> {
+fn stream_id(reply: ValkeyReply) -> Result<StreamId, ValkeyError> {
     let bytes = reply.bytes()?;
     let parsed = bytes
         .iter()
@@ -385,7 +388,7 @@ fn stream_id(reply: Reply) -> Result<StreamId, Failure> {
                 number: decimal(number.get(1..)?)?,
             })
         });
-    parsed.ok_or(Failure::Form("an id was expected"))
+    parsed.ok_or(ValkeyError::Form("an id was expected"))
 }
 
 fn decimal(bytes: &[u8]) -> Option<u64> {
@@ -396,17 +399,17 @@ fn decimal(bytes: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn bytes(text: &str) -> Reply {
-        Reply::Bytes(text.as_bytes().to_vec())
+    fn bytes(text: &str) -> ValkeyReply {
+        ValkeyReply::Bytes(text.as_bytes().to_vec())
     }
 
     #[test]
     fn entries_come_in_the_order_in_which_their_streams_were_asked_for() {
-        let fields = Reply::List(vec![bytes("e"), bytes("body"), bytes("n"), bytes("7")]);
-        let one = Reply::List(vec![bytes("5-1"), fields]);
-        let stream = Reply::List(vec![bytes("second"), Reply::List(vec![one])]);
+        let fields = ValkeyReply::List(vec![bytes("e"), bytes("body"), bytes("n"), bytes("7")]);
+        let one = ValkeyReply::List(vec![bytes("5-1"), fields]);
+        let stream = ValkeyReply::List(vec![bytes("second"), ValkeyReply::List(vec![one])]);
         let asked = ["first", "second"].map(|name| (name.to_owned(), StreamId::default()));
-        let found = read_entries(Reply::List(vec![stream]), &asked).unwrap();
+        let found = read_entries(ValkeyReply::List(vec![stream]), &asked).unwrap();
         assert!(found[0].is_empty());
         assert_eq!(found[1][0].id, StreamId { ms: 5, number: 1 });
         assert_eq!(found[1][0].body, b"body");
@@ -416,6 +419,6 @@ mod tests {
     #[test]
     fn a_read_that_came_back_with_nothing_has_no_entries() {
         let asked = [("only".to_owned(), StreamId::default())];
-        assert!(read_entries(Reply::Nil, &asked).unwrap()[0].is_empty());
+        assert!(read_entries(ValkeyReply::Nil, &asked).unwrap()[0].is_empty());
     }
 }

@@ -22,7 +22,7 @@
 
 mod heartbeat;
 pub mod layer;
-pub mod life;
+pub mod lease_term;
 pub mod machine;
 pub mod report;
 pub mod resp;

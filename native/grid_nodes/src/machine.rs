@@ -6,17 +6,17 @@ use rillbase_live::node::{Begin, NodeInput, NodeOutput};
 use rillbase_live::sort_node::{self, SortNode};
 use rillbase_live::wire::{MalformedMessage, notification, write_entry};
 
-use crate::layer::{Beginning, Entry, Place};
-use crate::report::Figures;
-use crate::rows::{Opened, Wanted};
+use crate::layer::{Beginning, NodeSettings, ValkeyEntry};
+use crate::report::NodeFigures;
+use crate::rows::{RebuildScope, RebuildSnapshot};
 
 /// What a node is given.
 #[derive(Debug)]
-pub enum Step<'a> {
+pub enum MachineInput<'a> {
     /// A rebuild is about to begin.
     Start,
     /// The rebuild begins: where reading will go on, the queries, the snapshot of the rows.
-    Begin(Beginning, Vec<QueryDefinition>, Opened),
+    Begin(Beginning, Vec<QueryDefinition>, RebuildSnapshot),
     /// A document that the snapshot sees.
     Row([u8; 16], ResultRow),
     /// All rows have been given.
@@ -24,9 +24,9 @@ pub enum Step<'a> {
     /// The next request, with its id.
     Request(StreamId, NodeRequest),
     /// The next entry of the node's own stream.
-    Entry(&'a Entry),
+    Entry(&'a ValkeyEntry),
     /// The same, where the node broke on it before.
-    Quarantined(&'a Entry),
+    Quarantined(&'a ValkeyEntry),
     /// A row was left out, on which the node broke before.
     RowLeftOut([u8; 16]),
     /// Everything that was there has been given.
@@ -36,9 +36,9 @@ pub enum Step<'a> {
 /// A node's state machine in one life.
 pub trait Machine: Sized {
     /// A new one, which knows nothing.
-    fn new(place: &Place, write_partition: u16, token: FencingToken) -> Self;
+    fn new(place: &NodeSettings, write_partition: u16, token: FencingToken) -> Self;
     /// The stream that it reads besides the requests.
-    fn stream(place: &Place, write_partition: u16) -> String;
+    fn stream(place: &NodeSettings, write_partition: u16) -> String;
     /// Where that stream's reading begins.
     fn position(beginning: &Beginning) -> StreamId;
     /// Whether all entries of that stream carry their numbers; else those of batches do, and ticks
@@ -49,16 +49,20 @@ pub trait Machine: Sized {
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
     /// Which documents it needs for a rebuild.
-    fn wanted(place: &Place, write_partition: u16, queries: &[QueryDefinition]) -> Wanted;
+    fn wanted(
+        place: &NodeSettings,
+        write_partition: u16,
+        queries: &[QueryDefinition],
+    ) -> RebuildScope;
     /// Hands it a step.
     fn handle(
         &mut self,
-        step: Step<'_>,
+        step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) -> Result<(), MalformedMessage>;
     /// What is to be seen of it.
-    fn figures(&self, figures: &mut Figures);
+    fn figures(&self, figures: &mut NodeFigures);
 }
 
 fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
@@ -71,13 +75,13 @@ fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
 impl Machine for FilterNode {
     const NUMBERED: bool = false;
 
-    fn new(place: &Place, write_partition: u16, token: FencingToken) -> Self {
+    fn new(place: &NodeSettings, write_partition: u16, token: FencingToken) -> Self {
         let config =
             filter_node::FilterNodeConfig::new(write_partition, place.write_partitions, token);
         Self::new(config)
     }
 
-    fn stream(place: &Place, write_partition: u16) -> String {
+    fn stream(place: &NodeSettings, write_partition: u16) -> String {
         place.stream(&write_partition.to_string())
     }
 
@@ -93,8 +97,12 @@ impl Machine for FilterNode {
         Some(write_partition)
     }
 
-    fn wanted(place: &Place, write_partition: u16, queries: &[QueryDefinition]) -> Wanted {
-        Wanted {
+    fn wanted(
+        place: &NodeSettings,
+        write_partition: u16,
+        queries: &[QueryDefinition],
+    ) -> RebuildScope {
+        RebuildScope {
             collections: collections(queries.iter().map(|query| query.collection)),
             partition: write_partition,
             partitions: place.write_partitions,
@@ -103,17 +111,17 @@ impl Machine for FilterNode {
 
     fn handle(
         &mut self,
-        step: Step<'_>,
+        step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) -> Result<(), MalformedMessage> {
-        let decode = |entry: &Entry| write_entry::decode(&entry.body, entry.parts.as_deref());
+        let decode = |entry: &ValkeyEntry| write_entry::decode(&entry.body, entry.parts.as_deref());
         let input = input(step, Self::position, decode, collection_of)?;
         FilterNode::handle(self, input, now_us, out);
         Ok(())
     }
 
-    fn figures(&self, figures: &mut Figures) {
+    fn figures(&self, figures: &mut NodeFigures) {
         let found = FilterNode::figures(self);
         figures.queries = found.queries;
         figures.documents = found.documents;
@@ -128,14 +136,14 @@ impl Machine for FilterNode {
 
 /// What a machine is told by a step.
 fn input<E>(
-    step: Step<'_>,
+    step: MachineInput<'_>,
     position: fn(&Beginning) -> StreamId,
-    decode: impl Fn(&Entry) -> Result<E, MalformedMessage>,
-    collection_of: impl Fn(&Entry) -> Option<[u8; 16]>,
+    decode: impl Fn(&ValkeyEntry) -> Result<E, MalformedMessage>,
+    collection_of: impl Fn(&ValkeyEntry) -> Option<[u8; 16]>,
 ) -> Result<NodeInput<E>, MalformedMessage> {
     Ok(match step {
-        Step::Start => NodeInput::Start,
-        Step::Begin(beginning, queries, opened) => NodeInput::Begin(Begin {
+        MachineInput::Start => NodeInput::Start,
+        MachineInput::Begin(beginning, queries, opened) => NodeInput::Begin(Begin {
             position: position(&beginning),
             count: beginning.write_count,
             requests: beginning.requests,
@@ -143,27 +151,27 @@ fn input<E>(
             snapshot: opened.snapshot,
             rules: opened.rules,
         }),
-        Step::Row(collection, row) => NodeInput::Rows {
+        MachineInput::Row(collection, row) => NodeInput::Rows {
             collection,
             rows: vec![row],
         },
-        Step::End => NodeInput::End,
-        Step::Request(id, request) => NodeInput::Request { id, request },
-        Step::Entry(entry) => NodeInput::Entry {
+        MachineInput::End => NodeInput::End,
+        MachineInput::Request(id, request) => NodeInput::Request { id, request },
+        MachineInput::Entry(entry) => NodeInput::Entry {
             id: entry.id,
             entry: decode(entry)?,
         },
-        Step::Quarantined(entry) => NodeInput::Quarantined {
+        MachineInput::Quarantined(entry) => NodeInput::Quarantined {
             id: entry.id,
             collection: collection_of(entry),
         },
-        Step::RowLeftOut(collection) => NodeInput::LeftOut { collection },
-        Step::Idle => NodeInput::Idle,
+        MachineInput::RowLeftOut(collection) => NodeInput::LeftOut { collection },
+        MachineInput::Idle => NodeInput::Idle,
     })
 }
 
 /// Whose document an entry is of, if it can be read.
-fn collection_of(entry: &Entry) -> Option<[u8; 16]> {
+fn collection_of(entry: &ValkeyEntry) -> Option<[u8; 16]> {
     use rillbase_live::message::WriteEntry;
     match write_entry::decode(&entry.body, entry.parts.as_deref()) {
         Ok(WriteEntry::Image(image)) => Some(image.collection),
@@ -174,14 +182,14 @@ fn collection_of(entry: &Entry) -> Option<[u8; 16]> {
 impl Machine for SortNode {
     const NUMBERED: bool = true;
 
-    fn new(place: &Place, _: u16, token: FencingToken) -> Self {
+    fn new(place: &NodeSettings, _: u16, token: FencingToken) -> Self {
         Self::new(sort_node::SortNodeConfig::new(
             place.write_partitions,
             token,
         ))
     }
 
-    fn stream(place: &Place, _: u16) -> String {
+    fn stream(place: &NodeSettings, _: u16) -> String {
         place.stream(&format!("log:{}", place.query_partition))
     }
 
@@ -197,13 +205,13 @@ impl Machine for SortNode {
         None
     }
 
-    fn wanted(_: &Place, _: u16, queries: &[QueryDefinition]) -> Wanted {
+    fn wanted(_: &NodeSettings, _: u16, queries: &[QueryDefinition]) -> RebuildScope {
         let sorted = queries.iter().filter(|query| query.sorted);
         let sorted = sorted.flat_map(|query| {
             let sides = query.sides.iter().map(|side| side.collection);
             sides.chain([query.collection])
         });
-        Wanted {
+        RebuildScope {
             collections: collections(sorted),
             partition: 0,
             partitions: 1,
@@ -212,17 +220,17 @@ impl Machine for SortNode {
 
     fn handle(
         &mut self,
-        step: Step<'_>,
+        step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) -> Result<(), MalformedMessage> {
-        let decode = |entry: &Entry| notification::decode(&entry.body);
+        let decode = |entry: &ValkeyEntry| notification::decode(&entry.body);
         let input = input(step, Self::position, decode, |_| None)?;
         SortNode::handle(self, input, now_us, out);
         Ok(())
     }
 
-    fn figures(&self, figures: &mut Figures) {
+    fn figures(&self, figures: &mut NodeFigures) {
         let found = SortNode::figures(self);
         figures.queries = found.queries;
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// What a node is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub enum NodeState {
     /// Another holder has its partition, or the event layer is away.
     #[default]
     Waiting,
@@ -17,9 +17,9 @@ pub enum State {
 
 /// Counted since the process started, or as it stands.
 #[derive(Debug, Clone, Default)]
-pub struct Figures {
+pub struct NodeFigures {
     /// What it is doing.
-    pub state: State,
+    pub state: NodeState,
     /// Entries of its stream that were handled.
     pub entries: u64,
     /// Requests that were handled.
@@ -60,13 +60,13 @@ pub struct Figures {
     pub trouble: String,
 }
 
-impl Figures {
+impl NodeFigures {
     /// The figures as one JSON object of numbers and texts.
     pub fn json(&self) -> String {
         let state = match self.state {
-            State::Waiting => "waiting",
-            State::Rebuilding => "rebuilding",
-            State::Running => "running",
+            NodeState::Waiting => "waiting",
+            NodeState::Rebuilding => "rebuilding",
+            NodeState::Running => "running",
         };
         let mut json = format!("{{\"state\":\"{state}\"");
         for (name, value) in self.numbers() {
@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn trouble_of_any_kind_leaves_the_report_readable() {
-        let figures = Figures {
+        let figures = NodeFigures {
             trouble: "a \"quoted\\\" line\nand another".into(),
-            ..Figures::default()
+            ..NodeFigures::default()
         };
         let json = figures.json();
         assert!(

@@ -9,7 +9,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::server::{Address, Server};
+use crate::server::{ValkeyAddress, ValkeyServer};
 use crate::tls;
 
 /// Longer than any command here blocks.
@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Why something was not done.
 #[derive(Debug)]
-pub enum Failure {
+pub enum ValkeyError {
     /// The connection broke, or there was no answer in time.
     Away(io::Error),
     /// The server refused a command, in its words. The connection is as good as before.
@@ -34,7 +34,7 @@ pub enum Failure {
     Unusable(&'static str),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ValkeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Away(error) => write!(f, "the event layer is away: {error}"),
@@ -45,9 +45,9 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ValkeyError {}
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for ValkeyError {
     fn from(error: io::Error) -> Self {
         Self::Away(error)
     }
@@ -55,76 +55,76 @@ impl From<io::Error> for Failure {
 
 /// What a command is answered with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum ValkeyReply {
     /// A string, or a status.
     Bytes(Vec<u8>),
     /// A number.
     Integer(i64),
     /// Several answers.
-    List(Vec<Reply>),
+    List(Vec<ValkeyReply>),
     /// Nothing.
     Nil,
     /// A refusal.
     Error(String),
 }
 
-impl Reply {
+impl ValkeyReply {
     /// The answer, unless it is a refusal.
-    pub fn accepted(self) -> Result<Self, Failure> {
+    pub fn accepted(self) -> Result<Self, ValkeyError> {
         match self {
-            Self::Error(text) => Err(Failure::Refused(text)),
+            Self::Error(text) => Err(ValkeyError::Refused(text)),
             other => Ok(other),
         }
     }
 
     /// The items of a list; nothing is an empty one.
-    pub fn list(self) -> Result<Vec<Self>, Failure> {
+    pub fn list(self) -> Result<Vec<Self>, ValkeyError> {
         match self.accepted()? {
             Self::List(items) => Ok(items),
             Self::Nil => Ok(Vec::new()),
-            _ => Err(Failure::Form("a list was expected")),
+            _ => Err(ValkeyError::Form("a list was expected")),
         }
     }
 
     /// A string.
-    pub fn bytes(self) -> Result<Vec<u8>, Failure> {
+    pub fn bytes(self) -> Result<Vec<u8>, ValkeyError> {
         match self.accepted()? {
             Self::Bytes(bytes) => Ok(bytes),
-            _ => Err(Failure::Form("a string was expected")),
+            _ => Err(ValkeyError::Form("a string was expected")),
         }
     }
 
     /// A number that is not negative.
-    pub fn number(self) -> Result<u64, Failure> {
+    pub fn number(self) -> Result<u64, ValkeyError> {
         match self.accepted()? {
             Self::Integer(number) => {
-                u64::try_from(number).map_err(|_| Failure::Form("a number was negative"))
+                u64::try_from(number).map_err(|_| ValkeyError::Form("a number was negative"))
             }
-            _ => Err(Failure::Form("a number was expected")),
+            _ => Err(ValkeyError::Form("a number was expected")),
         }
     }
 }
 
 /// What goes both ways. Reading and writing take turns.
-trait Stream: Read + Write + Send {}
+trait DuplexStream: Read + Write + Send {}
 
-impl<S: Read + Write + Send> Stream for S {}
+impl<S: Read + Write + Send> DuplexStream for S {}
 
 /// A connection that has been greeted.
-pub struct Connection {
-    stream: BufReader<Box<dyn Stream>>,
+pub struct ValkeyConnection {
+    stream: BufReader<Box<dyn DuplexStream>>,
     unsent: Vec<u8>,
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for ValkeyConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
 
-impl Connection {
+impl ValkeyConnection {
     /// Connects, logs in and chooses the database.
-    pub fn open(server: &Server) -> Result<Self, Failure> {
+    pub fn open(server: &ValkeyServer) -> Result<Self, ValkeyError> {
         let stream = connect(server)?;
         let mut connection = Self {
             stream: BufReader::with_capacity(BUFFER_BYTES, stream),
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Sends what was queued.
-    pub fn flush(&mut self) -> Result<(), Failure> {
+    pub fn flush(&mut self) -> Result<(), ValkeyError> {
         // What was read stays in the buffer.
         let stream = self.stream.get_mut();
         stream.write_all(&self.unsent)?;
@@ -177,27 +177,27 @@ impl Connection {
     }
 
     /// The next reply.
-    pub fn reply(&mut self) -> Result<Reply, Failure> {
+    pub fn reply(&mut self) -> Result<ValkeyReply, ValkeyError> {
         read_reply(&mut self.stream, 0)
     }
 
     /// Sends one command and waits for what it is answered.
-    pub fn call(&mut self, command: &[&[u8]]) -> Result<Reply, Failure> {
+    pub fn call(&mut self, command: &[&[u8]]) -> Result<ValkeyReply, ValkeyError> {
         self.queue(command);
         self.flush()?;
         self.reply()?.accepted()
     }
 }
 
-fn connect(server: &Server) -> Result<Box<dyn Stream>, Failure> {
+fn connect(server: &ValkeyServer) -> Result<Box<dyn DuplexStream>, ValkeyError> {
     match &server.address {
-        Address::Unix(path) => {
+        ValkeyAddress::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
             stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
             Ok(Box::new(stream))
         }
-        Address::Tcp(place) => {
+        ValkeyAddress::Tcp(place) => {
             let stream = connect_any(place)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
@@ -211,7 +211,7 @@ fn connect(server: &Server) -> Result<Box<dyn Stream>, Failure> {
 }
 
 /// Tries every address of a name.
-fn connect_any(place: &str) -> Result<TcpStream, Failure> {
+fn connect_any(place: &str) -> Result<TcpStream, ValkeyError> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in place.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
@@ -222,53 +222,61 @@ fn connect_any(place: &str) -> Result<TcpStream, Failure> {
     Err(last.into())
 }
 
-fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<Reply, Failure> {
+fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<ValkeyReply, ValkeyError> {
     let line = read_line(reader)?;
-    let (kind, text) = line.split_first().ok_or(Failure::Form("an empty line"))?;
+    let (kind, text) = line
+        .split_first()
+        .ok_or(ValkeyError::Form("an empty line"))?;
     match kind {
-        b'+' => Ok(Reply::Bytes(text.to_vec())),
-        b'-' => Ok(Reply::Error(String::from_utf8_lossy(text).into_owned())),
-        b':' => Ok(Reply::Integer(number(text)?)),
+        b'+' => Ok(ValkeyReply::Bytes(text.to_vec())),
+        b'-' => Ok(ValkeyReply::Error(
+            String::from_utf8_lossy(text).into_owned(),
+        )),
+        b':' => Ok(ValkeyReply::Integer(number(text)?)),
         b'$' => match usize::try_from(number(text)?) {
             Ok(length) => read_bulk(reader, length),
-            Err(_) => Ok(Reply::Nil),
+            Err(_) => Ok(ValkeyReply::Nil),
         },
         b'*' => match usize::try_from(number(text)?) {
             Ok(length) => read_list(reader, length, depth + 1),
-            Err(_) => Ok(Reply::Nil),
+            Err(_) => Ok(ValkeyReply::Nil),
         },
-        _ => Err(Failure::Form("an unknown kind of reply")),
+        _ => Err(ValkeyError::Form("an unknown kind of reply")),
     }
 }
 
-fn read_list(reader: &mut impl BufRead, length: usize, depth: usize) -> Result<Reply, Failure> {
+fn read_list(
+    reader: &mut impl BufRead,
+    length: usize,
+    depth: usize,
+) -> Result<ValkeyReply, ValkeyError> {
     if length > MAX_ITEMS || depth > MAX_DEPTH {
-        return Err(Failure::Form("a reply is too large"));
+        return Err(ValkeyError::Form("a reply is too large"));
     }
     let mut items = Vec::with_capacity(length.min(1024));
     for _ in 0..length {
         items.push(read_reply(reader, depth)?);
     }
-    Ok(Reply::List(items))
+    Ok(ValkeyReply::List(items))
 }
 
-fn read_bulk(reader: &mut impl BufRead, length: usize) -> Result<Reply, Failure> {
+fn read_bulk(reader: &mut impl BufRead, length: usize) -> Result<ValkeyReply, ValkeyError> {
     if length > MAX_BULK_BYTES {
-        return Err(Failure::Form("a reply is too large"));
+        return Err(ValkeyError::Form("a reply is too large"));
     }
     let mut bytes = vec![0; length];
     reader.read_exact(&mut bytes)?;
     let mut end = [0; 2];
     reader.read_exact(&mut end)?;
     if end == *b"\r\n" {
-        Ok(Reply::Bytes(bytes))
+        Ok(ValkeyReply::Bytes(bytes))
     } else {
-        Err(Failure::Form("a string does not end where it should"))
+        Err(ValkeyError::Form("a string does not end where it should"))
     }
 }
 
 /// A line without its end.
-fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, Failure> {
+fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, ValkeyError> {
     let mut line = Vec::new();
     reader.take(1 << 16).read_until(b'\n', &mut line)?;
     if line.is_empty() {
@@ -276,22 +284,22 @@ fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, Failure> {
     }
     match line.strip_suffix(b"\r\n") {
         Some(text) => Ok(text.to_vec()),
-        None => Err(Failure::Form("a line does not end")),
+        None => Err(ValkeyError::Form("a line does not end")),
     }
 }
 
-fn number(text: &[u8]) -> Result<i64, Failure> {
+fn number(text: &[u8]) -> Result<i64, ValkeyError> {
     std::str::from_utf8(text)
         .ok()
         .and_then(|text| text.parse().ok())
-        .ok_or(Failure::Form("not a number"))
+        .ok_or(ValkeyError::Form("not a number"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<Reply, Failure> {
+    fn read(bytes: &[u8]) -> Result<ValkeyReply, ValkeyError> {
         read_reply(&mut io::Cursor::new(bytes), 0)
     }
 
@@ -299,19 +307,19 @@ mod tests {
     fn every_kind_of_reply_is_read() {
         let found = read(b"*5\r\n+OK\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*0\r\n").unwrap();
         let expected = vec![
-            Reply::Bytes(b"OK".to_vec()),
-            Reply::Integer(-7),
-            Reply::Bytes(b"a\r\n".to_vec()),
-            Reply::Nil,
-            Reply::List(vec![]),
+            ValkeyReply::Bytes(b"OK".to_vec()),
+            ValkeyReply::Integer(-7),
+            ValkeyReply::Bytes(b"a\r\n".to_vec()),
+            ValkeyReply::Nil,
+            ValkeyReply::List(vec![]),
         ];
-        assert_eq!(found, Reply::List(expected));
+        assert_eq!(found, ValkeyReply::List(expected));
     }
 
     #[test]
     fn a_refusal_is_an_answer_too() {
         let found = read(b"-NOAUTH no\r\n").unwrap();
-        assert!(matches!(found.accepted(), Err(Failure::Refused(text)) if text == "NOAUTH no"));
+        assert!(matches!(found.accepted(), Err(ValkeyError::Refused(text)) if text == "NOAUTH no"));
     }
 
     #[test]
@@ -326,7 +334,10 @@ mod tests {
             assert!(read(bytes).is_err(), "{bytes:?}");
         }
         let deep = b"*1\r\n".repeat(MAX_DEPTH + 1);
-        assert!(matches!(read(&deep), Err(Failure::Form(_))));
-        assert!(matches!(read(b"$99999999999\r\n"), Err(Failure::Form(_))));
+        assert!(matches!(read(&deep), Err(ValkeyError::Form(_))));
+        assert!(matches!(
+            read(b"$99999999999\r\n"),
+            Err(ValkeyError::Form(_))
+        ));
     }
 }

@@ -10,7 +10,7 @@ use rillbase_live::snapshot::PgSnapshot;
 
 /// Which documents a node needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RebuildScope {
     /// Of these collections.
     pub collections: Vec<[u8; 16]>,
     /// Those whose key's hash leaves this remainder …
@@ -21,7 +21,7 @@ pub struct Wanted {
 
 /// What is known before the first document comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct RebuildSnapshot {
     /// In which the documents are read.
     pub snapshot: PgSnapshot,
     /// By collection, the version of its access rules in that snapshot.
@@ -29,9 +29,9 @@ pub struct Opened {
 }
 
 /// Where documents come from.
-pub trait Documents {
+pub trait DocumentSource {
     /// Takes a snapshot and begins to read in it.
-    fn open(&mut self, wanted: &Wanted) -> Result<Opened, Unread>;
+    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, Unread>;
     /// The next block of the copy; `None`: that was all.
     fn next_block(&mut self) -> Result<Option<Vec<u8>>, Unread>;
 }
@@ -50,7 +50,7 @@ impl std::error::Error for Unread {}
 
 /// Reads a snapshot as `PostgreSQL` writes it and, behind spaces, `collection=rules version`, the
 /// collection in 32 hexadecimal digits.
-pub fn parse_opened(text: &str) -> Option<Opened> {
+pub fn parse_opened(text: &str) -> Option<RebuildSnapshot> {
     let mut words = text.split(' ');
     let snapshot = parse_snapshot(words.next()?)?;
     let rule = |word: &str| {
@@ -59,7 +59,7 @@ pub fn parse_opened(text: &str) -> Option<Opened> {
         Some((collection.to_be_bytes(), version.parse().ok()?))
     };
     let rules = words.map(rule).collect::<Option<_>>()?;
-    Some(Opened { snapshot, rules })
+    Some(RebuildSnapshot { snapshot, rules })
 }
 
 /// Reads `xmin:xmax:xip,…`.
@@ -111,9 +111,9 @@ impl CopyReader {
         let mut left = cursor.0.len();
         while !self.ended {
             match cursor.row()? {
-                Next::Row(row) => found.push(row),
-                Next::End => self.ended = true,
-                Next::CutOff => break,
+                CopyItem::Row(row) => found.push(row),
+                CopyItem::End => self.ended = true,
+                CopyItem::CutOff => break,
             }
             left = cursor.0.len();
         }
@@ -131,7 +131,7 @@ impl CopyReader {
     }
 }
 
-enum Next {
+enum CopyItem {
     Row(Found),
     End,
     CutOff,
@@ -150,29 +150,29 @@ impl<'a> Cursor<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    fn row(&mut self) -> Result<Next, Unread> {
+    fn row(&mut self) -> Result<CopyItem, Unread> {
         match self.array().map(i16::from_be_bytes) {
-            None => Ok(Next::CutOff),
-            Some(-1) => Ok(Next::End),
+            None => Ok(CopyItem::CutOff),
+            Some(-1) => Ok(CopyItem::End),
             Some(COLUMNS) => self.columns(),
             Some(_) => Err(Unread("a row has other columns".into())),
         }
     }
 
-    fn columns(&mut self) -> Result<Next, Unread> {
+    fn columns(&mut self) -> Result<CopyItem, Unread> {
         let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
         for cell in &mut cells {
             let Some(length) = self.array().map(i32::from_be_bytes) else {
-                return Ok(Next::CutOff);
+                return Ok(CopyItem::CutOff);
             };
             let length = usize::try_from(length).map_err(|_| Unread("a cell is null".into()))?;
             let Some(bytes) = self.take(length) else {
-                return Ok(Next::CutOff);
+                return Ok(CopyItem::CutOff);
             };
             *cell = bytes;
         }
         found(cells)
-            .map(Next::Row)
+            .map(CopyItem::Row)
             .ok_or_else(|| Unread("a cell has another type".into()))
     }
 }

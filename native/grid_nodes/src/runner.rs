@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::heartbeat::beating;
-use crate::layer::{Ask, Layer, Leased, Place};
-use crate::life::{Ended, LEASE_MS, Life, Suspects};
+use crate::layer::{Ask, Layer, Leased, NodeSettings};
+use crate::lease_term::{LEASE_MS, LeaseTerm, Suspects, TermEnd};
 use crate::machine::Machine;
-use crate::report::{Figures, State};
-use crate::resp::Failure;
-use crate::rows::Documents;
+use crate::report::{NodeFigures, NodeState};
+use crate::resp::ValkeyError;
+use crate::rows::DocumentSource;
 
 /// How often a node asks for a partition that another one has.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ const NAP: Duration = Duration::from_millis(20);
 pub struct Control {
     stop: AtomicBool,
     steps: AtomicU64,
-    figures: Mutex<Figures>,
+    figures: Mutex<NodeFigures>,
 }
 
 impl Control {
@@ -58,16 +58,16 @@ impl Control {
             .json()
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Figures)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut NodeFigures)) {
         change(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// Which node, and by which name it holds leases.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct NodeIdentity {
     /// Where it finds everything.
-    pub place: Place,
+    pub place: NodeSettings,
     /// Its write partition; of no meaning for a sort node.
     pub write_partition: u16,
     /// A name that nobody else has. Each life adds its number.
@@ -78,9 +78,9 @@ pub struct Identity {
 /// than the given one: nobody supervises it then, and its successor would wait for its lease for
 /// ever.
 pub fn run<M: Machine>(
-    identity: &Identity,
+    identity: &NodeIdentity,
     parent: u32,
-    documents: &mut dyn Documents,
+    documents: &mut dyn DocumentSource,
     control: &Control,
 ) {
     beating(&identity.place, &identity.holder, control, || {
@@ -89,9 +89,9 @@ pub fn run<M: Machine>(
 }
 
 fn lives<M: Machine>(
-    identity: &Identity,
+    identity: &NodeIdentity,
     parent: u32,
-    documents: &mut dyn Documents,
+    documents: &mut dyn DocumentSource,
     control: &Control,
 ) {
     let (mut suspects, mut pause, mut number) = (Suspects::default(), FIRST_PAUSE, 0_u64);
@@ -104,10 +104,10 @@ fn lives<M: Machine>(
             one_life::<M>(identity, held_by, documents, &mut suspects, control)
         });
         let trouble = match catch_unwind(once) {
-            Ok(Ended::Stopped) => return,
-            Ok(Ended::Fenced) => "another holder has the partition".to_owned(),
-            Ok(Ended::Away(failure)) => failure.to_string(),
-            Ok(Ended::Unread(unread)) => unread.to_string(),
+            Ok(TermEnd::Stopped) => return,
+            Ok(TermEnd::Fenced) => "another holder has the partition".to_owned(),
+            Ok(TermEnd::Away(failure)) => failure.to_string(),
+            Ok(TermEnd::Unread(unread)) => unread.to_string(),
             Err(_) => {
                 suspects.accuse();
                 control.change(|figures| figures.panics += 1);
@@ -115,7 +115,7 @@ fn lives<M: Machine>(
             }
         };
         control.change(|figures| {
-            figures.state = State::Waiting;
+            figures.state = NodeState::Waiting;
             figures.trouble = trouble;
         });
         pause = if began.elapsed() > GOOD_LIFE {
@@ -130,33 +130,33 @@ fn lives<M: Machine>(
 
 /// Waits for the lease, lives, and lets go.
 fn one_life<M: Machine>(
-    identity: &Identity,
+    identity: &NodeIdentity,
     (holder, parent): (&str, u32),
-    documents: &mut dyn Documents,
+    documents: &mut dyn DocumentSource,
     suspects: &mut Suspects,
     control: &Control,
-) -> Ended {
+) -> TermEnd {
     let mut layer = match Layer::open(identity.place.clone()) {
         Ok(layer) => layer,
-        Err(failure) => return Ended::Away(failure),
+        Err(failure) => return TermEnd::Away(failure),
     };
     let token = loop {
         let report = control.json();
         match layer.lease(ask(holder, LEASE_MS, &report)) {
             Ok(Leased::Ours(token)) => break token,
             Ok(Leased::Others) => rest(ASK_AGAIN, parent, control),
-            Err(failure) => return Ended::Away(failure),
+            Err(failure) => return TermEnd::Away(failure),
         }
         if control.stopped() {
-            return Ended::Stopped;
+            return TermEnd::Stopped;
         }
     };
     let node = (&identity.place, identity.write_partition);
     let ended = {
         let held = (holder, token);
-        match Life::<M>::new(node, held, &mut layer, documents, suspects, control) {
+        match LeaseTerm::<M>::new(node, held, &mut layer, documents, suspects, control) {
             Ok(mut life) => life.run(parent),
-            Err(failure) => Ended::Away(failure),
+            Err(failure) => TermEnd::Away(failure),
         }
     };
     let_go(identity, layer, holder, &ended);
@@ -172,16 +172,17 @@ const fn ask<'a>(holder: &'a str, ttl_ms: u64, report: &'a str) -> Ask<'a> {
 }
 
 /// Lets the next holder in at once. Where that fails the lease ends by itself.
-fn let_go(identity: &Identity, layer: Layer, holder: &str, ended: &Ended) {
+fn let_go(identity: &NodeIdentity, layer: Layer, holder: &str, ended: &TermEnd) {
     let connected = match ended {
-        Ended::Away(Failure::Refused(_)) | Ended::Stopped | Ended::Fenced | Ended::Unread(_) => {
-            Ok(layer)
-        }
+        TermEnd::Away(ValkeyError::Refused(_))
+        | TermEnd::Stopped
+        | TermEnd::Fenced
+        | TermEnd::Unread(_) => Ok(layer),
         // Answers to earlier commands may still be on their way.
-        Ended::Away(_) => Layer::open(identity.place.clone()),
+        TermEnd::Away(_) => Layer::open(identity.place.clone()),
     };
     if let Ok(mut layer) = connected {
-        let report = Figures::default().json();
+        let report = NodeFigures::default().json();
         let _ = layer.lease(ask(holder, 0, &report));
     }
 }

@@ -1,12 +1,12 @@
 //! Where a Valkey server is, from its URL.
 
-use crate::resp::Failure;
+use crate::resp::ValkeyError;
 
 /// A server, and as whom to speak to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ValkeyServer {
     /// How to reach it.
-    pub address: Address,
+    pub address: ValkeyAddress,
     /// Empty: the default user.
     pub user: String,
     /// Empty: none is asked for.
@@ -28,7 +28,7 @@ pub struct Tls {
 
 /// How to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum ValkeyAddress {
     /// `host:port`.
     Tcp(String),
     /// The path of a socket.
@@ -37,11 +37,11 @@ pub enum Address {
 
 const DEFAULT_PORT: u16 = 6379;
 
-impl Server {
+impl ValkeyServer {
     /// Reads `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`. With `rediss`
     /// it is reached by TLS; `?ssl_ca_certs=path` names who may vouch for the server.
-    pub fn parse(url: &str) -> Result<Self, Failure> {
-        let wrong = || Failure::Unusable("not a URL of a Valkey server that nodes can reach");
+    pub fn parse(url: &str) -> Result<Self, ValkeyError> {
+        let wrong = || ValkeyError::Unusable("not a URL of a Valkey server that nodes can reach");
         let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, place) = rest.rsplit_once('@').unwrap_or(("", rest));
@@ -49,9 +49,9 @@ impl Server {
         let (address, database) = match scheme {
             "redis" | "valkey" | "rediss" | "valkeys" => {
                 let (host, database) = place.split_once('/').unwrap_or((place, ""));
-                (Address::Tcp(with_port(host)), database)
+                (ValkeyAddress::Tcp(with_port(host)), database)
             }
-            "unix" => (Address::Unix(place.to_owned()), ""),
+            "unix" => (ValkeyAddress::Unix(place.to_owned()), ""),
             _ => return Err(wrong()),
         };
         let by_tls = matches!(scheme, "rediss" | "valkeys");
@@ -69,9 +69,9 @@ impl Server {
     }
 }
 
-fn tls(address: &Address, options: &str) -> Result<Tls, Failure> {
-    let wrong = || Failure::Unusable("of TLS only `ssl_ca_certs=<path>` can be chosen");
-    let Address::Tcp(place) = address else {
+fn tls(address: &ValkeyAddress, options: &str) -> Result<Tls, ValkeyError> {
+    let wrong = || ValkeyError::Unusable("of TLS only `ssl_ca_certs=<path>` can be chosen");
+    let ValkeyAddress::Tcp(place) = address else {
         return Err(wrong());
     };
     let name = place
@@ -128,8 +128,11 @@ mod tests {
 
     #[test]
     fn a_url_names_address_login_and_database() {
-        let server = Server::parse("redis://me:p%40ss@example.org:7000/3?x=1").unwrap();
-        assert_eq!(server.address, Address::Tcp("example.org:7000".into()));
+        let server = ValkeyServer::parse("redis://me:p%40ss@example.org:7000/3?x=1").unwrap();
+        assert_eq!(
+            server.address,
+            ValkeyAddress::Tcp("example.org:7000".into())
+        );
         assert_eq!(
             (server.user.as_str(), server.password.as_str()),
             ("me", "p@ss")
@@ -139,8 +142,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_has_its_usual_value() {
-        let server = Server::parse("redis://:secret@[::1]").unwrap();
-        assert_eq!(server.address, Address::Tcp("[::1]:6379".into()));
+        let server = ValkeyServer::parse("redis://:secret@[::1]").unwrap();
+        assert_eq!(server.address, ValkeyAddress::Tcp("[::1]:6379".into()));
         assert_eq!(
             (server.user.as_str(), server.password.as_str()),
             ("", "secret")
@@ -150,22 +153,32 @@ mod tests {
 
     #[test]
     fn by_tls_a_server_is_known_by_its_name_and_who_vouches_for_it() {
-        let server = Server::parse("rediss://u:p@example.org/2?ssl_ca_certs=%2Fca.pem").unwrap();
-        assert_eq!(server.address, Address::Tcp("example.org:6379".into()));
+        let server =
+            ValkeyServer::parse("rediss://u:p@example.org/2?ssl_ca_certs=%2Fca.pem").unwrap();
+        assert_eq!(
+            server.address,
+            ValkeyAddress::Tcp("example.org:6379".into())
+        );
         let tls = server.tls.unwrap();
         assert_eq!(
             (tls.name.as_str(), tls.authorities.as_str()),
             ("example.org", "/ca.pem")
         );
-        let tls = Server::parse("rediss://[::1]:7000").unwrap().tls.unwrap();
+        let tls = ValkeyServer::parse("rediss://[::1]:7000")
+            .unwrap()
+            .tls
+            .unwrap();
         assert_eq!((tls.name.as_str(), tls.authorities.as_str()), ("::1", ""));
-        assert_eq!(Server::parse("redis://host").unwrap().tls, None);
+        assert_eq!(ValkeyServer::parse("redis://host").unwrap().tls, None);
     }
 
     #[test]
     fn a_socket_has_a_path() {
-        let server = Server::parse("unix:///run/valkey.sock").unwrap();
-        assert_eq!(server.address, Address::Unix("/run/valkey.sock".into()));
+        let server = ValkeyServer::parse("unix:///run/valkey.sock").unwrap();
+        assert_eq!(
+            server.address,
+            ValkeyAddress::Unix("/run/valkey.sock".into())
+        );
     }
 
     #[test]
@@ -177,7 +190,7 @@ mod tests {
             "redis://host/x",
             "redis://:%4@h",
         ] {
-            assert!(Server::parse(url).is_err(), "{url}");
+            assert!(ValkeyServer::parse(url).is_err(), "{url}");
         }
     }
 }

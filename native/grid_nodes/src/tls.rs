@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::resp::Failure;
+use crate::resp::ValkeyError;
 use crate::server::Tls;
 
 /// Where systems keep the certificates of those whom they trust.
@@ -24,9 +24,10 @@ const SYSTEM: [&str; 4] = [
 pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// Speaks TLS over a connection. The handshake is done with the first bytes.
-pub(crate) fn over(stream: TcpStream, tls: &Tls) -> Result<Stream, Failure> {
+pub(crate) fn over(stream: TcpStream, tls: &Tls) -> Result<Stream, ValkeyError> {
     let name = ServerName::try_from(tls.name.clone());
-    let name = name.map_err(|_| Failure::Unusable("the server has no name for a certificate"))?;
+    let name =
+        name.map_err(|_| ValkeyError::Unusable("the server has no name for a certificate"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -37,7 +38,7 @@ pub(crate) fn over(stream: TcpStream, tls: &Tls) -> Result<Stream, Failure> {
     Ok(StreamOwned::new(connection, stream))
 }
 
-fn authorities(path: &str) -> Result<RootCertStore, Failure> {
+fn authorities(path: &str) -> Result<RootCertStore, ValkeyError> {
     let pem = if path.is_empty() {
         let named = std::env::var("SSL_CERT_FILE").ok();
         let known = named.as_deref().into_iter().chain(SYSTEM);
@@ -52,7 +53,7 @@ fn authorities(path: &str) -> Result<RootCertStore, Failure> {
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {
-        return Err(Failure::Unusable(
+        return Err(ValkeyError::Unusable(
             "nobody is known who could vouch for the server",
         ));
     }

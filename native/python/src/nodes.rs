@@ -5,17 +5,19 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
-use rillbase_grid_nodes::layer::Place;
-use rillbase_grid_nodes::rows::{Documents, Opened, Unread, Wanted, parse_opened};
-use rillbase_grid_nodes::runner::{Control, Identity, run};
-use rillbase_grid_nodes::server::Server;
+use rillbase_grid_nodes::layer::NodeSettings;
+use rillbase_grid_nodes::rows::{
+    DocumentSource, RebuildScope, RebuildSnapshot, Unread, parse_opened,
+};
+use rillbase_grid_nodes::runner::{Control, NodeIdentity, run};
+use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::filter_node::FilterNode;
 use rillbase_live::sort_node::SortNode;
 
 /// A filter node, or, without a write partition, a sort node.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct GridNode {
-    identity: Identity,
+    identity: NodeIdentity,
     sorts: bool,
     documents: Py<PyAny>,
     control: Arc<Control>,
@@ -42,11 +44,11 @@ impl GridNode {
         documents: Py<PyAny>,
     ) -> PyResult<Self> {
         let server =
-            Server::parse(url).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            ValkeyServer::parse(url).map_err(|error| PyValueError::new_err(error.to_string()))?;
         if write_partitions == 0 || write_partition.is_some_and(|one| one >= write_partitions) {
             return Err(PyValueError::new_err("there is no such write partition"));
         }
-        let place = Place {
+        let place = NodeSettings {
             server,
             prefix,
             epoch,
@@ -56,7 +58,7 @@ impl GridNode {
             function: function.into(),
         };
         Ok(Self {
-            identity: Identity {
+            identity: NodeIdentity {
                 place,
                 write_partition: write_partition.unwrap_or(0),
                 holder,
@@ -100,8 +102,8 @@ struct PythonDocuments {
     blocks: Option<Py<PyIterator>>,
 }
 
-impl Documents for PythonDocuments {
-    fn open(&mut self, wanted: &Wanted) -> Result<Opened, Unread> {
+impl DocumentSource for PythonDocuments {
+    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, Unread> {
         Python::attach(|py| {
             // The generator of a rebuild that was broken off ends its transaction.
             self.blocks = None;

@@ -10,9 +10,9 @@
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
 mod clock;
-mod grouped;
+mod grouped_documents;
+mod notification_reader;
 mod options;
-mod reading;
 mod registering;
 mod tailing;
 mod workload;
@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rillbase_grid_nodes::server::Server;
+use rillbase_grid_nodes::server::ValkeyServer;
 
-use crate::options::Options;
-use crate::reading::Reader;
+use crate::notification_reader::NotificationReader;
+use crate::options::LoadOptions;
 use crate::tailing::Tails;
-use crate::workload::Workload;
-use crate::writing::Sent;
+use crate::workload::GridWorkload;
+use crate::writing::WriteSummary;
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -39,9 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 fn main() -> Fallible<()> {
     let options = options::read()?;
-    let server = Server::parse(&options.url)?;
-    let workload = Arc::new(Workload::make(&options));
-    let mut reader = Reader::open(&server, &options, Arc::clone(&workload))?;
+    let server = ValkeyServer::parse(&options.url)?;
+    let workload = Arc::new(GridWorkload::make(&options));
+    let mut reader = NotificationReader::open(&server, &options, Arc::clone(&workload))?;
     let began = Instant::now();
     let tails = if options.tailing {
         Some(Tails::start(&server, &options, &workload)?)
@@ -62,11 +62,11 @@ fn main() -> Fallible<()> {
 
 /// Writes, and listens in another thread.
 fn measure(
-    server: &Server,
-    options: &Options,
-    workload: &Workload,
-    reader: Reader,
-) -> Fallible<(Sent, Vec<u64>)> {
+    server: &ValkeyServer,
+    options: &LoadOptions,
+    workload: &GridWorkload,
+    reader: NotificationReader,
+) -> Fallible<(WriteSummary, Vec<u64>)> {
     let (done, stop) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -92,7 +92,12 @@ fn measure(
     clippy::cast_sign_loss,
     reason = "figures for people"
 )]
-fn report(options: &Options, registered_s: f64, sent: &Sent, mut latencies_us: Vec<u64>) {
+fn report(
+    options: &LoadOptions,
+    registered_s: f64,
+    sent: &WriteSummary,
+    mut latencies_us: Vec<u64>,
+) {
     latencies_us.sort_unstable();
     let ms = |share: f64| {
         let place = (share * latencies_us.len() as f64) as usize;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::env;
 
 use crate::Fallible;
-use crate::workload::Kind;
+use crate::workload::PredicateKind;
 
 /// A run.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
+pub(crate) struct LoadOptions {
     /// The event layer.
     pub(crate) url: String,
     /// How all names begin.
@@ -24,7 +24,7 @@ pub(crate) struct Options {
     /// Of the writes.
     pub(crate) write_partitions: u64,
     /// By what queries find documents: in turns.
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<PredicateKind>,
     /// How many of a hundred queries have an order and a window.
     pub(crate) sorted_percent: u64,
     /// Groups of all queries together, and documents in them; without groups there are none.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 }
 
 /// Reads the command line: names and values in turns.
-pub(crate) fn read() -> Fallible<Options> {
+pub(crate) fn read() -> Fallible<LoadOptions> {
     let mut given = HashMap::new();
     let mut arguments = env::args().skip(1);
     while let (Some(name), Some(value)) = (arguments.next(), arguments.next()) {
@@ -46,7 +46,7 @@ pub(crate) fn read() -> Fallible<Options> {
             .remove(name)
             .ok_or_else(|| format!("{name} is missing"))
     };
-    Ok(Options {
+    Ok(LoadOptions {
         url: take("--url")?,
         prefix: take("--prefix")?,
         queries: take("--queries")?.parse()?,
@@ -54,7 +54,7 @@ pub(crate) fn read() -> Fallible<Options> {
         seconds: take("--seconds")?.parse()?,
         query_partitions: take("--query-partitions")?.parse()?,
         write_partitions: take("--write-partitions")?.parse()?,
-        kinds: Kind::several(&take("--kind")?)?,
+        kinds: PredicateKind::several(&take("--kind")?)?,
         sorted_percent: take("--sorted")?.parse()?,
         groups: take("--groups")?.parse()?,
         documents: take("--documents")?.parse()?,

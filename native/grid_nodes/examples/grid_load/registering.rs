@@ -1,15 +1,15 @@
 //! Queries are registered in bulk by the grid's function, without a database.
 
-use rillbase_grid_nodes::resp::{Connection, Reply};
-use rillbase_grid_nodes::server::Server;
+use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyReply};
+use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::message::{NodeRequest, StreamId};
 use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::wire::request;
 
 use crate::Fallible;
-use crate::options::Options;
-use crate::reading::Reader;
-use crate::workload::Workload;
+use crate::notification_reader::NotificationReader;
+use crate::options::LoadOptions;
+use crate::workload::GridWorkload;
 
 /// Queries of one call.
 const AT_ONCE: usize = 500;
@@ -18,12 +18,12 @@ const UNANSWERED: usize = 50_000;
 
 /// Registers all queries and waits until every node watches them.
 pub(crate) fn register(
-    server: &Server,
-    options: &Options,
-    workload: &Workload,
-    reader: &mut Reader,
+    server: &ValkeyServer,
+    options: &LoadOptions,
+    workload: &GridWorkload,
+    reader: &mut NotificationReader,
 ) -> Fallible<()> {
-    let mut connection = Connection::open(server)?;
+    let mut connection = ValkeyConnection::open(server)?;
     let filters = usize::try_from(options.write_partitions)?;
     let answers = filters + usize::from(workload.is_grouped());
     let numbers: Vec<usize> = (0..workload.len()).collect();
@@ -55,9 +55,9 @@ pub(crate) fn register(
 
 /// Registers those of a batch that belong to a partition.
 fn send(
-    connection: &mut Connection,
-    options: &Options,
-    workload: &Workload,
+    connection: &mut ValkeyConnection,
+    options: &LoadOptions,
+    workload: &GridWorkload,
     (partition, batch): (u64, &[usize]),
     ends: &Ends,
 ) -> Fallible<()> {
@@ -114,7 +114,7 @@ struct Ends {
     life: Vec<u8>,
 }
 
-fn ends(connection: &mut Connection, options: &Options) -> Fallible<Ends> {
+fn ends(connection: &mut ValkeyConnection, options: &LoadOptions) -> Fallible<Ends> {
     let partitions = options.write_partitions.to_string();
     let command: [&[u8]; 7] = [
         b"FCALL",
@@ -126,11 +126,15 @@ fn ends(connection: &mut Connection, options: &Options) -> Fallible<Ends> {
         b"0",
     ];
     let mut answer = connection.call(&command)?.list()?.into_iter();
-    let positions = answer.nth(1).unwrap_or(Reply::Nil).list()?.into_iter();
+    let positions = answer
+        .nth(1)
+        .unwrap_or(ValkeyReply::Nil)
+        .list()?
+        .into_iter();
     let positions = positions.map(|end| stream_id(&end.bytes()?));
     Ok(Ends {
         positions: positions.collect::<Fallible<_>>()?,
-        life: answer.nth(1).unwrap_or(Reply::Nil).bytes()?,
+        life: answer.nth(1).unwrap_or(ValkeyReply::Nil).bytes()?,
     })
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use rillbase_grid_nodes::resp::{Connection, Reply};
-use rillbase_grid_nodes::server::Server;
+use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyReply};
+use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::message::{
     AfterImage, FencingToken, ImageContent, NodeEvent, Notification, NotificationSource, QueryHash,
     WriteEntry,
@@ -18,9 +18,9 @@ use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
 use crate::Fallible;
-use crate::options::Options;
-use crate::reading::entry_of;
-use crate::workload::{Workload, hash};
+use crate::notification_reader::entry_of;
+use crate::options::LoadOptions;
+use crate::workload::{GridWorkload, hash};
 
 /// Those who follow.
 pub(crate) struct Tails {
@@ -30,7 +30,11 @@ pub(crate) struct Tails {
 
 impl Tails {
     /// Follows each write stream in a thread of its own.
-    pub(crate) fn start(server: &Server, options: &Options, workload: &Workload) -> Fallible<Self> {
+    pub(crate) fn start(
+        server: &ValkeyServer,
+        options: &LoadOptions,
+        workload: &GridWorkload,
+    ) -> Fallible<Self> {
         let mut filters = Vec::with_capacity(workload.len());
         for number in 0..workload.len() {
             let name = hash(u64::try_from(number)?);
@@ -40,7 +44,7 @@ impl Tails {
         let mut threads = Vec::new();
         for partition in 0..options.write_partitions {
             let mut tail = Tail {
-                connection: Connection::open(server)?,
+                connection: ValkeyConnection::open(server)?,
                 stream: format!("{}:1:{partition}", options.prefix),
                 log: format!("{}:1:log:0", options.prefix),
                 after: "0-0".into(),
@@ -68,7 +72,7 @@ impl Tails {
 }
 
 struct Tail {
-    connection: Connection,
+    connection: ValkeyConnection,
     stream: String,
     log: String,
     after: String,
@@ -91,7 +95,11 @@ impl Tail {
         let streams = self.connection.call(&command)?.list()?;
         let mut told = 0;
         for stream in streams {
-            let entries = stream.list()?.into_iter().nth(1).unwrap_or(Reply::Nil);
+            let entries = stream
+                .list()?
+                .into_iter()
+                .nth(1)
+                .unwrap_or(ValkeyReply::Nil);
             for entry in entries.list()? {
                 let (id, body) = entry_of(entry)?;
                 self.after = id;

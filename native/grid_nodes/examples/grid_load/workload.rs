@@ -10,8 +10,8 @@ use rillbase_query::bson::{BsonType as Type, DocumentBuf, DocumentWriter, ValueR
 use rillbase_query::ejson::parse_document;
 
 use crate::Fallible;
-use crate::grouped::Grouped;
-use crate::options::Options;
+use crate::grouped_documents::GroupedDocuments;
+use crate::options::LoadOptions;
 
 pub(crate) const COLLECTION: [u8; 16] = [7; 16];
 /// The paper's matches a second, however many queries and writes there are.
@@ -27,7 +27,7 @@ const RADIUS: f64 = 0.2;
 
 /// By what a query finds documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PredicateKind {
     Range,
     Equality,
     Regex,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     Residual,
 }
 
-impl Kind {
+impl PredicateKind {
     /// The kinds that a name stands for.
     pub(crate) fn several(name: &str) -> Fallible<Vec<Self>> {
         Ok(match name {
@@ -59,9 +59,9 @@ impl Kind {
 }
 
 /// The same numbers in each run.
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct WorkloadRandom(pub(crate) u64);
 
-impl Random {
+impl WorkloadRandom {
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         spread(self.0) % bound
@@ -76,8 +76,8 @@ const fn spread(number: u64) -> u64 {
 }
 
 /// The queries of one kind.
-struct Part {
-    kind: Kind,
+struct KindQueries {
+    kind: PredicateKind,
     /// Documents' numbers lie below.
     domain: u64,
     /// How many numbers in a row a query waits for.
@@ -90,23 +90,28 @@ struct Part {
     ordered: Vec<u64>,
 }
 
-impl Part {
+impl KindQueries {
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "widths need no more digits"
     )]
-    fn make(kind: Kind, queries: usize, options: &Options, random: &mut Random) -> Self {
+    fn make(
+        kind: PredicateKind,
+        queries: usize,
+        options: &LoadOptions,
+        random: &mut WorkloadRandom,
+    ) -> Self {
         let share = MATCHES_PER_S / (options.writes as f64 * options.queries as f64);
         let apart = (1.0 / share).max(2.0) as u64;
         let (domain, width, modulus, bound) = match kind {
-            Kind::Range => {
+            PredicateKind::Range => {
                 let width = ((RANGE_DOMAIN as f64 * share) as u64).max(1);
                 (RANGE_DOMAIN, width, 1, RANGE_DOMAIN - width)
             }
             // One document in so many matches each query.
-            Kind::Residual => (RANGE_DOMAIN, 1, apart, apart),
+            PredicateKind::Residual => (RANGE_DOMAIN, 1, apart, apart),
             _ => (apart, 1, 1, apart),
         };
         let starts: Vec<u64> = (0..queries).map(|_| random.below(bound)).collect();
@@ -125,7 +130,7 @@ impl Part {
     /// How many queries wait for a number.
     fn matching(&self, number: u64) -> usize {
         let number = match self.kind {
-            Kind::Residual => number % self.modulus,
+            PredicateKind::Residual => number % self.modulus,
             _ => number,
         };
         let below = |bound: u64| self.ordered.partition_point(|&start| start < bound);
@@ -134,15 +139,17 @@ impl Part {
 
     fn filter(&self, start: u64) -> Fallible<DocumentBuf> {
         let text = match self.kind {
-            Kind::Range => format!(
+            PredicateKind::Range => format!(
                 r#"{{"random":{{"$gte":{start},"$lt":{}}}}}"#,
                 start + self.width
             ),
-            Kind::Equality => format!(r#"{{"v":{start}}}"#),
-            Kind::Regex => format!(r#"{{"b":{{"$regex":"{}"}}}}"#, letters(start)),
-            Kind::Text => format!(r#"{{"$text":{{"$search":"{}"}}}}"#, word(start)),
-            Kind::Residual => format!(r#"{{"random":{{"$mod":[{},{start}]}}}}"#, self.modulus),
-            Kind::Geo => {
+            PredicateKind::Equality => format!(r#"{{"v":{start}}}"#),
+            PredicateKind::Regex => format!(r#"{{"b":{{"$regex":"{}"}}}}"#, letters(start)),
+            PredicateKind::Text => format!(r#"{{"$text":{{"$search":"{}"}}}}"#, word(start)),
+            PredicateKind::Residual => {
+                format!(r#"{{"random":{{"$mod":[{},{start}]}}}}"#, self.modulus)
+            }
+            PredicateKind::Geo => {
                 let (longitude, latitude, radius) = place(start, self.domain);
                 format!(
                     r#"{{"place":{{"$geoWithin":{{"$centerSphere":[[{longitude},{latitude}],{radius}]}}}}}}"#
@@ -195,7 +202,7 @@ fn place(number: u64, places: u64) -> (f64, f64, f64) {
 }
 
 /// A write, and how many notifications are to come of it.
-pub(crate) struct Written {
+pub(crate) struct ExpectedWrite {
     pub(crate) id: String,
     pub(crate) version: u64,
     /// By what its write partition is chosen.
@@ -205,24 +212,24 @@ pub(crate) struct Written {
 }
 
 /// All queries, and documents for them.
-pub(crate) struct Workload {
-    parts: Vec<Part>,
+pub(crate) struct GridWorkload {
+    parts: Vec<KindQueries>,
     /// Instead of those: queries that group.
-    grouped: Option<Grouped>,
+    grouped: Option<GroupedDocuments>,
     queries: usize,
     sorted_percent: u64,
     query_partitions: u64,
 }
 
-impl Workload {
-    pub(crate) fn make(options: &Options) -> Self {
-        let (mut random, kinds) = (Random(1), options.kinds.len());
+impl GridWorkload {
+    pub(crate) fn make(options: &LoadOptions) -> Self {
+        let (mut random, kinds) = (WorkloadRandom(1), options.kinds.len());
         let share = |at: usize| options.queries / kinds + usize::from(at < options.queries % kinds);
         let parts = options.kinds.iter().enumerate();
         Self {
-            grouped: (options.groups > 0).then(|| Grouped::make(options)),
+            grouped: (options.groups > 0).then(|| GroupedDocuments::make(options)),
             parts: parts
-                .map(|(at, kind)| Part::make(*kind, share(at), options, &mut random))
+                .map(|(at, kind)| KindQueries::make(*kind, share(at), options, &mut random))
                 .collect(),
             queries: options.queries,
             sorted_percent: options.sorted_percent,
@@ -248,7 +255,7 @@ impl Workload {
     pub(crate) fn definition(&self, number: usize) -> Fallible<QueryDefinition> {
         let name = u64::try_from(number)?;
         if self.is_grouped() {
-            return Grouped::definition(name);
+            return GroupedDocuments::definition(name);
         }
         let sorted = self.is_sorted(name);
         let sort = parse_document(br#"{"sort":[["random",1]]}"#)?;
@@ -279,13 +286,13 @@ impl Workload {
     }
 
     /// A write.
-    pub(crate) fn write(&self, number: u64, random: &mut Random) -> Written {
+    pub(crate) fn write(&self, number: u64, random: &mut WorkloadRandom) -> ExpectedWrite {
         if let Some(grouped) = &self.grouped {
             return grouped.write(number);
         }
         let id = format!("document {number}");
         let (body, expected) = self.document(&id, random);
-        Written {
+        ExpectedWrite {
             id,
             version: 1,
             partition: number,
@@ -315,19 +322,20 @@ impl Workload {
     }
 
     /// A document, and how many queries it matches.
-    fn document(&self, id: &str, random: &mut Random) -> (Vec<u8>, usize) {
+    fn document(&self, id: &str, random: &mut WorkloadRandom) -> (Vec<u8>, usize) {
         let mut matching = 0;
-        let mut drawn = |kind: Kind| {
+        let mut drawn = |kind: PredicateKind| {
             let part = self.parts.iter().find(|part| part.kind == kind)?;
             let number = random.below(part.domain);
             matching += part.matching(number);
             Some((number, part.domain))
         };
-        let unique = drawn(Kind::Range).or_else(|| drawn(Kind::Residual));
-        let equal = drawn(Kind::Equality).map_or(1, |(number, _)| number);
-        let pattern = drawn(Kind::Regex).map(|(number, _)| format!("x{}y", letters(number)));
-        let term = drawn(Kind::Text).map(|(number, _)| word(number));
-        let place = drawn(Kind::Geo).map(|(number, places)| place(number, places));
+        let unique = drawn(PredicateKind::Range).or_else(|| drawn(PredicateKind::Residual));
+        let equal = drawn(PredicateKind::Equality).map_or(1, |(number, _)| number);
+        let pattern =
+            drawn(PredicateKind::Regex).map(|(number, _)| format!("x{}y", letters(number)));
+        let term = drawn(PredicateKind::Text).map(|(number, _)| word(number));
+        let place = drawn(PredicateKind::Geo).map(|(number, places)| place(number, places));
         let unique = unique.map_or_else(|| random.below(RANGE_DOMAIN), |(number, _)| number);
         let text = |given: Option<String>| given.unwrap_or_else(|| "0123456789".to_owned());
         let (pattern, term) = (text(pattern), text(term));

@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rillbase_grid_nodes::resp::{Connection, Reply};
-use rillbase_grid_nodes::server::Server;
+use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyReply};
+use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::message::{AfterImage, ImageContent, WriteEntry};
 use rillbase_live::wire::write_entry;
 
 use crate::Fallible;
 use crate::clock::now_us;
-use crate::options::Options;
-use crate::workload::{COLLECTION, Random, Workload, Written};
+use crate::options::LoadOptions;
+use crate::workload::{COLLECTION, ExpectedWrite, GridWorkload, WorkloadRandom};
 
 /// Writes of one call.
 const AT_ONCE: u64 = 500;
 const NAP: Duration = Duration::from_micros(200);
 
 /// What was written.
-pub(crate) struct Sent {
+pub(crate) struct WriteSummary {
     pub(crate) writes: u64,
     /// Notifications that are to come of it.
     pub(crate) expected: usize,
@@ -30,9 +30,13 @@ pub(crate) struct Sent {
 }
 
 /// Writes until the time is over.
-pub(crate) fn write(server: &Server, options: &Options, workload: &Workload) -> Fallible<Sent> {
-    let mut connection = Connection::open(server)?;
-    let mut random = Random(2);
+pub(crate) fn write(
+    server: &ValkeyServer,
+    options: &LoadOptions,
+    workload: &GridWorkload,
+) -> Fallible<WriteSummary> {
+    let mut connection = ValkeyConnection::open(server)?;
+    let mut random = WorkloadRandom(2);
     let total = options.writes * options.seconds;
     let (began, began_us) = (Instant::now(), now_us());
     let (mut sent, mut expected) = (0, 0);
@@ -53,12 +57,12 @@ pub(crate) fn write(server: &Server, options: &Options, workload: &Workload) -> 
         }
         connection.flush()?;
         let mut answer = connection.reply()?.list()?.into_iter();
-        if answer.next().unwrap_or(Reply::Nil).bytes()? != b"ok" {
+        if answer.next().unwrap_or(ValkeyReply::Nil).bytes()? != b"ok" {
             return Err("a write was refused".into());
         }
         sent = until;
     }
-    Ok(Sent {
+    Ok(WriteSummary {
         writes: sent,
         expected,
         seconds: began.elapsed().as_secs_f64(),
@@ -66,7 +70,7 @@ pub(crate) fn write(server: &Server, options: &Options, workload: &Workload) -> 
 }
 
 /// Begins a call for so many writes.
-fn begin(connection: &mut Connection, options: &Options, writes: u64) {
+fn begin(connection: &mut ValkeyConnection, options: &LoadOptions, writes: u64) {
     connection.begin(6 + 4 * usize::try_from(writes).unwrap_or(0));
     let stamp = now_us().to_string();
     let function = "rillbase_events_2_append";
@@ -76,7 +80,7 @@ fn begin(connection: &mut Connection, options: &Options, writes: u64) {
 }
 
 /// Adds a write to the call: no batch, one entry.
-fn append(connection: &mut Connection, number: u64, written: Written, due_us: u64) {
+fn append(connection: &mut ValkeyConnection, number: u64, written: ExpectedWrite, due_us: u64) {
     let image = AfterImage {
         xid: 1_000 + number,
         tenant: [1; 16],

@@ -12,11 +12,11 @@ use rillbase_live::message::{FencingToken, StreamId};
 use rillbase_live::node::NodeOutput;
 use rillbase_live::wire::{notification, request};
 
-use crate::layer::{Ask, ENTRIES_AT_ONCE, Entry, Exchanged, Layer, Place, Round};
-use crate::machine::{Machine, Step};
-use crate::report::{Busy, State, thread_cpu_us};
-use crate::resp::Failure;
-use crate::rows::{CopyReader, Documents, Unread};
+use crate::layer::{Ask, ENTRIES_AT_ONCE, Exchanged, Layer, NodeSettings, RoundTrip, ValkeyEntry};
+use crate::machine::{Machine, MachineInput};
+use crate::report::{Busy, NodeState, thread_cpu_us};
+use crate::resp::ValkeyError;
+use crate::rows::{CopyReader, DocumentSource, Unread};
 use crate::runner::{Control, stop_without_parent};
 
 /// For how long a lease is asked.
@@ -36,24 +36,24 @@ const MAX_SUSPECTS: usize = 10_000;
 
 /// Why a life ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum TermEnd {
     /// It was told to stop.
     Stopped,
     /// Somebody else has the partition.
     Fenced,
     /// The event layer failed it.
-    Away(Failure),
+    Away(ValkeyError),
     /// The documents could not be read.
     Unread(Unread),
 }
 
-impl From<Failure> for Ended {
-    fn from(failure: Failure) -> Self {
+impl From<ValkeyError> for TermEnd {
+    fn from(failure: ValkeyError) -> Self {
         Self::Away(failure)
     }
 }
 
-impl From<Unread> for Ended {
+impl From<Unread> for TermEnd {
     fn from(unread: Unread) -> Self {
         Self::Unread(unread)
     }
@@ -97,12 +97,12 @@ impl Suspects {
 
 /// Valkey's time, as it goes on since it was asked.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+struct ServerClock {
     base_us: u64,
     since: Instant,
 }
 
-impl Clock {
+impl ServerClock {
     fn now_us(&self) -> u64 {
         let passed = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.base_us.saturating_add(passed)
@@ -110,17 +110,17 @@ impl Clock {
 }
 
 /// A life. See the module.
-pub struct Life<'a, M> {
-    place: &'a Place,
+pub struct LeaseTerm<'a, M> {
+    place: &'a NodeSettings,
     write_partition: u16,
     holder: &'a str,
     token: FencingToken,
     layer: &'a mut Layer,
-    documents: &'a mut dyn Documents,
+    documents: &'a mut dyn DocumentSource,
     suspects: &'a mut Suspects,
     control: &'a Control,
     machine: M,
-    clock: Clock,
+    clock: ServerClock,
     renewed: Instant,
     look_due: Instant,
     busy: Busy,
@@ -136,17 +136,17 @@ pub struct Life<'a, M> {
     request_number: u64,
 }
 
-impl<'a, M: Machine> Life<'a, M> {
+impl<'a, M: Machine> LeaseTerm<'a, M> {
     /// Begins a life under a token that was just given.
     pub fn new(
-        (place, write_partition): (&'a Place, u16),
+        (place, write_partition): (&'a NodeSettings, u16),
         (holder, token): (&'a str, FencingToken),
         layer: &'a mut Layer,
-        documents: &'a mut dyn Documents,
+        documents: &'a mut dyn DocumentSource,
         suspects: &'a mut Suspects,
         control: &'a Control,
-    ) -> Result<Self, Failure> {
-        let clock = Clock {
+    ) -> Result<Self, ValkeyError> {
+        let clock = ServerClock {
             base_us: layer.time_us()?,
             since: Instant::now(),
         };
@@ -177,7 +177,7 @@ impl<'a, M: Machine> Life<'a, M> {
     }
 
     /// Lives until something ends it, the end of the process's parent among others.
-    pub fn run(&mut self, parent: u32) -> Ended {
+    pub fn run(&mut self, parent: u32) -> TermEnd {
         loop {
             self.control.step();
             stop_without_parent(parent, self.control);
@@ -190,20 +190,20 @@ impl<'a, M: Machine> Life<'a, M> {
                 return ended;
             }
             if self.control.stopped() {
-                return Ended::Stopped;
+                return TermEnd::Stopped;
             }
         }
     }
 
     /// One pass over the documents of the partition.
-    fn rebuild(&mut self) -> Result<(), Ended> {
+    fn rebuild(&mut self) -> Result<(), TermEnd> {
         let began = Instant::now();
         self.control.change(|figures| {
-            figures.state = State::Rebuilding;
+            figures.state = NodeState::Rebuilding;
             figures.rebuilds += 1;
         });
         self.rebuild = false;
-        self.give(Step::Start);
+        self.give(MachineInput::Start);
         self.flush()?;
         let beginning = self.layer.begin(M::reads_writes(self.write_partition))?;
         let (queries, unreadable) = self.layer.registry()?;
@@ -211,29 +211,29 @@ impl<'a, M: Machine> Life<'a, M> {
             .change(|figures| figures.quarantined += unreadable);
         let wanted = M::wanted(self.place, self.write_partition, &queries);
         let opened = self.documents.open(&wanted)?;
-        self.give(Step::Begin(beginning, queries, opened));
+        self.give(MachineInput::Begin(beginning, queries, opened));
         let left_out = self.read_rows()?;
-        self.give(Step::End);
+        self.give(MachineInput::End);
         let [(_, own), (_, requests)] = &mut self.streams;
         *own = M::position(&beginning);
         self.number = M::number(&beginning);
         *requests = beginning.requests;
         self.request_number = beginning.request_number;
         for collection in left_out {
-            self.give(Step::RowLeftOut(collection));
+            self.give(MachineInput::RowLeftOut(collection));
         }
         self.flush()?;
         let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.look();
         self.control.change(|figures| {
-            figures.state = State::Running;
+            figures.state = NodeState::Running;
             figures.rebuild_us = took;
         });
         self.flush_with_renewal()
     }
 
     /// Gives all rows; returns the collections of those that were left out.
-    fn read_rows(&mut self) -> Result<Vec<[u8; 16]>, Ended> {
+    fn read_rows(&mut self) -> Result<Vec<[u8; 16]>, TermEnd> {
         let (mut reader, mut found, mut left_out) = (CopyReader::default(), Vec::new(), Vec::new());
         while let Some(block) = self.documents.next_block()? {
             self.control.step();
@@ -246,12 +246,12 @@ impl<'a, M: Machine> Life<'a, M> {
                     left_out.push(collection);
                     self.control.change(|figures| figures.quarantined += 1);
                 } else {
-                    self.give(Step::Row(collection, row));
+                    self.give(MachineInput::Row(collection, row));
                 }
             }
             self.suspects.current = None;
             if self.control.stopped() {
-                return Err(Ended::Stopped);
+                return Err(TermEnd::Stopped);
             }
             if self.pending_bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
                 self.flush()?;
@@ -264,7 +264,7 @@ impl<'a, M: Machine> Life<'a, M> {
     }
 
     /// Appends what there is, reads what comes and handles it.
-    fn turn(&mut self) -> Result<(), Ended> {
+    fn turn(&mut self) -> Result<(), TermEnd> {
         let streams = std::mem::take(&mut self.streams);
         let done = self.exchange(Some((&streams, BLOCK_MS)));
         self.streams = streams;
@@ -283,7 +283,7 @@ impl<'a, M: Machine> Life<'a, M> {
             self.take_entry(entry);
         }
         if all_read && !self.rebuild {
-            self.give(Step::Idle);
+            self.give(MachineInput::Idle);
         }
         if let Some(last) = own.last() {
             let lag_us = self
@@ -296,7 +296,7 @@ impl<'a, M: Machine> Life<'a, M> {
         Ok(())
     }
 
-    fn take_entry(&mut self, entry: &Entry) {
+    fn take_entry(&mut self, entry: &ValkeyEntry) {
         let [(_, own), _] = &mut self.streams;
         *own = entry.id;
         self.number += 1;
@@ -307,19 +307,19 @@ impl<'a, M: Machine> Life<'a, M> {
         }
         let step = if self.suspects.handling(Suspect::Entry(entry.id)) {
             self.control.change(|figures| figures.quarantined += 1);
-            Step::Quarantined(entry)
+            MachineInput::Quarantined(entry)
         } else {
-            Step::Entry(entry)
+            MachineInput::Entry(entry)
         };
         if !self.give(step) {
             self.control.change(|figures| figures.quarantined += 1);
-            self.give(Step::Quarantined(entry));
+            self.give(MachineInput::Quarantined(entry));
         }
         self.suspects.current = None;
         self.control.change(|figures| figures.entries += 1);
     }
 
-    fn take_request(&mut self, entry: &Entry) {
+    fn take_request(&mut self, entry: &ValkeyEntry) {
         let [_, (_, requests)] = &mut self.streams;
         *requests = entry.id;
         self.request_number += 1;
@@ -333,7 +333,7 @@ impl<'a, M: Machine> Life<'a, M> {
         if self.suspects.handling(Suspect::Request(entry.id)) {
             self.control.change(|figures| figures.quarantined += 1);
         } else if let Ok(asked) = request::decode(&entry.body) {
-            self.give(Step::Request(entry.id, asked));
+            self.give(MachineInput::Request(entry.id, asked));
         } else {
             self.control.change(|figures| figures.quarantined += 1);
         }
@@ -342,7 +342,7 @@ impl<'a, M: Machine> Life<'a, M> {
     }
 
     /// Hands the machine a step and keeps what it says; returns whether it could be read.
-    fn give(&mut self, step: Step<'_>) -> bool {
+    fn give(&mut self, step: MachineInput<'_>) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
         let read = self.machine.handle(step, self.clock.now_us(), &mut outputs);
         for output in outputs.drain(..) {
@@ -360,18 +360,18 @@ impl<'a, M: Machine> Life<'a, M> {
     }
 
     /// Appends until nothing is pending.
-    fn flush(&mut self) -> Result<(), Ended> {
+    fn flush(&mut self) -> Result<(), TermEnd> {
         while !self.pending.is_empty() {
             self.control.step();
             self.exchange(None)?;
             if self.control.stopped() {
-                return Err(Ended::Stopped);
+                return Err(TermEnd::Stopped);
             }
         }
         Ok(())
     }
 
-    fn flush_with_renewal(&mut self) -> Result<(), Ended> {
+    fn flush_with_renewal(&mut self) -> Result<(), TermEnd> {
         let due = self.renewed.checked_sub(RENEWAL);
         self.renewed = due.unwrap_or(self.renewed);
         self.exchange(None).map(|_| ())
@@ -381,7 +381,7 @@ impl<'a, M: Machine> Life<'a, M> {
     fn exchange(
         &mut self,
         reads: Option<(&[(String, StreamId)], u64)>,
-    ) -> Result<Exchanged, Ended> {
+    ) -> Result<Exchanged, TermEnd> {
         let due = self.renewed.elapsed() >= RENEWAL;
         if due && Instant::now() >= self.look_due {
             self.look();
@@ -397,13 +397,13 @@ impl<'a, M: Machine> Life<'a, M> {
             report: &report,
         };
         let asked = !self.pending.is_empty();
-        let done = self.layer.exchange(&Round {
+        let done = self.layer.exchange(&RoundTrip {
             notifications: asked.then_some((self.token, &self.pending)),
             renewal: due.then_some(ask),
             reads: reads.filter(|_| self.pending_bytes < PENDING_BYTES),
         })?;
         if done.fenced {
-            return Err(Ended::Fenced);
+            return Err(TermEnd::Fenced);
         }
         if due {
             self.renewed = Instant::now();

@@ -7,19 +7,19 @@ use rillbase_query::bson::{DocumentWriter, ValueRef};
 use rillbase_query::ejson::parse_document;
 
 use crate::Fallible;
-use crate::options::Options;
-use crate::workload::{Random, Written, hash, plain};
+use crate::options::LoadOptions;
+use crate::workload::{ExpectedWrite, WorkloadRandom, hash, plain};
 
 /// See the module. Queries share documents and groups equally.
-pub(crate) struct Grouped {
+pub(crate) struct GroupedDocuments {
     queries: u64,
     documents: u64,
     /// Groups of a query.
     groups: u64,
 }
 
-impl Grouped {
-    pub(crate) fn make(options: &Options) -> Self {
+impl GroupedDocuments {
+    pub(crate) fn make(options: &LoadOptions) -> Self {
         let queries = (options.queries as u64).max(1);
         Self {
             queries,
@@ -57,13 +57,13 @@ impl Grouped {
     }
 
     /// The next version of a document, and how many rows it changes.
-    pub(crate) fn write(&self, number: u64) -> Written {
+    pub(crate) fn write(&self, number: u64) -> ExpectedWrite {
         // Neighbours in time are not neighbours in any other way.
         let document = number.wrapping_mul(2_147_483_647) % self.documents;
         let version = 2 + number / self.documents;
         let moves = self.group(document, version) != self.group(document, version - 1);
         let id = id(document);
-        Written {
+        ExpectedWrite {
             version,
             partition: key_hash(id.as_bytes()).unsigned_abs().into(),
             body: self.body(document, version),
@@ -73,7 +73,7 @@ impl Grouped {
     }
 
     fn group(&self, document: u64, version: u64) -> u64 {
-        Random(document << 20 | version).below(self.groups)
+        WorkloadRandom(document << 20 | version).below(self.groups)
     }
 
     fn body(&self, document: u64, version: u64) -> Vec<u8> {

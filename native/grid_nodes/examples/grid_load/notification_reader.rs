@@ -3,49 +3,49 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rillbase_grid_nodes::resp::{Connection, Failure, Reply};
-use rillbase_grid_nodes::server::Server;
+use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyError, ValkeyReply};
+use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::message::{NodeEvent, Notification, WindowChange};
 use rillbase_live::wire::notification;
 
 use crate::Fallible;
 use crate::clock::now_us;
-use crate::options::Options;
-use crate::workload::Workload;
+use crate::options::LoadOptions;
+use crate::workload::GridWorkload;
 
 /// Reads without anything new after the last write until it is believed that nothing comes.
 const QUIET: u32 = 100;
 const BLOCK_MS: u64 = 50;
 
 /// A stream, and how far it is read.
-struct Log {
+struct LogOffset {
     name: String,
     after: String,
 }
 
 /// Reads all notification logs.
-pub(crate) struct Reader {
-    connection: Connection,
-    workload: Arc<Workload>,
-    logs: Vec<Log>,
+pub(crate) struct NotificationReader {
+    connection: ValkeyConnection,
+    workload: Arc<GridWorkload>,
+    logs: Vec<LogOffset>,
     active: usize,
     /// Registrations that nodes refused.
     pub(crate) refused: usize,
     latencies_us: Vec<u64>,
 }
 
-impl Reader {
+impl NotificationReader {
     pub(crate) fn open(
-        server: &Server,
-        options: &Options,
-        workload: Arc<Workload>,
-    ) -> Result<Self, Failure> {
-        let log = |partition| Log {
+        server: &ValkeyServer,
+        options: &LoadOptions,
+        workload: Arc<GridWorkload>,
+    ) -> Result<Self, ValkeyError> {
+        let log = |partition| LogOffset {
             name: format!("{}:1:log:{partition}", options.prefix),
             after: "0-0".into(),
         };
         Ok(Self {
-            connection: Connection::open(server)?,
+            connection: ValkeyConnection::open(server)?,
             workload,
             logs: (0..options.query_partitions).map(log).collect(),
             active: 0,
@@ -59,7 +59,7 @@ impl Reader {
         self.active + self.refused
     }
 
-    pub(crate) fn read(&mut self, block_ms: u64) -> Result<(), Failure> {
+    pub(crate) fn read(&mut self, block_ms: u64) -> Result<(), ValkeyError> {
         let connection = &mut self.connection;
         connection.begin(6 + 2 * self.logs.len());
         for part in [
@@ -83,8 +83,8 @@ impl Reader {
         let now_us = now_us();
         for stream in streams {
             let mut parts = stream.list()?.into_iter();
-            let name = parts.next().unwrap_or(Reply::Nil).bytes()?;
-            for entry in parts.next().unwrap_or(Reply::Nil).list()? {
+            let name = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+            for entry in parts.next().unwrap_or(ValkeyReply::Nil).list()? {
                 let (id, body) = entry_of(entry)?;
                 let mut logs = self.logs.iter_mut();
                 if let Some(log) = logs.find(|log| log.name.as_bytes() == name) {
@@ -152,10 +152,10 @@ impl Reader {
 }
 
 /// An entry's id and the value of its first field.
-pub(crate) fn entry_of(entry: Reply) -> Result<(String, Vec<u8>), Failure> {
+pub(crate) fn entry_of(entry: ValkeyReply) -> Result<(String, Vec<u8>), ValkeyError> {
     let mut parts = entry.list()?.into_iter();
-    let id = parts.next().unwrap_or(Reply::Nil).bytes()?;
-    let mut fields = parts.next().unwrap_or(Reply::Nil).list()?.into_iter();
-    let body = fields.nth(1).unwrap_or(Reply::Nil).bytes()?;
+    let id = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+    let mut fields = parts.next().unwrap_or(ValkeyReply::Nil).list()?.into_iter();
+    let body = fields.nth(1).unwrap_or(ValkeyReply::Nil).bytes()?;
     Ok((String::from_utf8_lossy(&id).into_owned(), body))
 }
