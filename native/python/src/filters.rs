@@ -14,22 +14,22 @@ use rillbase_query::error::{Error, ParseLocation};
 use rillbase_query::{filter, group, lookup, projection, sort};
 
 use crate::errors::refused;
-use crate::values::Value;
+use crate::values::PyValue;
 
 type Fields = Vec<(String, i32)>;
 
 /// A parsed, normalized filter.
-#[pyclass(frozen, module = "rillbase_native", from_py_object)]
+#[pyclass(frozen, name = "Filter", module = "rillbase_native", from_py_object)]
 #[derive(Clone)]
-pub(crate) struct Filter {
+pub(crate) struct PyFilter {
     pub(crate) inner: Arc<filter::Filter>,
 }
 
 #[pymethods]
-impl Filter {
+impl PyFilter {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/filter"))]
-    fn parse(py: Python<'_>, value: Option<&Value>, pointer: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, value: Option<&PyValue>, pointer: &str) -> PyResult<Self> {
         let inner = match value {
             None => filter::Filter::everything(),
             Some(value) if matches!(value.view(), ValueRef::Null) => filter::Filter::everything(),
@@ -96,9 +96,9 @@ impl Filter {
             .map_err(|error| refused(py, error.into()))
     }
 
-    fn bounds(&self, fields: Fields) -> Option<Bounds> {
+    fn bounds(&self, fields: Fields) -> Option<PyBounds> {
         let inner = bounds::bounds(&self.inner, &self::fields(&fields))?;
-        Some(Bounds { inner })
+        Some(PyBounds { inner })
     }
 
     fn id_bounds<'py>(&self, py: Python<'py>) -> Option<Vec<PyRange<'py>>> {
@@ -129,13 +129,18 @@ fn py_ranges<'py>(py: Python<'py>, ranges: &[KeyRange]) -> Vec<PyRange<'py>> {
 }
 
 /// Where in an index a filter's documents are.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Bounds {
+#[pyclass(
+    frozen,
+    name = "Bounds",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyBounds {
     pub(crate) inner: bounds::IndexBounds,
 }
 
 #[pymethods]
-impl Bounds {
+impl PyBounds {
     #[getter]
     fn ranges<'py>(&self, py: Python<'py>) -> Vec<PyRange<'py>> {
         py_ranges(py, &self.inner.ranges)
@@ -148,16 +153,16 @@ impl Bounds {
 }
 
 /// An access rule.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Rule {
+#[pyclass(frozen, name = "Rule", module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct PyRule {
     inner: rule::AccessRule,
 }
 
 #[pymethods]
-impl Rule {
+impl PyRule {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = ""))]
-    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
         let inner = within(pointer, |place| {
             rule::AccessRule::parse(value.view(), place)
         })
@@ -165,35 +170,35 @@ impl Rule {
         Ok(Self { inner })
     }
 
-    fn bind(&self, claims: Option<&[u8]>) -> Option<Filter> {
+    fn bind(&self, claims: Option<&[u8]>) -> Option<PyFilter> {
         let claims = match claims {
             Some(text) => Some(plain_json(text)?),
             None => None,
         };
         let view = claims.as_deref().map(Document::trusted);
         let inner = Arc::new(self.inner.bind(view)?);
-        Some(Filter { inner })
+        Some(PyFilter { inner })
     }
 }
 
 /// A sort, `_id` last.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[pyclass(frozen, name = "Sort", module = "rillbase_native", skip_from_py_object)]
 #[derive(Clone)]
-pub(crate) struct Sort {
+pub(crate) struct PySort {
     pub(crate) inner: sort::Sort,
 }
 
 #[pymethods]
-impl Sort {
+impl PySort {
     #[staticmethod]
     #[pyo3(signature = (value, filter = None, *, pointer = "/sort"))]
     fn parse(
         py: Python<'_>,
-        value: Option<&Value>,
-        filter: Option<&Filter>,
+        value: Option<&PyValue>,
+        filter: Option<&PyFilter>,
         pointer: &str,
     ) -> PyResult<Self> {
-        let inner = match value.map(Value::view) {
+        let inner = match value.map(PyValue::view) {
             None | Some(ValueRef::Null) => {
                 filter.map_or_else(sort::Sort::default, |filter| filter.inner.default_sort())
             }
@@ -223,17 +228,22 @@ impl Sort {
 }
 
 /// How documents are grouped.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[pyclass(
+    frozen,
+    name = "Group",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
 #[derive(Clone)]
-pub(crate) struct Group {
+pub(crate) struct PyGroup {
     pub(crate) inner: Arc<group::GroupDefinition>,
 }
 
 #[pymethods]
-impl Group {
+impl PyGroup {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/group"))]
-    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
         let parsed = within(pointer, |place| {
             group::GroupDefinition::parse(value.view(), place)
         });
@@ -243,24 +253,29 @@ impl Group {
 
     /// Refuse a sort by what no row has.
     #[pyo3(signature = (sort, *, pointer = "/sort"))]
-    fn check_sort(&self, py: Python<'_>, sort: &Sort, pointer: &str) -> PyResult<()> {
+    fn check_sort(&self, py: Python<'_>, sort: &PySort, pointer: &str) -> PyResult<()> {
         within(pointer, |place| self.inner.check_sort(&sort.inner, place))
             .map_err(|error| refused(py, error.into()))
     }
 }
 
 /// What is looked up for each document.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[pyclass(
+    frozen,
+    name = "Lookups",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
 #[derive(Clone)]
-pub(crate) struct Lookups {
+pub(crate) struct PyLookups {
     pub(crate) inner: Arc<lookup::LookupFields>,
 }
 
 #[pymethods]
-impl Lookups {
+impl PyLookups {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/lookup"))]
-    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
         let parsed = within(pointer, |place| {
             lookup::LookupFields::parse(value.view(), place)
         });
@@ -277,17 +292,22 @@ impl Lookups {
 }
 
 /// A projection.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[pyclass(
+    frozen,
+    name = "Projection",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
 #[derive(Clone)]
-pub(crate) struct Projection {
+pub(crate) struct PyProjection {
     pub(crate) inner: Arc<projection::Projection>,
 }
 
 #[pymethods]
-impl Projection {
+impl PyProjection {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/projection"))]
-    fn parse(py: Python<'_>, value: &Value, pointer: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
         let parsed = within(pointer, |place| match value.view() {
             ValueRef::Document(document) => projection::Projection::parse(document, place),
             _ => Err(Error::new(
@@ -329,7 +349,7 @@ where {
 /// Claims as a document. They are plain JSON: what looks like Extended JSON in
 /// a token stays the object that it is.
 fn plain_json(text: &[u8]) -> Option<Vec<u8>> {
-    let mut builder = Plain {
+    let mut builder = PlainBuilder {
         open: Vec::new(),
         root: None,
     };
@@ -337,27 +357,27 @@ fn plain_json(text: &[u8]) -> Option<Vec<u8>> {
     builder.root
 }
 
-enum Frame {
+enum PlainFrame {
     Object(DocumentWriter, String),
     Array(ArrayWriter),
 }
 
-struct Plain {
-    open: Vec<Frame>,
+struct PlainBuilder {
+    open: Vec<PlainFrame>,
     root: Option<Vec<u8>>,
 }
 
-impl Plain {
+impl PlainBuilder {
     fn put(&mut self, value: ValueRef<'_>) {
         match self.open.last_mut() {
-            Some(Frame::Object(writer, key)) => writer.append(key, value),
-            Some(Frame::Array(writer)) => writer.push(value),
+            Some(PlainFrame::Object(writer, key)) => writer.append(key, value),
+            Some(PlainFrame::Array(writer)) => writer.push(value),
             None => {}
         }
     }
 }
 
-impl JsonSink for Plain {
+impl JsonSink for PlainBuilder {
     type Error = ();
 
     fn null(&mut self) -> Result<(), ()> {
@@ -393,19 +413,19 @@ impl JsonSink for Plain {
 
     fn begin_object(&mut self) -> Result<(), ()> {
         self.open
-            .push(Frame::Object(DocumentWriter::new(), String::new()));
+            .push(PlainFrame::Object(DocumentWriter::new(), String::new()));
         Ok(())
     }
 
     fn key(&mut self, key: &str) -> Result<(), ()> {
-        if let Some(Frame::Object(_, current)) = self.open.last_mut() {
+        if let Some(PlainFrame::Object(_, current)) = self.open.last_mut() {
             key.clone_into(current);
         }
         Ok(())
     }
 
     fn end_object(&mut self) -> Result<(), ()> {
-        if let Some(Frame::Object(writer, _)) = self.open.pop() {
+        if let Some(PlainFrame::Object(writer, _)) = self.open.pop() {
             let bytes = writer.finish();
             if self.open.is_empty() {
                 self.root = Some(bytes);
@@ -417,12 +437,12 @@ impl JsonSink for Plain {
     }
 
     fn begin_array(&mut self) -> Result<(), ()> {
-        self.open.push(Frame::Array(ArrayWriter::new()));
+        self.open.push(PlainFrame::Array(ArrayWriter::new()));
         Ok(())
     }
 
     fn end_array(&mut self) -> Result<(), ()> {
-        if let Some(Frame::Array(writer)) = self.open.pop() {
+        if let Some(PlainFrame::Array(writer)) = self.open.pop() {
             let bytes = writer.finish();
             self.put(ValueRef::Array(Array::trusted(&bytes)));
         }

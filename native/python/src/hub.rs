@@ -12,9 +12,9 @@ use rillbase_live::hub::{
 use rillbase_live::message::{Notification, QueryHash, StreamId};
 use rillbase_live::wire::notification;
 
-use crate::filters::Projection;
+use crate::filters::PyProjection;
 use crate::hub_requests::as_python;
-use crate::live_query::{LiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
+use crate::live_query::{PyLiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
 use crate::values::form;
 
 /// A place in a log, and the entry there.
@@ -43,19 +43,19 @@ pub(crate) struct HubMemory {
 }
 
 /// The hub of one process: what its subscribers are told.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Hub {
+#[pyclass(frozen, name = "Hub", module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct PyHub {
     inner: Mutex<hub::Hub>,
 }
 
-impl Hub {
+impl PyHub {
     fn locked(&self) -> MutexGuard<'_, hub::Hub> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
-impl Hub {
+impl PyHub {
     #[new]
     #[pyo3(signature = (
         secret, *, installation, epoch, write_partitions, outbox_frames, outbox_bytes, memory_bytes,
@@ -105,10 +105,10 @@ impl Hub {
         &self,
         subscription: u64,
         name: String,
-        query: &LiveQuery,
+        query: &PyLiveQuery,
         partition: u16,
         holder: [u8; 16],
-        projection: Option<&Projection>,
+        projection: Option<&PyProjection>,
         whole_results: bool,
         throttle_ms: u64,
         muted: [bool; 4],
@@ -264,10 +264,10 @@ impl Hub {
     }
 
     /// Return a query that is watched.
-    fn query(&self, query: [u8; 16]) -> Option<LiveQuery> {
+    fn query(&self, query: [u8; 16]) -> Option<PyLiveQuery> {
         let hub = self.locked();
         let definition = hub.definition(&QueryHash(query))?;
-        Some(LiveQuery {
+        Some(PyLiveQuery {
             definition: definition.clone(),
         })
     }

@@ -24,21 +24,21 @@ pub(crate) fn parse_json<'py>(
         max_values: max_values.unwrap_or(usize::MAX),
         ..JsonLimits::default()
     };
-    let mut builder = Builder::new(py);
+    let mut builder = ObjectBuilder::new(py);
     read(body, &limits, &mut builder).map_err(|failure| from_json_failure(py, failure))?;
     builder.finish()
 }
 
 /// Makes Python objects of what the reader tells.
-struct Builder<'py> {
+struct ObjectBuilder<'py> {
     py: Python<'py>,
     /// The values of all open arrays, those of the innermost on top; at last the document.
     values: Vec<Bound<'py, PyAny>>,
-    open: Vec<Container<'py>>,
+    open: Vec<ObjectContainer<'py>>,
     keys: KeyCache<'py>,
 }
 
-enum Container<'py> {
+enum ObjectContainer<'py> {
     Object {
         members: Bound<'py, PyDict>,
         /// Set while the value of a member is being told.
@@ -50,7 +50,7 @@ enum Container<'py> {
     },
 }
 
-impl<'py> Builder<'py> {
+impl<'py> ObjectBuilder<'py> {
     fn new(py: Python<'py>) -> Self {
         Self {
             py,
@@ -67,7 +67,7 @@ impl<'py> Builder<'py> {
     }
 
     fn add(&mut self, value: Bound<'py, PyAny>) -> PyResult<()> {
-        if let Some(Container::Object { members, key }) = self.open.last_mut() {
+        if let Some(ObjectContainer::Object { members, key }) = self.open.last_mut() {
             return match key.take() {
                 Some(key) => members.set_item(key, value),
                 None => Ok(()),
@@ -78,7 +78,7 @@ impl<'py> Builder<'py> {
     }
 }
 
-impl JsonSink for Builder<'_> {
+impl JsonSink for ObjectBuilder<'_> {
     type Error = PyErr;
 
     fn null(&mut self) -> PyResult<()> {
@@ -106,7 +106,7 @@ impl JsonSink for Builder<'_> {
     }
 
     fn begin_object(&mut self) -> PyResult<()> {
-        self.open.push(Container::Object {
+        self.open.push(ObjectContainer::Object {
             members: PyDict::new(self.py),
             key: None,
         });
@@ -115,7 +115,7 @@ impl JsonSink for Builder<'_> {
 
     fn key(&mut self, key: &str) -> PyResult<()> {
         let told = self.keys.get(self.py, key);
-        if let Some(Container::Object { key, .. }) = self.open.last_mut() {
+        if let Some(ObjectContainer::Object { key, .. }) = self.open.last_mut() {
             *key = Some(told);
         }
         Ok(())
@@ -123,7 +123,7 @@ impl JsonSink for Builder<'_> {
 
     fn end_object(&mut self) -> PyResult<()> {
         match self.open.pop() {
-            Some(Container::Object { members, .. }) => self.add(members.into_any()),
+            Some(ObjectContainer::Object { members, .. }) => self.add(members.into_any()),
             _ => Err(PyRuntimeError::new_err(
                 "the reader closed an object that is not open",
             )),
@@ -131,7 +131,7 @@ impl JsonSink for Builder<'_> {
     }
 
     fn begin_array(&mut self) -> PyResult<()> {
-        self.open.push(Container::Array {
+        self.open.push(ObjectContainer::Array {
             first_value: self.values.len(),
         });
         Ok(())
@@ -139,7 +139,7 @@ impl JsonSink for Builder<'_> {
 
     fn end_array(&mut self) -> PyResult<()> {
         match self.open.pop() {
-            Some(Container::Array { first_value }) => {
+            Some(ObjectContainer::Array { first_value }) => {
                 let list = PyList::new(self.py, self.values.drain(first_value..))?;
                 self.add(list.into_any())
             }

@@ -29,15 +29,15 @@ mod writes;
 mod rillbase_native {
     #[pymodule_export]
     use crate::engine::{
-        Engine, EngineBatch, EngineScan, EngineSnapshot, EngineTransaction, KeyspaceOptions,
+        Engine, EngineBatch, EngineScan, EngineSnapshot, EngineTransaction, PyKeyspaceOptions,
         dump_file, restore_database, verify_database,
     };
     #[pymodule_export]
     use crate::errors::{EngineError, JsonError, NodeError, QueryError};
     #[pymodule_export]
-    use crate::filters::{Bounds, Filter, Group, Lookups, Projection, Rule, Sort};
+    use crate::filters::{PyBounds, PyFilter, PyGroup, PyLookups, PyProjection, PyRule, PySort};
     #[pymodule_export]
-    use crate::hub::{Hub, HubMemory, SubscriptionFigures};
+    use crate::hub::{HubMemory, PyHub, SubscriptionFigures};
     #[pymodule_export]
     use crate::hub_requests::{
         FailQuery, FetchDocuments, LogUnevaluated, RecheckAccess, RegisterQuery, RenewQuery,
@@ -46,19 +46,19 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::json::parse_json;
     #[pymodule_export]
-    use crate::live_query::LiveQuery;
+    use crate::live_query::PyLiveQuery;
     #[pymodule_export]
     use crate::nodes::GridNode;
     #[pymodule_export]
-    use crate::operations::{Definition, Operation, UpdateOperators, id_of};
+    use crate::operations::{PyDefinition, PyOperation, UpdateOperators, id_of};
     #[pymodule_export]
-    use crate::question::Question;
+    use crate::question::PyQuestion;
     #[pymodule_export]
-    use crate::selections::{Grouping, Selection, envelope};
+    use crate::selections::{PyGrouping, PySelection, envelope};
     #[pymodule_export]
-    use crate::storage_node::{Node, NodeSpeaker};
+    use crate::storage_node::{NodeSpeaker, PyNode};
     #[pymodule_export]
-    use crate::values::{Value, format_id, id_key, key_hash, parse_id};
+    use crate::values::{PyValue, format_id, id_key, key_hash, parse_id};
     #[pymodule_export]
-    use crate::writes::{Change, Changes, Expected, Operations, Outcomes, Plan};
+    use crate::writes::{Outcomes, PyChange, PyChanges, PyExpected, PyOperations, PyPlan};
 }

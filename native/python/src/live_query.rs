@@ -18,29 +18,34 @@ use rillbase_query::filter;
 use rillbase_query::sort;
 
 use crate::errors::refused;
-use crate::filters::{Filter, Group, Lookups, Sort};
+use crate::filters::{PyFilter, PyGroup, PyLookups, PySort};
 use crate::selections::py_keys;
-use crate::values::Value;
+use crate::values::PyValue;
 
 /// Key, version, created and updated in milliseconds, BSON.
 pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
 /// The same, on its way to Python.
 type PyShown<'py> = (Bound<'py, PyBytes>, u64, i64, i64, Bound<'py, PyBytes>);
 /// A collection that is looked up: id, version of the access rules, access rule.
-type PySide = ([u8; 16], u64, Option<Filter>);
+type PySide = ([u8; 16], u64, Option<PyFilter>);
 /// What was read of one: rows, and whether there are no others.
 type PyForeign = (Vec<PyRow>, bool);
 /// `xmin`, `xmax` and those between that were running.
 pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
 
 /// A query of a collection, its access rule included, and its window.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct LiveQuery {
+#[pyclass(
+    frozen,
+    name = "LiveQuery",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyLiveQuery {
     pub(crate) definition: Arc<QueryDefinition>,
 }
 
 #[pymethods]
-impl LiveQuery {
+impl PyLiveQuery {
     #[new]
     #[pyo3(signature = (
         tenant, collection, filter, sort, ordered_by, *, offset, limit, rules_version, slack,
@@ -50,18 +55,18 @@ impl LiveQuery {
     fn new(
         tenant: [u8; 16],
         collection: [u8; 16],
-        filter: &Filter,
-        sort: &Sort,
-        ordered_by: Option<&Value>,
+        filter: &PyFilter,
+        sort: &PySort,
+        ordered_by: Option<&PyValue>,
         offset: u32,
         limit: Option<u32>,
         rules_version: u64,
         slack: u32,
-        group: Option<&Group>,
-        lookups: Option<&Lookups>,
-        projection: Option<&Value>,
+        group: Option<&PyGroup>,
+        lookups: Option<&PyLookups>,
+        projection: Option<&PyValue>,
         sides: Vec<PySide>,
-        rule: Option<&Filter>,
+        rule: Option<&PyFilter>,
     ) -> Self {
         let windowed = sort.inner != sort::Sort::default() || offset > 0 || limit.is_some();
         let group = group.map(|group| group.inner.canonical().into_bytes());
@@ -180,26 +185,26 @@ impl LiveQuery {
     }
 
     /// Return the filter, the access rule included.
-    fn filter(&self, py: Python<'_>) -> PyResult<Filter> {
+    fn filter(&self, py: Python<'_>) -> PyResult<PyFilter> {
         let parsed = filter::Filter::parse(Document::trusted(&self.definition.filter));
         let inner = parsed.map_err(|error| refused(py, error.into()))?;
-        Ok(Filter {
+        Ok(PyFilter {
             inner: Arc::new(inner),
         })
     }
 
     /// Return what those who watch may read; None: everything.
-    fn readable(&self, py: Python<'_>) -> PyResult<Option<Filter>> {
+    fn readable(&self, py: Python<'_>) -> PyResult<Option<PyFilter>> {
         if self.definition.rule.is_empty() {
             return Ok(None);
         }
         let parsed = filter::Filter::parse(Document::trusted(&self.definition.rule));
         let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
-        Ok(Some(Filter { inner }))
+        Ok(Some(PyFilter { inner }))
     }
 
     /// Return the order of the rows.
-    fn sort(&self, py: Python<'_>) -> PyResult<Sort> {
+    fn sort(&self, py: Python<'_>) -> PyResult<PySort> {
         let document = Document::trusted(&self.definition.sort);
         let value = (!self.definition.sort.is_empty())
             .then(|| document.get("sort"))
@@ -209,13 +214,13 @@ impl LiveQuery {
             Some(value) => sort::Sort::parse(value, &ParseLocation::root())
                 .map_err(|error| refused(py, error.into()))?,
         };
-        Ok(Sort { inner })
+        Ok(PySort { inner })
     }
 
     /// Return how documents are grouped, if they are.
-    fn group(&self, py: Python<'_>) -> PyResult<Option<Group>> {
+    fn group(&self, py: Python<'_>) -> PyResult<Option<PyGroup>> {
         let found = groups::group_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
-        Ok(found.map(|inner| Group { inner }))
+        Ok(found.map(|inner| PyGroup { inner }))
     }
 
     #[getter]
@@ -224,20 +229,20 @@ impl LiveQuery {
     }
 
     /// Return what is looked up for each document, if anything is.
-    fn lookups(&self, py: Python<'_>) -> PyResult<Option<Lookups>> {
+    fn lookups(&self, py: Python<'_>) -> PyResult<Option<PyLookups>> {
         let join = lookups::join_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
-        Ok(join.map(|join| Lookups {
+        Ok(join.map(|join| PyLookups {
             inner: Arc::new(join.lookups().clone()),
         }))
     }
 
     /// Return the collections that are looked up: id, version of the access rules, access rule.
-    fn sides<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, u64, Filter)>> {
+    fn sides<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyBytes>, u64, PyFilter)>> {
         let sides = self.definition.sides.iter().map(|side| {
             let filter = filter::Filter::parse(Document::trusted(&side.filter));
             let inner = Arc::new(filter.map_err(|error| refused(py, error.into()))?);
             let collection = PyBytes::new(py, &side.collection);
-            Ok((collection, side.rules_version, Filter { inner }))
+            Ok((collection, side.rules_version, PyFilter { inner }))
         });
         sides.collect()
     }

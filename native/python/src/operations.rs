@@ -15,26 +15,31 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::update::Update;
 
 use crate::errors::refused;
-use crate::filters::Filter;
-use crate::values::Value;
+use crate::filters::PyFilter;
+use crate::values::PyValue;
 
 /// Number, key, whether it sorts, whether it is enforced.
 type PyEntry<'py> = (i64, Bound<'py, PyBytes>, bool, bool);
 type PyIndex = (i64, Vec<(String, i32)>, bool);
 
 /// A collection's schema and indexes, compiled.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Definition {
+#[pyclass(
+    frozen,
+    name = "Definition",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyDefinition {
     pub(crate) inner: Arc<definition::CollectionDefinition>,
 }
 
 #[pymethods]
-impl Definition {
+impl PyDefinition {
     #[new]
     #[pyo3(signature = (schema, indexes, *, max_array_elements = usize::MAX, max_values = usize::MAX))]
     fn new(
         py: Python<'_>,
-        schema: Option<&Value>,
+        schema: Option<&PyValue>,
         indexes: Vec<PyIndex>,
         max_array_elements: usize,
         max_values: usize,
@@ -47,7 +52,7 @@ impl Definition {
                 unique,
             })
             .collect();
-        let inner = definition::CollectionDefinition::new(schema.map(Value::view), indexes)
+        let inner = definition::CollectionDefinition::new(schema.map(PyValue::view), indexes)
             .map_err(|refusal| refused(py, refusal))?;
         let limits = DocumentLimits {
             array_elements: max_array_elements,
@@ -91,7 +96,7 @@ pub(crate) struct UpdateOperators {
 #[pymethods]
 impl UpdateOperators {
     #[staticmethod]
-    fn parse(py: Python<'_>, update: &Value, array_filters: Option<&Value>) -> PyResult<Self> {
+    fn parse(py: Python<'_>, update: &PyValue, array_filters: Option<&PyValue>) -> PyResult<Self> {
         let filters = read_array_filters(py, array_filters)?;
         let root = ParseLocation::root();
         let place = root.key("update");
@@ -110,9 +115,9 @@ impl UpdateOperators {
 /// Array filters as a caller gave them: callers choose their type.
 fn read_array_filters<'a>(
     py: Python<'_>,
-    given: Option<&'a Value>,
+    given: Option<&'a PyValue>,
 ) -> PyResult<Option<rillbase_query::bson::Array<'a>>> {
-    match given.map(Value::view) {
+    match given.map(PyValue::view) {
         None | Some(ValueRef::Null) => Ok(None),
         Some(ValueRef::Array(array)) => Ok(Some(array)),
         Some(_) => {
@@ -125,12 +130,17 @@ fn read_array_filters<'a>(
 }
 
 /// A change of one document.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Operation {
+#[pyclass(
+    frozen,
+    name = "Operation",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyOperation {
     pub(crate) inner: operation::DocumentOperation,
 }
 
-impl Operation {
+impl PyOperation {
     fn of(
         py: Python<'_>,
         made: Result<operation::DocumentOperation, DocumentRefusal>,
@@ -141,9 +151,9 @@ impl Operation {
 }
 
 #[pymethods]
-impl Operation {
+impl PyOperation {
     #[staticmethod]
-    fn insert(py: Python<'_>, document: &Value) -> PyResult<Self> {
+    fn insert(py: Python<'_>, document: &PyValue) -> PyResult<Self> {
         let fresh = ValueRef::ObjectId(new_object_id());
         Self::of(
             py,
@@ -153,7 +163,7 @@ impl Operation {
 
     #[staticmethod]
     #[pyo3(signature = (id, document, *, upsert = true))]
-    fn replace(py: Python<'_>, id: &Value, document: &Value, upsert: bool) -> PyResult<Self> {
+    fn replace(py: Python<'_>, id: &PyValue, document: &PyValue, upsert: bool) -> PyResult<Self> {
         let id = id.inner.clone();
         Self::of(
             py,
@@ -165,9 +175,9 @@ impl Operation {
     #[pyo3(signature = (id, update, *, array_filters = None, upsert = false))]
     fn update(
         py: Python<'_>,
-        id: &Value,
-        update: &Value,
-        array_filters: Option<&Value>,
+        id: &PyValue,
+        update: &PyValue,
+        array_filters: Option<&PyValue>,
         upsert: bool,
     ) -> PyResult<Self> {
         let filters = read_array_filters(py, array_filters)?;
@@ -182,9 +192,9 @@ impl Operation {
     #[staticmethod]
     fn update_found(
         py: Python<'_>,
-        id: &Value,
+        id: &PyValue,
         update: &UpdateOperators,
-        filter: &Filter,
+        filter: &PyFilter,
     ) -> PyResult<Self> {
         let (update, filter) = (update.inner.clone(), filter.inner.clone());
         Self::of(
@@ -195,7 +205,7 @@ impl Operation {
 
     #[staticmethod]
     #[pyo3(signature = (id, patch, *, upsert = false))]
-    fn merge(py: Python<'_>, id: &Value, patch: &Value, upsert: bool) -> PyResult<Self> {
+    fn merge(py: Python<'_>, id: &PyValue, patch: &PyValue, upsert: bool) -> PyResult<Self> {
         Self::of(
             py,
             operation::DocumentOperation::merge(id.inner.clone(), patch.document()?, upsert),
@@ -203,13 +213,13 @@ impl Operation {
     }
 
     #[staticmethod]
-    fn delete(py: Python<'_>, id: &Value) -> PyResult<Self> {
+    fn delete(py: Python<'_>, id: &PyValue) -> PyResult<Self> {
         Self::of(py, operation::DocumentOperation::delete(id.inner.clone()))
     }
 
     /// Delete a document that was found by a filter, while it still matches.
     #[staticmethod]
-    fn delete_found(py: Python<'_>, id: &Value, filter: &Filter) -> PyResult<Self> {
+    fn delete_found(py: Python<'_>, id: &PyValue, filter: &PyFilter) -> PyResult<Self> {
         let filter = filter.inner.clone();
         Self::of(
             py,
@@ -228,8 +238,8 @@ impl Operation {
     }
 
     #[getter]
-    fn id(&self) -> Value {
-        Value {
+    fn id(&self) -> PyValue {
+        PyValue {
             inner: self.inner.id.clone(),
         }
     }
@@ -257,9 +267,9 @@ impl Operation {
 
 /// Return the `_id` of a document.
 #[pyfunction]
-pub(crate) fn id_of(body: &[u8]) -> Value {
+pub(crate) fn id_of(body: &[u8]) -> PyValue {
     let id = Document::trusted(body).get("_id");
-    Value {
+    PyValue {
         inner: id.map_or(Bson::Null, Bson::from),
     }
 }

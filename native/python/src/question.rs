@@ -13,14 +13,19 @@ use rillbase_live::wire::request;
 type PyFetched = (PyBackedBytes, u64, u64, Option<PyBackedBytes>);
 
 /// Documents of the collections that a query looks up, by their keys.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Question {
+#[pyclass(
+    frozen,
+    name = "Question",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyQuestion {
     asked: FetchId,
     keys: Vec<Vec<Arc<[u8]>>>,
 }
 
 #[pymethods]
-impl Question {
+impl PyQuestion {
     /// Read a question, as `FetchDocuments` has it.
     #[staticmethod]
     fn read(bytes: &[u8]) -> PyResult<Self> {

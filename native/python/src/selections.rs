@@ -18,7 +18,7 @@ use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::Matched;
 
 use crate::errors::refused;
-use crate::filters::{Bounds, Filter, Group, Lookups, Projection, Sort};
+use crate::filters::{PyBounds, PyFilter, PyGroup, PyLookups, PyProjection, PySort};
 use crate::values::form;
 
 /// Key, version, created and updated in milliseconds, BSON, index entry.
@@ -42,16 +42,16 @@ type PyNext<'py> = (
 type PyRow<'py> = (Bound<'py, PyBytes>, i64, i64, i64, Bound<'py, PyBytes>);
 
 /// A query being answered: candidates in, a page out.
-#[pyclass(module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Selection {
+#[pyclass(module = "rillbase_native", name = "Selection", skip_from_py_object)]
+pub(crate) struct PySelection {
     inner: selection::Selection,
     /// The page, once it was asked what it refers to.
     page: Option<ResultPage>,
-    projection: Option<Projection>,
+    projection: Option<PyProjection>,
 }
 
 #[pymethods]
-impl Selection {
+impl PySelection {
     #[new]
     #[pyo3(signature = (
         filter, sort, *, offset, limit, after, now_ms, max_bytes, page_bytes, projection = None,
@@ -59,19 +59,19 @@ impl Selection {
     ))]
     #[allow(clippy::too_many_arguments, reason = "a query has as many parts")]
     fn new(
-        filter: &Filter,
-        sort: &Sort,
+        filter: &PyFilter,
+        sort: &PySort,
         offset: usize,
         limit: usize,
         after: Option<Vec<u8>>,
         now_ms: i64,
         max_bytes: usize,
         page_bytes: usize,
-        projection: Option<&Projection>,
+        projection: Option<&PyProjection>,
         ordered: bool,
-        group: Option<&Group>,
-        lookups: Option<&Lookups>,
-        readable: Option<&Filter>,
+        group: Option<&PyGroup>,
+        lookups: Option<&PyLookups>,
+        readable: Option<&PyFilter>,
     ) -> Self {
         let request = SelectionRequest {
             filter: filter.inner.clone(),
@@ -99,7 +99,12 @@ impl Selection {
     }
 
     /// Return the same selection for candidates that come in the order of an index.
-    fn by_index(&self, index: Vec<(String, i32)>, bounds: Option<&Bounds>, backward: bool) -> Self {
+    fn by_index(
+        &self,
+        index: Vec<(String, i32)>,
+        bounds: Option<&PyBounds>,
+        backward: bool,
+    ) -> Self {
         let all = vec![rillbase_documents::bounds::KeyRange {
             low: Vec::new(),
             high: None,
@@ -196,7 +201,7 @@ impl Selection {
     fn references<'py>(
         &mut self,
         py: Python<'py>,
-        lookups: &Lookups,
+        lookups: &PyLookups,
     ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
         let page = self.page.insert(self.inner.finish());
         let keys = lookups::keys(&lookups.inner, page.bodies());
@@ -209,7 +214,7 @@ impl Selection {
     fn embed(
         &mut self,
         py: Python<'_>,
-        lookups: &Lookups,
+        lookups: &PyLookups,
         found: Vec<Vec<(Vec<u8>, PyBackedBytes)>>,
         max_bytes: usize,
     ) -> PyResult<()> {
@@ -261,21 +266,21 @@ pub(crate) fn py_keys<'py>(
 }
 
 /// A query that groups, being answered: candidates in, rows out.
-#[pyclass(module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Grouping {
+#[pyclass(module = "rillbase_native", name = "Grouping", skip_from_py_object)]
+pub(crate) struct PyGrouping {
     inner: grouping::Grouping,
 }
 
 #[pymethods]
-impl Grouping {
+impl PyGrouping {
     #[new]
     #[pyo3(signature = (filter, group, *, now_ms, most, readable = None))]
     fn new(
-        filter: &Filter,
-        group: &Group,
+        filter: &PyFilter,
+        group: &PyGroup,
         now_ms: i64,
         most: usize,
-        readable: Option<&Filter>,
+        readable: Option<&PyFilter>,
     ) -> Self {
         let readable = readable.map(|readable| readable.inner.clone());
         let filters = (filter.inner.clone(), readable);
@@ -311,7 +316,7 @@ impl Grouping {
     fn render<'py>(
         &self,
         py: Python<'py>,
-        sort: Option<&Sort>,
+        sort: Option<&PySort>,
         offset: usize,
         limit: usize,
         canonical: bool,
@@ -347,7 +352,7 @@ pub(crate) fn envelope<'py>(
     updated_ms: i64,
     body: &[u8],
     canonical: bool,
-    projection: Option<&Projection>,
+    projection: Option<&PyProjection>,
 ) -> Bound<'py, PyBytes> {
     let document = Document::trusted(body);
     let meta = Meta {

@@ -12,8 +12,8 @@ use rillbase_storage_node::{Embedded, NodeOptions, Speaker};
 use crate::errors::node_error;
 
 /// A storage node without a socket.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Node {
+#[pyclass(frozen, name = "Node", module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct PyNode {
     node: Arc<Embedded>,
     own: NodeSpeaker,
 }
@@ -74,12 +74,12 @@ impl NodeSpeaker {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             speaker.execute(&words)
         })?;
-        Reading(&said).value(py)
+        ReplyReader(&said).value(py)
     }
 }
 
 #[pymethods]
-impl Node {
+impl PyNode {
     #[new]
     #[pyo3(signature = (
         directory, token, *, durability = "sync", cache_bytes = 64 << 20, memtables_bytes = 64 << 20
@@ -153,7 +153,7 @@ impl NodeSpeaker {
     /// Return what was pushed since.
     fn pushed(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let said = self.speak(py, Speaker::pushed)?;
-        let mut reading = Reading(&said);
+        let mut reading = ReplyReader(&said);
         let mut pushed = Vec::new();
         while !reading.0.is_empty() {
             pushed.push(reading.value(py)?);
@@ -163,9 +163,9 @@ impl NodeSpeaker {
 }
 
 /// What is left to read of replies.
-struct Reading<'a>(&'a [u8]);
+struct ReplyReader<'a>(&'a [u8]);
 
-impl Reading<'_> {
+impl ReplyReader<'_> {
     fn take(&mut self, length: usize) -> PyResult<&[u8]> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or_else(malformed)?;
         self.0 = rest;

@@ -12,13 +12,18 @@ use rillbase_query::ejson::{
 use crate::errors::refused;
 
 /// A value of a document or of a request's body.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
+#[pyclass(
+    frozen,
+    name = "Value",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
 #[derive(Debug)]
-pub(crate) struct Value {
+pub(crate) struct PyValue {
     pub(crate) inner: Bson,
 }
 
-impl Value {
+impl PyValue {
     pub(crate) fn of(value: ValueRef<'_>) -> Self {
         Self {
             inner: value.into(),
@@ -38,7 +43,7 @@ impl Value {
 }
 
 #[pymethods]
-impl Value {
+impl PyValue {
     /// Read one Extended JSON text.
     #[staticmethod]
     fn parse(py: Python<'_>, ejson: &[u8]) -> PyResult<Self> {
@@ -156,20 +161,20 @@ pub(crate) const fn form(canonical: bool) -> Form {
 
 /// Return the `_id` that a path's segment names, percent-decoded already.
 #[pyfunction]
-pub(crate) fn parse_id(py: Python<'_>, segment: &str) -> PyResult<Value> {
+pub(crate) fn parse_id(py: Python<'_>, segment: &str) -> PyResult<PyValue> {
     let inner = id::parse(segment).map_err(|refusal| refused(py, refusal))?;
-    Ok(Value { inner })
+    Ok(PyValue { inner })
 }
 
 /// Return the segment of a path that names an `_id`.
 #[pyfunction]
-pub(crate) fn format_id(id: &Value) -> String {
+pub(crate) fn format_id(id: &PyValue) -> String {
     id::format(id.view())
 }
 
 /// Return the key of the document with this `_id`.
 #[pyfunction]
-pub(crate) fn id_key<'py>(py: Python<'py>, id: &Value) -> PyResult<Bound<'py, PyBytes>> {
+pub(crate) fn id_key<'py>(py: Python<'py>, id: &PyValue) -> PyResult<Bound<'py, PyBytes>> {
     let key = id::key(id.view()).map_err(|refusal| refused(py, refusal))?;
     Ok(PyBytes::new(py, &key))
 }

@@ -19,25 +19,25 @@ use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_documents::stage::{LockedRow, LockedRows};
 
 use crate::errors::{query_error, refused};
-use crate::filters::Filter;
-use crate::operations::{Definition, Operation};
-use crate::values::{Value, form};
+use crate::filters::PyFilter;
+use crate::operations::{PyDefinition, PyOperation};
+use crate::values::{PyValue, form};
 
 /// The filters of read, create, update and delete, where a caller has rules.
 type PyAccess<'py> = (
-    Option<PyRef<'py, Filter>>,
-    Option<PyRef<'py, Filter>>,
-    Option<PyRef<'py, Filter>>,
-    Option<PyRef<'py, Filter>>,
+    Option<PyRef<'py, PyFilter>>,
+    Option<PyRef<'py, PyFilter>>,
+    Option<PyRef<'py, PyFilter>>,
+    Option<PyRef<'py, PyFilter>>,
 );
 /// Name, number of the collection, access.
 type PyTarget<'py> = (String, usize, Option<PyAccess<'py>>);
 /// Operations, targets, whether all or none, what is expected.
 type PyWrite<'py> = (
-    PyRef<'py, Operations>,
+    PyRef<'py, PyOperations>,
     Vec<PyTarget<'py>>,
     bool,
-    Option<PyRef<'py, Expected>>,
+    Option<PyRef<'py, PyExpected>>,
 );
 /// Key, version, moment of creation, body: as the database's result has them.
 type PyRow = (
@@ -49,13 +49,18 @@ type PyRow = (
 type Columns<'py, const N: usize> = [Bound<'py, PyBytes>; N];
 
 /// What If-Match and If-None-Match ask of a document.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Expected {
+#[pyclass(
+    frozen,
+    name = "Expected",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyExpected {
     inner: precondition::Precondition,
 }
 
 #[pymethods]
-impl Expected {
+impl PyExpected {
     #[new]
     #[pyo3(signature = (versions = None, *, present = false, absent = false))]
     fn new(versions: Option<Vec<i64>>, present: bool, absent: bool) -> Self {
@@ -69,15 +74,20 @@ impl Expected {
 }
 
 /// The operations of one write, in their order.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Operations {
+#[pyclass(
+    frozen,
+    name = "Operations",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyOperations {
     inner: operations::DocumentOperations,
 }
 
 #[pymethods]
-impl Operations {
+impl PyOperations {
     #[new]
-    fn new(operations: Vec<PyRef<'_, Operation>>) -> Self {
+    fn new(operations: Vec<PyRef<'_, PyOperation>>) -> Self {
         let all = operations
             .iter()
             .map(|operation| Ok(operation.inner.clone()))
@@ -134,15 +144,18 @@ impl Operations {
 }
 
 /// What a group of writes wants done.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Plan {
+#[pyclass(frozen, name = "Plan", module = "rillbase_native", skip_from_py_object)]
+pub(crate) struct PyPlan {
     inner: plan::WritePlan,
 }
 
 #[pymethods]
-impl Plan {
+impl PyPlan {
     #[new]
-    fn new(collections: Vec<([u8; 16], PyRef<'_, Definition>)>, writes: Vec<PyWrite<'_>>) -> Self {
+    fn new(
+        collections: Vec<([u8; 16], PyRef<'_, PyDefinition>)>,
+        writes: Vec<PyWrite<'_>>,
+    ) -> Self {
         let collections = collections
             .into_iter()
             .map(|(id, definition)| WriteCollection {
@@ -179,7 +192,7 @@ impl Plan {
         floors: Vec<i64>,
         now_ms: i64,
         skipped: Vec<usize>,
-    ) -> PyResult<Changes> {
+    ) -> PyResult<PyChanges> {
         let rows = rows
             .iter()
             .map(|rows| rows.iter().map(row).collect())
@@ -190,7 +203,7 @@ impl Plan {
             now_ms,
         };
         let inner = py.detach(|| self.inner.apply(&found, &skipped));
-        Ok(Changes { inner })
+        Ok(PyChanges { inner })
     }
 }
 
@@ -218,7 +231,7 @@ fn planned((operations, targets, atomic, expected): PyWrite<'_>) -> plan::WriteR
     }
 }
 
-fn filter(given: Option<PyRef<'_, Filter>>) -> Option<Arc<rillbase_query::filter::Filter>> {
+fn filter(given: Option<PyRef<'_, PyFilter>>) -> Option<Arc<rillbase_query::filter::Filter>> {
     given.map(|filter| filter.inner.clone())
 }
 
@@ -239,13 +252,18 @@ fn number(cell: &[u8]) -> PyResult<i64> {
 }
 
 /// What a group of writes leaves behind.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Changes {
+#[pyclass(
+    frozen,
+    name = "Changes",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyChanges {
     inner: changes::GroupChanges,
 }
 
 #[pymethods]
-impl Changes {
+impl PyChanges {
     fn __len__(&self) -> usize {
         self.inner.len()
     }
@@ -386,9 +404,9 @@ impl Outcomes {
     }
 
     /// Return what one operation changed, or raise what it was refused for.
-    fn change(&self, py: Python<'_>, number: usize) -> PyResult<Change> {
+    fn change(&self, py: Python<'_>, number: usize) -> PyResult<PyChange> {
         match self.inner.get(number) {
-            Some(Ok(change)) => Ok(Change {
+            Some(Ok(change)) => Ok(PyChange {
                 inner: change.clone(),
             }),
             Some(Err(refusal)) => Err(refused(py, refusal.clone())),
@@ -411,16 +429,21 @@ impl Outcomes {
 }
 
 /// A document that was changed.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct Change {
+#[pyclass(
+    frozen,
+    name = "Change",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyChange {
     inner: outcome::DocumentChange,
 }
 
 #[pymethods]
-impl Change {
+impl PyChange {
     #[getter]
-    fn id(&self) -> Value {
-        Value {
+    fn id(&self) -> PyValue {
+        PyValue {
             inner: self.inner.id.clone(),
         }
     }

@@ -25,7 +25,7 @@ use crate::errors::engine_error;
 
 pub(crate) use batch::EngineBatch;
 pub(crate) use files::{dump_file, restore_database, verify_database};
-pub(crate) use options::KeyspaceOptions;
+pub(crate) use options::PyKeyspaceOptions;
 pub(crate) use scan::EngineScan;
 pub(crate) use transaction::EngineTransaction;
 
@@ -147,7 +147,7 @@ impl Engine {
             options.vfs = Arc::clone(direct) as Arc<dyn Vfs>;
         }
         for (name, keyspace) in keyspaces.into_iter().flatten() {
-            let keyspace = keyspace.cast::<KeyspaceOptions>()?.get().inner.clone();
+            let keyspace = keyspace.cast::<PyKeyspaceOptions>()?.get().inner.clone();
             options = options.keyspace(name.extract::<String>()?, keyspace);
         }
         let opened = py.detach(|| Db::open(directory, options));
@@ -174,7 +174,7 @@ impl Engine {
         &self,
         py: Python<'_>,
         name: &str,
-        options: Option<&KeyspaceOptions>,
+        options: Option<&PyKeyspaceOptions>,
     ) -> PyResult<()> {
         let options = options.map_or_else(Default::default, |options| options.inner.clone());
         self.with(py, |db| db.create_keyspace(name, options).map(drop))

@@ -6,13 +6,18 @@ use rillbase_engine as engine;
 use rillbase_engine::{Compression, Expiry, Strategy};
 
 /// How a keyspace behaves.
-#[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct KeyspaceOptions {
+#[pyclass(
+    frozen,
+    name = "KeyspaceOptions",
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct PyKeyspaceOptions {
     pub(super) inner: engine::KeyspaceOptions,
 }
 
 #[pymethods]
-impl KeyspaceOptions {
+impl PyKeyspaceOptions {
     #[new]
     #[pyo3(signature = (
         *, strategy = "leveled", fanout = 10, runs = 4, window_ms = 3_600_000, expiry = "by_entry",

@@ -18,9 +18,9 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 /// Keys and values of a keyspace at one moment.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
-pub(crate) struct EngineScan(Mutex<Reading>);
+pub(crate) struct EngineScan(Mutex<ScanBuffer>);
 
-struct Reading {
+struct ScanBuffer {
     /// `None` once it has come to its end.
     scan: Option<Scan>,
     reverse: bool,
@@ -30,7 +30,7 @@ struct Reading {
 
 impl EngineScan {
     pub(super) fn new(scan: Scan, reverse: bool) -> Self {
-        Self(Mutex::new(Reading {
+        Self(Mutex::new(ScanBuffer {
             scan: Some(scan),
             reverse,
             begun: false,
@@ -39,7 +39,7 @@ impl EngineScan {
     }
 }
 
-impl Reading {
+impl ScanBuffer {
     fn next(&mut self) -> Result<Option<Entry>, Error> {
         if self.ahead.is_empty() {
             self.read_ahead()?;
