@@ -24,14 +24,14 @@ pub const MAX_RANGES: usize = 1_000;
 
 /// Keys from `low` up to, but not including, `high`; none: to the end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyRange {
+pub struct EncodedRange {
     /// The first key.
     pub low: Vec<u8>,
     /// The first key behind.
     pub high: Option<Vec<u8>>,
 }
 
-impl KeyRange {
+impl EncodedRange {
     fn overlaps(&self, other: &Self) -> bool {
         let behind =
             |low: &Vec<u8>, high: &Option<Vec<u8>>| high.as_ref().is_some_and(|high| low >= high);
@@ -43,7 +43,7 @@ impl KeyRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBounds {
     /// In the order of keys, none overlapping.
-    pub ranges: Vec<KeyRange>,
+    pub ranges: Vec<EncodedRange>,
     /// How many leading fields are fixed to one value each.
     pub equalities: usize,
     /// The bytes that those fields fix.
@@ -89,7 +89,7 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
 
 /// The bounds of a filter over `_id`, in keys of documents.
 #[must_use]
-pub fn id_bounds(filter: &Filter) -> Option<Vec<KeyRange>> {
+pub fn id_bounds(filter: &Filter) -> Option<Vec<EncodedRange>> {
     let found = conditions(filter.root(), &FieldPath::new("_id"))?;
     Some(found.ranges)
 }
@@ -111,15 +111,20 @@ impl KeyBuilder {
         self.prefixes = longer;
     }
 
-    fn finish(self, last: Option<&[KeyRange]>, equalities: usize, prefix: Vec<u8>) -> IndexBounds {
+    fn finish(
+        self,
+        last: Option<&[EncodedRange]>,
+        equalities: usize,
+        prefix: Vec<u8>,
+    ) -> IndexBounds {
         let mut ranges = Vec::new();
         for start in &self.prefixes {
             match last {
-                None => ranges.push(KeyRange {
+                None => ranges.push(EncodedRange {
                     low: start.clone(),
                     high: successor(start),
                 }),
-                Some(last) => ranges.extend(last.iter().map(|range| KeyRange {
+                Some(last) => ranges.extend(last.iter().map(|range| EncodedRange {
                     low: [start.as_slice(), &range.low].concat(),
                     high: match &range.high {
                         Some(high) => Some([start.as_slice(), high].concat()),
@@ -129,7 +134,7 @@ impl KeyBuilder {
             }
         }
         if self.marked {
-            ranges.push(KeyRange {
+            ranges.push(EncodedRange {
                 low: MARK.to_vec(),
                 high: Some(vec![0]),
             });
@@ -143,7 +148,7 @@ impl KeyBuilder {
 }
 
 /// Entries are cut, so bounds are too, outwards.
-fn cut(mut range: KeyRange) -> KeyRange {
+fn cut(mut range: EncodedRange) -> EncodedRange {
     range.low.truncate(ENTRY_BYTES);
     if let Some(high) = &mut range.high
         && high.len() > ENTRY_BYTES
@@ -157,7 +162,7 @@ fn cut(mut range: KeyRange) -> KeyRange {
 /// Values that a condition lets through, as ranges of their encoding.
 #[derive(Debug, Clone)]
 struct Set {
-    ranges: Vec<KeyRange>,
+    ranges: Vec<EncodedRange>,
     /// Whether each range is one value.
     exact: bool,
     /// Whether it is only right for documents with one key.
@@ -165,7 +170,7 @@ struct Set {
 }
 
 impl Set {
-    fn of(ranges: Vec<KeyRange>) -> Self {
+    fn of(ranges: Vec<EncodedRange>) -> Self {
         Self {
             ranges: merged(ranges),
             exact: false,
@@ -174,7 +179,7 @@ impl Set {
     }
 
     /// Single values.
-    fn exactly(ranges: Vec<KeyRange>) -> Self {
+    fn exactly(ranges: Vec<EncodedRange>) -> Self {
         Self {
             exact: true,
             ..Self::of(ranges)
@@ -194,11 +199,11 @@ impl Set {
             let first = inverted(&range.low);
             match range.high {
                 _ if self.exact => starting(first),
-                Some(high) => KeyRange {
+                Some(high) => EncodedRange {
                     low: inverted(&high),
                     high: successor(&first),
                 },
-                None => KeyRange {
+                None => EncodedRange {
                     low: Vec::new(),
                     high: successor(&first),
                 },
@@ -222,7 +227,7 @@ impl Set {
             let low = a.low.clone().max(b.low.clone());
             let high = if a_ends_first { &a.high } else { &b.high }.clone();
             if high.as_ref().is_none_or(|high| low < *high) {
-                ranges.push(KeyRange { low, high });
+                ranges.push(EncodedRange { low, high });
             }
             if a_ends_first {
                 rest.0 = after_a;
@@ -341,11 +346,11 @@ fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {
         (Comparison::Equal, _) => return Some(Set::exactly(equal_ref(operand))),
         (_, ValueRef::MinKey | ValueRef::MaxKey) => return None,
         (_, ValueRef::Null | ValueRef::Undefined) => return Some(Set::exactly(nothing())),
-        (Comparison::Less | Comparison::LessOrEqual, _) => KeyRange {
+        (Comparison::Less | Comparison::LessOrEqual, _) => EncodedRange {
             low: vec![kind],
             high: successor(&key),
         },
-        (Comparison::Greater | Comparison::GreaterOrEqual, _) => KeyRange {
+        (Comparison::Greater | Comparison::GreaterOrEqual, _) => EncodedRange {
             low: key,
             high: successor(&[kind]),
         },
@@ -353,11 +358,11 @@ fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {
     Some(Set::of(vec![range]))
 }
 
-fn equal(value: &Value) -> Vec<KeyRange> {
+fn equal(value: &Value) -> Vec<EncodedRange> {
     equal_ref(value.as_ref())
 }
 
-fn equal_ref(value: ValueRef<'_>) -> Vec<KeyRange> {
+fn equal_ref(value: ValueRef<'_>) -> Vec<EncodedRange> {
     if matches!(value, ValueRef::Null | ValueRef::Undefined) {
         return nothing();
     }
@@ -365,7 +370,7 @@ fn equal_ref(value: ValueRef<'_>) -> Vec<KeyRange> {
 }
 
 /// Null, missing and undefined.
-fn nothing() -> Vec<KeyRange> {
+fn nothing() -> Vec<EncodedRange> {
     vec![
         rank(BsonType::Undefined.rank()),
         rank(BsonType::Null.rank()),
@@ -373,20 +378,20 @@ fn nothing() -> Vec<KeyRange> {
 }
 
 /// All values of one rank.
-fn rank(rank: u8) -> KeyRange {
+fn rank(rank: u8) -> EncodedRange {
     starting(vec![rank])
 }
 
 /// Strings that begin with `prefix`.
-fn strings(prefix: &str) -> KeyRange {
+fn strings(prefix: &str) -> EncodedRange {
     let mut low = vec![BsonType::String.rank()];
     low.extend_from_slice(prefix.as_bytes());
     starting(low)
 }
 
-fn starting(low: Vec<u8>) -> KeyRange {
+fn starting(low: Vec<u8>) -> EncodedRange {
     let high = successor(&low);
-    KeyRange { low, high }
+    EncodedRange { low, high }
 }
 
 /// The first bytes behind all that begin with `key`.
@@ -404,9 +409,9 @@ fn inverted(key: &[u8]) -> Vec<u8> {
 }
 
 /// Sorts ranges and joins those that overlap.
-fn merged(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+fn merged(mut ranges: Vec<EncodedRange>) -> Vec<EncodedRange> {
     ranges.sort_unstable();
-    let mut joined: Vec<KeyRange> = Vec::with_capacity(ranges.len());
+    let mut joined: Vec<EncodedRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match joined.last_mut() {
             Some(last) if last.high.as_ref().is_none_or(|high| *high > range.low) => {

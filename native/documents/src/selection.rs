@@ -24,7 +24,7 @@ use rillbase_query::index::IndexField;
 use rillbase_query::lookup::LookupFields;
 use rillbase_query::sort::{Sort, SortCriterion};
 
-use crate::bounds::KeyRange;
+use crate::bounds::EncodedRange;
 use crate::entry::ENTRY_BYTES;
 use crate::envelope::Meta;
 use crate::page::{PageBoundary, PageRow, ResultPage};
@@ -65,7 +65,7 @@ pub struct IndexOrder {
     /// Whether the index is read from its end.
     pub backward: bool,
     /// What is read of it.
-    pub ranges: Vec<KeyRange>,
+    pub ranges: Vec<EncodedRange>,
 }
 
 /// What is asked for.

@@ -10,7 +10,7 @@ mod common;
 
 use common::{any_document, any_value, document, scalar};
 use proptest::prelude::*;
-use rillbase_documents::bounds::{IndexBounds, KeyRange, bounds, id_bounds};
+use rillbase_documents::bounds::{EncodedRange, IndexBounds, bounds, id_bounds};
 use rillbase_documents::entry::{ENTRY_BYTES, IndexDefinition, entries, fields};
 use rillbase_documents::id::key;
 use rillbase_query::filter::Filter;
@@ -31,7 +31,7 @@ fn index(pairs: &[(&str, i32)]) -> IndexDefinition {
     }
 }
 
-fn holds(ranges: &[KeyRange], key: &[u8]) -> bool {
+fn holds(ranges: &[EncodedRange], key: &[u8]) -> bool {
     ranges.iter().any(|range| {
         key >= range.low.as_slice() && range.high.as_ref().is_none_or(|high| key < high.as_slice())
     })

@@ -13,7 +13,7 @@ use crate::plan::{MatchPlan, is_too_long, joined, one};
 use crate::point::{Interval, Point};
 
 /// A bound, or two that stand together.
-pub(crate) struct ValueRange<'n> {
+pub(crate) struct ValueBounds<'n> {
     pub(crate) nodes: Vec<&'n FilterClause>,
     pub(crate) plan: MatchPlan,
 }
@@ -83,7 +83,7 @@ pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<
 /// The bounds among the children, those of one path and one type together:
 /// some value lies above the greatest lower bound and some below the least
 /// upper one.
-pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<ValueRange<'n>> {
+pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<ValueBounds<'n>> {
     let mut found: BTreeMap<(&FieldPath, u8), (Interval, Vec<&'n FilterClause>)> = BTreeMap::new();
     for child in children {
         if let Some((path, interval)) = bound(child) {
@@ -96,11 +96,11 @@ pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Ve
     }
     let planned = found
         .into_iter()
-        .map(|((path, _), (interval, nodes))| ValueRange {
+        .map(|((path, _), (interval, nodes))| ValueBounds {
             nodes,
             plan: ranged(joined(prefix, path), interval, false),
         });
-    let deep = |range: &ValueRange| {
+    let deep = |range: &ValueBounds| {
         range
             .plan
             .entries

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rillbase_documents::bounds::{self, KeyRange};
+use rillbase_documents::bounds::{self, EncodedRange};
 use rillbase_documents::entry::fields;
 use rillbase_documents::rule;
 use rillbase_json::{Integer, JsonLimits, JsonSink};
@@ -118,7 +118,7 @@ impl PyFilter {
 
 pub(crate) type PyRange<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 
-fn py_ranges<'py>(py: Python<'py>, ranges: &[KeyRange]) -> Vec<PyRange<'py>> {
+fn py_ranges<'py>(py: Python<'py>, ranges: &[EncodedRange]) -> Vec<PyRange<'py>> {
     ranges
         .iter()
         .map(|range| {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use rillbase_live::hub::{
-    self, Attach, ClientOptions, GridShape, HubConfig, OutboxBounds, Sealer, TraceQuestion,
+    self, Attach, ClientOptions, GridShape, HubConfig, OutboxBounds, Sealer, TraceRequest,
 };
 use rillbase_live::message::{Notification, QueryHash, StreamId};
 use rillbase_live::wire::notification;
@@ -300,7 +300,7 @@ impl PyHub {
         xid: Option<u64>,
         body: Option<&[u8]>,
     ) -> Option<String> {
-        let question = TraceQuestion {
+        let question = TraceRequest {
             client: subscription,
             key,
             version,

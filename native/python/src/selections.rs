@@ -105,7 +105,7 @@ impl PySelection {
         bounds: Option<&PyBounds>,
         backward: bool,
     ) -> Self {
-        let all = vec![rillbase_documents::bounds::KeyRange {
+        let all = vec![rillbase_documents::bounds::EncodedRange {
             low: Vec::new(),
             high: None,
         }];

@@ -4,7 +4,7 @@ use crate::node::NodeCore;
 
 /// Whether the node can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NodeHealth {
+pub(crate) enum WriteAvailability {
     Well,
     /// There is no room on the disk: writes are refused until there is, reads go on.
     Full,
@@ -12,7 +12,7 @@ pub(crate) enum NodeHealth {
     Failed,
 }
 
-impl NodeHealth {
+impl WriteAvailability {
     /// Its status, and what is the matter with the engine.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -24,13 +24,13 @@ impl NodeHealth {
 }
 
 impl NodeCore {
-    pub(crate) fn health(&self) -> NodeHealth {
+    pub(crate) fn health(&self) -> WriteAvailability {
         if self.db.why_poisoned().is_some() {
-            NodeHealth::Failed
+            WriteAvailability::Failed
         } else if self.db.why_full().is_some() {
-            NodeHealth::Full
+            WriteAvailability::Full
         } else {
-            NodeHealth::Well
+            WriteAvailability::Well
         }
     }
 }

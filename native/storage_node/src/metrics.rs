@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::health::NodeHealth;
+use crate::health::WriteAvailability;
 use crate::node::NodeCore;
 
 /// A number that rises.
@@ -233,13 +233,13 @@ fn of_health(node: &NodeCore) -> Vec<Figure> {
             "engine_poisoned",
             "gauge",
             "1 once nothing can be written any more; the node ends.",
-            is(NodeHealth::Failed),
+            is(WriteAvailability::Failed),
         ),
         (
             "engine_full",
             "gauge",
             "1 while writes are refused for lack of room on the disk.",
-            is(NodeHealth::Full),
+            is(WriteAvailability::Full),
         ),
     ]
 }

@@ -59,7 +59,7 @@ pub use client::{ClientOptions, OutboxBounds};
 pub use memory::MemoryUsage;
 pub use parts::{Attach, ClientFigures, ClientFrame, GridShape, HubConfig, HubRequest};
 pub use token::{ResumeToken, Sealer};
-pub use trace::TraceQuestion;
+pub use trace::TraceRequest;
 
 /// The state machine of a hub. See the module.
 #[derive(Debug)]

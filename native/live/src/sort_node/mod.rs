@@ -12,7 +12,7 @@
 //! that are looked up goes to all who do so ([`sides`]).
 //!
 //! The writes of a batch are applied together, once every filter node concerned has done its part;
-//! later writes of the query queue behind them. So one `SortWindow` is one write, one batch or one
+//! later writes of the query queue behind them. So one `Window` is one write, one batch or one
 //! renewal.
 //!
 //! ```text

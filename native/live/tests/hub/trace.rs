@@ -1,6 +1,6 @@
 //! What people are told who ask why a client heard of a change, or did not.
 
-use rillbase_live::hub::{ClientOptions, OutboxBounds, TraceQuestion};
+use rillbase_live::hub::{ClientOptions, OutboxBounds, TraceRequest};
 use rillbase_query::bson::{Document, DocumentBuf, Value};
 use rillbase_query::ejson::parse_value;
 
@@ -23,7 +23,7 @@ impl Said {
         xid: Option<u64>,
         body: Option<&[u8]>,
     ) -> Self {
-        let question = TraceQuestion {
+        let question = TraceRequest {
             client,
             key: &key(id),
             version,

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::health::NodeHealth;
+use crate::health::WriteAvailability;
 use crate::metrics;
 use crate::node::NodeCore;
 
@@ -61,8 +61,8 @@ fn page(node: &NodeCore, path: &[u8]) -> (&'static str, &'static str, String) {
             let health = node.health();
             let status = match health {
                 // Reads go on, and starting again would make no room.
-                NodeHealth::Well | NodeHealth::Full => "200 OK",
-                NodeHealth::Failed => "503 Service Unavailable",
+                WriteAvailability::Well | WriteAvailability::Full => "200 OK",
+                WriteAvailability::Failed => "503 Service Unavailable",
             };
             let (status_word, engine) = health.words();
             let body =

@@ -24,7 +24,7 @@ use mailbox::Mailbox;
 use moves::ThreadDuty;
 use worker::Worker;
 
-use crate::health::NodeHealth;
+use crate::health::WriteAvailability;
 use crate::node::{NodeCore, NodeFailure};
 
 /// How often what has ended is looked for.
@@ -164,16 +164,18 @@ fn keep_aggregates(node: &NodeCore) {
 }
 
 /// Says how the node is now.
-fn tell_operator(node: &NodeCore, health: NodeHealth) {
+fn tell_operator(node: &NodeCore, health: WriteAvailability) {
     match health {
-        NodeHealth::Well => crate::log::info("there is room on the disk again: writes are taken"),
-        NodeHealth::Full => {
+        WriteAvailability::Well => {
+            crate::log::info("there is room on the disk again: writes are taken")
+        }
+        WriteAvailability::Full => {
             let why = node.db.why_full().unwrap_or_default();
             crate::log::warning(&format!(
                 "there is no room on the disk: writes are refused until there is, reads go on: {why}"
             ));
         }
-        NodeHealth::Failed => {
+        WriteAvailability::Failed => {
             let why = node.db.why_poisoned().unwrap_or_default();
             crate::log::warning(&format!("the node ends: {why}"));
         }
@@ -182,7 +184,7 @@ fn tell_operator(node: &NodeCore, health: NodeHealth) {
 
 /// Looks for what has ended, and how the node is, until it ends.
 fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
-    let mut health = NodeHealth::Well;
+    let mut health = WriteAvailability::Well;
     let mut ticks = 0_u32;
     while !node.is_stopping() {
         std::thread::sleep(TICK);
@@ -191,7 +193,7 @@ fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
         if found != std::mem::replace(&mut health, found) {
             tell_operator(node, found);
         }
-        if found == NodeHealth::Failed {
+        if found == WriteAvailability::Failed {
             // Whoever starts it again finds what was acknowledged.
             node.is_stopping.store(true, Ordering::Release);
         }

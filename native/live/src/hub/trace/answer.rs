@@ -20,7 +20,7 @@ const MOST_CHANGES: usize = 20;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct TraceQuestion<'q> {
+pub struct TraceRequest<'q> {
     /// Whose subscription.
     pub client: u64,
     /// The document's key.
@@ -47,7 +47,7 @@ struct TracedChange {
 
 impl Hub {
     /// Says what is known, as a JSON object; none: there is no such subscription.
-    pub fn trace(&self, question: &TraceQuestion<'_>) -> Option<String> {
+    pub fn trace(&self, question: &TraceRequest<'_>) -> Option<String> {
         let client = self.clients.get(&question.client)?;
         let query = self.queries.get(&client.query)?;
         let seen = seen(query, question.key);
@@ -103,7 +103,7 @@ fn seen(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
     found
 }
 
-fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceQuestion<'_>) {
+fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceRequest<'_>) {
     let definition = &query.definition;
     boolean(writer, "sorted", definition.sorted);
     boolean(writer, "grouped", definition.is_grouped());
@@ -155,7 +155,7 @@ fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &Trac
     boolean(writer, "forgot", query.trace.ring.forgotten > 0);
 }
 
-fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceQuestion<'_>) {
+fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceRequest<'_>) {
     let listed = query.rows.as_ref().map(ResultRows::list);
     let rows = listed.as_ref().map_or(&[][..], |listed| &listed.rows);
     let held = rows.iter().position(|row| *row.key == *question.key);
@@ -192,7 +192,7 @@ fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &T
 /// Where a document stands beside the rows that are shown.
 fn place(
     query: &HubQuery,
-    question: &TraceQuestion<'_>,
+    question: &TraceRequest<'_>,
     body: &[u8],
     rows: &[std::sync::Arc<ResultRow>],
 ) -> Option<&'static str> {

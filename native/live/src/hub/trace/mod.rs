@@ -23,7 +23,7 @@ use crate::snapshot::PgSnapshot;
 use super::Hub;
 use super::change::ResultChange;
 
-pub use answer::TraceQuestion;
+pub use answer::TraceRequest;
 
 /// The least number of rings that the budget is divided by.
 const FEWEST_RINGS: usize = 16;
