@@ -72,14 +72,16 @@ class AggregateFacts:
     def require_rows(self) -> None:
         """Raise unless there are rows to query."""
         if self.is_view and not self.generation:
-            why = self.error or "It is being built: documents are read for the first time."
+            why = self.error or (
+                "It is being built; its documents are being read for the first time."
+            )
             raise Conflict(f"The view has no rows yet. {why}")
 
 
 def allow(principal: Principal, scope: str) -> None:
     """Raise unless the scope allows it. Aggregates have no access rules, so no end users either."""
     if principal.obeys_access_rules:
-        raise Forbidden("Aggregates are for keys and members, not for end users.")
+        raise Forbidden("Aggregates are available to keys and members, not to end users.")
     principal.require_scope(scope)
 
 
@@ -122,4 +124,4 @@ def _load(tenant_id: UUID, name: str) -> AggregateFacts:
 
 
 def _not_found(name: str) -> NotFound:
-    return NotFound(f"There is no aggregate {name[:100]!r}.")
+    return NotFound(f"The aggregate {name[:100]!r} does not exist.")

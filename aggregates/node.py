@@ -67,5 +67,5 @@ def drop(tenant_id: UUID, aggregate_id: UUID) -> None:
 
 def _integer(reply: object) -> int:
     if not isinstance(reply, int):
-        raise ResponseError("the node answered in another form")
+        raise ResponseError("the node returned an unexpected type")
     return reply

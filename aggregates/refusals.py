@@ -52,10 +52,12 @@ def as_api_error(refused: CommandRejected) -> ApiError:
             place = "" if pointer == _WHOLE else pointer
             return InvalidBody(reason, errors=[FieldProblem(place, "invalid", reason)])
         case "SNAPSHOTEXPIRED":
-            return SnapshotExpired("Snapshots are kept for a minute, of fresh ones the newest 250.")
+            return SnapshotExpired(
+                "A snapshot is kept for a minute, and only the newest 250 `fresh` ones."
+            )
         case "TOOEXPENSIVE":
             return QueryTooExpensive(refused.text)
         case code if code == NO_AGGREGATE:
-            return NotFound("There is no such aggregate.")
+            return NotFound("The aggregate does not exist.")
         case _:
             return refusals.as_api_error(refused)

@@ -50,7 +50,7 @@ class DatasetFacts:
 def allow(principal: Principal, scope: str) -> None:
     """Raise unless the caller has the scope. No end users: datasets have no access rules."""
     if principal.obeys_access_rules:
-        raise Forbidden("Datasets are for keys and members, not for end users.")
+        raise Forbidden("Datasets are available to keys and members, not to end users.")
     principal.require_scope(scope)
 
 

@@ -35,7 +35,7 @@ def root() -> StoredPath:
         return Path(given).absolute()
     if settings.rillbase_env == "production":
         # Storage local to one server would be lost with it, and is not visible to the others.
-        raise Unavailable("There is no folder for analytics tables: see RILLBASE_ANALYTICS_DIR.")
+        raise Unavailable("Analytics tables have no storage location: set RILLBASE_ANALYTICS_DIR.")
     return (settings.rillbase_data_dir / "analytics").absolute()
 
 

@@ -55,12 +55,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.postgresql", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--database", default="", help="a PostgreSQL with wal_level = logical")
-    parser.add_argument("--seconds", type=float, default=60, help="end after so many")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="exit after this number of changes"
+    )
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
     found = parser.parse_args()
     if not found.key:
-        parser.error("a key is needed: --key or RILLBASE_KEY")
+        parser.error("a key is required: --key or RILLBASE_KEY")
     return found
 
 

@@ -123,13 +123,13 @@ def watch(rillbase: Rillbase, rows: int, console: Console) -> None:
             if told["authority_state"] == told["state"]:
                 return
             if told["error"]:
-                raise SystemExit(f"the pipeline does not go on: {told['error']}")
+                raise SystemExit(f"the pipeline has stopped: {told['error']}")
             time.sleep(LOOK_S)
 
 
 def ask(rillbase: Rillbase, console: Console) -> None:
     """Ask who wrote most, at several freshnesses."""
-    table = Table(title="the most diligent author")
+    table = Table(title="the most active author")
     for name in ("freshness", "author", "posts", "state", "rows read", "ms"):
         table.add_column(name)
     for freshness in ("any", 15, 0):

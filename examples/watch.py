@@ -36,16 +36,16 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.watch", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("collection")
-    parser.add_argument("--filter", default="{}", help="as in POST query, as JSON")
+    parser.add_argument("--filter", default="{}", help="the filter, as in POST query, as JSON")
     parser.add_argument("--sort", default="", help="a field, -field, or JSON as in POST query")
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
-    parser.add_argument("--changes", type=int, help="end after so many changes")
+    parser.add_argument("--changes", type=int, help="exit after this number of changes")
     found = parser.parse_args()
     if not found.key:
-        parser.error("a key is needed: --key or RILLBASE_KEY")
+        parser.error("a key is required: --key or RILLBASE_KEY")
     return found
 
 
@@ -105,16 +105,16 @@ class Screen:
             case "event":
                 self._event(frame)
             case "status" if frame["state"] == "stale":
-                self.note("the grid is behind: what is shown may be old", "yellow")
+                self.note("the grid is behind: the result may be outdated", "yellow")
             case "status":
                 self.note("caught up", "green")
             case "reset":
                 self.resume = ""
-                self.note(f"from the beginning ({frame['reason']})", "yellow")
+                self.note(f"new result ({frame['reason']})", "yellow")
             case "end" | "error":
                 self._give_up(frame["error"])
             case "goodbye":
-                self.note("the server restarts", "yellow")
+                self.note("the server is restarting", "yellow")
             case _:
                 pass
 
@@ -157,7 +157,7 @@ def main() -> None:
                 if wanted.changes is not None and screen.changes >= wanted.changes:
                     return
         except (ConnectionClosed, WebSocketException, OSError) as lost:
-            screen.note(f"not connected ({type(lost).__name__}); trying again", "yellow")
+            screen.note(f"not connected ({type(lost).__name__}); reconnecting", "yellow")
             time.sleep(RECONNECT_S)
         except KeyboardInterrupt:
             return

@@ -92,17 +92,21 @@ def complaints_of_texts() -> list[str]:
     for file in files():
         read = lines(file)
         bases = [line.rest.split("=", 1)[1] for line in read if line.word == "ARG"]
-        found += [f"{file.name}: {base} names no release" for base in bases if not _pinned(base)]
+        found += [
+            (f"{file.name}: {base} does not name a release") for base in bases if not _pinned(base)
+        ]
         users = [line.rest for line in read if line.word == "USER"]
         if not users or not re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", users[-1]):
-            found.append(f"{file.name}: it would run as root")
+            found.append(f"{file.name}: the image would run as root")
         if sum(line.word == "FROM" for line in read) < 2:  # noqa: PLR2004 -- one to build, one to run
-            found.append(f"{file.name}: it has one stage, so build tools would ship")
+            found.append(
+                f"{file.name}: the image has only one stage, so build tools would be shipped"
+            )
         for source, _ in copied(file):
             if not (ROOT / source).exists():
-                found.append(f"{file.name}: {source} is copied and is not there")
+                found.append(f"{file.name}: {source} is copied but does not exist")
             elif is_ignored(source):
-                found.append(f"{file.name}: {source} is copied and .dockerignore leaves it out")
+                found.append(f"{file.name}: {source} is copied but excluded by .dockerignore")
     return found
 
 

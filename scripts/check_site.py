@@ -51,7 +51,7 @@ def complaints(site: Path) -> list[str]:
     """Return the problems of a site."""
     pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
     if not pages:
-        return [f"there is no page in {site}"]
+        return [f"{site} contains no page"]
     return [
         f"{path.relative_to(site)}: {what}"
         for path, page in pages.items()
@@ -70,7 +70,7 @@ def _wrong(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Itera
         if urlsplit(address).netloc:
             yield f"loads {address}"
     if page.diagrams:
-        yield "has a diagram that would be drawn by a program from another host"
+        yield "has a diagram that requires a script from another host"
     # The 404 page refers to everything from the root of its server.
     root = site if path.name == "404.html" else path.parent
     for address in [*page.links, *page.loads]:
@@ -81,7 +81,7 @@ def _wrong(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Itera
         if target is None:
             yield f"links to {address}, which does not exist"
         elif parts.fragment and target in pages and not _is_place(pages[target], parts.fragment):
-            yield f"links to {address}, where there is no such place"
+            yield f"links to {address}, whose anchor does not exist"
 
 
 def _is_place(page: Page, fragment: str) -> bool:

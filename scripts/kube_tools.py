@@ -84,7 +84,7 @@ def schemas() -> Path | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Build what the tests of Kubernetes need.")
+    parser = argparse.ArgumentParser(description="Build the tools for the Kubernetes tests.")
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="default: all")
     for group in parser.parse_args().groups or GROUPS:
         target = folder(group)

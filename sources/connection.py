@@ -79,26 +79,28 @@ def _refuse(detail: str) -> InvalidSource:
 def parse_target(url: str) -> DatabaseAddress:
     """Parse a URL, or raise `InvalidSource`."""
     if len(url) > MAX_URL_CHARS or not url.isprintable():
-        raise _refuse("The connection is not a URL.")
+        raise _refuse("The connection must be a URL.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or DEFAULT_PORT
         options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
     except ValueError:
-        raise _refuse("The connection is not a URL.") from None
+        raise _refuse("The connection must be a URL.") from None
     database = unquote(parts.path.removeprefix("/"))
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if parts.scheme not in ("postgresql", "postgres") or not (host and user and database):
-        raise _refuse("It has the form postgresql://user:password@host:5432/database.")
+        raise _refuse(
+            "The connection must have the form postgresql://user:password@host:5432/database."
+        )
     if any(sign in host for sign in "/,\\ %"):
-        raise _refuse("It names one host.")
+        raise _refuse("The connection must name one host.")
     tls = options.pop("sslmode", "require")
     if options or parts.fragment:
-        raise _refuse("Of parameters, only sslmode may be given.")
+        raise _refuse("The only parameter allowed is sslmode.")
     if tls not in TLS_MODES:
-        raise _refuse(f"sslmode is one of {', '.join(TLS_MODES)}.")
+        raise _refuse(f"sslmode must be one of {', '.join(TLS_MODES)}.")
     if port != DEFAULT_PORT and port in DENIED_PORTS:
-        raise _refuse(f"Port {port} may not be called.")
+        raise _refuse(f"Port {port} is not allowed.")
     return DatabaseAddress(host, port, database, user, password, tls)
 
 
@@ -128,7 +130,7 @@ def addresses(target: DatabaseAddress, resolver: Resolver = resolve) -> Sequence
         for address in found
     )
     if not allowed:
-        raise _refuse("The host is not on the public internet, nor in a network that is allowed.")
+        raise _refuse("The host is neither on the public internet nor in an allowed network.")
     return found[:MAX_ADDRESSES]
 
 

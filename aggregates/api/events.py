@@ -42,7 +42,7 @@ async def add(call: Call) -> Answer:
     parameters(call)
     aggregate = await aggregate_of(call, WRITE)
     if aggregate.is_view:
-        raise Conflict("A view follows its collection; events cannot be added to it.")
+        raise Conflict("Events cannot be added to a view, which follows its collection.")
     if call.body.media_type == NDJSON:
         return await _stream(call, aggregate)
     text = await read_body(call, "application/json", NDJSON)
@@ -75,7 +75,9 @@ def _events(text: bytes) -> tuple[list[Value], list[str]]:
         return [value], [""]
     events = value.items()
     if not 0 < len(events) <= MAX_EVENTS:
-        raise InvalidBody(f"1 to {MAX_EVENTS} events are added at once; lines take any number.")
+        raise InvalidBody(
+            f"A call adds 1 to {MAX_EVENTS} events; a stream of lines may have any number."
+        )
     return events, [f"/{number}" for number in range(len(events))]
 
 
@@ -85,7 +87,7 @@ def _numbered(events: Sequence[Value], prefixes: Sequence[str]) -> enumerate[tup
 
 def _checked(event: Value, pointer: str) -> Value:
     if event.kind != "object":
-        raise InvalidBody(errors=[FieldProblem(pointer, "invalid", "An event is an object.")])
+        raise InvalidBody(errors=[FieldProblem(pointer, "invalid", "An event must be an object.")])
     return event
 
 
@@ -100,7 +102,9 @@ async def _add(aggregate: AggregateFacts, events: Sequence[bytes], *, once_only:
 
 
 def _too_large(number: int) -> CommandRejected:
-    return CommandRejected(f"BADEVENT {number} - An event has at most {MAX_EVENT_BYTES} bytes.")
+    return CommandRejected(
+        f"BADEVENT {number} - An event may have at most {MAX_EVENT_BYTES} bytes."
+    )
 
 
 def _numbers(reply: Reply) -> list[int]:

@@ -14,14 +14,15 @@ TAG = "Aggregates"
 
 AGGREGATE_PARAMETER = place_of("aggregate", "requests_5m")
 _MOMENT: JsonObject = {
-    "description": "RFC 3339, milliseconds since 1970, or relative to now. The buckets that `from` "
-    "and `to` lie in are included.",
+    "description": "RFC 3339, milliseconds since 1970, or relative to the current time. The "
+    "buckets that contain `from` and `to` are included.",
     "type": ["string", "integer"],
     "example": "-24h",
 }
 _ROW: JsonObject = {
     "type": "object",
-    "description": "What it is grouped by, its measures, and with `compare` the `previous` ones.",
+    "description": "The values of the `group_by` fields, the measures, and with `compare` the "
+    "measures of the `previous` row.",
     "example": {"customer": "acme", "at": "2026-11-21T16:30:00Z", "count": 12, "latency": 81.5},
 }
 _EVENT: JsonObject = {
@@ -30,7 +31,7 @@ _EVENT: JsonObject = {
         "event_id": {
             "type": "string",
             "maxLength": 256,
-            "description": "Added once under it, within a day.",
+            "description": "Retries with the same id within a day add the event once.",
         }
     },
     "additionalProperties": True,
@@ -39,34 +40,49 @@ _EVENT: JsonObject = {
 _ADDED = members(
     {
         "applied": {"type": "integer"},
-        "repeated": {"type": "integer", "description": "Events that had come before."},
-        "lines": {"type": "integer", "description": "Of a stream."},
+        "repeated": {
+            "type": "integer",
+            "description": "Number of events that had already been added.",
+        },
+        "lines": {"type": "integer", "description": "Only for a stream of lines."},
         "refused": {
             "type": "array",
-            "description": "Of a stream: lines that were not added, each with its error.",
+            "description": "Only for a stream: lines that were not added, each with its error.",
             "items": members({"line": {"type": "integer"}, "error": {"type": "object"}}),
         },
         "complete": {
             "type": "boolean",
-            "description": "Of a stream: false if it was given up for its refused lines.",
+            "description": "Only for a stream: false if it was aborted because too many lines "
+            "were rejected.",
         },
     },
     "applied",
     "repeated",
 )
 QUERY_PROPERTIES: JsonObject = {
-    "rollup": {**FIELD_NAMES, "description": "Whose rows are read; otherwise the fewest that do."},
-    "filter": {"type": "object", "description": "On the dimensions."},
+    "rollup": {
+        **FIELD_NAMES,
+        "description": "The rollup whose rows are read; by default the smallest suitable one.",
+    },
+    "filter": {"type": "object", "description": "A filter on the dimensions."},
     "from": _MOMENT,
     "to": {**_MOMENT, "example": "+0s"},
-    "group_by": {**FIELD_NAMES, "description": "Dimensions, and the time's field; [] is one row."},
-    "bucket": {"type": "string", "example": "1h", "description": "A multiple of the own one."},
+    "group_by": {
+        **FIELD_NAMES,
+        "description": "Dimensions and the time field. [] returns one row.",
+    },
+    "bucket": {
+        "type": "string",
+        "example": "1h",
+        "description": "A multiple of the aggregate's own bucket.",
+    },
     "order": {"type": "array", "items": {"type": "array"}, "example": [["count", -1]]},
     "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000},
     "measures": FIELD_NAMES,
     "compare": {
         "type": "string",
-        "description": "Sets each row beside the one of the `previous` period, or of so long ago.",
+        "description": "Adds to each row the measures of the `previous` period, or of the period "
+        "that long ago.",
         "example": "previous",
     },
 }
@@ -75,7 +91,7 @@ _QUERY = members(
         **QUERY_PROPERTIES,
         "snapshot": {
             "type": "string",
-            "description": "`fresh`, or the one of an earlier answer, within a minute.",
+            "description": "`fresh`, or the snapshot of a response of the last minute.",
         },
     },
     closed=True,
@@ -87,12 +103,12 @@ _ROWS = members(
         "as_of": {
             "type": ["string", "null"],
             "format": "date-time",
-            "description": "Of a view: whatever was written before it is in.",
+            "description": "Of a view: every write before this time is included.",
         },
         "notices": {
             "type": "array",
             "items": {"type": "object"},
-            "description": "Of a view: versions of documents that it lacks, since its filter "
+            "description": "Of a view: versions of documents that are missing because its filter "
             "cannot be evaluated on them.",
         },
     },

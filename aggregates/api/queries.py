@@ -65,7 +65,7 @@ def as_text(given: Value, members: Collection[str]) -> bytes:
 
 def as_bytes(reply: Reply) -> bytes:
     if not isinstance(reply, bytes):
-        raise UnexpectedReply("a text was expected")
+        raise UnexpectedReply("expected text")
     return reply
 
 

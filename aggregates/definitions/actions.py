@@ -81,7 +81,7 @@ def _follow(aggregate: Aggregate, source: ViewSourceValues) -> None:
     try:
         collection = find_by_name(source["collection"])
     except NotFound:
-        detail = "There is no such collection."
+        detail = "The collection does not exist."
         problem = FieldProblem("/source/collection", "not_found", detail)
         raise InvalidBody(detail, errors=[problem]) from None
     aggregate.collection_id, aggregate.collection_name = collection.pk, collection.name

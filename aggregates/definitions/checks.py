@@ -26,11 +26,13 @@ def _names(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
     dimensions = cast("list[str]", definition["dimensions"])
     time = cast("JsonObject | None", definition["time"])
     if time is not None and time["field"] in dimensions:
-        yield _wrong("/time/field", "A dimension has this name.")
+        yield _wrong("/time/field", "A dimension already has this name.")
     taken = [*dimensions, *([str(time["field"])] if time is not None else [])]
     for name in cast("JsonObject", definition["measures"]):
         if name in taken:
-            yield _wrong(f"/measures/{name}", "A dimension, or the time, has this name.")
+            yield _wrong(
+                f"/measures/{name}", "A dimension or the time field already has this name."
+            )
 
 
 def _rollups(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
@@ -40,11 +42,11 @@ def _rollups(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
         named = tuple(rollup)
         strange = [name for name in rollup if name not in dimensions]
         if strange:
-            yield _wrong(f"/rollups/{place}", f"There is no dimension {strange[0]!r}.")
+            yield _wrong(f"/rollups/{place}", f"The dimension {strange[0]!r} does not exist.")
         elif len(set(named)) < len(named) or tuple(sorted(named)) in seen:
-            yield _wrong(f"/rollups/{place}", "Something is named twice.")
+            yield _wrong(f"/rollups/{place}", "A field is named twice.")
         elif set(named) == set(dimensions):
-            yield _wrong(f"/rollups/{place}", "Rows for all dimensions are kept anyhow.")
+            yield _wrong(f"/rollups/{place}", "Rows for all dimensions always exist.")
         seen.add(tuple(sorted(named)))
 
 
@@ -53,9 +55,9 @@ def _retention(definition: Mapping[str, object], retention: str | None) -> Itera
         return
     time = cast("JsonObject | None", definition["time"])
     if time is None:
-        yield _wrong("/retention", "Buckets expire; without `time` there are none.")
+        yield _wrong("/retention", "`retention` requires `time`, because only buckets expire.")
     elif seconds(retention) < seconds(str(time["bucket"])):
-        yield _wrong("/retention", "At least one bucket is kept.")
+        yield _wrong("/retention", "`retention` must be at least one bucket.")
 
 
 def _wrong(pointer: str, detail: str) -> FieldProblem:

@@ -41,7 +41,7 @@ class SpanField(serializers.CharField):
         text = str(super().to_internal_value(data))  # type: ignore[arg-type]
         if not (_SPAN.fullmatch(text) and seconds(text) <= self._most_s):
             raise serializers.ValidationError(
-                f"A number with s, m, h or d, such as 5m; at most {self._most_s // DAY_S}d.",
+                f"A number followed by s, m, h or d, such as 5m; at most {self._most_s // DAY_S}d.",
                 "invalid_span",
             )
         return text
@@ -53,7 +53,10 @@ class EventField(PatternField):
     pattern = re.compile(
         rf"(?=.{{1,{MAX_FIELD_CHARS}}}\Z)[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
     )
-    complaint = "1 to 100 characters: letters, digits, _ and -; dots lead into objects."
+    complaint = (
+        "1 to 100 characters: letters, digits, _ and -; dots separate the fields of embedded "
+        "objects."
+    )
 
 
 class MeasureField(PatternField):
@@ -66,8 +69,8 @@ class MeasureField(PatternField):
 class TimeSerializer(Body):
     """Rows are kept for each bucket of time."""
 
-    field = EventField(help_text="Where an event says when it happened.")
-    bucket = SpanField(most_s=MAX_BUCKET_S, help_text="Such as 5m.")
+    field = EventField(help_text="The field of an event that contains its time.")
+    bucket = SpanField(most_s=MAX_BUCKET_S, help_text="Size of a time bucket, such as 5m.")
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         return _complete(attrs, "field", "bucket")
@@ -80,23 +83,29 @@ class MeasureSerializer(Body):
     field = EventField(required=False)
     type = serializers.ChoiceField(measures.TYPES, required=False)
     scale = serializers.IntegerField(
-        min_value=0, max_value=measures.MAX_SCALE, required=False, help_text="Of a decimal."
+        min_value=0,
+        max_value=measures.MAX_SCALE,
+        required=False,
+        help_text="Number of decimal places. Only for decimals.",
     )
     quantiles = serializers.ListField(
         child=serializers.FloatField(min_value=0, max_value=1),
         min_length=1,
         max_length=measures.MAX_QUANTILES,
         required=False,
-        help_text="Which ones, such as [0.5, 0.99].",
+        help_text="The quantiles to compute, such as [0.5, 0.99].",
     )
     accuracy = serializers.FloatField(
         min_value=measures.LEAST_ERROR,
         max_value=measures.LARGEST_ERROR,
         required=False,
-        help_text="How wrong a quantile may be, as a share of its value.",
+        help_text="Maximum relative error of a quantile.",
     )
     k = serializers.IntegerField(
-        min_value=1, max_value=measures.MAX_TOP, required=False, help_text="How many of the top."
+        min_value=1,
+        max_value=measures.MAX_TOP,
+        required=False,
+        help_text="How many of the most frequent values to keep.",
     )
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
@@ -115,7 +124,7 @@ class FilterField(serializers.JSONField):
     def run_validation(self, data: object = serializers.empty) -> object:
         found = super().run_validation(data)
         if found is not None and not isinstance(found, dict):
-            raise serializers.ValidationError("A filter is an object.", "invalid")
+            raise serializers.ValidationError("A filter must be an object.", "invalid")
         return found
 
 
@@ -144,13 +153,13 @@ class AggregateChange(Body):
         child=serializers.ListField(child=EventField()),
         max_length=MAX_ROLLUPS,
         default=list,
-        help_text="Sets of dimensions that rows are kept for besides all of them.",
+        help_text="Further sets of dimensions for which rows are kept.",
     )
     retention = SpanField(
         most_s=MAX_RETENTION_S,
         allow_null=True,
         default=None,
-        help_text="For how long buckets are kept, such as 90d; for ever if null.",
+        help_text="How long buckets are kept, such as 90d; null: forever.",
     )
 
     def validate_measures(self, given: dict[str, JsonObject]) -> dict[str, JsonObject]:
@@ -159,14 +168,16 @@ class AggregateChange(Body):
         for name in given:
             MeasureField().run_validation(name)
             if name == RESERVED:
-                raise serializers.ValidationError({name: "Rows have a member of this name."})
+                raise serializers.ValidationError(
+                    {name: "This name is reserved for a field of rows."}
+                )
         return given
 
     def validate_dimensions(self, given: list[str]) -> list[str]:
         if len(set(given)) < len(given):
             raise serializers.ValidationError("A dimension is named twice.")
         if RESERVED in given:
-            raise serializers.ValidationError("Rows have a member of this name.")
+            raise serializers.ValidationError("This name is reserved for a field of rows.")
         return given
 
 
@@ -175,7 +186,9 @@ class AggregateCreation(AggregateChange):
 
     name = NameField()
     source = SourceSerializer(  # type: ignore[assignment]
-        allow_null=True, default=None, help_text="Makes it a view over a collection's documents."
+        allow_null=True,
+        default=None,
+        help_text="Makes the aggregate a view over a collection's documents.",
     )
 
 

@@ -63,10 +63,10 @@ def complaint(measure: JsonObject) -> tuple[str, str] | None:
     op = OPS[str(measure["op"])]
     for name in measure:
         if name != "op" and name not in op.members:
-            return name, f"A {measure['op']} has no such member."
+            return name, f"Measures with the operator {measure['op']} have no such field."
     for name in op.required:
         if measure.get(name) is None:
             return name, "This field is required."
     if measure.get("scale") is not None and measure.get("type") != "decimal":
-        return "scale", "Only a decimal has a scale."
+        return "scale", "Only decimals have a scale."
     return None

@@ -50,14 +50,15 @@ class AggregateAnswer(serializers.Serializer[object]):
     error = serializers.CharField(allow_null=True)
     generation = serializers.IntegerField(
         allow_null=True,
-        help_text="Which filling of its rows answers: another one with each change and rebuild.",
+        help_text="Generation of the rows that queries read. Each change and each rebuild starts "
+        "a new one.",
     )
     documents_read = serializers.IntegerField(
-        allow_null=True, help_text="Of a view: by the build that is under way, or the last one."
+        allow_null=True, help_text="Of a view: documents read by the current or the last build."
     )
     notices = Notice(
         many=True,
-        help_text="Of a view: versions of documents that it lacks since its rows were built.",
+        help_text="Of a view: versions of documents that are missing since its rows were built.",
     )
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
@@ -65,7 +66,7 @@ class AggregateAnswer(serializers.Serializer[object]):
 
 
 _NEW_AGGREGATE = OpenApiExample(
-    "Requests of each customer's endpoints",
+    "Requests to each customer's endpoints",
     {
         "name": "requests_5m",
         "dimensions": ["customer", "app", "endpoint"],
@@ -129,8 +130,8 @@ class AggregateView(_AggregatesView):
         operation_id="aggregates_change",
         tags=[TAG],
         summary="Change an aggregate",
-        description="Its rows are made anew of the events that are kept, or of the collection's "
-        "documents; until then the ones before answer.",
+        description="Its rows are rebuilt from the retained events, or from the collection's "
+        "documents. Until then, queries read the previous rows.",
         request=AggregateChange,
         responses=AggregateAnswer,
     )
@@ -143,7 +144,7 @@ class AggregateView(_AggregatesView):
     @extend_schema(
         operation_id="aggregates_delete",
         tags=[TAG],
-        summary="Drop an aggregate with its rows",
+        summary="Delete an aggregate with its rows",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, aggregate: str) -> Response:
@@ -158,9 +159,9 @@ class AggregateRebuildView(_AggregatesView):
     @extend_schema(
         operation_id="aggregates_rebuild",
         tags=[TAG],
-        summary="Make an aggregate's rows anew",
-        description="Of the events that are kept, or of the collection's documents. The rows "
-        "before answer until the new ones are complete.",
+        summary="Rebuild an aggregate's rows",
+        description="From the retained events, or from the collection's documents. Until the new "
+        "rows are complete, queries read the previous ones.",
         request=None,
         responses={202: AggregateAnswer},
     )

@@ -108,10 +108,10 @@ class ViewFollower:
                 self._asked, self._away = True, ""
             except _AWAY as away:
                 if self._away != type(away).__name__:
-                    logger.warning("following waits: %s", away)
+                    logger.warning("following is paused: %s", away)
                 self._away = type(away).__name__
             except StreamGap as missed:
-                logger.info("views are filled anew: %s", missed)
+                logger.info("views are rebuilt: %s", missed)
             except Exception:
                 logger.exception("following failed")
             self._health.pause(leads=self._lead.held)
@@ -166,7 +166,7 @@ class ViewFollower:
         for partition in range(streams.grid.partitions):
             first, last = await streams.first(partition), await streams.last(partition)
             if first is None or last is None:
-                raise NotTicking(f"stream {partition} is empty: no relay has been there")
+                raise NotTicking(f"stream {partition} is empty: no relay has initialised it")
             places = []
             for view in self._views.values():
                 place = _place_of(view, streams, partition)
@@ -295,6 +295,6 @@ class ViewUpdater:
             elif refused.code in _TROUBLED:
                 raise NodeTroubled(refused.code) from refused
             else:
-                await view.fail(f"The storage node refused: {refused.text}")
+                await view.fail(f"The storage node rejected a command: {refused.text}")
         except QueryError as refused:
-            await view.fail(f"A document cannot be matched: {refused.detail}")
+            await view.fail(f"A document cannot be evaluated: {refused.detail}")

@@ -89,7 +89,7 @@ class Track:
         if content.token < self._token:
             return  # From an older relay: it proves nothing.
         if self.incarnation not in (None, content.incarnation):
-            raise StreamGap("the event layer or the database has begun a new life")
+            raise StreamGap("the event layer or the database was restored or lost its data")
         self._token, self.incarnation = content.token, content.incarnation
 
 
@@ -143,11 +143,11 @@ def _pairs(reply: Reply) -> list[tuple[Reply, Reply]]:
     if reply is None:
         return []
     if not isinstance(reply, list):
-        raise ResponseError("a list was expected")
+        raise ResponseError("expected a list")
     pairs = []
     for pair in reply:
         if not isinstance(pair, list) or len(pair) != _ENTRY_PARTS:
-            raise ResponseError("a pair was expected")
+            raise ResponseError("expected a pair")
         pairs.append((pair[0], pair[1]))
     return pairs
 
@@ -155,14 +155,14 @@ def _pairs(reply: Reply) -> list[tuple[Reply, Reply]]:
 def _field(fields: Reply) -> bytes:
     """Return an entry's bytes; an entry of a batch has a second field after them."""
     if not isinstance(fields, list) or len(fields) < _ENTRY_PARTS:
-        raise ResponseError("an entry without fields")
+        raise ResponseError("an entry has no fields")
     raw = fields[1]
     if not isinstance(raw, bytes):
-        raise ResponseError("bytes were expected")
+        raise ResponseError("expected bytes")
     return raw
 
 
 def _text(reply: Reply) -> str:
     if not isinstance(reply, bytes):
-        raise ResponseError("a text was expected")
+        raise ResponseError("expected text")
     return reply.decode()

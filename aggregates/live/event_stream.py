@@ -56,7 +56,7 @@ def _json(name: str, text: str) -> bytes:
     try:
         return Value.parse(text.encode()).ejson(canonical=True)
     except (JsonError, QueryError):
-        problem = FieldProblem(name, "invalid", "JSON is expected.")
+        problem = FieldProblem(name, "invalid", "Expected JSON.")
         raise InvalidParameter(errors=[problem]) from None
 
 
@@ -65,7 +65,7 @@ def _parameter(name: str) -> JsonObject:
     schema: JsonValue = {"type": "string"}
     found: JsonObject = {"name": name, "in": "query", "schema": schema}
     if name in _JSON:
-        found["description"] = "As JSON, as in a query's body."
+        found["description"] = "As in a query's body, encoded as JSON."
     elif isinstance(described, dict) and "description" in described:
         found["description"] = described["description"]
     return found
@@ -80,7 +80,7 @@ _PARAMETERS: list[JsonValue] = [
 _LIVE: JsonObject = {
     "operationId": "aggregates_live",
     "tags": [TAG],
-    "summary": "Follow rows by Server-Sent Events",
+    "summary": "Subscribe to rows by Server-Sent Events",
     "parameters": _PARAMETERS,
     "responses": {
         "200": {

@@ -117,7 +117,7 @@ class AggregateSubscription:
             self.events = 0
             self._send(frames.reset(self._id, "changed"))
             self._result(answer.rows)
-        self._send(frames.status(self._id, "live", "the storage node is back"))
+        self._send(frames.status(self._id, "live", "the storage node is available again"))
         self._tell()
 
     def _result(self, rows: FedRows) -> None:
@@ -134,7 +134,7 @@ class AggregateSubscription:
     def stale(self) -> None:
         """Warn the client that changes may be late."""
         self.state = "stale"
-        self._send(frames.status(self._id, "stale", "the storage node is away"))
+        self._send(frames.status(self._id, "stale", "the storage node is unavailable"))
 
     def refused(self, refused: CommandRejected) -> None:
         """End, and say why."""

@@ -26,7 +26,7 @@ class AggregateSubscribeRequest:
 def read(message: Value) -> AggregateSubscribeRequest:
     """Parse a `subscribe`, or raise what is wrong with it."""
     problems = [
-        FieldProblem(f"/{name}", "unknown_field", "This field is not known here.")
+        FieldProblem(f"/{name}", "unknown_field", "Unknown field.")
         for name in message.names()
         if name not in (*_COMMON, *LIVE_MEMBERS)
     ]

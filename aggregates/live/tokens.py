@@ -44,5 +44,5 @@ class AggregateTokens:
                 *_FORM.unpack(opaque_tokens.read(_PURPOSE, token, self._bound))
             )
         except opaque_tokens.UnknownToken:
-            detail = "The token is not this subscription's."
+            detail = "The token belongs to a different subscription."
             raise InvalidBody(errors=[FieldProblem("/resume", "invalid", detail)]) from None

@@ -28,22 +28,26 @@ _ID = parameter(
     "id",
     "query",
     _UPLOAD_ID,
-    description="Names the upload: it is committed once, however often it is sent.",
+    description="Identifies the upload: retries with the same id commit it once.",
 )
 _TABLE = parameter(
-    "table", "query", {"type": "string"}, description="Of Arrow and Parquet: the rows' table."
+    "table",
+    "query",
+    {"type": "string"},
+    description="For Arrow and Parquet: the table of the rows.",
 )
 _OP = parameter(
     "op",
     "query",
     {"type": "string", "enum": ["insert", "update", "delete"], "default": "insert"},
-    description="Of Arrow and Parquet: what is done with the rows.",
+    description="For Arrow and Parquet: the operation that is applied to the rows.",
 )
 _OPEN = parameter(
     "open",
     "query",
     {"type": "string", "enum": ["true", "false"]},
-    description="Only opens the upload; rows are appended, and seen once it is committed.",
+    description="Only opens the upload. Rows are appended afterwards and become visible when it "
+    "is committed.",
 )
 _MOMENT: JsonObject = {"type": "string", "format": "date-time"}
 _BINARY: JsonObject = {"type": "string", "format": "binary"}
@@ -63,12 +67,13 @@ _SHOWN = members(
         "status": {"type": "string", "enum": ["open", "committed", "aborted"]},
         "state": {
             "type": ["integer", "null"],
-            "description": "Once it is committed: the state of the dataset that it made.",
+            "description": "The state of the dataset that the commit of the upload created; null "
+            "before it.",
         },
         "stage": {
             "type": ["string", "null"],
             "enum": ["unsorted", "remapped", "sorted", "merged", "authority", None],
-            "description": "How far its rows have come.",
+            "description": "The stage that the upload's rows have reached.",
         },
         "rows": {"type": "integer"},
         "bytes": {"type": "integer"},
@@ -91,9 +96,9 @@ _FILTER: JsonObject = {
 _QUERY = members(
     {
         "table": {"type": "string"},
-        "columns": {**FIELD_NAMES, "description": "All, if it is not given."},
+        "columns": {**FIELD_NAMES, "description": "All columns by default."},
         "filter": _FILTER,
-        "group_by": {**FIELD_NAMES, "description": "[] is one group of all rows."},
+        "group_by": {**FIELD_NAMES, "description": "[] aggregates all rows to one group."},
         "aggregates": {
             "type": "object",
             "additionalProperties": members(
@@ -114,14 +119,15 @@ _QUERY = members(
         "limit": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1_000},
         "freshness": {
             "type": ["number", "string"],
-            "description": "Seconds: all that was committed longer ago is seen. 0, as is usual: "
-            "everything that was acknowledged. `any`: what has been merged completely.",
+            "description": "Maximum age in seconds of committed uploads that the result may lack. "
+            "0, the default: none are missing. `any`: only completely merged rows are read.",
         },
-        "state": {"type": "integer", "description": "Exactly this state, while it is kept."},
-        "as_of": {**_MOMENT, "description": "The newest state of that moment."},
+        "state": {"type": "integer", "description": "Exactly this state, while it is retained."},
+        "as_of": {**_MOMENT, "description": "The newest state at that time."},
         "since": {
             "type": "integer",
-            "description": "No earlier state than this, such as the last one that was answered.",
+            "description": "Not an earlier state than this one, such as the state of the previous "
+            "response.",
         },
     },
     "table",
@@ -139,11 +145,11 @@ _READ_STAGE = members(
 _ROWS = members(
     {
         "rows": {"type": "array", "items": {"type": "object"}},
-        "state": {"type": "integer", "description": "The state that was asked."},
+        "state": {"type": "integer", "description": "The state that was queried."},
         "freshness_s": {
             "type": "number",
-            "description": "How long ago the first upload was committed that is not in it; 0: "
-            "there is none.",
+            "description": "Age of the oldest committed upload that is missing from the result; 0 "
+            "if none is missing.",
         },
         "read": members(
             dict.fromkeys(("authority", "merged", "sorted", "unsorted"), _READ_STAGE),
@@ -160,15 +166,22 @@ _ROWS = members(
 )
 _STAGE = members(
     {
-        "first": {"type": ["integer", "null"], "description": "The uploads that it holds."},
+        "first": {
+            "type": ["integer", "null"],
+            "description": "Number of the first upload that the stage contains.",
+        },
         "last": {"type": ["integer", "null"]},
         "rows": {"type": "integer"},
         "bytes": {"type": "integer"},
         "lag_s": {
             "type": "number",
-            "description": "How old the oldest upload is that has not come so far; 0: all have.",
+            "description": "Age of the oldest upload that has not reached this stage; 0 if all "
+            "have.",
         },
-        "rows_per_s": {"type": "number", "description": "What came here within a minute."},
+        "rows_per_s": {
+            "type": "number",
+            "description": "Rows per second that reached this stage in the last minute.",
+        },
     },
     "first",
     "last",
@@ -180,14 +193,21 @@ _STAGE = members(
 _PIPELINE = members(
     {
         "state": {"type": "integer", "description": "The newest state."},
-        "authority_state": {"type": "integer", "description": "What has been merged completely."},
-        "error": {"type": ["string", "null"], "description": "Why it does not go on."},
+        "authority_state": {
+            "type": "integer",
+            "description": "The newest completely merged state.",
+        },
+        "error": {
+            "type": ["string", "null"],
+            "description": "The error that stops the pipeline; null if there is none.",
+        },
         "stages": members(
             {
                 **dict.fromkeys(("unsorted", "sorted", "merged", "authority"), _STAGE),
                 "remapped": {
                     **_STAGE,
-                    "description": "Keys have ids, rows are not sorted yet. Only with ID-keys.",
+                    "description": "Rows whose keys have ids but which are not sorted yet. Only "
+                    "for datasets with ID-keys.",
                 },
             },
             "unsorted",
@@ -197,7 +217,7 @@ _PIPELINE = members(
         ),
         "reads": {
             "type": "array",
-            "description": "For several freshnesses, what a query would have to look at.",
+            "description": "What a query would have to read at several freshnesses.",
             "items": members(
                 {
                     "freshness": {"type": ["number", "string"]},
@@ -207,11 +227,17 @@ _PIPELINE = members(
                 }
             ),
         },
-        "uploads": {"type": "array", "description": "The newest ones.", "items": _SHOWN},
+        "uploads": {"type": "array", "description": "The newest uploads.", "items": _SHOWN},
         "iceberg": members(
             {
-                "namespace": {"type": "string", "description": "Of the dataset's tables there."},
-                "tag": {"type": ["string", "null"], "description": "Of the newest state there."},
+                "namespace": {
+                    "type": "string",
+                    "description": "Namespace of the dataset's tables in the Iceberg catalogue.",
+                },
+                "tag": {
+                    "type": ["string", "null"],
+                    "description": "Tag of the newest state in the Iceberg catalogue.",
+                },
             }
         ),
     },
@@ -263,7 +289,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         described(
             "datasets_pipeline",
             TAG,
-            "Read how far uploads have come",
+            "Read the progress of uploads",
             answers("200", _PIPELINE),
             parameters=(_DATASET,),
         ),
@@ -288,7 +314,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         described(
             "datasets_upload_read",
             TAG,
-            "Read how an upload stands",
+            "Read the status of an upload",
             answers("200", _SHOWN),
             parameters=(_DATASET, _UPLOAD),
         ),
@@ -313,7 +339,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         described(
             "datasets_upload_commit",
             TAG,
-            "Commit an upload: all of it is seen from now on",
+            "Commit an upload, which makes all of its rows visible",
             answers("200", _SHOWN),
             parameters=(_DATASET, _UPLOAD),
         ),
@@ -325,7 +351,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         described(
             "datasets_upload_abort",
             TAG,
-            "Give an open upload up",
+            "Abort an open upload",
             answers("200", _SHOWN),
             parameters=(_DATASET, _UPLOAD),
         ),
@@ -337,7 +363,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
         described(
             "datasets_query",
             TAG,
-            "Query rows as fresh as they have to be",
+            "Query rows with a given freshness",
             _ROWS_OR_ARROW,
             body={"application/json": _QUERY},
             parameters=(_DATASET,),

@@ -60,7 +60,7 @@ async def _answered(
             )
         except FileNotFoundError:
             continue
-    raise StateExpired("The files of this state are gone.")
+    raise StateExpired("The files of this state are no longer retained.")
 
 
 def _begun(

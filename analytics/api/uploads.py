@@ -125,7 +125,7 @@ def _name(call: Call, given: str | None) -> str:
     """Return what the upload is called: as the caller says, or after the idempotency key."""
     if given is not None:
         if not _NAME.match(given):
-            detail = "1 to 200 letters, digits, dots, dashes and _."
+            detail = "Expected 1 to 200 letters, digits, dots, dashes and underscores."
             raise InvalidParameter(errors=[FieldProblem("id", "invalid", detail)])
         return given
     part = _part(call)

@@ -29,7 +29,9 @@ def completed(given: DatasetDefinition) -> DatasetDefinition:
     for name, table in tables.items():
         problems += _unknown_id_keys(name, table, id_keys)
     problems += [
-        _wrong(f"/id_keys/{name}", "A table has this name.") for name in id_keys if name in tables
+        _wrong(f"/id_keys/{name}", "A table already has this name.")
+        for name in id_keys
+        if name in tables
     ]
     problems += [problem for name, kind in id_keys.items() for problem in _parts(name, kind)]
     if problems:
@@ -42,7 +44,7 @@ def check_change(before: DatasetDefinition, after: DatasetDefinition) -> None:
     """Raise unless `after` only adds to `before`."""
     tables = after["tables"]
     problems = [
-        _wrong(f"/tables/{name}", "A table cannot be taken away.")
+        _wrong(f"/tables/{name}", "A table cannot be removed.")
         for name in before["tables"]
         if name not in tables
     ]
@@ -50,7 +52,7 @@ def check_change(before: DatasetDefinition, after: DatasetDefinition) -> None:
         if name in tables:
             problems += _changed(name, table, tables[name])
     problems += [
-        _wrong(f"/id_keys/{name}", "An ID-key stays as it is.")
+        _wrong(f"/id_keys/{name}", "An ID-key cannot be changed.")
         for name, kind in before["id_keys"].items()
         if after["id_keys"].get(name) != kind
     ]
@@ -69,12 +71,12 @@ def _complete(table: TableDefinition) -> TableDefinition:
 def _table(name: str, table: TableDefinition) -> Iterator[FieldProblem]:
     place = f"/tables/{name}"
     if name in RESERVED_TABLES:
-        yield _wrong(place, "This name has another meaning in uploads.")
+        yield _wrong(place, "This name is reserved in uploads.")
     columns = table["columns"]
     if len({column.lower() for column in columns}) < len(columns):
-        yield _wrong(f"{place}/columns", "Two names differ in nothing but case.")
+        yield _wrong(f"{place}/columns", "Two names differ only in case.")
     if len(columns) - len(table["key"]) > MAX_DATA_COLUMNS:
-        yield _wrong(f"{place}/columns", f"At most {MAX_DATA_COLUMNS} beside the key.")
+        yield _wrong(f"{place}/columns", f"At most {MAX_DATA_COLUMNS} columns beside the key.")
     yield from _key(f"{place}/key", table["key"], columns)
     for view_name, view in table["views"].items():
         yield from _view(f"{place}/views/{view_name}", view, table)
@@ -86,14 +88,14 @@ def _unknown_id_keys(
     for column, id_key in ids_of(table).items():
         if id_key not in id_keys:
             place = f"/tables/{name}/columns/{column}"
-            yield _wrong(place, f"There is no ID-key {id_key!r} in `id_keys`.")
+            yield _wrong(place, f"The ID-key {id_key!r} is missing from `id_keys`.")
 
 
 def _parts(name: str, kind: IdKeyDefinition) -> Iterator[FieldProblem]:
     """Yield the key parts, which are columns of the ID-key's table beside the key and its id."""
     names = [KEY, ID, *(part.lower() for part in kind)] if isinstance(kind, dict) else []
     if len(set(names)) < len(names):
-        detail = f"Parts are called neither {KEY} nor {ID}, and differ in more than case."
+        detail = f"A part must not be named {KEY} or {ID}, and names must differ in more than case."
         yield _wrong(f"/id_keys/{name}", detail)
 
 
@@ -102,7 +104,7 @@ def _key(place: str, key: list[str], columns: Mapping[str, str]) -> Iterator[Fie
         yield _wrong(place, "A column is named twice.")
     for column in key:
         if column not in columns:
-            yield _wrong(place, f"There is no column {column!r}.")
+            yield _wrong(place, f"The column {column!r} does not exist.")
         elif columns[column] in UNFIT_FOR_KEYS:
             yield _wrong(place, f"A {columns[column]} cannot be part of a key.")
 
@@ -112,9 +114,9 @@ def _view(place: str, view: ViewDefinition, table: TableDefinition) -> Iterator[
     yield from _key(f"{place}/key", view["key"], table["columns"])
     missing = [column for column in table["key"] if column not in view["key"]]
     if missing:
-        yield _wrong(f"{place}/key", f"It lacks {missing[0]!r} of the table's key.")
+        yield _wrong(f"{place}/key", f"The column {missing[0]!r} of the table's key is missing.")
     if "columns" in view and not set(view["key"]) <= set(view["columns"]):
-        yield _wrong(f"{place}/columns", "The key's columns are among them.")
+        yield _wrong(f"{place}/columns", "The view must contain the columns of its key.")
 
 
 def _strangers(
@@ -125,17 +127,17 @@ def _strangers(
         yield _wrong(place, "A column is named twice.")
     for column in names:
         if column not in columns:
-            yield _wrong(place, f"There is no column {column!r}.")
+            yield _wrong(place, f"The column {column!r} does not exist.")
 
 
 def _changed(name: str, old: TableDefinition, new: TableDefinition) -> Iterator[FieldProblem]:
     place = f"/tables/{name}"
     if list(new["columns"].items())[: len(old["columns"])] != list(old["columns"].items()):
-        yield _wrong(f"{place}/columns", "Columns that are there stay as they are, and first.")
+        yield _wrong(f"{place}/columns", "Existing columns cannot be changed and must come first.")
     if new["key"] != old["key"]:
-        yield _wrong(f"{place}/key", "The key stays as it is.")
+        yield _wrong(f"{place}/key", "The key cannot be changed.")
     if new["views"] != old["views"]:
-        yield _wrong(f"{place}/views", "Views stay as they are.")
+        yield _wrong(f"{place}/views", "Existing views cannot be changed.")
 
 
 def _wrong(pointer: str, detail: str) -> FieldProblem:

@@ -36,7 +36,7 @@ class TypeField(PatternField):
     """The type of a column."""
 
     pattern = re.compile(rf"{'|'.join(TYPE_NAMES)}|id:[a-z][a-z0-9]*(_[a-z0-9]+)*")
-    complaint = f"One of {', '.join(TYPE_NAMES)}, or id: and the name of an ID-key."
+    complaint = f"One of {', '.join(TYPE_NAMES)}, or `id:` and the name of an ID-key."
 
 
 class _Key(serializers.ListField):
@@ -63,11 +63,11 @@ def _named_as_tables(given: dict[str, _V]) -> dict[str, _V]:
 class ViewSerializer(Body):
     """A secondary view: some of the columns, in another order."""
 
-    key = _Key(help_text="The sort order. It holds the columns of the table's key.")
+    key = _Key(help_text="The sort order. It must contain the columns of the table's key.")
     columns = serializers.ListField(
         child=ColumnField(),
         required=False,
-        help_text="What the view has; all columns if it is not given.",
+        help_text="Columns of the view; by default all.",
     )
 
 
@@ -77,10 +77,12 @@ class TableSerializer(Body):
     columns = serializers.DictField(
         child=TypeField(),
         allow_empty=False,
-        help_text="The columns and their types, in order. `id:` and the name of an ID-key: keys, "
-        "of which the ids are stored.",
+        help_text="The columns and their types, in order. The type `id:` with the name of an "
+        "ID-key stores the ids of keys.",
     )
-    key = _Key(help_text="What a row is known by, and the sort order of the primary view.")
+    key = _Key(
+        help_text="The columns that identify a row; also the sort order of the primary view."
+    )
     views = serializers.DictField(
         child=ViewSerializer(), default=dict, help_text="Secondary views."
     )
@@ -117,7 +119,9 @@ class IdKeyField(serializers.Field[object, object, object, object]):
         if not isinstance(data, dict):
             return kind.run_validation(data)
         if not MIN_PARTS <= len(data) <= MAX_KEY_COLUMNS:
-            raise serializers.ValidationError(f"A key has {MIN_PARTS} to {MAX_KEY_COLUMNS} parts.")
+            raise serializers.ValidationError(
+                f"A key must have {MIN_PARTS} to {MAX_KEY_COLUMNS} parts."
+            )
         for name in data:
             ColumnField().run_validation(name)
         return {name: kind.run_validation(part) for name, part in data.items()}
@@ -132,20 +136,20 @@ class DatasetChange(Body):
     tables = serializers.DictField(
         child=TableSerializer(),
         allow_empty=False,
-        help_text="All tables. Columns are added at the end of a table's columns.",
+        help_text="All tables. New columns are added at the end of a table's columns.",
     )
     id_keys = serializers.DictField(
         child=IdKeyField(),
         default=dict,
-        help_text="Keys that columns of all tables share, and what they are: a type, or an object "
-        "with the types of several parts. Each key gets one whole number, 0, 1, 2, … in the order "
-        "in which keys come first.",
+        help_text="Keys that columns of all tables share, with their types: a type, or an object "
+        "with the types of several parts. Each key is assigned an integer, 0, 1, 2, … in the "
+        "order in which keys first occur.",
     )
     retention_s = serializers.IntegerField(
         min_value=1,
         max_value=MAX_RETENTION_S,
         default=DEFAULT_RETENTION_S,
-        help_text="For how long a state can be asked for again after a later one took its place.",
+        help_text="How long a state can be queried after a later one has replaced it.",
     )
 
     def validate_tables(self, given: dict[str, object]) -> dict[str, object]:

@@ -44,8 +44,8 @@ class DatasetAnswer(serializers.Serializer[object]):
     tables = serializers.DictField(child=TableAnswer())
     id_keys = serializers.DictField(child=IdKeyField())
     retention_s = serializers.IntegerField()
-    state = serializers.IntegerField(help_text="The newest state: how many uploads there are.")
-    stored_bytes = serializers.IntegerField(help_text="What its files take, in all stages.")
+    state = serializers.IntegerField(help_text="The newest state, which is the number of uploads.")
+    stored_bytes = serializers.IntegerField(help_text="Size of its files in all stages.")
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -116,8 +116,8 @@ class DatasetView(_DatasetsView):
         operation_id="datasets_change",
         tags=[TAG],
         summary="Change a dataset",
-        description="Tables are added, and columns at the end of a table's columns; what is there "
-        "stays as it is.",
+        description="Adds tables, and columns at the end of a table's columns. Nothing else can "
+        "be changed.",
         request=DatasetChange,
         responses=DatasetAnswer,
     )
@@ -130,7 +130,7 @@ class DatasetView(_DatasetsView):
     @extend_schema(
         operation_id="datasets_delete",
         tags=[TAG],
-        summary="Drop a dataset with all that was uploaded",
+        summary="Delete a dataset with all of its uploads",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, dataset: str) -> Response:

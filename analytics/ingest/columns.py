@@ -109,7 +109,9 @@ def _meant(
         "utf-8", "replace"
     )
     if table not in tables:
-        detail = f"There is no table {table[:63]!r}." if table else "Say which table: ?table=…"
+        detail = (
+            f"The table {table[:63]!r} does not exist." if table else "Specify the table: ?table=…"
+        )
         raise InvalidParameter(errors=[FieldProblem("table", "invalid", detail)])
     if op not in set(RowOperation):
         raise InvalidParameter(

@@ -119,7 +119,10 @@ def _bounded(batches: Batches, max_bytes: int) -> Iterator[tuple[AnalyticsTable,
     for table, batch in batches:
         total += batch.nbytes
         if total > max_bytes:
-            detail = f"Its rows have more than {max_bytes} bytes, which is too much for its size."
+            detail = (
+                f"The decoded rows have more than {max_bytes} bytes, which is too much for the "
+                "size of the upload."
+            )
             raise UploadLimitExceeded(detail)
         yield table, batch
 

@@ -93,7 +93,7 @@ def _require_objects(body: pa.Buffer) -> None:
         if start == 0:
             text = text.removeprefix(_BYTE_ORDER_MARK)
         if _NO_OBJECT.search(before + text):
-            raise InvalidUpload("Each line is a JSON object.")
+            raise InvalidUpload("Each line must be a JSON object.")
         blank = text[len(text.rstrip(_BLANK)) :]
         goes_on = before and len(blank) == len(text)
         before = b"\n" if goes_on or b"\n" in blank or b"\r" in blank else b""
@@ -122,11 +122,13 @@ def _read_block(
     there = {name: block[name].is_valid() for name in tables}
     counts = sum(valid.to_numpy(zero_copy_only=False).astype(int) for valid in there.values())
     if not np.all(counts == 1):
-        raise InvalidUpload('Each line names one table, as {"table": {…row…}}.')
+        raise InvalidUpload('Each line must name one table, as in {"table": {…row…}}.')
     ops = pc.fill_null(block["op"], RowOperation.INSERT.value)
     strange = [name for name in pc.unique(ops).to_pylist() if name not in set(RowOperation)]
     if strange:
-        raise InvalidUpload(f"`op` is {', '.join(RowOperation)}, and not {strange[0][:40]!r}.")
+        raise InvalidUpload(
+            f"`op` must be one of {', '.join(RowOperation)}, not {strange[0][:40]!r}."
+        )
     for name, table in tables.items():
         if pc.any(there[name]).as_py():
             mine = block.filter(there[name])
@@ -152,7 +154,7 @@ def _days(table: AnalyticsTable, name: str, texts: pa.Array) -> pa.Array:
     try:
         return texts.cast(pa.date32())
     except pa.ArrowInvalid:
-        raise refused(table, name, "wrong_type", "A day is a text such as 2026-11-21.") from None
+        raise refused(table, name, "wrong_type", "A day must be text such as 2026-11-21.") from None
 
 
 def _masks(
@@ -163,11 +165,13 @@ def _masks(
     for name, bit in table.bits.items():
         sent = columns[name].is_valid().to_numpy(zero_copy_only=False)
         if np.any(sent & clears[name]):
-            raise refused(table, name, "conflict", "It has a value and is named in `null`.")
+            raise refused(
+                table, name, "conflict", "The column has a value and is also listed in `null`."
+            )
         set_here |= np.where(sent | clears[name], bit, 0)
     is_delete = pc.equal(ops, RowOperation.DELETE.value).to_numpy(zero_copy_only=False)
     if np.any(is_delete & (set_here != 0)):
-        raise InvalidUpload(f"{table.name}: a delete has the key's columns alone.")
+        raise InvalidUpload(f"{table.name}: a delete may only have the key's columns.")
     is_insert = pc.equal(ops, RowOperation.INSERT.value).to_numpy(zero_copy_only=False)
     masks = np.where(is_insert, table.inserted, np.where(is_delete, table.deleted, set_here))
     return pa.array(masks, pa.int64())

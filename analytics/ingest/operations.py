@@ -52,7 +52,9 @@ def with_masks(
         fitting = _fitting(table, name, column)
         if name in table.key and fitting.null_count:
             place = pc.index(pc.is_null(fitting), True).as_py()
-            raise refused(table, name, "no_key", f"It is null in row {place}; a key has a value.")
+            raise refused(
+                table, name, "no_key", f"The key is null in row {place}; keys must have a value."
+            )
         arrays.append(fitting)
     batch = pa.RecordBatch.from_arrays([*arrays, masks], schema=table.sent)
     try:
@@ -72,10 +74,10 @@ def _check_names(table: AnalyticsTable, op: RowOperation, sent: Mapping[str, pa.
         if name not in table.columns:
             raise refused(table, name, "unknown_column", "The table has no such column.")
         if op is RowOperation.DELETE and name not in table.key:
-            raise refused(table, name, "not_key", "A delete has the key's columns alone.")
+            raise refused(table, name, "not_key", "A delete may only have the key's columns.")
     for name in table.key:
         if name not in sent:
-            raise refused(table, name, "no_key", "The key's columns are needed.")
+            raise refused(table, name, "no_key", "The key's columns are required.")
 
 
 def _fitting(table: AnalyticsTable, name: str, column: pa.Array) -> pa.Array:
@@ -91,12 +93,12 @@ def _texts(table: AnalyticsTable, name: str, column: pa.Array) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())
     if not pa.types.is_struct(kind) or {field.name for field in kind} != set(parts):
-        detail = f"A key is an object with {', '.join(parts)}."
+        detail = f"A key must be an object with the fields {', '.join(parts)}."
         raise refused(table, name, "wrong_type", detail)
     fitting = [_typed(table, name, column.field(part), parts[part]) for part in parts]
     texts = coded(pa.StructArray.from_arrays(fitting, names=list(parts), mask=column.is_null()))
     if texts.null_count > column.null_count:
-        raise refused(table, name, "wrong_type", "Every part of a key has a value.")
+        raise refused(table, name, "wrong_type", "Every part of a key must have a value.")
     return texts
 
 
@@ -107,7 +109,12 @@ def _typed(table: AnalyticsTable, name: str, column: pa.Array, wanted: pa.DataTy
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if not _is_alike(kind, wanted):
-        raise refused(table, name, "wrong_type", f"It is {kind}, and the column {wanted}.")
+        raise refused(
+            table,
+            name,
+            "wrong_type",
+            f"The values are of type {kind}, but the column has type {wanted}.",
+        )
     try:
         return column.cast(wanted)
     except pa.ArrowInvalid as lossy:

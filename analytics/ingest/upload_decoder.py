@@ -55,9 +55,9 @@ _PROBLEMS: dict[str, type[ApiError]] = {
     kind.code: kind for kind in (InvalidUpload, InvalidParameter, BodyTooLarge, UploadLimitExceeded)
 }
 _EXPLANATIONS = {
-    Reason.MEMORY: "Decoding it takes more memory than an upload may use.",
-    Reason.CPU_TIME: "Decoding it takes more CPU time than an upload may use.",
-    Reason.DEADLINE: "Decoding it takes longer than an upload may take.",
+    Reason.MEMORY: "Decoding the upload takes more memory than allowed.",
+    Reason.CPU_TIME: "Decoding the upload takes more CPU time than allowed.",
+    Reason.DEADLINE: "Decoding the upload takes longer than allowed.",
 }
 
 
@@ -102,14 +102,14 @@ async def receive(
         async with _pools.get().turn(str(dataset.tenant_id)):
             return await _decoded(body, address, dataset)
     except QueueFull:
-        detail = f"{MAX_WAITING} uploads of the tenant wait already."
+        detail = f"{MAX_WAITING} uploads of the tenant are already waiting."
         raise RateLimited(detail, headers={"Retry-After": "5"}) from None
     except JobFailed as failed:
         if failed.reason is Reason.CRASH:
-            raise InvalidUpload("The decoder failed while it read the upload.") from None
+            raise InvalidUpload("The decoder failed while reading the upload.") from None
         raise UploadLimitExceeded(_EXPLANATIONS[failed.reason]) from None
     except TemplateFailed:
-        raise Unavailable("No worker can decode the upload at the moment.") from None
+        raise Unavailable("No worker can decode the upload at the moment. Retry.") from None
 
 
 async def close() -> None:

@@ -24,7 +24,7 @@ def find(dataset: DatasetFacts, name: str, *, lock: bool = False) -> Upload:
     rows = Upload.objects.select_for_update() if lock else Upload.objects.all()
     found = rows.filter(dataset_id=dataset.id, name=name).first()
     if found is None:
-        raise NotFound("There is no such upload.")
+        raise NotFound("The upload does not exist.")
     return found
 
 
@@ -60,7 +60,7 @@ def do_upload(
 def repeated(found: Upload, digest: bytes) -> Upload:
     """Return the earlier upload if its body has this digest, or raise."""
     if found.digest is None or bytes(found.digest) != digest:
-        raise IdempotencyMismatch("The upload id was used before, for other rows.")
+        raise IdempotencyMismatch("The upload id was already used for different rows.")
     return found
 
 
@@ -76,7 +76,7 @@ def do_append(
     if key:
         before = StoredFile.objects.filter(upload=upload, part__startswith=f"{key}:").first()
         if before is not None and before.part != part:
-            raise IdempotencyMismatch("The key was used before, for other rows.")
+            raise IdempotencyMismatch("The idempotency key was already used for different rows.")
         if before is not None:
             return upload, False
     if upload.state != Upload.State.OPEN:
@@ -146,7 +146,9 @@ def _add(
     ]
     added = sum(file.bytes for file in files)
     if dataset.stored_bytes + added > facts.max_bytes:
-        raise QuotaExceeded(f"The tenant's quota allows {facts.max_bytes} bytes in a dataset.")
+        raise QuotaExceeded(
+            f"The tenant's quota allows at most {facts.max_bytes} bytes per dataset."
+        )
     StoredFile.objects.bulk_create(files)
     upload.rows += sum(file.rows for file in files if file.table)
     upload.bytes += added

@@ -120,7 +120,7 @@ class Coordinator:
                 self._round()
                 self._asked = True
             except _AWAY as away:
-                logger.warning("the pipeline waits: %s", away)
+                logger.warning("the pipeline is paused: %s", away)
                 self._leading = False
             except Exception:
                 # Catch everything: no other thread starts any work.
@@ -193,12 +193,12 @@ class Coordinator:
         try:
             yield
         except StepSuperseded:
-            logger.info("a step was overtaken: %s %s", dataset_id, what)
+            logger.info("a step was superseded: %s %s", dataset_id, what)
         except WorkersLost as lost:
-            logger.warning("the workers are lost: %s", lost)
+            logger.warning("the workers were lost: %s", lost)
             self._give_up()
         except _AWAY as away:
-            logger.warning("a step waits: %s", away)
+            logger.warning("a step is postponed: %s", away)
             work.paused_until_s = time.monotonic() + PAUSE_S
         except Exception as failed:
             logger.exception("a step failed: %s %s", dataset_id, what)

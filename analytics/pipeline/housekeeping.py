@@ -57,7 +57,7 @@ def _look(*, sweeps: bool) -> None:
             known = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
             _each(list(known), lambda found: sweep(Authority(open_catalogue(), found), found))
     except (psycopg.Error, DatabaseError) as away:
-        logger.warning("housekeeping waits: %s", away)
+        logger.warning("housekeeping is postponed: %s", away)
     finally:
         connections[ledger.ALIAS].close()
 
@@ -69,4 +69,4 @@ def _each(datasets: Iterable[UUID], care: Callable[[UUID], object]) -> None:
         except (psycopg.Error, DatabaseError):
             raise
         except Exception:
-            logger.exception("a dataset's leftovers stay for now: %s", dataset_id)
+            logger.exception("a dataset's leftover files remain for now: %s", dataset_id)

@@ -75,7 +75,7 @@ class Pipeline:
         try:
             found = await asyncio.to_thread(_look)
         except (psycopg.Error, DatabaseError) as away:
-            logger.warning("the pipeline waits: %s", away)
+            logger.warning("the pipeline is paused: %s", away)
             return False
         self._asked = True
         return found

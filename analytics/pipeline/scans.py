@@ -71,7 +71,7 @@ class Scans:
             return
         except WorkersLost as lost:
             # The next process finds the request.
-            logger.warning("the workers are lost: %s", lost)
+            logger.warning("the workers were lost: %s", lost)
             self._give_up()
             return
         except Exception as failed:

@@ -54,7 +54,7 @@ class SparkWorkers:
                 found: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
         except (Py4JError, OSError) as failed:
             if _is_lost(application):
-                raise WorkersLost("Spark's driver is gone") from failed
+                raise WorkersLost("Spark's driver has exited") from failed
             raise
         finally:
             with self._lock:
@@ -111,7 +111,7 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
             except TimeoutError:
                 if ended.is_set():
                     return
-                logger.warning("the driver hangs: no answer within %.0f s", DRIVER_TIMEOUT_S)
+                logger.warning("the driver hangs: no response within %.0f s", DRIVER_TIMEOUT_S)
                 application.kill()
                 return
             except (Py4JError, OSError, AttributeError):

@@ -123,14 +123,14 @@ class _FilterParser:
 
     def conditions(self, given: JsonValue, pointer: str, depth: int) -> Iterator[FilterCondition]:
         if not isinstance(given, dict):
-            raise _wrong(pointer, "A filter is an object.")
+            raise _wrong(pointer, "A filter must be an object.")
         if depth > MAX_DEPTH:
-            raise _wrong(pointer, f"A filter is at most {MAX_DEPTH} deep.")
+            raise _wrong(pointer, f"A filter may be nested at most {MAX_DEPTH} levels deep.")
         for name, value in given.items():
             place = f"{pointer}/{name}"
             self._nodes += 1
             if self._nodes > MAX_NODES:
-                raise _wrong(place, f"A filter has at most {MAX_NODES} parts.")
+                raise _wrong(place, f"A filter may have at most {MAX_NODES} parts.")
             if name.startswith("$"):
                 yield from self._logical(name, value, place, depth)
             else:
@@ -142,7 +142,7 @@ class _FilterParser:
         if name not in ("$and", "$or", "$nor"):
             raise _unsupported(name, pointer)
         if not isinstance(value, list) or not value:
-            raise _wrong(pointer, "A list of filters, which is not empty.")
+            raise _wrong(pointer, "Expected a non-empty list of filters.")
         parts = [
             list(self.conditions(part, f"{pointer}/{place}", depth + 1))
             for place, part in enumerate(value)
@@ -159,7 +159,7 @@ class _FilterParser:
 
     def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[FilterCondition]:
         if name not in self._types:
-            raise _wrong(pointer, f"There is no column {name[:63]!r} here.")
+            raise _wrong(pointer, f"The column {name[:63]!r} does not exist.")
         if not _is_operators(value, self._types[name]):
             yield self._compare(name, "$eq", value, pointer)
             return
@@ -171,7 +171,7 @@ class _FilterParser:
         field, columns = pc.field(name), frozenset({name})
         kind = pa.int64() if name in self._ids else self._types[name]
         if name in self._ids and op in _COMPARES:
-            raise _wrong(pointer, "Keys that are stored as ids have no order.")
+            raise _wrong(pointer, "Keys that are stored as ids cannot be compared by order.")
         if op in ("$in", "$nin"):
             values = self._list(name, operand, pointer)
             within = _among(field, values, kind)
@@ -180,7 +180,7 @@ class _FilterParser:
             return FilterCondition(within, columns, _range_of([v for v in values if v is not None]))
         if op == "$exists":
             if not isinstance(operand, bool):
-                raise _wrong(pointer, "true or false.")
+                raise _wrong(pointer, "Expected `true` or `false`.")
             return FilterCondition(field.is_valid() if operand else field.is_null(), columns)
         value = self._literal(name, operand, pointer)
         if op in ("$eq", "$ne"):
@@ -191,7 +191,7 @@ class _FilterParser:
         if op not in _COMPARES:
             raise _unsupported(op, pointer)
         if value is None:
-            raise _wrong(pointer, "Nothing is more or less than null.")
+            raise _wrong(pointer, "Null cannot be compared by order.")
         compared = _COMPARES[op](field, _scalar(value, kind))
         plain = _plain(value)
         bound = ValueRange(low=plain) if op in ("$gt", "$gte") else ValueRange(high=plain)
@@ -199,14 +199,14 @@ class _FilterParser:
 
     def _list(self, name: str, operand: JsonValue, pointer: str) -> list[Literal]:
         if not isinstance(operand, list) or len(operand) > MAX_IN:
-            raise _wrong(pointer, f"A list of at most {MAX_IN} values.")
+            raise _wrong(pointer, f"Expected a list of at most {MAX_IN} values.")
         return [self._literal(name, v, f"{pointer}/{n}") for n, v in enumerate(operand)]
 
     def _literal(self, name: str, operand: JsonValue, pointer: str) -> Literal:
         try:
             value = literal(operand, self._types[name])
         except InvalidLiteral as unfit:
-            raise _wrong(pointer, f"This cannot be compared: {unfit}.") from None
+            raise _wrong(pointer, f"The value cannot be compared: {unfit}.") from None
         if name in self._ids and isinstance(value, int | str):
             return self._ids[name](value)
         return value
@@ -294,6 +294,6 @@ def _wrong(pointer: str, detail: str) -> ApiError:
 
 
 def _unsupported(name: str, pointer: str) -> ApiError:
-    detail = f"{name[:40]} cannot be used here."
+    detail = f"The operator {name[:40]} is not supported here."
     problem = FieldProblem(pointer, "unsupported_operator", detail)
     return UnsupportedOperator(detail, errors=[problem])

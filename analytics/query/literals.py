@@ -32,7 +32,7 @@ def literal(value: JsonValue, kind: pa.DataType) -> Literal:
         value = _extended(value)
     if pa.types.is_boolean(kind):
         if not isinstance(value, bool):
-            raise InvalidLiteral("the column is bool")
+            raise InvalidLiteral("the column has type bool")
         return value
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _number(value, kind)
@@ -47,11 +47,11 @@ def _key(value: JsonValue, kind: pa.StructType) -> str:
     """Return the text of a composite key."""
     names = [field.name for field in kind]
     if not isinstance(value, dict) or set(value) != set(names):
-        raise InvalidLiteral(f"a key is an object with {', '.join(names)}")
+        raise InvalidLiteral(f"a key must be an object with {', '.join(names)}")
     parts = [literal(value[field.name], field.type) for field in kind]
     known = [part for part in parts if isinstance(part, int | str)]
     if len(known) < len(parts):
-        raise InvalidLiteral("every part of a key has a value")
+        raise InvalidLiteral("every part of a key must have a value")
     return code(known)
 
 
@@ -60,13 +60,13 @@ def moment(text: str) -> datetime.datetime:
     try:
         found = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidLiteral("a moment is written like 2026-11-21T16:30:00Z") from None
+        raise InvalidLiteral("a time has the form 2026-11-21T16:30:00Z") from None
     if found.tzinfo is None:
-        raise InvalidLiteral("a moment says its time zone, like 2026-11-21T16:30:00Z")
+        raise InvalidLiteral("a time must include its time zone, as in 2026-11-21T16:30:00Z")
     try:
         return found.astimezone(datetime.UTC)
     except OverflowError:
-        raise InvalidLiteral("a moment lies in the years 1 to 9999 of UTC") from None
+        raise InvalidLiteral("a time must be in the years 1 to 9999 of UTC") from None
 
 
 def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:
@@ -128,22 +128,22 @@ def _extended(value: dict[str, JsonValue]) -> JsonValue:
     name = next(iter(value), "")
     inner = value.get(name)
     if len(value) != 1 or name not in _EXTENDED or not isinstance(inner, str):
-        raise InvalidLiteral("no column has objects")
+        raise InvalidLiteral("columns do not contain objects")
     try:
         return _EXTENDED[name](inner)
     except ValueError:
-        raise InvalidLiteral(f"this is no {name}") from None
+        raise InvalidLiteral(f"expected a value of type {name}") from None
 
 
 def _text(value: JsonValue, kind: pa.DataType) -> str:
     if not isinstance(value, str):
-        raise InvalidLiteral(f"the column is {kind}")
+        raise InvalidLiteral(f"the column has type {kind}")
     return value
 
 
 def _number(value: JsonValue, kind: pa.DataType) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidLiteral(f"the column is {kind}")
+        raise InvalidLiteral(f"the column has type {kind}")
     if isinstance(value, int) and not -_INT64 <= value < _INT64:
         raise InvalidLiteral("the number has more than 64 bits")
     return value
@@ -153,4 +153,4 @@ def _day(text: str) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise InvalidLiteral("a day is written like 2026-11-21") from None
+        raise InvalidLiteral("a day has the form 2026-11-21") from None

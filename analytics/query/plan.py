@@ -146,7 +146,7 @@ def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
     files = list(StoredFile.objects.filter(upload__in=list(numbers)))
     left = {file.upload_id for file in files}
     if len(kept) < state - covered or any(rows and pk not in left for pk, _, rows in kept):
-        raise StateExpired(f"The files of state {state} are gone.")
+        raise StateExpired(f"The files of state {state} are no longer retained.")
     found = [((numbers[file.upload_id], file.place), file) for file in files]
     return sorted(found, key=lambda pair: pair[0])
 

@@ -98,20 +98,20 @@ def read_query(
     id_tables = {name: tables[name] for name in table.id_keys}
     if "group_by" not in body and "aggregates" not in body:
         if "having" in body:
-            raise _wrong("/having", "It is for groups; without them, use `filter`.")
+            raise _wrong("/having", "`having` requires `group_by`; use `filter` instead.")
         filters = _filters(body, table, types, {}, ())
         columns = _columns(body.get("columns"), table)
         # Ties are broken by the key, so rows may be ordered by columns they do not show.
         order = _order(body.get("order"), types)
         return AnalyticsQuery(table, id_tables, wanted, filters, columns, order=order, limit=limit)
     if "columns" in body:
-        raise _wrong("/columns", "Groups have what they are grouped by, and their aggregates.")
+        raise _wrong("/columns", "With groups, only their columns and aggregates can be returned.")
     by = _names(body.get("group_by") or [], "/group_by", types)
     aggregates = _aggregates(body.get("aggregates"), types, table.ids)
     shown = {name: types[name] for name in by}
     for aggregate in aggregates:
         if aggregate.name in shown:
-            raise _wrong(f"/aggregates/{aggregate.name}", "A column has this name.")
+            raise _wrong(f"/aggregates/{aggregate.name}", "A column already has this name.")
         shown[aggregate.name] = type_of(aggregate, types)
     filters = _filters(body, table, types, shown, by)
     order = _order(body.get("order"), shown)
@@ -149,21 +149,18 @@ def _check_members(body: JsonObject) -> None:
     unknown = [name for name in body if name not in MEMBERS]
     if unknown:
         raise InvalidBody(
-            errors=[
-                FieldProblem(f"/{name}", "unknown_field", "This field is not known.")
-                for name in unknown
-            ]
+            errors=[FieldProblem(f"/{name}", "unknown_field", "Unknown field.") for name in unknown]
         )
     moments = [name for name in MOMENTS if name in body]
     if len(moments) > 1:
-        raise _wrong(f"/{moments[1]}", f"It cannot be given together with `{moments[0]}`.")
+        raise _wrong(f"/{moments[1]}", f"Cannot be combined with `{moments[0]}`.")
 
 
 def _table(name: JsonValue, tables: Mapping[str, AnalyticsTable]) -> AnalyticsTable:
     if not isinstance(name, str):
-        raise _wrong("/table", "The name of a table.")
+        raise _wrong("/table", "Expected the name of a table.")
     if name not in tables:
-        raise _wrong("/table", f"There is no table {name[:63]!r}.")
+        raise _wrong("/table", f"The table {name[:63]!r} does not exist.")
     return tables[name]
 
 
@@ -181,7 +178,7 @@ def _wanted(body: JsonObject) -> StateSelector:
     if freshness == "any":
         return StateSelector(any=True, since=since)
     if isinstance(freshness, bool) or not isinstance(freshness, int | float) or freshness < 0:
-        raise _wrong("/freshness", 'Seconds, or "any".')
+        raise _wrong("/freshness", 'Expected seconds, or "any".')
     return StateSelector(freshness_s=min(float(freshness), 1e9), since=since)
 
 
@@ -190,19 +187,19 @@ def _columns(given: JsonValue, table: AnalyticsTable) -> tuple[str, ...]:
         return tuple(table.columns)
     found = _names(given, "/columns", table.columns)
     if not found:
-        raise _wrong("/columns", "At least one column.")
+        raise _wrong("/columns", "At least one column is required.")
     return found
 
 
 def _names(given: JsonValue, pointer: str, known: Mapping[str, object]) -> tuple[str, ...]:
     if not isinstance(given, list):
-        raise _wrong(pointer, "A list of columns.")
+        raise _wrong(pointer, "Expected a list of columns.")
     found: list[str] = []
     for place, name in enumerate(given):
         if not isinstance(name, str) or name not in known:
-            raise _wrong(f"{pointer}/{place}", "There is no such column.")
+            raise _wrong(f"{pointer}/{place}", "The column does not exist.")
         if name in found:
-            raise _wrong(f"{pointer}/{place}", "It is named twice.")
+            raise _wrong(f"{pointer}/{place}", "The column is named twice.")
         found.append(name)
     return tuple(found)
 
@@ -213,7 +210,7 @@ def _aggregates(
     if given is None:
         return (AggregateExpression("count", "count", None),)
     if not isinstance(given, dict) or not 0 < len(given) <= MAX_AGGREGATES:
-        raise _wrong("/aggregates", f"An object with 1 to {MAX_AGGREGATES} members.")
+        raise _wrong("/aggregates", f"Expected an object with 1 to {MAX_AGGREGATES} members.")
     return tuple(_aggregate(name, said, types, ids) for name, said in given.items())
 
 
@@ -222,29 +219,29 @@ def _aggregate(
 ) -> AggregateExpression:
     place = f"/aggregates/{name}"
     if not _NAME.match(name):
-        raise _wrong(place, "A letter, then letters, digits and _.")
+        raise _wrong(place, "Expected a letter followed by letters, digits and underscores.")
     if not isinstance(said, dict) or not set(said) <= {"op", "column"}:
-        raise _wrong(place, "An object with `op` and `column`.")
+        raise _wrong(place, "Expected an object with `op` and `column`.")
     op, column = said.get("op"), said.get("column")
     if not isinstance(op, str) or op not in FUNCTIONS:
-        raise _wrong(f"{place}/op", f"One of {', '.join(FUNCTIONS)}.")
+        raise _wrong(f"{place}/op", f"Expected one of {', '.join(FUNCTIONS)}.")
     if column is None and op == "count":
         return AggregateExpression(name, str(op), None)
     if not isinstance(column, str) or column not in types:
-        raise _wrong(f"{place}/column", "There is no such column.")
+        raise _wrong(f"{place}/column", "The column does not exist.")
     if column in ids and op not in ("count", "distinct"):
-        raise _wrong(f"{place}/column", "Keys that are stored as ids are only counted.")
+        raise _wrong(f"{place}/column", "Keys that are stored as ids can only be counted.")
     kind = types[column]
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if op in ("sum", "avg") and not is_number:
-        raise _wrong(f"{place}/column", f"It is {kind}, and no number.")
+        raise _wrong(f"{place}/column", f"The column has type {kind}, which is not numeric.")
     return AggregateExpression(name, str(op), column)
 
 
 def _order(given: JsonValue, known: Mapping[str, object]) -> tuple[tuple[str, bool], ...]:
     pairs = list(given.items()) if isinstance(given, dict) else given or []
     if not isinstance(pairs, list):
-        raise _unsortable("/order", 'A list such as [["at", -1]].')
+        raise _unsortable("/order", 'Expected a list such as [["at", -1]].')
     return tuple(_pair(pair, f"/order/{place}", known) for place, pair in enumerate(pairs))
 
 
@@ -252,18 +249,18 @@ def _pair(pair: object, pointer: str, known: Mapping[str, object]) -> tuple[str,
     match pair:
         case (str(name), 1 | -1 as direction) if not isinstance(direction, bool):
             if name not in known:
-                raise _unsortable(pointer, f"There is no column {name[:63]!r} here.")
+                raise _unsortable(pointer, f"The column {name[:63]!r} does not exist.")
             return name, direction == -1
         case [str(name), 1 | -1 as direction] if not isinstance(direction, bool):
             return _pair((name, direction), pointer, known)
-    raise _unsortable(pointer, "A column, and 1 or -1.")
+    raise _unsortable(pointer, "Expected a column, and 1 or -1.")
 
 
 def _integer(value: JsonValue, pointer: str, least: int, most: int, otherwise: int) -> int:
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise _wrong(pointer, f"A whole number from {least} to {most}.")
+        raise _wrong(pointer, f"Expected an integer from {least} to {most}.")
     return value
 
 

@@ -66,7 +66,7 @@ class RemoteScan:
                         raise ClientGone
         except TimeoutError:
             raise Unavailable(
-                f"The pipeline has not answered within {DEADLINE_S:.0f} seconds."
+                f"The pipeline did not respond within {DEADLINE_S:.0f} seconds."
             ) from None
         finally:
             disconnect.cancel()
@@ -92,7 +92,7 @@ class RemoteScan:
             _raise_error(answer)
         tables = [scan_task.read_answer(answer) for answer in answers]
         if sum(table.nbytes for scanned in tables for table in scanned) > MAX_BYTES:
-            raise QueryTooExpensive(f"The groups of the answer take more than {MAX_BYTES} bytes.")
+            raise QueryTooExpensive(f"The groups of the result take more than {MAX_BYTES} bytes.")
         rows = together(self._query, self._prepared.having, tables)
         if self._query.group_by is None:
             rows = rows.select(list(self._query.columns))
@@ -114,7 +114,7 @@ def _raise_error(answer: dict[str, Any]) -> None:
         if answer.get("refused") == error.code:
             raise error(answer["detail"])
     if "tables" not in answer:
-        raise Unavailable("The pipeline could not answer: its log says why.")
+        raise Unavailable("The pipeline failed to run the query. Its log contains the reason.")
 
 
 def _read(answers: Sequence[dict[str, Any]]) -> JsonObject:

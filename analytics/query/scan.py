@@ -152,8 +152,8 @@ class ScanReader:
         self._bytes += rows.nbytes
         if self._bytes > MAX_BYTES:
             raise QueryTooExpensive(
-                f"More than {MAX_BYTES} bytes of rows would have to be held; filter by the key, "
-                "or ask for fewer columns."
+                f"The query would have to hold more than {MAX_BYTES} bytes of rows; filter by "
+                "the key, or select fewer columns."
             )
 
 

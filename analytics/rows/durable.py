@@ -77,7 +77,7 @@ def storing() -> Iterator[None]:
 
 def storage_full() -> StorageFull:
     return StorageFull(
-        "The disk of the analytics tables has no space left. Nothing was taken.",
+        "The disk of the analytics tables is full. Nothing was stored.",
         headers={"Retry-After": str(STORAGE_RETRY_AFTER_S)},
     )
 

@@ -114,4 +114,4 @@ def _reaching() -> Iterator[None]:
     except OSError as failed:
         # It names buckets and addresses, which must not reach callers.
         logger.warning("the store of analytics tables: %s", failed)
-        raise Unavailable("The store of analytics tables does not answer.") from failed
+        raise Unavailable("The object store of the analytics tables does not respond.") from failed

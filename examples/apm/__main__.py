@@ -39,17 +39,17 @@ MOST_ROWS = 10_000
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.apm", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--hours", type=float, default=3.0, help="how long ago it begins")
-    parser.add_argument("--speed", type=float, default=240.0, help="played seconds in a second")
-    parser.add_argument("--seconds", type=float, help="end after so many")
-    parser.add_argument("--picture", type=Path, help="save the last moment as an SVG")
+    parser.add_argument("--hours", type=float, default=3.0, help="how long ago the data starts")
+    parser.add_argument("--speed", type=float, default=240.0, help="simulated seconds per second")
+    parser.add_argument("--seconds", type=float, help="exit after this number of seconds")
+    parser.add_argument("--picture", type=Path, help="save the final state as an SVG")
     parser.add_argument("--aggregate", default="requests_5m")
-    parser.add_argument("--seed", type=int, default=4, help="other endpoints, other troubles")
+    parser.add_argument("--seed", type=int, default=4, help="seed for endpoints and incidents")
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
     found = parser.parse_args()
     if not found.key:
-        parser.error("a key is needed: --key or RILLBASE_KEY")
+        parser.error("a key is required: --key or RILLBASE_KEY")
     return found
 
 
@@ -77,7 +77,7 @@ def main() -> int:
         told = endpoints.told + customers.told
         series = series_of(endpoints.rows.values())
         wanted.picture.write_text(picture.drawn(series, line.added, told))
-        print(f"{wanted.picture}: {line.added} events, {told} rows told")  # noqa: T201
+        print(f"{wanted.picture}: {line.added} events, {told} row updates")  # noqa: T201
     if line.error:
         print(line.error, file=sys.stderr)  # noqa: T201
     return 1 if line.error else 0
@@ -131,7 +131,11 @@ def settle(line: Line, rows: Watched) -> None:
 def _foot(world: World, line: Line, told: int) -> Text:
     moment = time.strftime("%H:%M", time.gmtime(world.now_ms / 1000))
     found = Text(justify="center")
-    for shown, what in ((moment, "UTC"), (f"{line.added:,}", "events"), (f"{told:,}", "rows told")):
+    for shown, what in (
+        (moment, "UTC"),
+        (f"{line.added:,}", "events"),
+        (f"{told:,}", "row updates"),
+    ):
         found.append(f" {shown} ", "bold #ffa94d")
         found.append(what + "  ", "#c9d1d9")
     return found

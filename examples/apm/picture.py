@@ -23,7 +23,7 @@ def drawn(series: Sequence[Series], events: int, told: int) -> str:
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:.0f} {height:.0f}' {FONT}>",
         _under(),
         f"<rect width='{width:.0f}' height='{height:.0f}' fill='#0b1118'/>",
-        _title(width, f"{events:,} events · {told:,} rows told · {alerts} alerts"),
+        _title(width, f"{events:,} events · {told:,} row updates · {alerts} alerts"),
         *(_chart(each, place) for place, each in enumerate(series)),
         "</svg>",
     ]

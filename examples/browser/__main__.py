@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=8090)
     found = parser.parse_args()
     if not found.key:
-        parser.error("a key is needed: --key or RILLBASE_KEY")
+        parser.error("a key is required: --key or RILLBASE_KEY")
     return found
 
 
@@ -49,7 +49,10 @@ def main() -> int:
                 ThreadingHTTPServer(("127.0.0.1", wanted.port), unprepared)
             )
         except OSError as taken:
-            print(f"Port {wanted.port}: {taken.strerror}. Choose one with --port.", file=sys.stderr)
+            print(
+                f"Port {wanted.port}: {taken.strerror}. Choose a different one with --port.",
+                file=sys.stderr,
+            )
             return 1
         origin = f"http://127.0.0.1:{server.server_address[1]}"
         try:
@@ -60,7 +63,7 @@ def main() -> int:
         server.RequestHandlerClass = handler(app.folder, settings, url)
         if app is SHOP:
             stack.enter_context(Trade(Api(url, wanted.key), app.collection))
-        print(f"Open {origin} {app.invitation}. Ctrl-C ends it.", flush=True)
+        print(f"Open {origin} {app.invitation}. Press Ctrl-C to stop.", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -43,4 +43,6 @@ class Api:
                 return None
             raise Refused(f"{problem['title']} ({problem['code']}): {method} {path}") from None
         except (urllib.error.URLError, OSError) as error:
-            raise Refused(f"No Rillbase at {self._url} ({error}). `make run`?") from None
+            raise Refused(
+                f"Rillbase is not running at {self._url} ({error}). Start it with `make run`."
+            ) from None

@@ -57,7 +57,7 @@ def _messages() -> Sequence[Mapping[str, Any]]:
         ("general", "Linus", "Finally. Which floor?"),
         ("general", "Ada", "Third. Next to the window with the view."),
         ("kitchen", "Grace", "Who takes over the dishwasher this week?"),
-        ("weekend", "Linus", "Anybody up for a hike on Saturday?"),
+        ("weekend", "Linus", "Anyone up for a hike on Saturday?"),
     ]
     begin = datetime.now(UTC) - timedelta(minutes=len(said))
     return [
@@ -85,7 +85,7 @@ IDEAS = App(
 
 CHAT = App(
     name="chat",
-    invitation="in two windows side by side, and talk to yourself",
+    invitation="in two windows side by side, and chat with yourself",
     declaration={
         "name": "messages",
         "schema": record(
@@ -105,7 +105,7 @@ CHAT = App(
 
 SHOP = App(
     name="shop",
-    invitation="and watch; customers come as long as this runs",
+    invitation="and watch; customers arrive as long as this runs",
     declaration={
         "name": "orders",
         "schema": record(

@@ -21,7 +21,7 @@ def prepare(app: App, url: str, key: str, origin: str) -> Mapping[str, str]:
     page, deadline = Api(url, public, origin), time.monotonic() + LET_IN_WITHIN_S
     while not _is_let_in(page, app):
         if time.monotonic() > deadline:
-            raise Refused(f"Rillbase did not accept the origin {origin} in time. Try again.")
+            raise Refused(f"Rillbase did not accept the origin {origin} in time. Retry.")
         # Another example may have written the list at the same time.
         _let_in(api, tenant, origin)
         time.sleep(0.2)
@@ -35,7 +35,7 @@ def _make_collection(api: Api, tenant: str, app: App) -> None:
         if any(present[part] != app.declaration[part] for part in ("schema", "access_rules")):
             raise Refused(
                 f"The tenant already has a collection {app.collection!r} with another schema or "
-                "other access rules. Delete that collection, or use another tenant's key."
+                "other access rules. Delete the collection, or use a key of another tenant."
             )
         return
     if samples := [{"insert": document} for document in app.samples()]:

@@ -31,17 +31,17 @@ def arguments() -> argparse.Namespace:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--drivers", type=int, default=10, choices=range(1, 101), metavar="N")
     parser.add_argument("--every", type=float, default=1.5, help="seconds between incidents")
-    parser.add_argument("--seconds", type=float, help="end after so many")
-    parser.add_argument("--picture", type=Path, help="save the last moment as an SVG")
+    parser.add_argument("--seconds", type=float, help="exit after this number of incidents")
+    parser.add_argument("--picture", type=Path, help="save the final state as an SVG")
     parser.add_argument("--topic", default="traffic")
-    parser.add_argument("--seed", type=int, default=7, help="another city and other people")
+    parser.add_argument("--seed", type=int, default=7, help="seed for the city and its people")
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
     found = parser.parse_args()
     if not found.key:
-        parser.error("a key is needed: --key or RILLBASE_KEY")
+        parser.error("a key is required: --key or RILLBASE_KEY")
     if found.every <= 0:
-        parser.error("--every is above 0")
+        parser.error("--every must be positive")
     return found
 
 

@@ -70,13 +70,14 @@ def _clipped() -> str:
 def _title(scene: Scene, width: float) -> str:
     told = scene.told_past + scene.told_later
     return (
-        f"<text x='{EDGE}' y='38' fill='{INK}' font-size='22' font-weight='700'>traffic</text>"
-        f"<text x='{EDGE}' y='60' fill='{QUIET}' font-size='13'>Each driver subscribes to what "
-        "happens around: in the past ten seconds, and in the next ten.</text>"
-        f"<text x='{width - EDGE:.0f}' y='38' fill='{INK}' font-size='14' text-anchor='end'>"
-        f"{scene.published} incidents · {scene.asked} subscriptions · {told} times told</text>"
-        f"<text x='{width - EDGE:.0f}' y='60' fill='{QUIET}' font-size='13' text-anchor='end'>"
-        f"{scene.told_past} had happened before, {scene.told_later} came as they happened</text>"
+        f"<text x='{EDGE}' y='38' fill='{INK}' font-size='22' "
+        f"font-weight='700'>traffic</text><text x='{EDGE}' y='60' fill='{QUIET}' "
+        "font-size='13'>Each driver subscribes to incidents nearby, of the past ten seconds and "
+        f"the next ten.</text><text x='{width - EDGE:.0f}' y='38' fill='{INK}' font-size='14' "
+        f"text-anchor='end'>{scene.published} incidents · {scene.asked} subscriptions · {told} "
+        f"notifications</text><text x='{width - EDGE:.0f}' y='60' fill='{QUIET}' font-size='13' "
+        f"text-anchor='end'>{scene.told_past} were past incidents, {scene.told_later} arrived "
+        "live</text>"
     )
 
 
@@ -174,9 +175,8 @@ def _legend(width: float, height: float) -> str:
     parts.append(
         f"<circle cx='{x + 30:.0f}' cy='{y:.0f}' r='9' fill='none' stroke='{QUIET}' "
         f"stroke-dasharray='3 4'/><text x='{x + 48:.0f}' y='{y + 4.5:.0f}' font-size='13' "
-        f"fill='{INK}'>what a driver asks about <tspan fill='{QUIET}'>{AROUND_M:.0f} m</tspan>"
-        "</text>"
-        f"<text x='{width - EDGE:.0f}' y='{y + 4.5:.0f}' font-size='13' fill='{QUIET}' "
-        "text-anchor='end'>a line: the driver was told, lately</text>"
+        f"fill='{INK}'>area of a driver's subscription <tspan fill='{QUIET}'>{AROUND_M:.0f} "
+        f"m</tspan></text><text x='{width - EDGE:.0f}' y='{y + 4.5:.0f}' font-size='13' "
+        f"fill='{QUIET}' text-anchor='end'>a line: a recent notification</text>"
     )
     return "".join(parts)

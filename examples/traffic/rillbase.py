@@ -80,4 +80,6 @@ def _make_topic(url: str, headers: dict[str, str], topic: str) -> None:
     )
     told = made.json()
     if not made.ok and told["code"] != "name_taken":
-        raise Refused(f"there is no topic {topic!r}: {told.get('detail') or told['title']}")
+        raise Refused(
+            f"the topic {topic!r} is not available: {told.get('detail') or told['title']}"
+        )

@@ -150,8 +150,8 @@ def _foot(scene: Scene) -> Panel:
     for number, what, colour in (
         (scene.published, "published", "#ffa94d"),
         (scene.asked, "subscriptions", "#4cc9f0"),
-        (scene.told_past, "met in the past ten seconds", "#b197fc"),
-        (scene.told_later, "met in the next ten", "#90be6d"),
+        (scene.told_past, "incidents of the past ten seconds", "#b197fc"),
+        (scene.told_later, "incidents of the next ten seconds", "#90be6d"),
     ):
         found.append(f" {number} ", f"bold {colour}")
         found.append(what + "  ", "#c9d1d9")

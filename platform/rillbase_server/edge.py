@@ -118,7 +118,7 @@ class Edge:
         try:
             await self._app(exchange.scope, exchange.receive, exchange.send)
         except Exception:
-            log.exception("nobody handled an error", extra={"route": exchange.route})
+            log.exception("unhandled error", extra={"route": exchange.route})
             if exchange.started:
                 raise
             await exchange.send_problem(Internal())

@@ -107,7 +107,7 @@ class Health:
 
     async def _metrics(self, scope: Scope, send: Send) -> None:
         if not self._metrics_token and not self._metrics_open:
-            error: ApiError = NotFound("In production `/metrics` needs RILLBASE_METRICS_TOKEN.")
+            error: ApiError = NotFound("In production, `/metrics` requires RILLBASE_METRICS_TOKEN.")
             await _refuse(scope, send, "metrics", error)
             return
         given = dict(scope["headers"]).get(b"authorization", b"")

@@ -46,4 +46,4 @@ async def _stopped(step: Step) -> None:
     try:
         await step()
     except Exception:
-        log.exception("something did not end well")
+        log.exception("an error occurred during shutdown")

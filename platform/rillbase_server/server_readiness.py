@@ -87,7 +87,7 @@ def wait_for_as_long(server: Server, patience_s: float, say: Say) -> bool:
     while True:
         try:
             release = server.release()
-            lacks = "" if _number(release) >= _number(VERSION) else f"it is of release {release}"
+            lacks = "" if _number(release) >= _number(VERSION) else f"it runs release {release}"
         except (OSError, ValueError) as failed:
             lacks = str(failed)
         if not lacks:
@@ -96,7 +96,7 @@ def wait_for_as_long(server: Server, patience_s: float, say: Say) -> bool:
             say(f"waiting for {server.name}: {lacks}")
             last = lacks
         if time.monotonic() >= deadline_s:
-            say(f"going on without {server.name}: {lacks}")
+            say(f"continuing without {server.name}: {lacks}")
             return False
         time.sleep(PAUSE_S)
 

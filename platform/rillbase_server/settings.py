@@ -18,8 +18,9 @@ The **control plane** (`/api/v1`) manages tenants, members, keys and webhooks; c
 console session, a personal token (`rbt_…`) or an API key with the scope `admin`. The
 **data plane** (`/v1`) is for applications; call it with an API key.
 
-Errors are problem documents (RFC 9457) with a stable `code`. Lists are paged by opaque cursors.
-Changing calls take an `Idempotency-Key`, and `If-Match` with the ETag of what you have seen.
+Errors are problem documents (RFC 9457) with a stable `code`. Lists are paged with opaque cursors.
+Calls that change something accept an `Idempotency-Key`, and `If-Match` with the ETag of the
+version that you read.
 """
 
 BASE_DIR = Path(__file__).resolve().parents[2]

@@ -30,7 +30,7 @@ def complaints(base: str) -> list[str]:
     status, body = fetch(f"{base}/readyz")
     readiness = json.loads(body)
     if status != 200 or readiness["status"] != "ready":  # noqa: PLR2004 -- HTTP's own
-        found.append(f"/readyz answered {status}: {json.dumps(readiness)}")
+        found.append(f"/readyz responded with {status}: {json.dumps(readiness)}")
     for path, wanted in (
         ("/healthz", 200),
         ("/api/v1/tenants", 401),
@@ -38,14 +38,14 @@ def complaints(base: str) -> list[str]:
     ):
         status, body = fetch(f"{base}{path}")
         if status != wanted:
-            found.append(f"{path} answered {status} instead of {wanted}: {body[:200]!r}")
+            found.append(f"{path} responded with {status} instead of {wanted}: {body[:200]!r}")
     return found
 
 
 def main(arguments: list[str]) -> int:
     (base,) = arguments
     found = complaints(base.rstrip("/"))
-    sys.stdout.write("\n".join(found or [f"{base} answers as it should"]) + "\n")
+    sys.stdout.write("\n".join(found or [f"{base} responds as expected"]) + "\n")
     return 1 if found else 0
 
 

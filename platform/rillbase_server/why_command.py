@@ -56,24 +56,26 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="manage.py why", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("subscription", nargs="?", help="its id, as the list has it")
-    parser.add_argument("document", nargs="?", help="the `_id`, as in the path of a document")
-    parser.add_argument("--version", type=int, help="which version; else the newest")
+    parser.add_argument("subscription", nargs="?", help="id of the subscription, as listed")
+    parser.add_argument(
+        "document", nargs="?", help="the document's `_id`, as in the path of a document"
+    )
+    parser.add_argument("--version", type=int, help="version of the document (default: the newest)")
     parser.add_argument("--tenant", default=os.environ.get("RILLBASE_TENANT", "demo"))
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument(
         "--key",
         default=os.environ.get("RILLBASE_KEY", ""),
-        help="a key with the scope `admin`, or a personal token; else RILLBASE_KEY",
+        help="a key with the scope `admin`, or a personal token (default: RILLBASE_KEY)",
     )
-    parser.add_argument("--json", action="store_true", help="print the server's answer as it is")
+    parser.add_argument("--json", action="store_true", help="print the server's response as JSON")
     parser.set_defaults(parser=parser)
     return parser
 
 
 def _why(asked: argparse.Namespace) -> str:
     if asked.document is None:
-        asked.parser.error("name the document, too")
+        asked.parser.error("specify the document, too")
     query = {"document": asked.document}
     if asked.version is not None:
         query["version"] = asked.version
@@ -82,9 +84,9 @@ def _why(asked: argparse.Namespace) -> str:
 
 def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
     if not asked.key:
-        asked.parser.error("a key is needed: --key or RILLBASE_KEY")
+        asked.parser.error("a key is required: --key or RILLBASE_KEY")
     if urlsplit(asked.url).scheme not in ("http", "https"):
-        asked.parser.error("--url is an http or https address")
+        asked.parser.error("--url must be an http or https address")
     address = f"{asked.url.rstrip('/')}/api/v1/tenants/{quote(asked.tenant, safe='')}/{path}"
     request = urllib.request.Request(  # noqa: S310 -- the scheme has been looked at
         address, headers={"Authorization": f"Bearer {asked.key}"}
@@ -95,7 +97,7 @@ def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
     except urllib.error.HTTPError as refused:
         raise WhyCommandError(_problem(refused)) from None
     except (OSError, ValueError) as away:
-        raise WhyCommandError(f"{asked.url} does not answer: {away}") from None
+        raise WhyCommandError(f"{asked.url} does not respond: {away}") from None
     return found
 
 
@@ -104,7 +106,7 @@ def _problem(refused: urllib.error.HTTPError) -> str:
         problem = json.load(refused)
         return f"{problem.get('detail') or problem['title']} ({problem['code']})"
     except (OSError, ValueError, KeyError):
-        return f"the server answered {refused.code}"
+        return f"the server responded with {refused.code}"
 
 
 def _list(console: Console, items: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -112,7 +114,7 @@ def _list(console: Console, items: list[dict[str, Any]], *, as_json: bool) -> No
         sys.stdout.write(json.dumps(items, indent=2) + "\n")
         return
     if not items:
-        console.print("Nobody watches anything now.")
+        console.print("There are no live subscriptions.")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("subscription", "user", "watches", "state", "events"):

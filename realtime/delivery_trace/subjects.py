@@ -54,7 +54,7 @@ async def of_query(
 ) -> Subject:
     """Return the subject of a hypothetical subscription of a user with these claims."""
     if not _NAME.match(wanted.collection):
-        raise NotFound(f"There is no collection {wanted.collection!r}.")
+        raise NotFound(f"The collection {wanted.collection!r} does not exist.")
     collection = await facts.find(tenant_id, wanted.collection)
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()

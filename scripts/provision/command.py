@@ -42,21 +42,21 @@ def main() -> int:
         print(f"Set-up stopped: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nSet-up interrupted; start it again and it goes on.", file=sys.stderr)
+        print("\nSet-up interrupted; start it again to continue.", file=sys.stderr)
         return EXIT_INTERRUPTED
     return 0
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="setup", description="Set the checkout up.")
+    parser = argparse.ArgumentParser(prog="setup", description="Set up the checkout.")
     parser.add_argument(
         "--profile",
         choices=["runtime", "dev"],
         default="dev",
-        help="what to install: all that running needs, or also all that developing needs",
+        help="what to install: everything for running, or also everything for development",
     )
     parser.add_argument(
-        "--doctor", action="store_true", help="only say what is there and what is missing"
+        "--doctor", action="store_true", help="only report what is installed and what is missing"
     )
     return parser.parse_args()
 

@@ -32,11 +32,11 @@ class Tool:
     minimum: Version | None
     why: str
     needed_by: tuple[str, ...]
-    """Paths in the checkout; while none exists, the tool is not demanded."""
+    """Paths in the checkout; while none exists, the tool is not required."""
     debian: str
     macos: str
     spared_by: tuple[str, str] | None = None
-    """A setting, name and value, with which nothing needs it."""
+    """A setting, name and value, which makes the tool unnecessary."""
 
     def is_needed(self, checkout: Path) -> bool:
         if self.spared_by is not None and os.environ.get(self.spared_by[0]) == self.spared_by[1]:
@@ -101,7 +101,7 @@ TOOLS = (
         "npm",
         ("npm", "--version"),
         None,
-        "installs what the JavaScript SDK is built with",
+        "installs the build tools of the JavaScript SDK",
         ("console/package.json", "sdk/js/package.json"),
         "sudo apt install npm",
         "brew install node",
@@ -110,7 +110,7 @@ TOOLS = (
         "Java",
         ("java", "-version"),
         (17, 0),
-        "runs Spark with the matching grid; RILLBASE_GRID=processes does without",
+        "runs Spark for the matching grid; not needed with RILLBASE_GRID=processes",
         ("realtime/grid", "analytics"),
         "sudo apt install openjdk-17-jre-headless",
         "brew install openjdk@17",
@@ -147,7 +147,7 @@ def demand() -> None:
         if not finding.is_good:
             missing.append(_how_to_get(finding))
     if missing:
-        raise SetUpProblem("\n".join(["this machine lacks something:", *missing]))
+        raise SetUpProblem("\n".join(["tools are missing on this machine:", *missing]))
 
 
 def report() -> bool:
@@ -166,7 +166,7 @@ def report() -> bool:
 
 def _how_to_get(finding: Finding) -> str:
     tool = finding.tool
-    state = "is missing" if not finding.present else f"is needed, found {finding.state}"
+    state = "is missing" if not finding.present else f"is required, found {finding.state}"
     return (
         f"  {tool.wanted} {state}: it {tool.why}.\n"
         f"    Debian, Ubuntu: {tool.debian}\n"

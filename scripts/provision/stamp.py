@@ -24,7 +24,7 @@ class Stamp:
     checkout: str
     """An environment does not survive being moved: its programs name their interpreter."""
     console: str = ""
-    """Older set-ups had none."""
+    """Older set-ups did not record it."""
 
     @classmethod
     def wanted(cls, profile: Profile) -> Self:

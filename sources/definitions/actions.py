@@ -76,9 +76,9 @@ def do_create(
     collection = lock_by_name(collection_name)
     ensure_room(tenant, "sources", present())
     if collection.source_id is not None:
-        raise Conflict("The collection has a source already.")
+        raise Conflict("The collection already has a source.")
     if has_documents(collection.pk):
-        raise Conflict("The collection has documents; only an empty one can get a source.")
+        raise Conflict("The collection has documents; only an empty collection can get a source.")
     source = Source(
         tenant=tenant,
         collection_id=collection.pk,

@@ -23,7 +23,7 @@ def clean(tenant_id: UUID) -> None:
     for row in Source.unscoped.using(ALIAS).filter(tenant_id=tenant_id):
         if asyncio.run(try_upstream(row)) is not None:
             logger.warning(
-                "a slot and a publication were left behind in somebody's database",
+                "a slot and a publication remain in a tenant's database",
                 extra={"source": str(row.pk), "drop": " ".join(statements_that_drop(row.pk))},
             )
         row.delete(using=ALIAS)

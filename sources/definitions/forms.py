@@ -18,7 +18,7 @@ class SqlName(PatternField):
     """A name in SQL, as the catalogue has it: without quotes, in its own case."""
 
     pattern = re.compile(r"[^\x00]{1,63}")
-    complaint = "A name as the database's catalogue has it, of at most 63 characters."
+    complaint = "A name as in the database's catalogue, of at most 63 characters."
 
 
 class SourceChange(Body):
@@ -26,8 +26,8 @@ class SourceChange(Body):
 
     connection = serializers.CharField(
         max_length=2048,
-        help_text="`postgresql://user:password@host:5432/database?sslmode=require`. The user may "
-        "replicate, read the table and publish it. Shown again without its password.",
+        help_text="`postgresql://user:password@host:5432/database?sslmode=require`. The user must "
+        "be allowed to replicate, and to read and publish the table. Responses omit the password.",
     )
     paused = serializers.BooleanField(
         default=False, help_text="Whether changes wait in the database's log."
@@ -45,7 +45,8 @@ class SourceCreation(SourceChange):
         max_length=MAX_KEY_COLUMNS,
         allow_null=True,
         default=None,
-        help_text="Columns of a unique index that name a document; null: the primary key.",
+        help_text="Columns of a unique index that form the document's `_id`; null: the primary "
+        "key.",
     )
     columns = serializers.ListField(
         child=SqlName(),
@@ -53,5 +54,5 @@ class SourceCreation(SourceChange):
         max_length=MAX_COLUMNS,
         allow_null=True,
         default=None,
-        help_text="Columns that documents have; null: all of them.",
+        help_text="Columns that documents contain; null: all.",
     )

@@ -26,7 +26,7 @@ _looks = BoundedSemaphore(LOOKS_AT_ONCE)
 def probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
     """Return the table, or raise what is wrong as an error for the caller."""
     if not _looks.acquire(blocking=False):
-        raise SourceUnreachable("Too many databases are being looked at. Try again.")
+        raise SourceUnreachable("Too many databases are being checked at the moment. Retry.")
     try:
         return asyncio.run(_probe(target, wanted))
     except SourceUnsuitable as unfit:
@@ -43,7 +43,7 @@ async def _probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
         async with asyncio.timeout(TIMEOUT_S):
             return await _look(info, wanted)
     except TimeoutError:
-        raise _away("unreachable", "The database did not answer in time.") from None
+        raise _away("unreachable", "The database did not respond in time.") from None
     except (psycopg.Error, OSError) as failed:
         raise _away(*of_error(failed, is_internal=False)) from None
 

@@ -45,28 +45,28 @@ class SourceAnswer(serializers.Serializer[object]):
     condition = SourceConditionAnswer(allow_null=True)
     removing_until = serializers.DateTimeField(
         allow_null=True,
-        help_text="Of a source that is being removed: until when its database is tried. What is "
-        "left there then is in the error log.",
+        help_text="Of a source that is being removed: until when removal is attempted. What "
+        "remains in the database then is recorded in the error log.",
     )
-    rows_copied = serializers.IntegerField(help_text="By the copy under way, or the last one.")
+    rows_copied = serializers.IntegerField(help_text="Rows copied by the current or the last copy.")
     copy_reason = serializers.CharField(
-        allow_null=True, help_text="Why the table was copied last; `new` for the first time."
+        allow_null=True, help_text="Why the table was last copied; `new` the first time."
     )
     confirmed_lsn = serializers.CharField(
-        allow_null=True, help_text="The documents are as the table was at this place of the log."
+        allow_null=True, help_text="Position in the database's log up to which changes are applied."
     )
     slot = serializers.CharField(allow_null=True)
     publication = serializers.CharField()
     slot_bytes = serializers.IntegerField(
-        allow_null=True, help_text="What the slot makes the database keep of its log."
+        allow_null=True, help_text="Log that the slot makes the database retain."
     )
     lag_bytes = serializers.IntegerField(
-        allow_null=True, help_text="How much of the database's log has not been looked through."
+        allow_null=True, help_text="Log that has not been processed yet."
     )
     lag_ms = serializers.IntegerField(
-        allow_null=True, help_text="From the commit of the last transaction to its arrival."
+        allow_null=True, help_text="Time from the commit of the last transaction to its arrival."
     )
-    seen_at = serializers.DateTimeField(allow_null=True, help_text="When this was looked at.")
+    seen_at = serializers.DateTimeField(allow_null=True, help_text="When this status was read.")
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -91,9 +91,10 @@ class SourcesView(DeclaredView):
         operation_id="sources_list",
         tags=[TAG],
         summary="List sources",
-        description="Also those that have been removed, or whose collections have been dropped, "
-        "as `removing`: until their slot and publication have gone from their databases. While a "
-        "database is away, `condition` says so, and it is tried until `removing_until`.",
+        description="Includes sources that were removed or whose collections were deleted, in the "
+        "state `removing`, until their slot and publication are dropped from the database. While "
+        "the database is unreachable, `condition` says so, and removal is retried until "
+        "`removing_until`.",
         responses=page_of(SourceAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
@@ -126,11 +127,11 @@ class SourceView(_OneSourceView):
     @extend_schema(
         operation_id="source_create",
         tags=[TAG],
-        summary="Let a collection's documents come from a PostgreSQL table",
-        description="The collection is empty. From then on its documents are the table's rows, "
-        "kept up to date as transactions are committed, and calls that write them are refused with "
-        "`collection_read_only`. What stands in the way of that is refused at once, with a code in "
-        "`errors`.",
+        summary="Create a source for a collection",
+        description="The collection must be empty. From then on, its documents are the rows of "
+        "the PostgreSQL table, updated as transactions are committed, and writes are rejected "
+        "with `collection_read_only`. Anything that prevents this is rejected immediately, with a "
+        "code in `errors`.",
         request=SourceCreation,
         responses={201: SourceAnswer},
         examples=[_NEW_SOURCE],
@@ -143,7 +144,7 @@ class SourceView(_OneSourceView):
     @extend_schema(
         operation_id="source_change",
         tags=[TAG],
-        summary="Pause a source, let it go on, or change its connection",
+        summary="Pause or resume a source, or change its connection",
         request=SourceChange,
         responses=SourceAnswer,
     )
@@ -157,9 +158,10 @@ class SourceView(_OneSourceView):
     @extend_schema(
         operation_id="source_delete",
         tags=[TAG],
-        summary="Remove a collection's source",
-        description="The documents stay, and can be written at once. Slot and publication are "
-        "dropped after the answer; until they are, the source is listed as `removing`.",
+        summary="Delete a collection's source",
+        description="The documents remain and can be written immediately. The slot and the "
+        "publication are dropped after the response; until then, the source is listed as "
+        "`removing`.",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, collection: str) -> Response:
@@ -177,8 +179,8 @@ class SourceRebuildView(_OneSourceView):
         operation_id="source_rebuild",
         tags=[TAG],
         summary="Compare a collection's documents with the whole table",
-        description="What differs is written, and told to subscribers. Types that columns have got "
-        "since the last copy are taken as they are now.",
+        description="Writes what differs and notifies subscribers. Changes of column types since "
+        "the last copy take effect.",
         request=None,
         responses={202: SourceAnswer},
     )

@@ -186,7 +186,7 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, dict):
-        raise TypeError("no column that may be a key makes such a value")
+        raise TypeError("no column that can be part of a key has such a value")
     ((kind, inner),) = value.items()
     if kind in _ENDLESS:
         return _ENDLESS[kind]

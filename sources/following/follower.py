@@ -85,7 +85,7 @@ class Follower:
             except (*_AWAY, ApiError) as away:
                 # Our database is unreachable, or theirs was while its slot was checked: nothing can
                 # be recorded.
-                logger.warning("a source waits: %s", type(away).__name__)
+                logger.warning("a source is waiting: %s", type(away).__name__)
                 await self._rest()
             except Exception:
                 # Reporting the status, and maintaining the slot, can fail too.

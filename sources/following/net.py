@@ -43,7 +43,7 @@ class Net:
         """Add a change."""
         if change.new is None:
             if change.old is None:
-                raise ValueError("a row that is gone has at least a key")
+                raise ValueError("a deleted row must have a key")
             self._put(layout.identity(change.old), None, was_there=True)
             return
         identity = layout.identity(change.new, change.old)
@@ -59,7 +59,7 @@ class Net:
             return [value for value in fields if value is not None]
         known = self._rows[source] if source in self._rows else self._before.get(source)
         if known is None:
-            raise SourceDiverged(f"the document {source[:100]} is not there")
+            raise SourceDiverged(f"the document {source[:100]} does not exist")
         return [old if value is None else value for value, old in zip(fields, known, strict=True)]
 
     def _put(self, identity: str, fields: Fields | None, *, was_there: bool) -> None:

@@ -67,7 +67,9 @@ async def try_upstream(row: Source) -> Failure | None:
     except (psycopg.Error, OSError) as failed:
         return of_error(failed, is_internal=is_internal(info))
     except SealBroken:
-        return "internal", "The connection cannot be read: it was kept under another secret."
+        return "internal", (
+            "The connection cannot be decrypted, because it was stored under another secret."
+        )
     return None
 
 
@@ -88,7 +90,7 @@ def _note(row: Source, failure: Failure) -> None:
     code, detail = failure
     if row.condition != code:
         row.condition_since = timezone.now()
-        _tell(row, "source_removal_waits", f"{detail} It is tried again for a day.")
+        _tell(row, "source_removal_waits", f"{detail} Removal is retried for a day.")
     row.condition, row.detail = code, detail[:MAX_DETAIL_CHARS]
     Source.unscoped.using(ALIAS).filter(pk=row.pk).update(
         condition=row.condition, detail=row.detail, condition_since=row.condition_since
@@ -97,9 +99,9 @@ def _note(row: Source, failure: Failure) -> None:
 
 def _tell_what_stays(row: Source, failure: Failure) -> None:
     drops = " ".join(statements_that_drop(row.pk))
-    _tell(row, "source_left_behind", f"Do this in {row.connection} yourself: {drops} {failure[1]}")
+    _tell(row, "source_left_behind", f"Run this in {row.connection}: {drops} {failure[1]}")
     logger.warning(
-        "a slot and a publication were left behind in somebody's database",
+        "a slot and a publication remain in a tenant's database",
         extra={"source": str(row.pk), "connection": row.connection, "drop": drops},
     )
 

@@ -94,7 +94,7 @@ class FollowerService:
                 await asyncio.sleep(CARE_S)
             except _AWAY as away:
                 if self._away != type(away).__name__:
-                    logger.warning("sources wait: %s", away)
+                    logger.warning("sources are paused: %s", away)
                 self._away = type(away).__name__
                 await asyncio.sleep(RETRY_S)
 

@@ -45,8 +45,8 @@ def check_types(known: str, table: SourceTable) -> None:
         if before.get(column.name, column.type_oid) != column.type_oid:
             raise SourceUnsuitable(
                 "type_changed",
-                f"The column {column.name} has another type than it had. Ask for a rebuild to have "
-                "the documents made anew.",
+                f"The type of the column {column.name} has changed. Request a rebuild to "
+                "convert the documents.",
             )
 
 

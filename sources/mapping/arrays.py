@@ -35,7 +35,7 @@ class _ArrayParser:
             sign = self._text[self._at]
             if sign == "{":
                 if len(open_ones) == MAX_DIMENSIONS:
-                    raise ValueError("an array of too many dimensions")
+                    raise ValueError("an array has too many dimensions")
                 inner: Nested = []
                 open_ones[-1].append(inner)
                 open_ones.append(inner)
@@ -52,13 +52,13 @@ class _ArrayParser:
     def _quoted(self) -> str:
         found = _QUOTED.match(self._text, self._at)
         if found is None:
-            raise ValueError("an element without an end")
+            raise ValueError("an array element is not terminated")
         self._at = found.end()
         return _ESCAPED.sub(r"\1", found[1])
 
     def _bare(self) -> str | None:
         found = _BARE.match(self._text, self._at)
         if found is None:
-            raise ValueError("an element without an end")
+            raise ValueError("an array element is not terminated")
         self._at = found.end()
         return None if found[0].upper() == "NULL" else found[0]

@@ -22,7 +22,7 @@ def moment_ms(text: str) -> int:
     """Return a date or timestamp in milliseconds, rounded down; without a zone it is UTC."""
     found = _MOMENT.fullmatch(text)
     if found is None:
-        raise ValueError(f"not a moment: {text[:40]!r}")
+        raise ValueError(f"not a timestamp: {text[:40]!r}")
     year = int(found[1])
     if found[12]:
         year = 1 - year

@@ -24,7 +24,7 @@ _INVALID = (ValueError, LookupError, ArithmeticError)
 
 def _invalid_row() -> SourceUnsuitable:
     return SourceUnsuitable(
-        "protocol_violation", "The server sent a row that the table cannot have."
+        "protocol_violation", "The server sent a row that does not match the table."
     )
 
 
@@ -132,6 +132,6 @@ class RowLayout:
             if cell is UNCHANGED and before is not None:
                 cell = before[there]
             if not isinstance(cell, str):
-                raise MissingDocumentKey("a key is never NULL, and always told")
+                raise MissingDocumentKey("a key is never NULL and always present")
             fields[place] = self._writers[place](cell)
         return self.shape.identity(fields)

@@ -96,7 +96,7 @@ async def look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
             return await _look(connection, wanted)
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as strange:
         # The server controls the types and the number of columns in its answers.
-        logger.info("a catalogue that PostgreSQL does not have", exc_info=strange)
+        logger.info("PostgreSQL has no such catalogue", exc_info=strange)
         raise SourceUnsuitable(
             "protocol_violation", "The catalogue is not PostgreSQL's.", "/connection"
         ) from strange
@@ -107,17 +107,20 @@ async def _look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
     rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
     if not rows:
         raise SourceUnsuitable(
-            "no_such_table", f"There is no table {wanted.schema}.{wanted.table}."
+            "no_such_table", f"The table {wanted.schema}.{wanted.table} does not exist."
         )
     oid, kind, persistence, identity, has_heirs, readable = rows[0]
     if kind not in ("r", "p") or persistence != "p" or has_heirs:
         raise SourceUnsuitable(
             "not_a_table",
-            "It is no ordinary or partitioned table: of views, foreign and "
-            "unlogged tables, and of tables that others inherit from, the log does not tell.",
+            "The table must be an ordinary or partitioned table. The log does not contain the "
+            "changes of views, foreign tables, unlogged tables, and tables that others inherit "
+            "from.",
         )
     if not readable:
-        raise SourceUnsuitable("forbidden", "The user may not read the table.", "/connection")
+        raise SourceUnsuitable(
+            "forbidden", "The user is not allowed to read the table.", "/connection"
+        )
     found = await (await connection.execute(_COLUMNS, (oid,))).fetchall()
     attributes = [_Attribute(*row) for row in found]
     indexes = [
@@ -143,17 +146,19 @@ async def _check_server(connection: AsyncConnection) -> None:
     row = await (await connection.execute(_SERVER)).fetchone()
     if row is None:
         raise SourceUnsuitable(
-            "server_too_old", "The server does not say what it is.", "/connection"
+            "server_too_old", "The server did not report its settings.", "/connection"
         )
     version, level, is_standby = row
     if version < MIN_VERSION:
-        raise SourceUnsuitable("server_too_old", "PostgreSQL 14 or newer is needed.", "/connection")
+        raise SourceUnsuitable(
+            "server_too_old", "PostgreSQL 14 or newer is required.", "/connection"
+        )
     if is_standby:
         raise SourceUnsuitable(
-            "standby", "It is a standby; name the server that is written to.", "/connection"
+            "standby", "The server is a standby; use the primary.", "/connection"
         )
     if level != "logical":
-        detail = f"The server's wal_level is {level}; set it to logical and restart the server."
+        detail = f"The server's wal_level is {level}; set it to `logical` and restart the server."
         raise SourceUnsuitable("wal_level", detail, "/connection")
 
 
@@ -181,15 +186,16 @@ def _key(
         if primary is None:
             raise SourceUnsuitable(
                 "no_key",
-                "The table has no primary key; name the columns of a unique "
-                "index, none of which may be NULL.",
+                "The table has no primary key. Name the columns of a unique index that cannot be "
+                "NULL.",
                 "/key",
             )
         return tuple(each.name for each in attributes if each.name in primary.columns)
     if all(index.columns != frozenset(wanted.key) for index in indexes):
         raise SourceUnsuitable(
             "no_key",
-            "These columns have no unique index (a partial or deferrable one does not do).",
+            "No suitable unique index has these columns. Partial and deferrable indexes "
+            "cannot be used.",
             "/key",
         )
     nullable = [each.name for each in attributes if each.name in wanted.key and not each.not_null]
@@ -223,7 +229,9 @@ def _shape(
     chosen = known if wanted.columns is None else {*wanted.columns, *key}
     unknown = sorted(chosen - known)
     if unknown:
-        raise SourceUnsuitable("no_such_column", f"There is no column {unknown[0]}.", "/columns")
+        raise SourceUnsuitable(
+            "no_such_column", f"The column {unknown[0]} does not exist.", "/columns"
+        )
     columns = []
     for each in attributes:
         if each.name not in chosen:
@@ -232,9 +240,8 @@ def _shape(
         if write is None:
             raise SourceUnsuitable(
                 "unsupported_type",
-                f"The column {each.name} has the type "
-                f"{names[each.type_oid]}, which no document holds; name those to take in "
-                "`columns`.",
+                f"The column {each.name} has the type {names[each.type_oid]}, which documents "
+                "cannot contain; list the columns to copy in `columns`.",
                 "/columns",
             )
         columns.append(SourceColumn(each.name, each.type_oid, each.type_modifier, write))
@@ -249,8 +256,8 @@ def _check_key_columns(
         if column.name in key and not may_be_key(column.type_oid, types):
             raise SourceUnsuitable(
                 "unsupported_key",
-                f"The column {column.name} has the type "
-                f"{names[column.type_oid]}, which cannot name a document.",
+                f"The column {column.name} has the type {names[column.type_oid]}, which cannot "
+                "be a document's `_id`.",
                 "/key",
             )
         if column.name == ID and tuple(key) != (ID,):

@@ -45,7 +45,7 @@ _LOGIN = ("password authentication failed", "no pg_hba.conf entry", "does not ex
 
 
 #: The message about a server within the installation's own networks.
-_INTERNAL = "No connection could be made, or the login was refused."
+_INTERNAL = "The connection or the login was rejected."
 
 
 def of_error(failed: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str, str]:
@@ -64,6 +64,6 @@ def of_error(failed: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str
         return "unreachable", _INTERNAL
     _, told, reason = text.partition("FATAL:")
     if not told:
-        return "unreachable", "No connection could be made, or it broke."
+        return "unreachable", "The connection failed."
     reason = reason.strip().splitlines()[0]
     return ("login_refused" if any(part in reason for part in _LOGIN) else "refused"), reason

@@ -106,14 +106,14 @@ def read(data: bytes) -> Message | None:
     try:
         return _read(data)
     except (error, IndexError, ValueError) as invalid:
-        raise NotUnderstood("a message that is cut off or not UTF-8") from invalid
+        raise NotUnderstood("a message that is truncated or not UTF-8") from invalid
 
 
 def read_change(data: bytes) -> RowChange:
     """Parse a message that is known to be about a row."""
     found = read(data)
     if not isinstance(found, RowChange):
-        raise NotUnderstood("something else than a change of a row")
+        raise NotUnderstood("something other than a row change")
     return found
 
 
@@ -146,7 +146,7 @@ def _read(data: bytes) -> Message | None:
 def _place(lsn: int) -> int:
     """Check a log position, which is stored as a `bigint`."""
     if lsn > MAX_LSN:
-        raise NotUnderstood("a place that no log reaches")
+        raise NotUnderstood("a position beyond any log")
     return lsn
 
 
@@ -170,7 +170,7 @@ def _cells(data: bytes, at: int) -> tuple[list[str | UnchangedValue | None], int
             (size,) = _INT4(data, at)
             at += 4
             if at + size > len(data):
-                raise NotUnderstood("a value that is cut off")
+                raise NotUnderstood("a truncated value")
             cells.append(data[at : at + size].decode())
             at += size
         elif kind == _NULL:

@@ -124,7 +124,7 @@ async def _dial(conninfo: str) -> _Streams:
     options = conninfo_to_dict(conninfo)
     name = str(options["host"]).split(",")[0]
     mode, port = str(options["sslmode"]), int(str(options["port"]).split(",")[0])
-    failure: OSError = ConnectionError("no address to connect to")
+    failure: OSError = ConnectionError("the host name has no address")
     for address in str(options["hostaddr"]).split(","):
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):

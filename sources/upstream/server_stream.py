@@ -83,13 +83,17 @@ class ServerStream:
             return b""
         kind, length = _HEADER.unpack_from(self._pending)
         if length < _LENGTH_BYTES or length > LOGIN_MESSAGE_BYTES:
-            raise ProtocolViolation("During the login the server sent what PostgreSQL does not.")
+            raise ProtocolViolation(
+                "During the login, the server sent messages that PostgreSQL does not send."
+            )
         if len(self._pending) < 1 + length:
             return b""
         whole, self._pending = self._pending[: 1 + length], self._pending[1 + length :]
         self._login_bytes += len(whole)
         if self._login_bytes > LOGIN_BYTES:
-            raise OversizedMessage(f"The server sent more than {LOGIN_BYTES} bytes at the login.")
+            raise OversizedMessage(
+                f"The server sent more than {LOGIN_BYTES} bytes during the login."
+            )
         if kind == b"R":
             return _checked_authentication(whole)
         self._is_logged_in = kind == b"Z"
@@ -113,27 +117,26 @@ class ServerStream:
 
     def _begin(self, kind: bytes, length: int) -> None:
         if length < _LENGTH_BYTES:
-            raise ProtocolViolation("The server sent a message with an impossible length.")
+            raise ProtocolViolation("The server sent a message with an invalid length.")
         self._remaining = length - _LENGTH_BYTES
         if kind == b"d":
             if length > self._row_bytes:
                 raise OversizedMessage(
-                    f"The server sent a row, or a change of one, of more than {self._row_bytes} "
-                    "bytes."
+                    f"The server sent a row or a row change of more than {self._row_bytes} bytes."
                 )
             return
         self._answer_bytes = 0 if kind == b"Z" else self._answer_bytes + 1 + length
         if self._answer_bytes > ANSWER_BYTES:
-            raise OversizedMessage(f"The server answered with more than {ANSWER_BYTES} bytes.")
+            raise OversizedMessage(f"The server responded with more than {ANSWER_BYTES} bytes.")
 
 
 def _checked_authentication(whole: bytes) -> bytes:
     body = whole[_HEADER.size :]
     if len(body) < _INT4.size:
-        raise ProtocolViolation("The server sent an incomplete request for a password.")
+        raise ProtocolViolation("The server sent an incomplete password request.")
     (method,) = _INT4.unpack_from(body)
     if method not in _LOGINS:
-        raise ProtocolViolation("The server asks for a login other than by password.")
+        raise ProtocolViolation("The server requires a login method other than a password.")
     if method == _SASL:
         # Channel binding requires a TLS connection that ends in libpq.
         listed = body[_INT4.size :].split(b"\0")
@@ -144,7 +147,7 @@ def _checked_authentication(whole: bytes) -> bytes:
         found = _ITERATIONS.search(body, _INT4.size)
         if found is None or int(found[1]) > SCRAM_ITERATIONS:
             raise ProtocolViolation(
-                f"The server asks for a password hashed more than {SCRAM_ITERATIONS} times "
-                "(scram_iterations)."
+                f"The server requires a password hash with more than {SCRAM_ITERATIONS} "
+                "iterations (scram_iterations)."
             )
     return whole

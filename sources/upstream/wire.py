@@ -75,7 +75,7 @@ class ReplicationWire:
                 await connected(wire)
         except TimeoutError:
             wire.finish()
-            raise psycopg.OperationalError("the server did not answer in time") from None
+            raise psycopg.OperationalError("the server did not respond in time") from None
         except BaseException:
             wire.finish()
             raise

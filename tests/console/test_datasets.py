@@ -86,7 +86,7 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
     assert window.texts(".dataset-rows tbody tr") == ["ada\t1\t3", "bob\t1\t1"]
     window.write(EDITOR, '{"columns": ["id", "nobody"]}')
     window.click(".asking button.main", "Ask")
-    window.sees("There is no such column", "[role=alert]")
+    window.sees("The column does not exist", "[role=alert]")
 
     window.click("header nav a", "Pipeline")
     drain(posts)

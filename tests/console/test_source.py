@@ -41,7 +41,7 @@ def test_a_collection_follows_a_table_and_says_how_it_stands(
         window.type("[aria-label=Source] input[placeholder^=postgresql]", shop.url)
         window.type("[aria-label=Source] input[placeholder='public.orders']", "missing")
         window.click("button", "Follow")
-        window.sees("There is no table public.missing", "[role=alert]")
+        window.sees("The table public.missing does not exist", "[role=alert]")
         window.type("[aria-label=Source] input[placeholder='public.orders']", "orders")
         window.click("button", "Follow")
         window.sees("live", "[aria-label=Source] .badge")

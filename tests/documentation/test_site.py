@@ -36,9 +36,9 @@ def test_what_is_wrong_with_a_site_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(PAGE)
     assert complaints(tmp_path) == [
         "index.html: loads https://elsewhere.example/x.js",
-        "index.html: has a diagram that would be drawn by a program from another host",
+        "index.html: has a diagram that requires a script from another host",
         "index.html: links to missing/, which does not exist",
-        "index.html: links to #nowhere, where there is no such place",
+        "index.html: links to #nowhere, whose anchor does not exist",
     ]
 
 

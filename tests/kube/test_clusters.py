@@ -562,6 +562,9 @@ def test_the_command_line_tells_what_it_would_do_and_does(
     assert f"{made.slug} is pending" in status
     assert "not ready" in status
 
-    for slug, complaint in ((unique("nobody"), "no tenant"), (make_tenant().slug, "no cluster")):
+    for slug, complaint in (
+        (unique("nobody"), "does not exist"),
+        (make_tenant().slug, "no dedicated grid"),
+    ):
         with pytest.raises(CommandError, match=complaint):
             call_command("kube", "status", slug)

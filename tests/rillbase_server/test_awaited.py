@@ -31,7 +31,7 @@ def test_what_is_there_is_not_waited_for(server: str) -> None:
     said = StringIO()
     call_command("await_servers", "--storage", "--ready", server, stdout=said)
     assert said.getvalue().endswith("ready to start\n")
-    assert "going on without" not in said.getvalue()
+    assert "continuing without" not in said.getvalue()
 
 
 def test_the_storage_node_and_servers_say_of_which_release_they_are(server: str) -> None:
@@ -49,7 +49,7 @@ def test_an_older_server_is_waited_for_until_it_was_upgraded(
     upgraded = Upgraded("0.0.9", OSError("refused"), "99.0.0")
     assert wait_for_as_long(upgraded, 600.0, said.append)
     assert said == [
-        "waiting for a server: it is of release 0.0.9",
+        "waiting for a server: it runs release 0.0.9",
         "waiting for a server: refused",
     ]
 
@@ -58,5 +58,5 @@ def test_after_a_while_it_goes_without() -> None:
     said = StringIO()
     nobody = f"http://127.0.0.1:{free_port()}"
     call_command("await_servers", "--ready", nobody, "--patience-s", "0", stdout=said)
-    assert f"going on without {nobody}" in said.getvalue()
+    assert f"continuing without {nobody}" in said.getvalue()
     assert said.getvalue().endswith("ready to start\n")

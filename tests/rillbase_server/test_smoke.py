@@ -15,7 +15,7 @@ def test_a_server_that_is_well_passes(
     # Readiness includes the grid. A server that answers late, on a busy machine, counts as away.
     with running(server, valkey_url):
         wait_until(lambda: smoke.main([server + "/"]) == 0, what="all answers to be right")
-    assert "answers as it should" in capsys.readouterr().out
+    assert "responds as expected" in capsys.readouterr().out
 
 
 def test_answers_that_are_not_right_are_told(
@@ -28,4 +28,4 @@ def test_answers_that_are_not_right_are_told(
 
     monkeypatch.setattr(smoke, "fetch", open_to_all)
     assert smoke.main([server]) == 1
-    assert "/api/v1/tenants answered 200 instead of 401" in capsys.readouterr().out
+    assert "/api/v1/tenants responded with 200 instead of 401" in capsys.readouterr().out

@@ -26,7 +26,7 @@ def test_an_unknown_operator_names_the_valid_ones(todos: Any, operator: object) 
 
 
 def test_arguments_of_a_wrong_type_are_refused(todos: Any) -> None:
-    with pytest.raises(TypeError, match="takes a list"):
+    with pytest.raises(TypeError, match="requires a list"):
         todos.where("rank", "in", "abc")
     with pytest.raises(TypeError, match="non-empty string"):
         todos.where("", "==", 1)

@@ -86,7 +86,7 @@ async function reached(path: string, init: RequestInit): Promise<Response> {
     return await fetch(path, init);
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ConnectionError("The server could not be reached.", { cause: error });
+    throw new ConnectionError("The server is unreachable.", { cause: error });
   }
 }
 

@@ -43,11 +43,11 @@ export interface components {
       readonly retention: string | null;
       readonly state: components["schemas"]["AggregateAnswerState"];
       readonly error: string | null;
-      /** @description Which filling of its rows answers: another one with each change and rebuild. */
+      /** @description Generation of the rows that queries read. Each change and each rebuild starts a new one. */
       readonly generation: number | null;
-      /** @description Of a view: by the build that is under way, or the last one. */
+      /** @description Of a view: documents read by the current or the last build. */
       readonly documents_read: number | null;
-      /** @description Of a view: versions of documents that it lacks since its rows were built. */
+      /** @description Of a view: versions of documents that are missing since its rows were built. */
       readonly notices: readonly components["schemas"]["Notice"][];
       readonly version: number;
       /** Format: date-time */
@@ -70,12 +70,12 @@ export interface components {
       readonly measures: {
         readonly [key: string]: components["schemas"]["MeasureRequest"];
       };
-      /** @description Sets of dimensions that rows are kept for besides all of them. */
+      /** @description Further sets of dimensions for which rows are kept. */
       readonly rollups?: readonly (readonly string[])[];
-      /** @description For how long buckets are kept, such as 90d; for ever if null. */
+      /** @description How long buckets are kept, such as 90d; null: forever. */
       readonly retention?: string | null;
       readonly name: string;
-      /** @description Makes it a view over a collection's documents. */
+      /** @description Makes the aggregate a view over a collection's documents. */
       readonly source?: components["schemas"]["SourceRequest"] | null;
     };
     readonly AggregatePage: {
@@ -346,9 +346,9 @@ export interface components {
             };
       };
       readonly retention_s: number;
-      /** @description The newest state: how many uploads there are. */
+      /** @description The newest state, which is the number of uploads. */
       readonly state: number;
-      /** @description What its files take, in all stages. */
+      /** @description Size of its files in all stages. */
       readonly stored_bytes: number;
       readonly version: number;
       /** Format: date-time */
@@ -358,11 +358,11 @@ export interface components {
     };
     /** @description What a new dataset needs. */
     readonly DatasetCreationRequest: {
-      /** @description All tables. Columns are added at the end of a table's columns. */
+      /** @description All tables. New columns are added at the end of a table's columns. */
       readonly tables: {
         readonly [key: string]: components["schemas"]["TableRequest"];
       };
-      /** @description Keys that columns of all tables share, and what they are: a type, or an object with the types of several parts. Each key gets one whole number, 0, 1, 2, … in the order in which keys come first. */
+      /** @description Keys that columns of all tables share, with their types: a type, or an object with the types of several parts. Each key is assigned an integer, 0, 1, 2, … in the order in which keys first occur. */
       readonly id_keys?: {
         readonly [key: string]:
           | ("string" | "int64")
@@ -371,7 +371,7 @@ export interface components {
             };
       };
       /**
-       * @description For how long a state can be asked for again after a later one took its place.
+       * @description How long a state can be queried after a later one has replaced it.
        * @default 600
        */
       readonly retention_s: number;
@@ -678,16 +678,16 @@ export interface components {
       readonly op: components["schemas"]["Op"];
       readonly field?: string;
       readonly type?: components["schemas"]["Type"];
-      /** @description Of a decimal. */
+      /** @description Number of decimal places. Only for decimals. */
       readonly scale?: number;
-      /** @description Which ones, such as [0.5, 0.99]. */
+      /** @description The quantiles to compute, such as [0.5, 0.99]. */
       readonly quantiles?: readonly number[];
       /**
        * Format: double
-       * @description How wrong a quantile may be, as a share of its value.
+       * @description Maximum relative error of a quantile.
        */
       readonly accuracy?: number;
-      /** @description How many of the top. */
+      /** @description How many of the most frequent values to keep. */
       readonly k?: number;
     };
     /** @description One number of each row. */
@@ -695,16 +695,16 @@ export interface components {
       readonly op: components["schemas"]["Op"];
       readonly field?: string;
       readonly type?: components["schemas"]["Type"];
-      /** @description Of a decimal. */
+      /** @description Number of decimal places. Only for decimals. */
       readonly scale?: number;
-      /** @description Which ones, such as [0.5, 0.99]. */
+      /** @description The quantiles to compute, such as [0.5, 0.99]. */
       readonly quantiles?: readonly number[];
       /**
        * Format: double
-       * @description How wrong a quantile may be, as a share of its value.
+       * @description Maximum relative error of a quantile.
        */
       readonly accuracy?: number;
-      /** @description How many of the top. */
+      /** @description How many of the most frequent values to keep. */
       readonly k?: number;
     };
     /** @description A member of a tenant. */
@@ -893,9 +893,9 @@ export interface components {
       readonly measures?: {
         readonly [key: string]: components["schemas"]["MeasureRequest"];
       };
-      /** @description Sets of dimensions that rows are kept for besides all of them. */
+      /** @description Further sets of dimensions for which rows are kept. */
       readonly rollups?: readonly (readonly string[])[];
-      /** @description For how long buckets are kept, such as 90d; for ever if null. */
+      /** @description How long buckets are kept, such as 90d; null: forever. */
       readonly retention?: string | null;
     };
     /** @description What may be changed of a key. */
@@ -960,11 +960,11 @@ export interface components {
     };
     /** @description What may be changed: tables and columns are added, what is there stays. */
     readonly PatchedDatasetChangeRequest: {
-      /** @description All tables. Columns are added at the end of a table's columns. */
+      /** @description All tables. New columns are added at the end of a table's columns. */
       readonly tables?: {
         readonly [key: string]: components["schemas"]["TableRequest"];
       };
-      /** @description Keys that columns of all tables share, and what they are: a type, or an object with the types of several parts. Each key gets one whole number, 0, 1, 2, … in the order in which keys come first. */
+      /** @description Keys that columns of all tables share, with their types: a type, or an object with the types of several parts. Each key is assigned an integer, 0, 1, 2, … in the order in which keys first occur. */
       readonly id_keys?: {
         readonly [key: string]:
           | ("string" | "int64")
@@ -973,7 +973,7 @@ export interface components {
             };
       };
       /**
-       * @description For how long a state can be asked for again after a later one took its place.
+       * @description How long a state can be queried after a later one has replaced it.
        * @default 600
        */
       readonly retention_s: number;
@@ -995,7 +995,7 @@ export interface components {
     };
     /** @description What may be changed of a source. */
     readonly PatchedSourceChangeRequest: {
-      /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user may replicate, read the table and publish it. Shown again without its password. */
+      /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user must be allowed to replicate, and to read and publish the table. Responses omit the password. */
       readonly connection?: string;
       /**
        * @description Whether changes wait in the database's log.
@@ -1177,26 +1177,26 @@ export interface components {
       readonly condition: components["schemas"]["SourceCondition"] | null;
       /**
        * Format: date-time
-       * @description Of a source that is being removed: until when its database is tried. What is left there then is in the error log.
+       * @description Of a source that is being removed: until when removal is attempted. What remains in the database then is recorded in the error log.
        */
       readonly removing_until: string | null;
-      /** @description By the copy under way, or the last one. */
+      /** @description Rows copied by the current or the last copy. */
       readonly rows_copied: number;
-      /** @description Why the table was copied last; `new` for the first time. */
+      /** @description Why the table was last copied; `new` the first time. */
       readonly copy_reason: string | null;
-      /** @description The documents are as the table was at this place of the log. */
+      /** @description Position in the database's log up to which changes are applied. */
       readonly confirmed_lsn: string | null;
       readonly slot: string | null;
       readonly publication: string;
-      /** @description What the slot makes the database keep of its log. */
+      /** @description Log that the slot makes the database retain. */
       readonly slot_bytes: number | null;
-      /** @description How much of the database's log has not been looked through. */
+      /** @description Log that has not been processed yet. */
       readonly lag_bytes: number | null;
-      /** @description From the commit of the last transaction to its arrival. */
+      /** @description Time from the commit of the last transaction to its arrival. */
       readonly lag_ms: number | null;
       /**
        * Format: date-time
-       * @description When this was looked at.
+       * @description When this status was read.
        */
       readonly seen_at: string | null;
       readonly version: number;
@@ -1233,7 +1233,7 @@ export interface components {
     };
     /** @description What a new source needs. */
     readonly SourceCreationRequest: {
-      /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user may replicate, read the table and publish it. Shown again without its password. */
+      /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user must be allowed to replicate, and to read and publish the table. Responses omit the password. */
       readonly connection: string;
       /**
        * @description Whether changes wait in the database's log.
@@ -1243,9 +1243,9 @@ export interface components {
       /** @default public */
       readonly schema: string;
       readonly table: string;
-      /** @description Columns of a unique index that name a document; null: the primary key. */
+      /** @description Columns of a unique index that form the document's `_id`; null: the primary key. */
       readonly key?: readonly string[] | null;
-      /** @description Columns that documents have; null: all of them. */
+      /** @description Columns that documents contain; null: all. */
       readonly columns?: readonly string[] | null;
     };
     readonly SourcePage: {
@@ -1401,11 +1401,11 @@ export interface components {
     };
     /** @description A table. */
     readonly TableRequest: {
-      /** @description The columns and their types, in order. `id:` and the name of an ID-key: keys, of which the ids are stored. */
+      /** @description The columns and their types, in order. The type `id:` with the name of an ID-key stores the ids of keys. */
       readonly columns: {
         readonly [key: string]: string;
       };
-      /** @description What a row is known by, and the sort order of the primary view. */
+      /** @description The columns that identify a row; also the sort order of the primary view. */
       readonly key: readonly string[];
       /** @description Secondary views. */
       readonly views?: {
@@ -1493,16 +1493,16 @@ export interface components {
     readonly Tier: "burstable" | "guaranteed";
     /** @description Rows are kept for each bucket of time. */
     readonly Time: {
-      /** @description Where an event says when it happened. */
+      /** @description The field of an event that contains its time. */
       readonly field: string;
-      /** @description Such as 5m. */
+      /** @description Size of a time bucket, such as 5m. */
       readonly bucket: string;
     };
     /** @description Rows are kept for each bucket of time. */
     readonly TimeRequest: {
-      /** @description Where an event says when it happened. */
+      /** @description The field of an event that contains its time. */
       readonly field: string;
-      /** @description Such as 5m. */
+      /** @description Size of a time bucket, such as 5m. */
       readonly bucket: string;
     };
     /** @description A personal token. */
@@ -1664,9 +1664,9 @@ export interface components {
     };
     /** @description A secondary view: some of the columns, in another order. */
     readonly ViewRequest: {
-      /** @description The sort order. It holds the columns of the table's key. */
+      /** @description The sort order. It must contain the columns of the table's key. */
       readonly key: readonly string[];
-      /** @description What the view has; all columns if it is not given. */
+      /** @description Columns of the view; by default all. */
       readonly columns?: readonly string[];
     };
     /** @description A webhook. */

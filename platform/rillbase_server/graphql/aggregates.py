@@ -20,10 +20,10 @@ from rillbase_server.graphql.live import LiveMessage, LiveTransaction, frames, i
 Aggregate = Annotated[str, strawberry.argument(description="The aggregate's name.")]
 
 
-@strawberry.input(description="What is asked of an aggregate, as in the REST API.")
+@strawberry.input(description="A query of an aggregate, as in the REST API.")
 class RowQuery:
     rollup: list[str] | None = None
-    filter: JSON | None = strawberry.field(default=None, description="On the dimensions.")
+    filter: JSON | None = strawberry.field(default=None, description="A filter on the dimensions.")
     from_: str | None = strawberry.field(default=None, name="from")
     to: str | None = None
     group_by: list[str] | None = None
@@ -40,28 +40,28 @@ class RowQuery:
         return {name: value for name, value in given.items() if value is not None}
 
 
-@strawberry.type(description="Rows as they were at one moment.")
+@strawberry.type(description="Rows as of one point in time.")
 class AggregateRows:
     rows: list[JSON]
     snapshot: str
     as_of: str | None = strawberry.field(
-        description="Of a view: whatever was written before it is in."
+        description="Of a view: every write before this time is included."
     )
 
 
-@strawberry.type(description="What came of events.")
+@strawberry.type(description="Result of adding events.")
 class AddedEvents:
     applied: int
     repeated: int
 
 
-@strawberry.type(description="One message of a live aggregate.")
+@strawberry.type(description="A message of a live aggregate.")
 class LiveRows(LiveMessage):
     rows: list[JSON] | None = strawberry.field(
-        description="With RESULT: rows of the answer. Part 0 replaces what was held."
+        description="With RESULT: rows of the answer. Part 0 replaces the previous result."
     )
-    key: JSON | None = strawberry.field(description="With EVENT: what the row is told apart by.")
-    row: JSON | None = strawberry.field(description="With EVENT: null if it has gone.")
+    key: JSON | None = strawberry.field(description="With EVENT: the fields that identify the row.")
+    row: JSON | None = strawberry.field(description="With EVENT: the row; null if it was removed.")
     transaction: LiveTransaction | None
 
 
@@ -100,7 +100,7 @@ class AggregateQueries:
 
 @strawberry.type
 class AggregateMutations:
-    @strawberry.mutation(description="Add events to an aggregate, all of them or none.")
+    @strawberry.mutation(description="Add events to an aggregate, all or none.")
     async def add_events(
         self,
         info: Info,
@@ -121,7 +121,9 @@ _add = events.add
 
 @strawberry.type
 class AggregateSubscriptions:
-    @strawberry.subscription(description="An aggregate's rows, and then those that change.")
+    @strawberry.subscription(
+        description="Subscribe to the rows of an aggregate: the current ones, then each change."
+    )
     async def aggregate_rows(
         self,
         info: Info,

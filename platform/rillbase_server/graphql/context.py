@@ -83,7 +83,9 @@ class Context:
 
     def in_tenant(self) -> TenantFacts:
         if self.tenant is None:
-            raise InvalidParameter(f"Members name the tenant in the header {TENANT_HEADER}.")
+            raise InvalidParameter(
+                f"Name the tenant in the header {TENANT_HEADER}: a member may belong to several."
+            )
         return self.tenant
 
     async def ask(self, asked: InternalCall) -> JsonValue:
@@ -156,7 +158,7 @@ def batched(items: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
 def _by_key(collection: str, answer: JsonObject) -> dict[Reference, JsonObject]:
     items = answer["items"]
     if not isinstance(items, list):
-        raise TypeError("documents come as a list")
+        raise TypeError("expected a list of documents")
     return {reference(collection, item["id"]): item for item in items if isinstance(item, dict)}
 
 

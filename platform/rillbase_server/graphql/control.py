@@ -94,19 +94,19 @@ class ControlPlane:
             "viewer": GraphQLField(
                 self._output("MeAnswer"),
                 resolve=lambda _, info: info.context.inner.get(path_of("me")),
-                description="Who asks, where that is a person.",
+                description="The caller, if it is a user.",
             ),
             "tenant": GraphQLField(
                 tenant,
                 {"slug": GraphQLArgument(GraphQLNonNull(GraphQLString))},
                 resolve=_one_tenant,
-                description="A tenant, for its members and its `admin` keys.",
+                description="A tenant, as seen by its members and `admin` keys.",
             ),
             "tenants": GraphQLField(
                 GraphQLNonNull(self._connection("Tenant", tenant)),
                 _pages(),
                 resolve=lambda _, info, **asked: _page(info.context, path_of("tenants"), asked),
-                description="The tenants that whoever asks is a member of.",
+                description="The tenants of which the caller is a member.",
             ),
         }
 
@@ -225,7 +225,7 @@ class ControlPlane:
     def _shape(self, component: str) -> Shape:
         shape = shape_of(self.components[component], self._resolve)
         if not isinstance(shape, Record):
-            raise TypeError(f"{component} is no object")
+            raise TypeError(f"{component} is not an object")
         return shape
 
     def _resolve(self, reference: str) -> Schema:
@@ -264,7 +264,7 @@ def _pages() -> dict[str, GraphQLArgument]:
 async def _page(context: Context, path: str, asked: Mapping[str, object]) -> _Page:
     first, after = asked.get("first"), asked.get("after")
     if first is not None and not 0 < cast("int", first) <= MAX_FIRST:
-        detail = f"A whole number from 1 to {MAX_FIRST}."
+        detail = f"Expected an integer from 1 to {MAX_FIRST}."
         raise InvalidBody(errors=[FieldProblem("/first", "invalid", detail)])
     answer = await context.inner.get(
         path, limit=cast("int | None", first), cursor=cast("str | None", after)
@@ -292,7 +292,9 @@ def _within(tenant: JsonObject, asked: Mapping[str, object]) -> Mapping[str, obj
 
 
 _AT_VERSION = {
-    "ifVersion": GraphQLArgument(GraphQLInt, description="Only if this is its version still.")
+    "ifVersion": GraphQLArgument(
+        GraphQLInt, description="Change the resource only if it still has this version."
+    )
 }
 
 

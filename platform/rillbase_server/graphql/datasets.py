@@ -17,20 +17,22 @@ from rillbase_server.graphql.context import Info
 _QUERY = loaded("queries", "query")
 
 Dataset = Annotated[str, strawberry.argument(description="The dataset's name.")]
-Query = Annotated[JSON, strawberry.argument(description="As the REST call's body.")]
+Query = Annotated[JSON, strawberry.argument(description="As the body of the REST call.")]
 
 
-@strawberry.type(description="Rows of a table, and what they are worth.")
+@strawberry.type(description="Rows of a table, with their freshness.")
 class DatasetRows:
     rows: list[JSON]
-    state: int = strawberry.field(description="The state of the dataset that they are of.")
-    freshness_s: float = strawberry.field(description="How old that state is at most.")
-    read: JSON = strawberry.field(description="What was looked at for them.")
+    state: int = strawberry.field(
+        description="The state of the dataset from which the rows were read."
+    )
+    freshness_s: float = strawberry.field(description="Maximum age of that state.")
+    read: JSON = strawberry.field(description="What was read to answer the query.")
 
 
 @strawberry.type
 class DatasetQueries:
-    @strawberry.field(description="Rows of a dataset's table, as fresh as the query asks.")
+    @strawberry.field(description="Query the rows of a dataset's table with a given freshness.")
     async def dataset_rows(self, info: Info, dataset: Dataset, query: Query) -> DatasetRows:
         asked = InternalCall(
             _QUERY,

@@ -21,11 +21,13 @@ Collection = Annotated[str, strawberry.argument(description="The collection's na
 Key = Annotated[JSON, strawberry.argument(description="The document's `_id`, as Extended JSON.")]
 LookedUp = Annotated[
     JSON | None,
-    strawberry.argument(description="Documents to show with each: a list of `{from, local, as}`."),
+    strawberry.argument(
+        description="Documents to include with each document: a list of `{from, local, as}`."
+    ),
 ]
 
 
-@strawberry.interface(description="Whatever has an id that is unique in the whole schema.")
+@strawberry.interface(description="An object with an id that is unique in the whole schema.")
 class Node:
     id: strawberry.ID
 
@@ -37,11 +39,11 @@ class AnyDocument(Node):
     collection: str
     key: JSON = strawberry.field(description="The document's `_id`.")
     version: int | None = strawberry.field(
-        description="Null: another document shows this one, which it refers to."
+        description="Null if the document is embedded in another one by a lookup."
     )
     created_at: str | None
     updated_at: str | None
-    document: JSON | None = strawberry.field(description="Null: it was removed.")
+    document: JSON | None = strawberry.field(description="Null if the document was removed.")
 
     @classmethod
     def is_type_of(cls, value: object, _: object) -> bool:
@@ -101,7 +103,9 @@ def page_info(rows: Rows) -> PageInfo:
     )
 
 
-@strawberry.type(description="Documents that could not be evaluated and are not in the result.")
+@strawberry.type(
+    description="Documents that could not be evaluated and are missing from the result."
+)
 class QueryNotice:
     code: str
     count: int
@@ -126,7 +130,7 @@ class AnyDocumentEdge:
     node: AnyDocument
 
 
-@strawberry.type(description="Documents in the order that was asked for.")
+@strawberry.type(description="A page of documents, in the requested order.")
 class AnyDocumentConnection:
     collection: strawberry.Private[str]
     filter: strawberry.Private[JsonValue]
@@ -151,7 +155,7 @@ class AnyDocumentConnection:
     def notices(self) -> list[QueryNotice]:
         return query_notices(self.rows)
 
-    @strawberry.field(description="How many documents match, on whatever page.")
+    @strawberry.field(description="Number of matching documents on all pages.")
     async def total_count(self, info: Info) -> int:
         return await count(info.context, self.collection, self.filter)
 
@@ -219,11 +223,11 @@ class DocumentQueries:
         query = {"filter": filter, "sort": sort, "projection": projection, "lookup": lookup}
         return await connection(info.context, collection, cast("JsonObject", query), first, after)
 
-    @strawberry.field(description="One document, or null where there is none to be read.")
+    @strawberry.field(description="One document; null if it does not exist or cannot be read.")
     async def document(self, info: Info, collection: Collection, key: Key) -> AnyDocument | None:
         return await by_key(info.context, collection, key)
 
-    @strawberry.field(description="How many documents match.")
+    @strawberry.field(description="Count matching documents.")
     async def count(
         self,
         info: Info,
@@ -232,7 +236,7 @@ class DocumentQueries:
     ) -> int:
         return await count(info.context, collection, cast("JsonValue", filter))
 
-    @strawberry.field(description="How a query is answered.")
+    @strawberry.field(description="Explain how a query is executed.")
     async def explain(
         self,
         info: Info,
@@ -244,11 +248,11 @@ class DocumentQueries:
         found = await info.context.ask_collection(queries.explain, "explain", collection, body)
         return cast("JSON", found)
 
-    @strawberry.field(description="Whatever has this global id.")
+    @strawberry.field(description="The object with this global id.")
     async def node(self, info: Info, id: strawberry.ID) -> Node | None:  # noqa: A002
         return await _by_reference(info.context, global_ids.read(id))
 
-    @strawberry.field(description="Whatever has these global ids, in their order.")
+    @strawberry.field(description="The objects with these global ids, in the same order.")
     async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[Node | None]:
         wanted = [global_ids.read(text) for text in ids]
         found = await info.context.documents.load_many(wanted)
@@ -291,7 +295,9 @@ class DocumentMutations:
         body: dict[str, object] = {"filter": filter, "limit": limit}
         return await _by_filter(info.context, "delete", collection, body)
 
-    @strawberry.mutation(description="Change many documents; all or none unless not ordered.")
+    @strawberry.mutation(
+        description="Change many documents; all or none unless `ordered` is false."
+    )
     async def bulk_write(
         self,
         info: Info,

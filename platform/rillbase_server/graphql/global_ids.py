@@ -23,5 +23,5 @@ def read(text: str) -> Reference:
                 pass
     except (opaque.InvalidOpaqueText, ApiError):
         pass
-    problem = FieldProblem("/id", "invalid", "This is no id of this API.")
+    problem = FieldProblem("/id", "invalid", "The id was not issued by this API.")
     raise InvalidBody(errors=[problem])

@@ -26,19 +26,22 @@ from rillbase_server.graphql.live import Deliver, LiveRow, frames, items_of, opt
 from rillbase_server.graphql.pages import Rows
 
 By = Annotated[
-    list[str], strawberry.argument(description="Fields; documents equal in all of them are a row.")
+    list[str],
+    strawberry.argument(description="Fields to group by. Documents with equal values form a row."),
 ]
 Measures = Annotated[
     JSON | None,
-    strawberry.argument(description='By their names, such as `{total: {op: "sum", field: "n"}}`.'),
+    strawberry.argument(
+        description='Measures by name, such as `{total: {op: "sum", field: "n"}}`.'
+    ),
 ]
 
 
 @strawberry.type(description="One row for all documents with the same values.")
 class DocumentGroup:
-    key: JSON = strawberry.field(description="The values that its documents share.")
+    key: JSON = strawberry.field(description="The values that the group's documents share.")
     document: JSON | None = strawberry.field(
-        description="These values and the measures. Null: its last document has gone."
+        description="The values and the measures of the group. Null: its last document was removed."
     )
 
 
@@ -48,7 +51,7 @@ class DocumentGroupEdge:
     node: DocumentGroup
 
 
-@strawberry.type(description="Rows in the order that was asked for, or in that of their values.")
+@strawberry.type(description="A page of rows, in the requested order or ordered by their values.")
 class DocumentGroupConnection:
     rows: strawberry.Private[Rows]
 
@@ -72,10 +75,10 @@ class DocumentGroupConnection:
         return query_notices(self.rows)
 
 
-@strawberry.type(description="One message of a live query that groups.")
+@strawberry.type(description="A message of a live query with groups.")
 class LiveGroups(LiveRow):
     items: list[DocumentGroup] | None = strawberry.field(
-        description="With RESULT: rows of the answer. Part 0 replaces what was held."
+        description="With RESULT: rows of the answer. Part 0 replaces the previous result."
     )
     node: DocumentGroup | None = strawberry.field(description="With EVENT: the row.")
 
@@ -106,7 +109,7 @@ def _asked(by: list[str], measures: JSON | None, **members: JSON | None) -> Json
 
 @strawberry.type
 class GroupQueries:
-    @strawberry.field(description="Documents of a collection by groups, page by page.")
+    @strawberry.field(description="Documents of a collection in groups, page by page.")
     async def groups(
         self,
         info: Info,
@@ -125,7 +128,9 @@ class GroupQueries:
 
 @strawberry.type
 class GroupSubscriptions:
-    @strawberry.subscription(description="Groups of documents, and then each row that changes.")
+    @strawberry.subscription(
+        description="Subscribe to groups of documents: the current rows, then each change."
+    )
     async def groups(
         self,
         info: Info,

@@ -81,9 +81,9 @@ class GraphqlHttp:
         prepared = texts.prepare(asked, request.name)
         await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
-            raise InvalidOperation("Subscriptions come over a WebSocket: graphql-transport-ws.")
+            raise InvalidOperation("Subscriptions require a WebSocket: graphql-transport-ws.")
         if prepared.kind is OperationType.MUTATION and head.method != "POST":
-            raise MethodNotAllowed("Mutations are sent by POST.", headers={"Allow": "POST"})
+            raise MethodNotAllowed("Send mutations by POST.", headers={"Allow": "POST"})
         return await answer(prepared, request.variables, context)
 
 

@@ -132,7 +132,7 @@ def _object(found: JsonValue) -> JsonObject:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise TypeError("the control plane answers with objects")
+        raise TypeError("the control plane returned something other than an object")
     return found
 
 

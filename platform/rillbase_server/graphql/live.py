@@ -37,7 +37,7 @@ from rillbase_server.graphql.documents import (
 LIVE = "live"
 
 
-@strawberry.enum(description="What a payload of a subscription says.")
+@strawberry.enum(description="The type of a subscription's payload.")
 class LiveKind(Enum):
     RESULT = "result"
     READY = "ready"
@@ -47,7 +47,7 @@ class LiveKind(Enum):
     NOTICE = "notice"
 
 
-@strawberry.enum(description="How a document's place in the answer has changed.")
+@strawberry.enum(description="How a document's position in the answer changed.")
 class Match(Enum):
     ADD = "add"
     CHANGE = "change"
@@ -55,13 +55,15 @@ class Match(Enum):
     REMOVE = "remove"
 
 
-@strawberry.enum(description="Whether the answer is known to be complete at the moment.")
+@strawberry.enum(description="Whether the answer is currently known to be complete.")
 class LiveState(Enum):
     LIVE = "live"
     STALE = "stale"
 
 
-@strawberry.enum(description="Whether changes are told one by one, or the whole answer each time.")
+@strawberry.enum(
+    description="Whether changes are sent one by one, or as the whole answer each time."
+)
 class Deliver(Enum):
     EVENTS = "events"
     RESULT = "result"
@@ -84,7 +86,7 @@ def message(collection: str, query: JsonObject, asked: Mapping[str, object]) -> 
     }
 
 
-@strawberry.type(description="The group of changes that a change belongs to.")
+@strawberry.type(description="The atomic batch to which a change belongs.")
 class LiveTransaction:
     id: str
     index: int
@@ -105,8 +107,10 @@ class LiveMessage:
 
     kind: LiveKind
     part: int | None
-    last: bool | None = strawberry.field(description="With RESULT: no part of the answer follows.")
-    seq: int | None = strawberry.field(description="With EVENT: rises by one.")
+    last: bool | None = strawberry.field(
+        description="With RESULT: true for the last part of the answer."
+    )
+    seq: int | None = strawberry.field(description="With EVENT: increases by one with each event.")
     match: Match | None
     state: LiveState | None
     reason: str | None
@@ -149,7 +153,7 @@ class LiveRow(LiveMessage):
     old_index: int | None
     transaction: LiveTransaction | None
     notice: QueryNotice | None = strawberry.field(
-        description="With NOTICE: documents that the result lacks."
+        description="With NOTICE: documents that are missing from the result."
     )
 
 
@@ -173,13 +177,13 @@ def placed(frame: JsonObject) -> LiveRowMembers:
     )
 
 
-@strawberry.type(description="One message of a live query.")
+@strawberry.type(description="A message of a live query.")
 class LiveDocuments(LiveRow):
     items: list[AnyDocument] | None = strawberry.field(
-        description="With RESULT: documents of the answer. Part 0 replaces what was held."
+        description="With RESULT: documents of the answer. Part 0 replaces the previous result."
     )
     node: AnyDocument | None = strawberry.field(
-        description="With EVENT: the document; what was removed has no content."
+        description="With EVENT: the document; a removed one has no content."
     )
 
 
@@ -245,7 +249,7 @@ async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDoc
 async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonObject, None]:
     """Open a subscription and yield its frames; raise what ends it."""
     if not isinstance(context, LiveContext):
-        raise TypeError("subscriptions come over connections")
+        raise TypeError("subscriptions require a connection")
     party = context.party
     given = {name: value for name, value in message.items() if value is not None}
     value = value_of({"type": "subscribe", "id": LIVE, **given})
@@ -293,7 +297,9 @@ def _raise(problem: JsonValue) -> None:
 
 @strawberry.type
 class DocumentSubscriptions:
-    @strawberry.subscription(description="A query's answer, and then every change of it.")
+    @strawberry.subscription(
+        description="Subscribe to a query: its current answer, then each change of it."
+    )
     async def documents(
         self,
         info: Info,

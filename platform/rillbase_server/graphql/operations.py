@@ -55,13 +55,13 @@ class Request:
     def read(cls, body: object) -> Request:
         """Read the object that a client sends, or raise `InvalidBody`."""
         if not isinstance(body, dict):
-            raise InvalidBody("An operation is an object; several at once are not taken.")
+            raise InvalidBody("An operation must be an object; batches are not supported.")
         for member in body:
             if member not in _MEMBERS:
                 raise _wrong(member, "Unknown field.", "unknown_field")
         text, variables, name = (body.get(member) for member in _MEMBERS[:3])
         if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT_CHARS):
-            raise _wrong("query", f"A string of at most {MAX_TEXT_CHARS} characters.")
+            raise _wrong("query", f"Expected a string of at most {MAX_TEXT_CHARS} characters.")
         if not (variables is None or isinstance(variables, dict)):
             raise _wrong("variables", "Expected an object.")
         if not (name is None or isinstance(name, str)):
@@ -77,7 +77,7 @@ def _hash(extensions: object) -> str | None:
         return None
     found = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
     if not isinstance(found, str) or persisted.get("version") != 1:
-        raise _wrong("extensions/persistedQuery", "Version 1 with a sha256Hash is expected.")
+        raise _wrong("extensions/persistedQuery", "Expected `version` 1 and a `sha256Hash`.")
     return found
 
 
@@ -152,7 +152,7 @@ class Texts:
             raise OperationRejected(errors)
         operation = get_operation_ast(document, name)
         if operation is None:
-            raise InvalidOperation("Name one of the operations in `operationName`.")
+            raise InvalidOperation("Specify one of the operations in `operationName`.")
         plans: Plans | None = None if "@" in text else {}
         return PreparedOperation(self.schema, document, bounded(document, operation), plans)
 
@@ -162,7 +162,7 @@ def _enter(prepared: PreparedOperation, variables: Mapping[str, object], context
     if prepared.plans is not None:
         context.plans = prepared.plans
     if prepared.bounded.looks_at_the_schema and context.principal.control_role is None:
-        raise Forbidden("Only the tenant's members may look at the schema.")
+        raise Forbidden("Only members of the tenant may introspect the schema.")
     prepared.bounded.weigh(variables)
 
 
@@ -212,7 +212,7 @@ async def begun(
     found = create_source_event_stream(executor)
     stream = await found if is_awaitable(found) else found
     if isinstance(stream, ExecutionResult):
-        raise OperationRejected(stream.errors or [GraphQLError("The subscription did not begin.")])
+        raise OperationRejected(stream.errors or [GraphQLError("The subscription did not start.")])
     return Stream(executor, cast("AsyncGenerator[object, None]", stream))
 
 

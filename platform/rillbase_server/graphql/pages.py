@@ -76,7 +76,7 @@ async def read(
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     items, following = answer["items"], answer["next_cursor"]
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
-        raise TypeError("a page has items and a cursor")
+        raise TypeError("a page must have items and a cursor")
     rows = cast("list[JsonObject]", items[place.passed :])
     return Rows(
         rows,
@@ -117,12 +117,12 @@ def _number(first: int | None) -> int:
     """Return how many rows a page has."""
     wanted = DEFAULT_FIRST if first is None else first
     if not 0 < wanted <= MAX_FIRST:
-        raise _wrong("first", f"A whole number from 1 to {MAX_FIRST}.")
+        raise _wrong("first", f"Expected an integer from 1 to {MAX_FIRST}.")
     return wanted
 
 
 def _no_cursor() -> InvalidBody:
-    return _wrong("after", "This is no cursor of a connection.")
+    return _wrong("after", "The cursor was not issued for a connection of this API.")
 
 
 def _wrong(member: str, detail: str) -> InvalidBody:

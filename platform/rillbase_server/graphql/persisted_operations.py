@@ -23,7 +23,7 @@ async def text_of(request: Request, context: Context) -> str:
     """Return the text that a client means, or raise `PersistedQueryNotFound`."""
     if request.text is not None:
         if request.hash is not None and not _fits(request.text, request.hash):
-            raise _wrong("The text has another hash.")
+            raise _wrong("The text does not match the hash.")
         return request.text
     if request.hash is None:
         problem = FieldProblem("/query", "required", "This field is required.")
@@ -52,7 +52,7 @@ async def keep(request: Request, context: Context) -> None:
 
 def _key(context: Context, text_hash: str) -> str:
     if len(text_hash) != sha256().digest_size * 2 or not text_hash.isalnum():
-        raise _wrong("A SHA-256 hash in hex is expected.")
+        raise _wrong("Expected a SHA-256 hash in hexadecimal.")
     return f"{{rillbase}}:graphql:{context.in_tenant().id}:{text_hash.lower()}"
 
 

@@ -164,7 +164,7 @@ class Connection:
         if kind == "heartbeat":
             self._outgoing.put(b'{"type":"ping"}')
         elif kind == "goodbye":
-            self._close(Closing(1012, "the server restarts"))
+            self._close(Closing(1012, "the server is restarting"))
 
     def end(self, name: str, error: ApiError) -> bool:
         held = self._held.get(name)
@@ -262,7 +262,7 @@ class Connection:
             raise ConnectionResetError
         text = text_of(received)
         if text is None or len(text) > MAX_MESSAGE_BYTES:
-            raise Closing(4400, "A message is a text of at most 1 MiB")
+            raise Closing(4400, "A message must be text of at most 1 MiB")
         try:
             return _object(parse_json_body(text))
         except ApiError:
@@ -296,7 +296,7 @@ class Connection:
 
     def _check_room(self) -> None:
         if len(self._operations) > MAX_OPERATIONS:
-            raise TooManySubscriptions(f"A connection runs {MAX_OPERATIONS} operations.")
+            raise TooManySubscriptions(f"A connection may run at most {MAX_OPERATIONS} operations.")
 
     async def _answer(self, name: str, request: Request) -> None:
         party = self._open_party()
@@ -372,7 +372,7 @@ class _OfOperation:
 def _name(message: JsonObject) -> str:
     name = message.get("id")
     if not isinstance(name, str) or not 0 < len(name) <= messages.MAX_ID_CHARS:
-        raise Closing(4400, "Invalid message: a subscription has an id")
+        raise Closing(4400, "Invalid message: a subscription must have an id")
     return name
 
 

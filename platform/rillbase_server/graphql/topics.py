@@ -30,7 +30,7 @@ Position = NewType("Position", str)
 SCALARS: Mapping[object, ScalarDefinition] = {
     Position: strawberry.scalar(
         name="Position",
-        description="A place in the order of a topic's publications, as a token.",
+        description="A position in the order of a topic's publications, as an opaque token.",
         serialize=str,
         parse_value=str,
     )
@@ -38,28 +38,30 @@ SCALARS: Mapping[object, ScalarDefinition] = {
 
 Topic = Annotated[str, strawberry.argument(description="The topic's name.")]
 PlaceId = Annotated[
-    str | None, strawberry.argument(name="id", description="The place, in topics about ids.")
+    str | None, strawberry.argument(name="id", description="The place, for topics about ids.")
 ]
 LivePlaceId = Annotated[
-    str | None, strawberry.argument(name="topicId", description="The place, in topics about ids.")
+    str | None, strawberry.argument(name="topicId", description="The place, for topics about ids.")
 ]
-Geo = Annotated[JSON | None, strawberry.argument(description="The place, in topics about areas.")]
+Geo = Annotated[JSON | None, strawberry.argument(description="The place, for topics about areas.")]
 From = Annotated[
-    str | None, strawberry.argument(name="from", description="A moment, or from now: -10s.")
+    str | None,
+    strawberry.argument(name="from", description="A time, or relative to the current time: -10s."),
 ]
 To = Annotated[
-    str | None, strawberry.argument(name="to", description="A moment, or from now: +10s.")
+    str | None,
+    strawberry.argument(name="to", description="A time, or relative to the current time: +10s."),
 ]
 
 
-@strawberry.type(description="What was published somewhere.")
+@strawberry.type(description="A publication.")
 class TopicPublication:
     publication_id: str
     position: Position
     at: str
     expires_at: str
-    id: str | None = strawberry.field(description="Where, in topics about ids.")
-    geo: JSON | None = strawberry.field(description="Where, in topics about areas.")
+    id: str | None = strawberry.field(description="The place, for topics about ids.")
+    geo: JSON | None = strawberry.field(description="The place, for topics about areas.")
     data: JSON | None
 
 
@@ -69,29 +71,29 @@ class TopicPublicationEdge:
     node: TopicPublication
 
 
-@strawberry.type(description="Publications in the order of their positions.")
+@strawberry.type(description="A page of publications, ordered by position.")
 class TopicPublicationConnection:
     nodes: list[TopicPublication]
     edges: list[TopicPublicationEdge]
     page_info: PageInfo
 
 
-@strawberry.type(description="What came of a publication.")
+@strawberry.type(description="Result of publishing.")
 class Published:
     publication_id: str
     position: Position
     matched_subscribers: int
     publications: list[TopicPublication] | None = strawberry.field(
-        description="With `selfJoin`: what else is published at the place."
+        description="With `selfJoin`: what else is published at this place."
     )
 
 
-@strawberry.type(description="One message of a subscription to a topic.")
+@strawberry.type(description="A message of a subscription to a topic.")
 class LivePublications(LiveMessage):
     items: list[TopicPublication] | None = strawberry.field(
-        description="With RESULT: what has been published. Part 0 replaces what was held."
+        description="With RESULT: existing publications. Part 0 replaces the previous result."
     )
-    node: TopicPublication | None = strawberry.field(description="With EVENT: what is published.")
+    node: TopicPublication | None = strawberry.field(description="With EVENT: the publication.")
 
 
 async def _ask(
@@ -144,7 +146,9 @@ def payload(frame: JsonObject) -> LivePublications:
 
 @strawberry.type
 class TopicQueries:
-    @strawberry.field(description="What is published at a place, by position, page by page.")
+    @strawberry.field(
+        description="What is published at a place, ordered by position, page by page."
+    )
     async def publications(
         self,
         info: Info,
@@ -158,7 +162,9 @@ class TopicQueries:
     ) -> TopicPublicationConnection:
         wanted = USUAL_LIMIT if first is None else first
         if not 0 < wanted <= MAX_LIMIT:
-            problem = FieldProblem("/first", "invalid", f"A whole number from 1 to {MAX_LIMIT}.")
+            problem = FieldProblem(
+                "/first", "invalid", f"Expected an integer from 1 to {MAX_LIMIT}."
+            )
             raise InvalidBody(errors=[problem])
         area = None if geo is None else json.dumps(geo)
         given = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
@@ -185,7 +191,7 @@ class TopicQueries:
 
 @strawberry.type
 class TopicMutations:
-    @strawberry.mutation(description="Publish, and tell whom it meets.")
+    @strawberry.mutation(description="Publish to a topic.")
     async def publish(
         self,
         info: Info,
@@ -220,7 +226,9 @@ class TopicMutations:
 
 @strawberry.type
 class TopicSubscriptions:
-    @strawberry.subscription(description="What is published at a place, past and to come.")
+    @strawberry.subscription(
+        description="Subscribe to the publications at a place, past and future."
+    )
     async def publications(
         self,
         info: Info,

@@ -46,13 +46,13 @@ WRITES = (
         "update",
         "update",
         ("key", "update", "arrayFilters", "upsert", *_CHANGE),
-        "Change a document by update operators.",
+        "Change a document with update operators.",
     ),
     Write(
         "merge",
         "update",
         ("key", "patch", "upsert", *_CHANGE),
-        "Change a document by a merge patch (RFC 7396).",
+        "Change a document with a merge patch (RFC 7396).",
     ),
     Write("delete", "delete", ("key", *_CHANGE), "Delete a document. Returns its key."),
 )
@@ -115,9 +115,9 @@ class Writes:
             "update": (GraphQLNonNull(self.json), "Update operators, such as `$set`."),
             "patch": (GraphQLNonNull(self.json), None),
             "arrayFilters": (self.json, None),
-            "upsert": (GraphQLBoolean, "Create the document if there is none."),
-            "ifVersion": (GraphQLInt, "Only if this is the document's version."),
-            "idempotencyKey": (GraphQLString, "What is sent twice with the same key happens once."),
+            "upsert": (GraphQLBoolean, "Create the document if it does not exist."),
+            "ifVersion": (GraphQLInt, "Write only if the document has this version."),
+            "idempotencyKey": (GraphQLString, "Retries with the same key take effect once."),
         }
         taken, description = types[name]
         return GraphQLArgument(taken, description=description, out_name=_MEMBERS.get(name, name))

@@ -52,7 +52,7 @@ def _options(parsed: argparse.Namespace) -> UpOptions:
         raise LauncherProblem(
             ExitCode.USAGE,
             f"The ready file's directory {ready_file.parent} does not exist.",
-            "Create it, or name another --ready-file.",
+            "Create it, or specify a different --ready-file.",
         )
     return UpOptions(
         data_dir=parsed.data_dir.absolute(),
@@ -69,26 +69,31 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="manage.py", description="Run Rillbase.")
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start everything and stay in the foreground")
-    status = commands.add_parser("status", help="what runs: state, pid, uptime, memory")
-    stop = commands.add_parser("stop", help="stop a running instance and wait for it")
-    doctor = commands.add_parser("doctor", help="look for problems and say how to fix them")
+    status = commands.add_parser("status", help="show what is running: state, pid, uptime, memory")
+    stop = commands.add_parser("stop", help="stop a running instance and wait until it has stopped")
+    doctor = commands.add_parser("doctor", help="check for problems and suggest fixes")
     for command in (up, status, stop, doctor):
         command.add_argument(
             "--data-dir",
             type=Path,
             default=default_data_dir(),
-            help="where servers, secrets and logs live (default: %(default)s)",
+            help="directory for servers, secrets and logs (default: %(default)s)",
         )
     for command in (up, doctor):
         command.add_argument("--host", default=DEFAULT_HOST, help="default: %(default)s")
         command.add_argument(
-            "--port", type=_port, default=DEFAULT_PORT, help="default: %(default)s; 0: any free one"
+            "--port",
+            type=_port,
+            default=DEFAULT_PORT,
+            help="default: %(default)s; 0: any free port",
         )
     up.add_argument(
-        "--ready-file", type=Path, help="write URL and login to this file once everything answers"
+        "--ready-file",
+        type=Path,
+        help="write the URL and the login to this file when everything is ready",
     )
     up.add_argument("--workers", type=_workers, default=1, help="web processes (default: 1)")
-    up.add_argument("--no-demo", action="store_true", help="make no demo tenant")
+    up.add_argument("--no-demo", action="store_true", help="do not create a demo tenant")
     up.add_argument("--verbose", action="store_true", help="show all log lines")
     status.add_argument("--json", action="store_true", help="print JSON")
     return parser

@@ -110,7 +110,7 @@ def _shape_problem(root: Path, existing: Path) -> LauncherProblem | None:
     return LauncherProblem(
         ExitCode.NOT_WRITABLE,
         f"{root} cannot be a data directory: {existing} is not a directory.",
-        "Choose another place with --data-dir.",
+        "Choose a different one with --data-dir.",
     )
 
 
@@ -121,7 +121,7 @@ def _owner_problem(root: Path) -> LauncherProblem | None:
     return LauncherProblem(
         ExitCode.WRONG_OWNER,
         f"The data directory {root} belongs to {owner}, but you are {me}.",
-        f"Run this as {owner}, or choose another place with --data-dir.",
+        f"Run this as {owner}, or choose a different directory with --data-dir.",
     )
 
 
@@ -131,7 +131,7 @@ def _access_problem(existing: Path) -> LauncherProblem | None:
     return LauncherProblem(
         ExitCode.NOT_WRITABLE,
         f"{existing} is not writable for {_user(os.geteuid())}.",
-        "Correct its permissions, or choose another place with --data-dir.",
+        "Correct its permissions, or choose a different directory with --data-dir.",
     )
 
 
@@ -149,10 +149,10 @@ def _reach_problem(directory: DataDirectory, account: Account | None) -> Launche
         return None
     return LauncherProblem(
         ExitCode.UNREACHABLE_FOR_SERVERS,
-        f"Started as root, the embedded servers run as {account.name}, "
-        f"who cannot pass through {closed} to reach {directory.root}.",
-        "Run this as an ordinary user, or choose a reachable place, such as "
-        "--data-dir /var/lib/rillbase.",
+        f"When started as root, the embedded servers run as {account.name}, which cannot access "
+        f"{closed} to reach {directory.root}.",
+        "Run this as an ordinary user, or choose an accessible directory, such as --data-dir "
+        "/var/lib/rillbase.",
     )
 
 
@@ -161,8 +161,8 @@ def disk_full(where: Path, detail: str) -> LauncherProblem:
     return LauncherProblem(
         ExitCode.DISK_FULL,
         f"The disk that holds {where} is full: {detail}.",
-        f"Make room (at least {MIN_FREE_BYTES // MIB} MiB), or choose another place "
-        "with --data-dir.",
+        f"Free some space (at least {MIN_FREE_BYTES // MIB} MiB), or choose a different "
+        "directory with --data-dir.",
     )
 
 

@@ -154,7 +154,7 @@ class DiskGuard:
         try:
             self._carry_out(decide(self._look()))
         except OSError as problem:
-            self._report(f"the disk cannot be looked after: {problem}", False)
+            self._report(f"the disk cannot be checked: {problem}", False)
 
     def _look(self) -> DiskState:
         reserves = guarded_reserves(self._directory)
@@ -186,7 +186,7 @@ class DiskGuard:
         self._retry()
         wanted = (self._reserve_bytes + RESUME_ABOVE_BYTES) // MIB
         self._report(
-            f"the disk is nearly full: writes are refused until {wanted} MiB are free", False
+            f"the disk is nearly full: writes are rejected until {wanted} MiB are free", False
         )
 
     def _resume(self) -> None:
@@ -196,7 +196,7 @@ class DiskGuard:
         self._retry()
         # Last, so that a kill in between is made good by the next look.
         self._directory.write_stop.unlink(missing_ok=True)
-        self._report("there is room on the disk again: writes go on", True)
+        self._report("the disk has space again: writes are accepted", True)
 
     def _make_reserves(self) -> None:
         if not self._reserve_bytes:

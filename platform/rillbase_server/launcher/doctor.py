@@ -34,7 +34,7 @@ SHOWN_PACKAGES = ("django", "celery", "uvicorn", "psycopg")
 BUILD_TOOLS = (
     ("cargo", "builds the native parts", "Install Rust 1.85 or newer: https://rustup.rs"),
 )
-LATER_TOOLS = (("node", "will build the console; not needed yet"),)
+LATER_TOOLS = (("node", "builds the console; not needed yet"),)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def doctor(options: UpOptions) -> ExitCode:
         _add(table, finding)
     console.print(table)
     problems = [finding.problem for finding in findings if finding.problem]
-    console.print(f"{len(problems)} problem(s) found." if problems else "All is well.")
+    console.print(f"{len(problems)} problem(s) found." if problems else "No problems found.")
     return problems[0].code if problems else ExitCode.OK
 
 
@@ -78,7 +78,7 @@ def examine(options: UpOptions) -> Iterator[Finding]:
     yield Finding("free disk space", _free_space(directory))
     holder = lock_holder(directory.lock)
     if holder is not None:
-        yield Finding("instance", f"runs here already (pid {holder.pid})")
+        yield Finding("instance", f"already running (pid {holder.pid})")
     else:
         yield Finding("port", str(options.port), port_problem(options))
 

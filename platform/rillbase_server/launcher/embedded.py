@@ -91,7 +91,7 @@ class _EmbeddedServer:
         deadline = time.monotonic() + START_DEADLINE_S
         while not ready():
             if process.poll() is not None:
-                raise self._failure(f"stopped at start with code {process.returncode}")
+                raise self._failure(f"exited during start with code {process.returncode}")
             if time.monotonic() > deadline:
                 self.stop()
                 raise self._failure(f"was not ready within {START_DEADLINE_S:.0f} s")

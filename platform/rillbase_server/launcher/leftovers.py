@@ -36,7 +36,7 @@ def stop_leftovers(directory: DataDirectory, grace_s: float = GRACE_S) -> list[s
         stopped += [f"{record.name} (pid {record.pid})" for record in records]
     strays = list(_marked(directory))
     _stop([(identity, signal.SIGTERM) for identity in strays], grace_s)
-    stopped += [f"a stray process (pid {identity.pid})" for identity in strays]
+    stopped += [f"an orphaned process (pid {identity.pid})" for identity in strays]
     cluster = PostgresCluster(directory.postgres, superuser_password="", port=0)
     if cluster.stop_running_server(grace_s):
         stopped.append("postgres")

@@ -161,7 +161,7 @@ def advance(policy: Policy, life: Lifecycle, event: Event, now: float) -> Step:
             return _exited(policy, life, event, now)
         case ServiceHung():
             _require(life, event, State.READY)
-            return replace(life, reason=f"did not answer for {event.silent_s:.0f} s"), (
+            return replace(life, reason=f"did not respond for {event.silent_s:.0f} s"), (
                 Effect.KILL,
             )
         case TimerFired():
@@ -200,7 +200,7 @@ def _timer_fired(policy: Policy, life: Lifecycle, now: float) -> Step:
     if life.state is State.STARTING:
         late = f"not ready within {policy.start_deadline_s:g} s"
         return replace(life, wake_at=None, reason=late), (Effect.KILL,)
-    return replace(life, wake_at=None, reason="killed after its grace period"), (Effect.KILL,)
+    return replace(life, wake_at=None, reason="killed after the grace period"), (Effect.KILL,)
 
 
 def _stop(policy: Policy, life: Lifecycle, event: StopRequested, now: float) -> Step:

@@ -19,6 +19,6 @@ def raise_open_files() -> str:
     if wanted >= FEW:
         return ""
     return (
-        f"each process may have only {wanted} files open (ulimit -Hn): clients beyond that are "
-        f"refused. Raise the hard limit to {ENOUGH}."
+        f"each process may open only {wanted} files (ulimit -Hn), so further clients are "
+        f"rejected. Raise the hard limit to {ENOUGH}."
     )

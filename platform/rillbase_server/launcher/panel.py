@@ -28,7 +28,7 @@ def rows(options: UpOptions, demo: Demo, link: str, notes: Sequence[Row] = ()) -
         ("Data", str(options.data_dir)),
         ("Logs", str(options.data_dir / "logs")),
         *notes,
-        ("Stop", f"Ctrl-C here, or: python manage.py stop --data-dir {options.data_dir}"),
+        ("Stop", f"Ctrl-C, or: python manage.py stop --data-dir {options.data_dir}"),
     ]
 
 

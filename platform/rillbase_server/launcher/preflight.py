@@ -64,7 +64,8 @@ def java_problem() -> LauncherProblem | None:
     found = "is not installed" if version is None else f"has version {version}"
     return LauncherProblem(
         ExitCode.PREREQUISITE_MISSING,
-        f"The matching grid runs on Spark, which needs Java {JAVA_NEEDED} or newer; it {found}.",
+        f"The matching grid runs on Spark, which requires Java {JAVA_NEEDED} or newer; Java "
+        f"{found}.",
         "Install it (Debian: openjdk-17-jre-headless), or set RILLBASE_GRID=processes.",
     )
 
@@ -76,15 +77,15 @@ def embedded_servers_problem(account: Account | None) -> LauncherProblem | None:
             return LauncherProblem(
                 ExitCode.PREREQUISITE_MISSING,
                 f"The embedded {name} is not installed ({program} is missing).",
-                f"{INSTALL} Or name a server of your own by {', '.join(EXTERNAL_SERVERS)}.",
+                f"{INSTALL} Or use your own server by setting {', '.join(EXTERNAL_SERVERS)}.",
             )
         closed = closed_ancestor(program, account) if account else None
         if account and closed:
             return LauncherProblem(
                 ExitCode.UNREACHABLE_FOR_SERVERS,
-                f"Started as root, the embedded servers run as {account.name}, "
-                f"who cannot pass through {closed} to reach {program}.",
-                "Run this as an ordinary user, or move the checkout to a reachable place.",
+                f"When started as root, the embedded servers run as {account.name}, which cannot "
+                f"access {closed} to reach {program}.",
+                "Run this as an ordinary user, or move the checkout to an accessible directory.",
             )
     return None
 
@@ -115,7 +116,7 @@ def port_problem(options: UpOptions) -> LauncherProblem | None:
     return LauncherProblem(
         ExitCode.USAGE,
         f"Cannot listen on host {options.host!r}: {problem.strerror or problem}.",
-        "Give an address of this machine: --host 127.0.0.1, or --host 0.0.0.0 for all.",
+        "Use an address of this machine: --host 127.0.0.1, or --host 0.0.0.0 for all.",
     )
 
 
@@ -125,8 +126,8 @@ def port_taken(options: UpOptions) -> LauncherProblem:
     by = f" by {process.name()} (pid {process.pid})" if process else ""
     return LauncherProblem(
         ExitCode.PORT_TAKEN,
-        f"Port {options.port} on {options.host} is taken{by}.",
-        f"Stop that program, or choose another port: --port {_another(options)}.",
+        f"Port {options.port} on {options.host} is in use{by}.",
+        f"Stop that program, or choose a different port: --port {_another(options)}.",
     )
 
 
@@ -150,7 +151,7 @@ def _unreachable(variable: str, url: str) -> LauncherProblem | None:
     except (OSError, ValueError) as problem:
         return LauncherProblem(
             ExitCode.EXTERNAL_SERVER_UNREACHABLE,
-            f"The server named by {variable} ({parts.hostname}) cannot be reached: {problem}.",
+            f"The server in {variable} ({parts.hostname}) is unreachable: {problem}.",
             f"Start it, or correct {variable}, or unset it to use the embedded server.",
         )
     return None

@@ -28,7 +28,7 @@ def valkey_answers(store: ValkeyStore) -> Check:
     """Ready when a PING is answered, that is, once the append-only file has been loaded."""
 
     async def check(_pid: int) -> str | None:
-        return None if store.answers() else "does not answer yet"
+        return None if store.answers() else "does not respond yet"
 
     return check
 
@@ -37,7 +37,7 @@ def mark_written(mark: Path) -> Check:
     """Ready when the process has written its pid to ``mark``."""
 
     async def check(pid: int) -> str | None:
-        return None if _content(mark) == str(pid) else "has not announced itself yet"
+        return None if _content(mark) == str(pid) else "has not reported readiness yet"
 
     return check
 
@@ -54,8 +54,8 @@ def web_ready(url: str) -> Check:
                     host, port, f"GET /readyz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
                 )
         except (OSError, TimeoutError) as problem:
-            return f"does not answer yet ({problem!r})"
-        return None if status == HTTP_OK else f"/readyz answers {status}: {_short(body)}"
+            return f"does not respond yet ({problem!r})"
+        return None if status == HTTP_OK else f"/readyz responds with {status}: {_short(body)}"
 
     return check
 
@@ -141,7 +141,7 @@ def sign_renewed(sign: Path) -> Check:
     async def check(_pid: int) -> str | None:
         nonlocal last_seen_ns
         before, last_seen_ns = last_seen_ns, _renewed_ns(sign)
-        return None if last_seen_ns not in (before, None) else "gives no sign of life"
+        return None if last_seen_ns not in (before, None) else "does not report"
 
     return check
 
@@ -180,7 +180,7 @@ async def _get(host: str, port: int, request: str) -> tuple[int, bytes]:
     head, _, body = answer.partition(b"\r\n\r\n")
     words = head.split(b" ", 2)
     if len(words) < 2 or not words[1].isdigit():  # noqa: PLR2004 - protocol and status
-        raise ConnectionError("no HTTP answer")
+        raise ConnectionError("no HTTP response")
     return int(words[1]), body
 
 

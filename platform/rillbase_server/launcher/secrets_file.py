@@ -60,8 +60,8 @@ def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
         if data_exists:
             raise LauncherProblem(
                 ExitCode.SECRETS_UNUSABLE,
-                f"{path} is missing, but {path.parent} holds data that it protects.",
-                "Restore the file from a backup, or start with a new --data-dir.",
+                f"{path} is missing, but {path.parent} contains data that it protects.",
+                "Restore the file from a backup, or use a new --data-dir.",
             ) from None
         return save(path, Secrets())
     found = _parse(path, text)
@@ -78,7 +78,7 @@ def _parse(path: Path, text: str) -> Secrets:
     damaged = LauncherProblem(
         ExitCode.SECRETS_UNUSABLE,
         f"{path} is damaged.",
-        "Restore the file from a backup, or start with a new --data-dir.",
+        "Restore the file from a backup, or use a new --data-dir.",
     )
     try:
         content = json.loads(text)

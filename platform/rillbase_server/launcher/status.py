@@ -132,9 +132,9 @@ def _print(found: Status) -> None:
         if found.services:
             console.print("Left over from a launcher that was killed (the next start stops them):")
     else:
-        console.print(f"Rillbase runs at {found.url} in {found.data_dir}", soft_wrap=True)
+        console.print(f"Rillbase is running at {found.url} in {found.data_dir}", soft_wrap=True)
     if found.writes_stopped:
-        console.print("The disk is nearly full: writes are refused until there is room.")
+        console.print("The disk is nearly full: writes are rejected until space is freed.")
     if found.services:
         console.print(_table(found))
     for service in found.services:

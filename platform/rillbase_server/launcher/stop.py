@@ -30,12 +30,12 @@ def stop(data_dir: Path) -> ExitCode:
         raise LauncherProblem(
             ExitCode.WRONG_OWNER,
             f"The launcher (pid {holder.pid}) belongs to {process.username()}.",
-            f"Run this as {process.username()}.",
+            f"Run this command as {process.username()}.",
         ) from None
     if not wait_until_gone(holder, STOP_TIMEOUT_S):
         raise LauncherProblem(
             ExitCode.STOP_TIMED_OUT,
-            f"The launcher (pid {holder.pid}) has not stopped within {STOP_TIMEOUT_S:.0f} s.",
+            f"The launcher (pid {holder.pid}) did not stop within {STOP_TIMEOUT_S:.0f} s.",
             f"Kill it (kill -9 {holder.pid}); the next start cleans up.",
         )
     _say("Stopped.")
@@ -50,7 +50,7 @@ def _stop_leftovers(directory: DataDirectory) -> ExitCode:
         finally:
             lock.release()
         for name in stopped:
-            _say(f"Stopped what a killed launcher had left: {name}")
+            _say(f"Stopped leftover of a killed launcher: {name}")
         if stopped:
             return ExitCode.OK
     _say(f"Rillbase is not running in {directory.root}.")

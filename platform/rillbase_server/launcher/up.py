@@ -90,7 +90,7 @@ class Instance:
         """Clean up, check, start, watch, stop."""
         self._forget_ready_file()
         for name in stop_leftovers(self._directory):
-            self._console.say(f"Stopped what an earlier launcher had left: {name}")
+            self._console.say(f"Stopped leftover of an earlier launcher: {name}")
         if self._options.port == 0:
             self._options = replace(self._options, port=free_port(self._options.host))
         _raise(port_problem(self._options))
@@ -158,7 +158,7 @@ class Instance:
             await supervisor.start_all()
 
     async def _stop(self, supervisor: Supervisor) -> None:
-        self._console.say("Stopping (Ctrl-C again kills at once)")
+        self._console.say("Stopping (press Ctrl-C again to kill immediately)")
         running = [runner for runner in supervisor.runners if runner.state not in AT_REST]
         async with Progress(self._console, running):
             await supervisor.stop_all()
@@ -191,7 +191,7 @@ class Instance:
         life, name = runner.life, runner.service.name
         if life.state is State.BACKING_OFF and life.wake_at is not None:
             pause_s = life.wake_at - life.since
-            message = f"{name} {life.reason}; starting it again in {pause_s:.1f} s"
+            message = f"{name} {life.reason}; restarting it in {pause_s:.1f} s"
             self._console.event(Level.WARNING, message)
         elif life.state is State.READY:
             again = " again" if life.restarts else ""
@@ -246,7 +246,7 @@ class Instance:
         """What is out of the ordinary: shown with the panel, since log lines scroll away."""
         notes = [("Repaired", repair) for repair in self._repairs if repair]
         if self._directory.write_stop.exists():
-            notes.append(("Disk", "nearly full: writes are refused until there is room"))
+            notes.append(("Disk", "nearly full: writes are rejected until space is freed"))
         if allows_loopback_targets(self._options):
             notes.append(("Loopback", LOOPBACK_NOTE))
         return notes
@@ -268,7 +268,7 @@ class Instance:
         last = "\n".join(f"    {line}" for line in runner.last_lines) or "    (nothing)"
         return LauncherProblem(
             ExitCode.SERVICE_FAILED,
-            f"{runner.service.name} {runner.life.reason}{lacking}. It last said:\n{last}",
+            f"{runner.service.name} {runner.life.reason}{lacking}. Its last lines:\n{last}",
             f"The whole log: {runner.log.path}",
         )
 
@@ -279,8 +279,8 @@ def _file_problem(directory: DataDirectory, problem: OSError) -> LauncherProblem
     if isinstance(problem, PermissionError) and problem.filename:
         return LauncherProblem(
             ExitCode.NOT_WRITABLE,
-            f"No permission to use {problem.filename}.",
-            "Correct its owner and permissions, or choose another place with --data-dir.",
+            f"No permission to access {problem.filename}.",
+            "Correct its owner and permissions, or choose a different directory with --data-dir.",
         )
     return None
 
@@ -293,9 +293,9 @@ def _take_lock(directory: DataDirectory) -> InstanceLock:
     who = f" (pid {holder.pid})" if holder else ""
     raise LauncherProblem(
         ExitCode.DATA_DIRECTORY_IN_USE,
-        f"Rillbase already runs in {directory.root}{who}.",
-        f"Stop it (python manage.py stop --data-dir {directory.root}), "
-        "or choose another place with --data-dir.",
+        f"Rillbase is already running in {directory.root}{who}.",
+        f"Stop it (python manage.py stop --data-dir {directory.root}), or choose a different "
+        "directory with --data-dir.",
     )
 
 

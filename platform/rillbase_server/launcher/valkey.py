@@ -106,7 +106,10 @@ class ValkeyStore:
         data.rename(aside)
         for old in sorted(self.directory.glob("appendonlydir.damaged-*"))[:-KEPT_DAMAGED]:
             shutil.rmtree(old, ignore_errors=True)
-        return f"the event layer's stored data was damaged: it begins empty, the old is in {aside}"
+        return (
+            "the event layer's stored data was damaged: it starts empty; the old data is in "
+            f"{aside}"
+        )
 
     def answers(self) -> bool:
         """Whether the server accepts the password and a PING (not while it loads its data)."""

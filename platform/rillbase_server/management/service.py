@@ -24,7 +24,7 @@ class ServiceCommand(BaseCommand):
         raise NotImplementedError
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="address for probes and scrapers")
+        parser.add_argument("--host", default="127.0.0.1", help="address for probes and metrics")
         parser.add_argument("--port", type=int, default=self.port, help="their port")
 
     def handle(self, *args: object, **options: object) -> None:

@@ -330,7 +330,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             with suppress(AlreadyRequeued):
                 requeue(letter)
                 queued += 1
-        self.message_user(request, f"{queued} of {len(letters)} tasks are queued again.")
+        self.message_user(request, f"{queued} of {len(letters)} tasks were requeued.")
 
 
 for _model, _admin in (

@@ -23,7 +23,7 @@ class Refusal(Enum):
     def error(self) -> ApiError:
         match self:
             case Refusal.HEAD_TOO_LARGE:
-                return HeadersTooLarge("The headers have too many bytes.")
+                return HeadersTooLarge("The headers are too large.")
             case Refusal.TOO_MANY_HEADERS:
                 return HeadersTooLarge("There are too many headers.")
             case Refusal.HEAD_TIMEOUT:

@@ -320,7 +320,7 @@ class _Inflater:
     def _check_behind_end(self, data: bytes) -> None:
         """Accept only what ends a message with a last block (RFC 7692, 7.2.3.4)."""
         if data not in (b"", b"\x00", _EMPTY_BLOCK, b"\x00" + _EMPTY_BLOCK):
-            raise Violation(CloseCode.PROTOCOL_ERROR, "data behind the last block")
+            raise Violation(CloseCode.PROTOCOL_ERROR, "data after the last block")
 
 
 def _is_utf8(data: bytes) -> bool:

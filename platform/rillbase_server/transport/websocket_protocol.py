@@ -501,7 +501,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         elif kind.startswith("websocket.http.response."):
             self._answer(message)
         else:
-            raise RuntimeError(f"{kind} makes no sense here")
+            raise RuntimeError(f"unexpected {kind}")
 
     def _accept(self, message: Message) -> None:
         if self._transport.is_closing():

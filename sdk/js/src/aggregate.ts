@@ -15,7 +15,7 @@ export type Moment = string | number | Date;
 export interface RowQuery {
   /** The rollup whose rows are read; the server chooses the one with the fewest. */
   readonly rollup?: readonly string[];
-  /** On the dimensions. */
+  /** A filter on the dimensions. */
   readonly filter?: Plain;
   readonly from?: Moment;
   readonly to?: Moment;
@@ -36,7 +36,7 @@ export interface Rows<R> {
   readonly rows: readonly R[];
   /** Names the moment: a query with it, within a minute, sees the same. */
   readonly snapshot: string;
-  /** Of a view: whatever was written before it is in. */
+  /** Of a view: every write before this time is included. */
   readonly asOf: string | null;
 }
 

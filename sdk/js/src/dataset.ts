@@ -23,9 +23,9 @@ export interface TableQuery {
   readonly limit?: number;
   /** Seconds: all that was committed longer ago is seen. `any`: what has been merged completely. */
   readonly freshness?: number | "any";
-  /** Exactly this state, while it is kept. */
+  /** Exactly this state, while it is retained. */
   readonly state?: number;
-  /** The newest state of that moment. */
+  /** The newest state at that time. */
   readonly asOf?: string | Date;
   /** No earlier state than this. */
   readonly since?: number;
@@ -44,7 +44,7 @@ export interface TableAnswer<R> {
   readonly rows: readonly R[];
   /** The state that was asked; passed on as `since`, no later answer goes back in time. */
   readonly state: number;
-  /** How long ago the first upload was committed that is not in it; 0: there is none. */
+  /** Age of the oldest committed upload that is missing from the result; 0 if none is missing. */
   readonly freshnessS: number;
   readonly read: Readonly<Record<Stage, StageRead>>;
 }

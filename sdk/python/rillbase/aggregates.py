@@ -58,7 +58,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Rows(Tabular):
-    """Rows as they were at one moment."""
+    """Rows as of one point in time."""
 
     rows: list[Document]
     #: Names the moment: a query with it, within a minute, sees the same.

@@ -41,9 +41,9 @@ class TableQuery:
     limit: int | None = None
     #: Seconds: includes everything committed longer ago. `any`: what has been merged completely.
     freshness: float | Literal["any"] | None = None
-    #: Exactly this state, while it is kept.
+    #: Exactly this state, while it is retained.
     state: int | None = None
-    #: The newest state of that moment.
+    #: The newest state at that time.
     as_of: str | datetime.datetime | None = None
     #: No earlier state than this.
     since: int | None = None

@@ -76,7 +76,7 @@ def _typed(value: object) -> dict[str, Any]:
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise TypeError("names of members are strings")
+        raise TypeError("names of fields must be strings")
     return name
 
 
@@ -86,7 +86,7 @@ def _special(value: float) -> str:
 
 def _date(value: datetime) -> dict[str, Any]:
     if value.tzinfo is None:
-        raise ValueError("a datetime needs a time zone to be stored")
+        raise ValueError("a datetime must have a time zone to be stored")
     ms = (value - EPOCH) // timedelta(milliseconds=1)
     return {"$date": {"$numberLong": str(ms)}}
 

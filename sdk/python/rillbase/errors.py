@@ -35,7 +35,11 @@ class ServerError(RillbaseError):
     """The server rejected the request. `code` is one of the documented error codes."""
 
     def __init__(self, problem: Document, status: int, retry_after_s: float | None = None) -> None:
-        text = problem.get("detail") or problem.get("title") or f"The server answered {status}."
+        text = (
+            problem.get("detail")
+            or problem.get("title")
+            or (f"The server responded with status {status}.")
+        )
         super().__init__(problem.get("code", f"http_{status}"), text)
         self.status: int = problem.get("status", status)
         self.places = [
@@ -54,7 +58,7 @@ class ServerError(RillbaseError):
 class ConnectionLost(RillbaseError):
     """The server could not be reached, or the connection broke before it had answered."""
 
-    def __init__(self, message: str = "The server could not be reached.") -> None:
+    def __init__(self, message: str = "The server is unreachable.") -> None:
         super().__init__("connection_lost", message)
 
     @property
@@ -66,7 +70,7 @@ class CallTimeout(RillbaseError):
     """No answer arrived before the call's timeout."""
 
     def __init__(self, timeout_s: float) -> None:
-        super().__init__("timeout", f"There was no answer within {timeout_s} s.")
+        super().__init__("timeout", f"The server did not respond within {timeout_s} s.")
 
     @property
     def is_temporary(self) -> bool:
@@ -77,7 +81,7 @@ class TokenUnavailable(RillbaseError):
     """`get_token` failed; its own exception is the cause. It is called again with the next call."""
 
     def __init__(self) -> None:
-        super().__init__("token_unavailable", "No token could be had.")
+        super().__init__("token_unavailable", "The token could not be obtained.")
 
     @property
     def is_temporary(self) -> bool:
@@ -88,14 +92,16 @@ class QueueFailed(RillbaseError):
     """The queue's file cannot be used: another program has it, or the disk is full."""
 
     def __init__(self, why: str) -> None:
-        super().__init__("queue_failed", f"The queue of writes cannot be kept: {why}.")
+        super().__init__("queue_failed", f"The queue of writes cannot be stored: {why}.")
 
 
 class OutcomeUnknown(RillbaseError):
     """A queued write was sent too long ago to be retried; it may have been done."""
 
     def __init__(self) -> None:
-        text = "The write was sent more than a day ago and never answered; it may have been done."
+        text = (
+            "The write was sent more than a day ago without a response; it may have been applied."
+        )
         super().__init__("outcome_unknown", text)
 
 

@@ -35,7 +35,7 @@ class Loop:
         """Run a coroutine and return its result."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("Listeners must not wait: use `later`, or another thread.")
+            raise RuntimeError("Listeners must not block: use `later`, or another thread.")
         future = self.begin(work)
         try:
             return future.result()

@@ -49,7 +49,7 @@ class Spec:
         check_name("The field of where()", name)
         check_choice("where() has no operator", operator, OPERATORS)
         if operator in _LISTS and not isinstance(value, list | tuple):
-            raise TypeError(f"The operator {operator!r} takes a list of values, not {value!r}.")
+            raise TypeError(f"The operator {operator!r} requires a list of values, not {value!r}.")
         return self.narrowed({name: {OPERATORS[operator]: value}})
 
     def sorted_by(self, name: str, *, descending: bool) -> Self:

@@ -105,4 +105,4 @@ def _plain(value: object) -> str:
         raise ValueError(f"{value!r} has no time zone.")
     if isinstance(value, datetime.date):
         return value.isoformat()
-    raise TypeError(f"A {type(value).__name__} fits no column.")
+    raise TypeError(f"A {type(value).__name__} cannot be stored in a column.")

@@ -30,7 +30,7 @@ class ObjectId:
         """Take 24 hex digits; without them, make a new id."""
         found = _generated() if text is None else text.lower()
         if not _HEX.fullmatch(found):
-            raise ValueError("an ObjectId has 24 hex digits")
+            raise ValueError("an ObjectId must have 24 hexadecimal digits")
         self.hex = found
 
     @property

@@ -96,7 +96,7 @@ class View:
             return []
         frames, self._group = self._group, []
         if [f["seq"] for f in frames] != list(range(self._seq + 1, self._seq + 1 + len(frames))):
-            raise FramesBroken(f"event {frames[0]['seq']} came after event {self._seq}")
+            raise FramesBroken(f"event {frames[0]['seq']} followed event {self._seq}")
         changes = [self._apply(member) for member in frames]
         self._seq += len(frames)
         self.resume = frame.get("resume", self.resume)

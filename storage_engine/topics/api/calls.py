@@ -56,7 +56,7 @@ async def topic_of(call: Call, scope: str) -> TopicFacts:
 
 async def named(call: Call, name: str) -> TopicFacts:
     if not _NAME.match(name):
-        raise NotFound(f"There is no topic {name[:100]!r}.")
+        raise NotFound(f"The topic {name[:100]!r} does not exist.")
     return await facts.find(call.tenant.id, name)
 
 

@@ -51,7 +51,7 @@ class TopicSubscriptions:
         facts.allow(subscriber.principal, READ)
         wanted = wanting.read(message)
         if not _NAME.match(wanted.topic):
-            raise NotFound(f"There is no topic {wanted.topic!r}.")
+            raise NotFound(f"The topic {wanted.topic!r} does not exist.")
         topic = await facts.find(subscriber.tenant.id, wanted.topic)
         tokens = Tokens(subscriber.tenant.id, subscriber.principal.actor, topic)
         watched = TopicSubscription(topic, message, wanted, outlet, subscriber, tokens)

@@ -70,8 +70,8 @@ def test_clients_go_on_when_the_grid_is_resized_in_both_dimensions(
             answers[0].until_shows(expected)
         resized.result()
     assert told.getvalue().splitlines() == [
-        "Grid 2 of 2x3 partitions is being filled.",
-        "All its nodes watch; servers go over to it.",
+        "Grid 2 with 2x3 partitions is starting.",
+        "All of its nodes are ready; servers switch to it.",
         "Grid 2 has taken over.",
     ]
     for answer in answers:

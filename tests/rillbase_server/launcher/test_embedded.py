@@ -214,7 +214,7 @@ def test_few_damaged_folders_of_valkey_are_kept_and_other_failures_move_nothing(
     for number in range(4):
         data.mkdir(exist_ok=True)
         (data / "number").write_text(str(number))
-        assert "begins empty" in store.set_damaged_aside("Invalid AOF manifest file format")
+        assert "starts empty" in store.set_damaged_aside("Invalid AOF manifest file format")
     kept = sorted(directory.glob("appendonlydir.damaged-*"))
     assert [(folder / "number").read_text() for folder in kept] == ["2", "3"]
 

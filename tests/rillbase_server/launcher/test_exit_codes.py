@@ -168,7 +168,7 @@ def test_doctor_reports_a_taken_port_with_its_fix(data: Path) -> None:
         port = taken.getsockname()[1]
         answer = run("doctor", "--data-dir", data, "--port", port)
     assert answer.returncode == ExitCode.PORT_TAKEN
-    assert "choose another port" in answer.stdout
+    assert "choose a different port" in answer.stdout
     assert not data.exists()
 
 

@@ -78,7 +78,7 @@ def test_a_record_of_an_earlier_boot_is_left_alone(
 def test_an_orphaned_grandchild_is_found_by_its_mark(directory: DataDirectory) -> None:
     pid = _orphan(dict(os.environ) | mark_of(directory))
     assert identify(pid) is not None
-    assert stop_leftovers(directory) == [f"a stray process (pid {pid})"]
+    assert stop_leftovers(directory) == [f"an orphaned process (pid {pid})"]
     assert identify(pid) is None
 
 

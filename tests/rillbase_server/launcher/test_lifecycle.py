@@ -204,5 +204,5 @@ def test_a_service_that_hangs_is_killed_and_started_again() -> None:
     assert story.on(ServiceHung(15.2), after_s=100) == (Effect.KILL,)
     story.on(ProcessExited(-9))
     assert story.is_at(State.BACKING_OFF)
-    assert story.life.reason == "did not answer for 15 s"
+    assert story.life.reason == "did not respond for 15 s"
     assert story.until_timer() == (Effect.SPAWN,)

@@ -18,7 +18,7 @@ export interface Aggregate {
   readonly error: string | null;
   /** Which filling of its rows answers; none yet. */
   readonly generation: number | null;
-  /** Of a view: by the build that is under way, or the last one. */
+  /** Of a view: documents read by the current or the last build. */
   readonly documents_read: number | null;
   readonly created_at: string;
 }

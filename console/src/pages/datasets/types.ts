@@ -18,7 +18,7 @@ export interface Dataset {
   readonly name: string;
   readonly tables: Readonly<Record<string, Table>>;
   readonly retention_s: number;
-  /** The newest state: how many uploads there are. */
+  /** The newest state, which is the number of uploads. */
   readonly state: number;
   readonly stored_bytes: number;
   readonly version: number;

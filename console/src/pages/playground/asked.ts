@@ -32,7 +32,7 @@ export function read(typed: Typed): Asked {
   const { collection, filter, sort, limit, by, measures } = typed;
   const parsed = parse(filter.trim() === "" ? "{}" : filter);
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
-    throw new SyntaxError("A filter is an object.");
+    throw new SyntaxError("A filter must be an object.");
   const fields = parts(by);
   const named = measuresOf(measures);
   const lookup = lookupsOf(typed.lookups);

@@ -186,7 +186,8 @@ class CollectionFields:
                 },
                 subscribe=self._watch,
                 resolve=lambda event, _info, **_: event,
-                description=f"A query's answer in {self.declared.collection}, and its changes.",
+                description=f"Subscribe to a query of {self.declared.collection}: its answer, "
+                "then each change.",
             ),
             **(self.groups.subscriptions() if self.groups is not None else {}),
         }

@@ -98,13 +98,17 @@ class Filters:
         }
         if isinstance(shape.item, Record):
             some = self.of_record(shape.item, name)
-            fields["some"] = GraphQLInputField(some, description="One of them fits all of this.")
+            fields["some"] = GraphQLInputField(
+                some, description="One of the elements matches all of this."
+            )
         elif not isinstance(shape.item, ListOf):
             leaf = self.types.input(shape.item, name)
             many = GraphQLList(GraphQLNonNull(leaf))
-            fields["has"] = GraphQLInputField(leaf, description="This is one of them.")
-            fields["all"] = GraphQLInputField(many, description="Each of these is one of them.")
-            fields["any"] = GraphQLInputField(many, description="One of these is one of them.")
+            fields["has"] = GraphQLInputField(leaf, description="One of the elements equals this.")
+            fields["all"] = GraphQLInputField(many, description="Each of these is an element.")
+            fields["any"] = GraphQLInputField(
+                many, description="One of the elements is one of these."
+            )
         return GraphQLInputObjectType(f"{name}ListFilter", fields)
 
     def _of_leaf(self, shape: ScalarKind | Choice, name: str) -> GraphQLInputObjectType:

@@ -99,7 +99,7 @@ class GroupFields:
             "by": GraphQLArgument(
                 GraphQLNonNull(GraphQLList(GraphQLNonNull(by))),
                 default_value=[],
-                description="Fields; documents equal in all of them are a row.",
+                description="Fields to group by. Documents with equal values form a row.",
             ),
             "filter": where,
             "sort": GraphQLArgument(GraphQLList(GraphQLNonNull(sort))),
@@ -109,8 +109,12 @@ class GroupFields:
         general = cast("GraphQLObjectType", self._static.type_map["DocumentGroup"])
         found: Fields = {
             "key": general.fields["key"],
-            "values": _reading(content, attrgetter("document"), "What its documents share."),
-            "count": _reading(GraphQLInt, _if_there(COUNT.read), "How many documents it has."),
+            "values": _reading(
+                content, attrgetter("document"), "The values that the group's documents share."
+            ),
+            "count": _reading(
+                GraphQLInt, _if_there(COUNT.read), "Number of documents in the group."
+            ),
         }
         for kind, measures in self._measures.items():
             if measures:
@@ -162,7 +166,7 @@ class GroupFields:
             GraphQLNonNull(connection),
             {**self._arguments, **PAGES},
             resolve=self._read,
-            description=f"Documents of {self._declared.collection} by groups, page by page.",
+            description=f"Documents of {self._declared.collection} in groups, page by page.",
         )
         return {f"{self._declared.field}Groups": field}
 
@@ -251,7 +255,7 @@ def _check(selected: SelectedField, shape: Record, path: str, by: list[str]) -> 
         if isinstance(member.shape, Record):
             _check(each, member.shape, f"{here}.", by)
         elif here not in by:
-            detail = f"`{each.name}` is selected, but documents are not grouped by it."
+            detail = f"`{each.name}` is selected but is not a grouping field."
             raise InvalidGroup(errors=[FieldProblem("/by", "invalid_group", detail)])
 
 

@@ -68,7 +68,7 @@ class LookupSource:
             return None
         if isinstance(found, list):
             if not self.many:
-                raise GraphQLError(f"There may be several: ask for them by `{MANY}`.")
+                raise GraphQLError(f"The lookup may have several results: use `{MANY}`.")
             return [_document(collection, each) for each in found]
         one = _document(collection, found)
         return [one] if self.many else one
@@ -86,7 +86,7 @@ def wanted(asked: SelectedField) -> JsonValue:
         for lookup, shown in _of_rows(rows):
             found[lookup] = None
             if asked.is_watched and any(True for _ in _of_rows(shown)):
-                raise NotLive("What is looked up cannot be asked to look up others and be watched.")
+                raise NotLive("A nested lookup cannot be part of a live query.")
     return [lookup.body for lookup in sorted(found)] or None
 
 
@@ -118,7 +118,7 @@ class Lookups:
             _listed(self._general, many=many),
             _ANY_COLLECTION,
             resolve=_resolve_any,
-            description="Of any collection.",
+            description="In any collection.",
             extensions={READ_GIVEN: lambda given: _reader(str(given["collection"]))},
         )
         found = {"documents" if many else "document": general}
@@ -147,7 +147,7 @@ class Lookups:
 
 
 def _looking(kind: GraphQLObjectType, local: GraphQLArgument, *, many: bool) -> GraphQLField:
-    what = "Those documents whose `_id`s stand" if many else "The document whose `_id` stands"
+    what = "The documents whose `_id`s are" if many else "The document whose `_id` is"
     return GraphQLField(
         kind,
         {"local": local},

@@ -32,7 +32,7 @@ def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise GraphQLError("Expected an integer.")
     if not _LEAST <= value <= _MOST:
-        raise GraphQLError("A whole number of at most 64 bits is expected.")
+        raise GraphQLError("Expected an integer of at most 64 bits.")
     return value
 
 
@@ -56,14 +56,14 @@ def _written(member: str) -> Callable[[object], object]:
         if isinstance(value, dict) and len(value) == 1 and member in value:
             found = value[member]
             return found if isinstance(found, str) else str(found)
-        raise GraphQLError("The value is of another type than the schema says.")
+        raise GraphQLError("The value does not have the type that the schema declares.")
 
     return text
 
 
 def _object_id(value: object) -> str:
     if not isinstance(value, str) or not _OBJECT_ID.match(value):
-        raise GraphQLError("24 hexadecimal digits are expected.")
+        raise GraphQLError("Expected 24 hexadecimal digits.")
     return value
 
 
@@ -71,13 +71,13 @@ LONG = GraphQLScalarType(
     "Long",
     serialize=_shown_whole,
     parse_value=_whole,
-    description="A whole number of up to 64 bits.",
+    description="An integer of up to 64 bits.",
 )
 DATE_TIME = GraphQLScalarType(
     "DateTime",
     serialize=_written("$date"),
     parse_value=_text,
-    description="A moment, RFC 3339.",
+    description="A time (RFC 3339).",
 )
 OBJECT_ID = GraphQLScalarType(
     "ObjectId",

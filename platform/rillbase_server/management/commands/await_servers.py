@@ -28,10 +28,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--storage", action="store_true", help="wait for the storage node")
         parser.add_argument(
-            "--ready", action="append", default=[], help="wait for the server whose URL this is"
+            "--ready", action="append", default=[], help="wait for the server at this URL"
         )
         parser.add_argument(
-            "--patience-s", type=float, default=PATIENCE_S, help="how long to wait for each of them"
+            "--patience-s",
+            type=float,
+            default=PATIENCE_S,
+            help="maximum time to wait for each of them",
         )
 
     def handle(self, *args: object, **options: object) -> None:

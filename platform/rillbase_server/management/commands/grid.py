@@ -18,9 +18,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="address for probes and scrapers")
+        parser.add_argument("--host", default="127.0.0.1", help="address for probes and metrics")
         parser.add_argument("--port", type=int, default=8082, help="their port")
-        parser.add_argument("--epoch", type=int, help="run this grid epoch and no other")
+        parser.add_argument("--epoch", type=int, help="run only this grid epoch")
 
     def handle(self, *args: object, **options: object) -> None:
         epoch = None if options["epoch"] is None else int(str(options["epoch"]))

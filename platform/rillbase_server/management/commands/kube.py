@@ -16,15 +16,15 @@ ALIAS = reconcile.ALIAS
 
 
 class Command(BaseCommand):
-    help = "Look after a tenant's cluster on Kubernetes: plan, diff, apply or status."
+    help = "Manage a tenant's dedicated grid on Kubernetes: plan, diff, apply or status."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = {
-            "plan": "what would be made, changed and removed",
-            "diff": "the same, place by place",
-            "apply": "do it now, whenever it would be due",
-            "status": "how the cluster stands",
+            "plan": "show what would be created, changed and removed",
+            "diff": "the same, field by field",
+            "apply": "apply it now, even if it is not due",
+            "status": "show the state of the grid",
         }
         parser.add_argument("action", choices=what, help="; ".join(map(": ".join, what.items())))
         parser.add_argument("tenant", help="the tenant's slug")
@@ -56,8 +56,8 @@ def _cluster(slug: str) -> Cluster:
     """Return a tenant's cluster, or say that there is none."""
     tenant = Tenant.objects.using(ALIAS).filter(slug=slug).first()
     if tenant is None:
-        raise CommandError(f"There is no tenant {slug!r}.")
+        raise CommandError(f"The tenant {slug!r} does not exist.")
     cluster = Cluster.unscoped.using(ALIAS).filter(tenant_id=tenant.pk).first()
     if cluster is None:
-        raise CommandError(f"Tenant {slug!r} has no cluster of its own.")
+        raise CommandError(f"Tenant {slug!r} has no dedicated grid.")
     return cluster

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="address for probes and scrapers")
+        parser.add_argument("--host", default="127.0.0.1", help="address for probes and metrics")
         parser.add_argument("--port", type=int, default=8084, help="their port")
 
     def handle(self, *args: object, **options: object) -> None:

@@ -21,8 +21,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--demo-json",
             type=Path,
-            help="also make sure of a demo tenant with sample data, and write its login and key to "
-            "this file",
+            help="also create a demo tenant with sample data if it does not exist, and write its "
+            "login and key to this file",
         )
 
     def handle(self, *args: object, **options: object) -> None:

@@ -16,15 +16,18 @@ LOOK_S = 0.5
 
 class Command(BaseCommand):
     help = (
-        "Resize the matching grid that all tenants share: another one is filled beside it and "
-        "takes over once all its nodes watch. Without a size: show the grid, and what is proposed."
+        "Resize the matching grid that all tenants share. A second grid starts beside the "
+        "current one and takes over once all its nodes are ready. Without a size: show the "
+        "current grid and the proposed size."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--write-partitions", type=int, help="streams that writes go to")
-        parser.add_argument("--query-partitions", type=int, help="parts of the live queries")
-        parser.add_argument("--no-wait", action="store_true", help="do not wait for it")
+        parser.add_argument("--write-partitions", type=int, help="number of write partitions")
+        parser.add_argument("--query-partitions", type=int, help="number of query partitions")
+        parser.add_argument(
+            "--no-wait", action="store_true", help="do not wait until the new grid takes over"
+        )
 
     def handle(self, *args: object, **options: object) -> None:
         serving = epochs.shared()[-1]
@@ -38,9 +41,9 @@ class Command(BaseCommand):
         )
         number = epochs.add_shared(size)
         if number is None:
-            self.stdout.write(f"The grid is of {size} partitions already.")
+            self.stdout.write(f"The grid already has {size} partitions.")
             return
-        self.stdout.write(f"Grid {number} of {size} partitions is being filled.")
+        self.stdout.write(f"Grid {number} with {size} partitions is starting.")
         if not options["no_wait"]:
             self._wait(number)
 
@@ -50,9 +53,9 @@ class Command(BaseCommand):
         while [grid.epoch for grid in epochs.shared()] != [number]:
             newest = epochs.shared()[-1]
             if newest.epoch != number:
-                raise CommandError(f"Grid {newest.epoch} was made meanwhile.")
+                raise CommandError(f"Grid {newest.epoch} was created in the meantime.")
             if not told and grids.watches(newest):
-                self.stdout.write("All its nodes watch; servers go over to it.")
+                self.stdout.write("All of its nodes are ready; servers switch to it.")
                 told = True
             time.sleep(LOOK_S)
         self.stdout.write(f"Grid {number} has taken over.")
@@ -75,5 +78,5 @@ class Command(BaseCommand):
 def _checked(name: str, given: object, now: int, most: int) -> int:
     value = now if given is None else int(str(given))
     if not 1 <= value <= most:
-        raise CommandError(f"{name} is a number from 1 to {most}.")
+        raise CommandError(f"{name} must be a number from 1 to {most}.")
     return value

@@ -12,7 +12,7 @@ from rillbase_server.sources_server import build_sources
 
 class Command(ServiceCommand):
     help = (
-        "Follow tables elsewhere for collections; it answers /healthz, /readyz, /status, /metrics."
+        "Follow PostgreSQL tables for collections; it answers /healthz, /readyz, /status, /metrics."
     )
     port = 8085
 

@@ -16,12 +16,12 @@ GRACE_S = 15
 
 
 class Command(BaseCommand):
-    help = "Run the web server; it answers /healthz, /readyz, /metrics besides the API."
+    help = "Run the web server; besides the API, it answers /healthz, /readyz, /metrics."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
-        parser.add_argument("--port", type=int, default=8080, help="port to listen at")
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+        parser.add_argument("--port", type=int, default=8080, help="port to listen on")
 
     def handle(self, *args: object, **options: object) -> None:
         port = int(str(options["port"]))

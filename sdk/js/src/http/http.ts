@@ -123,7 +123,7 @@ export class Http {
 function unreachable(url: string): string {
   const page = globalThis.location?.origin;
   if (page === undefined || new URL(url, page).origin === page) {
-    return "The server could not be reached.";
+    return "The server is unreachable.";
   }
   return `The server could not be reached, or the tenant does not allow the origin ${page}.`;
 }

@@ -133,7 +133,7 @@ export class QueueOutbox implements Outbox {
     } else if (now - entry.job.sentAtMs > REMEMBERED_MS) {
       throw new RillbaseError(
         "outcome_unknown",
-        "The write was sent more than a day ago and never answered; it may have been done.",
+        "The write was sent more than a day ago without a response; it may have been applied.",
       );
     }
   }

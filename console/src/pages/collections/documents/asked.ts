@@ -45,7 +45,7 @@ export function filterOf(asked: Asked): Record<string, unknown> {
   if (asked.filterText.trim() !== "") {
     const typed = parse(asked.filterText);
     if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
-      throw new SyntaxError("A filter is an object.");
+      throw new SyntaxError("A filter must be an object.");
     }
     parts.push(typed as Record<string, unknown>);
   }
