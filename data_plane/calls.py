@@ -51,13 +51,13 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
 
     def require_collection_scope(self, scope: str, collection: str) -> None:
-        """Raise unless the credentials carry `scope` and are not kept from this collection."""
+        """Raise unless the credentials have `scope` and may be used for this collection."""
         self.principal.require_scope(scope)
         self.principal.require_collection(collection)
 
 
 class DataPlane:
-    """Answers its operations' addresses and passes everything else on."""
+    """Handles the paths of its operations and passes everything else on."""
 
     def __init__(self, app: App, operations: Iterable[Operation[Call]]) -> None:
         self._app = app
@@ -122,12 +122,12 @@ async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
 
 
 async def acting(principal: Principal, head: Head) -> Principal:
-    """Return the end user that an admin's call is made as."""
+    """Return the end user on whose behalf an admin makes the call."""
     return await looked_up(lambda: act_as.as_end_user(principal, head))
 
 
 async def counted(look_up: Callable[[], T]) -> T:
-    """Look credentials up. Refused ones count against the address that they came from."""
+    """Look up credentials. Rejected ones count against the client's address."""
     try:
         return await _look_up(look_up)
     except ApiError as refused:
@@ -147,9 +147,8 @@ async def _look_up(look_up: Callable[[], T]) -> T:
 
 
 async def looked_up(look_up: Callable[[], T]) -> T:
-    """Look credentials up in a thread, in the caller's context.
-
-    Not one of asyncio's own threads, which are few: some look-ups wait for tenants' servers.
+    """Look up credentials in a thread, in the caller's context. It is not one of asyncio's few
+    threads, because some lookups wait for tenants' servers.
     """
     within = copy_context().run
     return await asyncio.get_running_loop().run_in_executor(

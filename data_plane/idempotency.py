@@ -48,14 +48,14 @@ def claim_of(call: Call, body: bytes) -> Claim | None:
 
 
 async def before(claim: Claim | None) -> Answer | None:
-    """Return the answer that was given to the key before."""
+    """Return the response that is recorded for the key."""
     return None if claim is None else await asyncio.to_thread(_before, claim)
 
 
 async def settle(
     tenant_id: UUID, claim: Claim | None, answer: Answer, also: Callable[[], None] | None
 ) -> Answer:
-    """Record an answer, and do what belongs to it, in one transaction."""
+    """Record a response and run the given statements in one transaction."""
     if claim is None and also is None:
         return answer
     return await asyncio.to_thread(_settle, tenant_id, claim, answer, also)

@@ -1,4 +1,4 @@
-"""A stream of bytes as lines, decompressed if need be. Memory stays small whatever comes."""
+"""A stream of bytes as lines, decompressed if necessary. Memory stays small for any input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.event_loop_budget import EventLoopBudget
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
-#: What is decompressed at once. The rest of it is copied whenever a member of the file ends.
+#: Bytes that are decompressed at once. The rest is copied whenever a member of the file ends.
 _INPUT_BYTES = 8 * 1024
 _GZIP_WINDOW = 31
 
@@ -53,10 +53,9 @@ async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[by
 
 
 class _Gunzip:
-    """Decompresses a gzip file: one or more members, and zeros as padding behind them.
-
-    What follows a member belongs to the next one. A decoder that has reached its end would keep
-    all of it in memory, and copy it with every call.
+    """Decompresses a gzip file: one or more members, and zeros as padding after them. What follows
+    a member belongs to the next one. A decoder that has reached its end would keep all of it in
+    memory, and copy it with every call.
     """
 
     def __init__(self) -> None:

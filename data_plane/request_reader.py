@@ -1,4 +1,4 @@
-"""What calls of the data plane read of a request: strict objects, parameters, forms of answers."""
+"""Reads requests of the data plane: strict objects, parameters, the form of the response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EJSON_PARAMETER = "ejson"
 
 @contextmanager
 def refusing(prefix: str = "") -> Iterator[None]:
-    """Raise what the native code refuses as an error of the API."""
+    """Raise errors of the native code as errors of the API."""
     try:
         yield
     except QueryError as refused:
@@ -37,7 +37,7 @@ async def read_body(call: Call, *media_types: str, max_bytes: int | None = None)
 
 
 async def read_object(call: Call, allowed: Collection[str], *media_types: str) -> Value:
-    """Return the body as an object that has no members but these."""
+    """Return the body as an object that has only these members."""
     return as_object(await read_body(call, *media_types), allowed)
 
 
@@ -51,7 +51,7 @@ def as_object(text: bytes, allowed: Collection[str]) -> Value:
 
 
 def refuse_unknown(value: Value, allowed: Collection[str], prefix: str = "") -> None:
-    """Raise `InvalidBody` for members that are not known; it names as many as an answer may."""
+    """Raise `InvalidBody` for unknown members; it names as many as a response may."""
     unknown = (name for name in value.names() if name not in allowed)
     problems = [
         FieldProblem(f"{prefix}/{name}", "unknown_field", "Unknown field.")
@@ -83,7 +83,7 @@ def integer(value: Value | None, name: str, *, least: int, most: int, otherwise:
 
 
 def parameters(call: Call, *allowed: str) -> dict[str, str]:
-    """Return the query's parameters, if there are no others than these."""
+    """Return the query's parameters, if all of them are known."""
     for name in call.head.query:
         if name not in allowed:
             raise InvalidParameter(

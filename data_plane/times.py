@@ -1,4 +1,4 @@
-"""Moments as callers give them: RFC 3339, milliseconds since 1970, or relative to now."""
+"""Times in requests: RFC 3339, milliseconds since 1970, or relative to now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def now_ms() -> int:
 
 
 def read(value: Value | None, name: str, now: int) -> int | None:
-    """Return a member that is a moment, in milliseconds since 1970; None: it is not there."""
+    """Return a member that is a time, in milliseconds since 1970; None if it is missing."""
     if value is None or value.is_null:
         return None
     if value.kind == "string":
@@ -34,7 +34,7 @@ def read(value: Value | None, name: str, now: int) -> int | None:
 
 
 def parse(text: str, name: str, now: int) -> int:
-    """Return a moment that is given as text."""
+    """Parse a time."""
     relative = _RELATIVE.match(text)
     if relative is not None:
         sign, count, unit = relative.groups()
@@ -55,7 +55,7 @@ def _bounded(moment: int, name: str) -> int:
 
 
 def rfc3339(moment_ms: int) -> str:
-    """Return a moment as answers have it."""
+    """Format a time as in responses."""
     seconds, ms = divmod(min(moment_ms, MAX_MS), 1000)
     moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms:03d}Z"

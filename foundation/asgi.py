@@ -1,4 +1,4 @@
-"""The ASGI types that we use."""
+"""The ASGI types in use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: The scope extension in which our own server passes the connection of the request.
+#: The scope extension in which Rillbase's own server passes the connection of the request.
 CONNECTION = "rillbase.connection"
 
 
@@ -27,19 +27,19 @@ class Connection(Protocol):
 
 
 class Claim(Protocol):
-    """The share of message memory that a WebSocket message from our own server holds."""
+    """The share of message memory that a WebSocket message from Rillbase's own server holds."""
 
     def retain(self) -> None:
-        """Keep it beyond the next `receive`, until one more `release`."""
+        """Keep the share beyond the next `receive`, until one more `release`."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the share."""
 
 
 def text_of(event: Message) -> bytes | None:
     """Return a WebSocket message's text as UTF-8, or None if it is not text.
 
-    Our own server does not decode it, since the decoded text may take four times the memory.
+    Rillbase's own server does not decode it, since the decoded text may take four times the memory.
     """
     utf8: bytes | None = event.get("utf8")
     if utf8 is not None:

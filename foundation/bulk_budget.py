@@ -1,15 +1,15 @@
 """The share of an event loop that bulk work may take while several tenants are active.
 
 Work that one client can cause in bulk (starting ten thousand subscriptions) is metered: the CPU
-time of its steps on the loop's thread becomes a debt of the tenant, paid off at a fixed rate.
-While other tenants are active, a tenant's next piece of bulk work waits until its debt is paid. The
-rate is shared by all tenants that have debts, so bulk work as a whole takes a bounded share of the
-loop, and a tenant without debts never waits for those of others. What the same work costs
-PostgreSQL, Valkey and the grid is proportional. A tenant that is alone never waits.
+time of its steps on the loop's thread becomes a debt of the tenant, paid off at a fixed rate. While
+other tenants are active, a tenant's next piece of bulk work waits until its debt is paid. The rate
+is shared by all tenants that have debts, so bulk work as a whole takes a bounded share of the loop,
+and a tenant without debts never waits for those of others. The load of the same work on PostgreSQL,
+Valkey and the grid is proportional. A tenant that is alone never waits.
 
 A request takes several iterations of the loop, so other tenants are affected not only by the share
 but also by how long the loop is busy at a time. Waiting pieces of work therefore resume one by one,
-each when the one before has been paid for, and never all at once.
+each when the previous one has been paid for, never all at once.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ class BulkBudget:
         return self.debt_s(tenant) if self.contention.is_contended else 0.0
 
     def debt_s(self, tenant: Hashable) -> float:
-        """Return how long it takes until a tenant has paid, unless that is soon."""
+        """Return how long it takes until a tenant's debt is paid, or 0 if that is soon."""
         left_s = self._paid_s.get(tenant, 0.0) - self._monotonic_s()
         return left_s if left_s > TOLERANCE_S else 0.0
 
     async def wait(self, tenant: Hashable, *, is_last: bool = False) -> None:
         """Wait until bulk work of a tenant may continue.
 
-        `is_last`: the last piece of something, which goes before pieces that begin something.
+        `is_last`: the last piece of something, which runs before pieces that start something.
         """
         if (turn := self._turn(tenant, is_last=is_last)) is not None:
             await turn
@@ -121,7 +121,7 @@ class BulkBudget:
         return turn
 
     def _continue(self, tenant: Hashable, queue: _Queue) -> None:
-        """Let the piece of work continue that has waited longest, if the debt is paid."""
+        """Resume the piece of work that has waited longest, if the debt is paid."""
         if wait_s := self.wait_s(tenant):
             queue.loop.call_later(min(wait_s, WINDOW_S), self._continue, tenant, queue)
             return
@@ -129,7 +129,7 @@ class BulkBudget:
             turn = queue.turns.popleft()
             if not turn.done():
                 turn.set_result(None)
-                # Runs after that piece's next step, which has been charged by then.
+                # This runs after the next step of that piece, which has been charged by then.
                 queue.loop.call_soon(self._continue, tenant, queue)
                 return
         if self._queues.get(tenant) is queue:

@@ -1,9 +1,8 @@
 """Settings: read from the environment once, typed, validated at start.
 
-Each field is one environment variable, or a file of that name in the folder that
-RILLBASE_SETTINGS_DIR names; docs/operations/settings.md is generated from these
-descriptions. A production installation rejects development conveniences here, before anything
-else starts.
+Each field is one environment variable, or a file of that name in the directory that
+RILLBASE_SETTINGS_DIR names; docs/operations/settings.md is generated from these descriptions. A
+production installation rejects development conveniences here, before anything else starts.
 """
 
 from __future__ import annotations
@@ -498,7 +497,7 @@ def _split(value: object) -> object:
     return value
 
 
-#: Names the folder in which files may hold settings; a variable of the same name wins.
+#: Names the directory with files of settings; a variable of the same name takes precedence.
 FILES_VARIABLE = "RILLBASE_SETTINGS_DIR"
 
 

@@ -15,7 +15,7 @@ from foundation.json_types import JsonObject
 
 TYPE_BASE = "urn:rillbase:error:"
 
-#: Limits of an error answer. Its texts quote input, which can be of any length.
+#: Limits of an error response. Its texts quote input, which can be of any length.
 MAX_DETAIL_CHARS, MAX_POINTER_CHARS, MAX_PLACES = 400, 200, 100
 
 CATALOGUE: dict[str, type[ApiError]] = {}
@@ -31,9 +31,9 @@ class FieldProblem:
 
 
 class ApiError(Exception):
-    """Base of all errors with a place in the public contract.
+    """Base of all errors that are part of the public contract.
 
-    `errors` names the offending places; `headers` are added to the HTTP answer.
+    `errors` names the offending places; `headers` are added to the HTTP response.
     """
 
     status: ClassVar[int] = 500
@@ -62,7 +62,7 @@ class ApiError(Exception):
                 raise TypeError(f"error code {cls.code!r} is already taken by {other.__name__}")
 
     def problem(self, request_id: str | None = None) -> JsonObject:
-        """Return the body of the answer, as RFC 9457 defines it."""
+        """Return the body of the response, as defined by RFC 9457."""
         body: JsonObject = {
             "type": TYPE_BASE + self.code,
             "title": self.title,

@@ -1,7 +1,7 @@
-"""What a failure of the database or of a disk means: no space, a server that is away, or a bug.
+"""What a failure of the database or of a disk means: no space, an unavailable server, or a bug.
 
-PostgreSQL's SQLSTATE and the operating system's error number decide. Answers to callers and retries
-of background work both go by this one table, so that no part mistakes a full disk for a bug.
+PostgreSQL's SQLSTATE and the operating system's error number decide. Responses to callers and
+retries of background work both use this one table, so that no part mistakes a full disk for a bug.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def is_disk_full(raised: BaseException | None) -> bool:
 
 def refuses_writes(raised: BaseException | None) -> bool:
     """Return whether only an operator can help: the disk is full, or the database is read-only.
-
-    Work that ran into this is postponed for as long as it lasts and does not count as failed.
+    Work that failed for this reason is postponed for as long as it lasts and does not count as
+    failed.
     """
     return is_disk_full(raised) or sqlstate_of(raised) == _READ_ONLY
 

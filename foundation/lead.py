@@ -10,7 +10,7 @@ import psycopg
 from foundation.database_roles import Role
 from foundation.environment import environment
 
-#: No other code takes advisory locks of these names.
+#: Advisory locks of no other code have these names.
 _LOCK = "SELECT pg_try_advisory_lock(hashtext('rillbase:' || %s), 0)"
 
 
@@ -43,7 +43,7 @@ class Lead:
             return self._connection is not None
 
     def end(self) -> None:
-        """Let another process lead, even if a thread is just taking the lock."""
+        """Release the leadership, even if a thread is just taking the lock."""
         with self._lock:
             self._over = True
             self._close()

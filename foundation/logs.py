@@ -1,9 +1,9 @@
 """Log lines: one JSON object a line, or one readable line, from the standard library's logging.
 
 `logging_config` is the whole set-up, for uvicorn, Celery and management commands alike. Each line
-carries the request id and tenant of the context in which it was written. Secrets are taken out
-here, at the last moment, so that no caller can forget to. Logged text can neither begin a new
-line nor control a terminal: control characters are escaped.
+carries the request id and tenant of the context in which it was written. Secrets are removed here,
+at the last moment, so that no caller can forget it. Logged text can neither start a new line nor
+control a terminal: control characters are escaped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STANDARD_ATTRIBUTES = frozenset(
     {*vars(logging.LogRecord("", 0, "", 0, "", (), None)), "message", "asctime", "taskName"}
 )
 _OWN_FIELDS = frozenset({"time", "level", "logger", "exception"})
-# uvicorn adds the message a second time, for terminals.
+# uvicorn adds a second copy of the message, for terminals.
 _DROPPED = frozenset({*_STANDARD_ATTRIBUTES, *_OWN_FIELDS, "color_message"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 

@@ -2,8 +2,8 @@
 
 A message claims memory in steps, as its bytes arrive, and keeps its claim until the application is
 done with it. When all memory is claimed, connections are not read until some is released. Only the
-oldest claim may exceed the limit: it can always be completed, so messages that have all begun do
-not deadlock.
+oldest claim may exceed the limit: it can always be completed, so messages that are all incomplete
+cannot deadlock.
 """
 
 from __future__ import annotations

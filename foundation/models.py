@@ -12,18 +12,18 @@ from foundation.ids import uuid7
 
 
 class IdempotencyRecord(models.Model):
-    """The first answer to a mutating call, kept for a day under the caller's key."""
+    """The first response to a mutating call, kept for a day under the caller's key."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant_id = models.UUIDField(null=True)
     user_id = models.UUIDField(null=True)
     #: SHA-256 over principal, method, route with its arguments, and the caller's key.
     key_hash = models.BinaryField(unique=True, max_length=32)
-    #: SHA-256 of the request's body and what else decides the answer.
+    #: SHA-256 of the request's body and everything else that determines the response.
     request_hash = models.BinaryField(max_length=32)
     status = models.PositiveSmallIntegerField()
     headers = models.JSONField(default=dict)
-    #: The answer as it was sent, secrets replaced by null.
+    #: The response as it was sent, with secrets replaced by null.
     body = models.BinaryField()
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
@@ -40,10 +40,10 @@ class OutboxTask(models.Model):
     name = models.CharField(max_length=200)
     arguments = models.JSONField(default=dict)
     queue = models.CharField(max_length=40, default="default")
-    #: The request that the task came from, for log lines.
+    #: The request that created the task, for log lines.
     request_id = models.CharField(max_length=64, default="", db_default="")
     attempt = models.PositiveSmallIntegerField(default=1, db_default=1)
-    #: Not sent before this moment.
+    #: Not sent before this time.
     due_at = models.DateTimeField()
     #: The state of the broker's data (`Broker.data_id`) to which the task was handed over; empty
     #: while it waits for that.
@@ -60,7 +60,7 @@ class OutboxTask(models.Model):
 
 
 class DeadLetter(models.Model):
-    """A task that failed for good: kept for staff to read, and to run again."""
+    """A task that failed permanently, kept so that staff can inspect it and run it again."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant_id = models.UUIDField(null=True)

@@ -1,7 +1,7 @@
 """Reading one row of the tenant in scope by its id, without building its query again.
 
 The SQL for a row by its id never changes, but a query set builds and compiles it each time, which
-takes more CPU than all the rest of a read. So each model's statement is compiled once, from the
+takes more CPU time than the rest of a read. So each model's statement is compiled once, from the
 query set of its scoped manager, and run with new values. Both walls stand (`foundation.scope`): the
 statement names the tenant in scope, and PostgreSQL's policies see the same transaction.
 """
@@ -42,7 +42,7 @@ def read_one(model: type[M], pk: UUID) -> M | None:
 
 @cache
 def _statement(model: type[M]) -> _Statement[M]:
-    """Compile the statement of a model. Needs a tenant in scope, as everything on its rows does."""
+    """Compile the statement of a model. Needs a tenant in scope, like all access to its rows."""
     pk = UUID(int=0)
     compiler = model.objects.filter(pk=pk).order_by().query.get_compiler(ALIAS)
     sql, parameters = compiler.as_sql()

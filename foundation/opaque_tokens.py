@@ -22,7 +22,7 @@ _KEY_BYTES = 64
 
 
 class UnknownToken(ValueError):
-    """The token was not issued by this installation, or for another purpose."""
+    """The token was not issued by this installation for this purpose."""
 
 
 def write(purpose: str, plain: bytes, *bound: bytes) -> str:

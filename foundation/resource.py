@@ -8,7 +8,7 @@ from foundation.ids import uuid7
 
 
 class Resource(models.Model):
-    """A thing with an address in the API. `version` grows by one with each change; ETags use it."""
+    """An object with a URL in the API. `version` grows by one with each change; ETags use it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     version = models.PositiveIntegerField(default=1, editable=False)

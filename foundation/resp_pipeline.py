@@ -109,7 +109,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
             _, future = self._waiting.popleft()
             if not future.done():
                 future.set_exception(self.away(why))
-                # The caller may have gone by now: mark the exception as retrieved.
+                # The caller may have been cancelled: mark the exception as retrieved.
                 future.exception()
 
     def _send(self) -> None:

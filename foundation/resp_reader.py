@@ -18,7 +18,7 @@ _INCOMPLETE = object()
 
 
 class ProtocolError(ValueError):
-    """The server does not speak the protocol, or sends too much."""
+    """The server does not speak the protocol, or sent too much data."""
 
 
 class RespReader:

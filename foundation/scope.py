@@ -1,4 +1,4 @@
-"""Whose data the running code may touch: the two walls between tenants.
+"""Determines whose data the running code may access, with two walls between tenants.
 
 The first wall is code: models that belong to a tenant are read through a manager that filters by
 the tenant in scope and raises when there is none. The second is PostgreSQL: `scoped` opens a
@@ -7,8 +7,8 @@ row-level security policies compare with them. A session-level setting would lea
 connection pool; a transaction-local one cannot, and outside a transaction the policies see
 nothing at all.
 
-The scope travels in a ContextVar, so it follows `await`, `sync_to_async` and nothing else:
-another task or thread starts without one.
+The scope travels in a ContextVar, so it follows `await` and `sync_to_async` only: another task or
+thread starts without one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ScopeError(RuntimeError):
 
 
 class NoTenantInScope(ScopeError):
-    """Tenant-owned data was asked for while no tenant is in scope."""
+    """Tenant-owned data was requested while no tenant is in scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def scoped(
     """Run a block as one transaction in the name of a tenant, a user, or both.
 
     Inside another scope the block becomes a savepoint. It may add a tenant to a scope that has
-    none; it may never switch from one tenant to another.
+    none, but never switch from one tenant to another.
     """
     outer = _current.get()
     if outer is not None and outer.tenant_id not in (None, tenant_id):
@@ -79,10 +79,9 @@ def scoped(
 def _begin(scope: Scope, using: str) -> ExitStack:
     """Open a transaction whose first statement names the scope.
 
-    A pooled connection may have died while it lay idle. That shows at the first statement, when
-    nothing has happened yet, so an outermost transaction begins again once, after the pool has
-    thrown out what is dead. Checking each connection beforehand would cost every request a round
-    trip.
+    A pooled connection may have died while it was idle. The first statement detects that before
+    anything has happened, so an outermost transaction is retried once, after the pool has dropped
+    dead connections. Checking each connection beforehand would cost every request a round trip.
     """
     connection = connections[using]
     if connection.in_atomic_block:
@@ -107,8 +106,8 @@ def _begin_once(scope: Scope, using: str) -> ExitStack:
 def _announce(scope: Scope, using: str) -> None:
     """Set the scope for PostgreSQL's policies, until the end of this transaction.
 
-    This runs once a request, so it goes to the driver directly, and the first one carries the
-    BEGIN along: one round trip instead of two. Both values are UUIDs, so the text is safe.
+    This runs once a request, so it goes to the driver directly, and BEGIN travels with the first
+    statement: one round trip instead of two. Both values are UUIDs, so the text is safe.
     """
     connection = connections[using]
     wire = connection.connection.pgconn
@@ -121,7 +120,7 @@ def _announce(scope: Scope, using: str) -> None:
 
 
 def current_scope() -> Scope | None:
-    """Return the scope in force, if any."""
+    """Return the current scope, if any."""
     return _current.get()
 
 
@@ -150,7 +149,7 @@ class ScopedManager(models.Manager[M]):
 class UnscopedManager(models.Manager[M]):
     """Reads rows of all tenants, over a connection whose role is meant for that.
 
-    `Model.unscoped.using("relay")` is the only way in: the default connection is refused.
+    `Model.unscoped.using("relay")` is the only access: the default connection is rejected.
     """
 
     def get_queryset(self) -> models.QuerySet[M]:

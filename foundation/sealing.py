@@ -1,9 +1,9 @@
 """Secrets that must be readable again, encrypted at rest.
 
 Webhook signing secrets and shared JWT secrets are used, not only compared, so they cannot be
-hashed. They are sealed with AES-256-GCM under a key that derives from the installation's secret
-key and the purpose; the purpose and the row's id are authenticated, so a sealed value moved to
-another row or column does not open.
+hashed. They are sealed with AES-256-GCM under a key that derives from the installation's secret key
+and the purpose; the purpose and the row's id are authenticated, so a sealed value that is moved to
+another row or column cannot be opened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NONCE_BYTES = 12
 
 
 class SealBroken(RuntimeError):
-    """A sealed value does not open: wrong key, wrong row, or damaged."""
+    """A sealed value cannot be opened: wrong key, wrong row, or damaged."""
 
 
 @lru_cache(maxsize=32)

@@ -1,8 +1,8 @@
 """Messages from one server process to others, over the channel layer (Channels, on Valkey).
 
-A message says what has changed, and the receiver looks it up. It carries no authority: one that is
-lost, late, repeated or forged changes only when a process looks. Whatever a message speeds up
-therefore also happens without it, within a second.
+A message names what has changed, and the receiver reads it. It carries no authority: one that is
+lost, late, repeated or forged affects only when a process reads. Whatever a message speeds up also
+happens without it, within a second.
 
 A group is a set of processes: `SERVERS` are all that serve clients, and a tenant's group those that
 it has connections to. `connections/server_channel.py` joins them.
@@ -61,7 +61,7 @@ def layer_settings(url: str) -> dict[str, object]:
         "address": url,
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
-        # The listener reconnects by itself, and a sender does not wait.
+        # The listener reconnects, and a sender does not wait.
         "retry": Retry(NoBackoff(), 0),
     }
     return {

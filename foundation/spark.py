@@ -44,7 +44,7 @@ _COMMON = {
     # Names of settings whose values appear in no log.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|pepper|_url",
 }
-#: An executor that does not answer is replaced after so long; by default it is two minutes.
+#: An unresponsive executor is replaced after this time; Spark's default is two minutes.
 _CLUSTER_TIMEOUTS = {
     "spark.executor.heartbeatInterval": "3s",
     "spark.network.timeout": "20s",
@@ -70,7 +70,7 @@ def private_connections(master: str, secret: str, socket_folder: str) -> dict[st
     if _is_local(master):
         found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         if len(socket_folder) > _LONGEST_SOCKET_FOLDER:
-            # Behind TCP they ask for a secret, too.
+            # Over TCP, they require a secret as well.
             del found["spark.python.unix.domain.socket.enabled"]
         else:
             found["spark.python.unix.domain.socket.dir"] = socket_folder
@@ -93,7 +93,7 @@ class SparkApplication:
         secret: str = "",
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        # It logs each connection to the JVM that it closes.
+        # It logs each connection to the JVM that is closed.
         logging.getLogger("py4j").setLevel(logging.WARNING)
         for variable, value in _environment().items():
             os.environ.setdefault(variable, value)
@@ -102,8 +102,8 @@ class SparkApplication:
         conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(name)
         for key, value in _COMMON.items():
             conf.set(key, value)
-        # The JVM's command line is visible to every account of the machine, and what is passed to
-        # it here stands there. All else follows over the gateway.
+        # The JVM's command line is visible to every account of the machine and contains what is
+        # passed here. Everything else follows over the gateway.
         self._gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
         try:
             conf = SparkConf(_jvm=self._gateway.jvm)
@@ -117,14 +117,14 @@ class SparkApplication:
 
     @property
     def stopped(self) -> bool:
-        """Whether Spark has ended the application; raise when its JVM has gone."""
+        """Whether Spark has ended the application; raise if its JVM has exited."""
         return bool(self.context._jsc.sc().isStopped())
 
     @property
     def slots(self) -> int:
         """How many tasks can run at once now, on the executors that have registered."""
         executors = int(self.context._jsc.sc().getExecutorMemoryStatus().size())
-        # A cluster's driver is counted, too, and runs no task.
+        # A cluster's driver is counted as well but runs no task.
         return self.context.defaultParallelism if self._local or executors > 1 else 0
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class SparkApplication:
             self.context.stop()
 
     def kill(self) -> None:
-        """End the JVM at once, and with it every call that waits for its answer."""
+        """Kill the JVM, which ends every call that waits for its response."""
         process = self._gateway.proc
         if process is not None:
             process.kill()

@@ -1,7 +1,6 @@
-"""A thread that does one thing every so often, begun when there is first a need for it.
-
-What is gathered in memory is written down this way. A process that forks (a web server's, a
-worker's) must not begin threads before it has forked, so nothing begins by being imported.
+"""A thread that runs a function periodically, started when it is first needed. It writes figures
+that are collected in memory. A process that forks (a web server or a worker) must not start threads
+before it has forked, so importing starts nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Ticker:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Start the thread, unless it runs. This costs nothing afterwards."""
+        """Start the thread, unless it runs. Later calls cost nothing."""
         if self._thread is not None:
             return
         with self._lock:
@@ -33,7 +32,7 @@ class Ticker:
                 self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and do the work once more for what came last. It may begin again."""
+        """End the thread after running the function once more. It can be started again."""
         with self._lock:
             thread, self._thread = self._thread, None
             self._stopping.set()

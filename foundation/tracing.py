@@ -33,7 +33,7 @@ def active() -> Tracing | None:
 
 
 def start(endpoint: str, service: str) -> Tracing | None:
-    """Begin tracing to an OTLP/HTTP endpoint; an empty one means that nothing is traced."""
+    """Start tracing to an OTLP/HTTP endpoint; if it is empty, nothing is traced."""
     global _active  # noqa: PLW0603 - a process has one tracing, decided at its start
     if endpoint and _active is None:
         _active = Tracing(endpoint, service)
@@ -104,7 +104,7 @@ class Tracing:
             yield HttpSpan(span, method)
 
     def inject(self, headers: dict[str, str]) -> None:
-        """Add the current trace to the headers of something that is sent."""
+        """Add the current trace to the headers of an outgoing message."""
         self._propagator.inject(headers)
 
     def query(

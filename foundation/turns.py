@@ -23,14 +23,14 @@ class Turns:
         self._budget = budget
         self._of_one = of_one
         self._rests = rests
-        # One party's long turn must leave room for another's.
+        # A long turn of one party must leave a place for others.
         self._room = _Places(self._limit(at_once, min(at_once, max(2, at_once // 2))))
         #: Dropped with the last turn that runs, waits or keeps its place unused.
         self._own: WeakValueDictionary[Hashable, _Places] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, whose: Hashable) -> AsyncIterator[None]:
-        """Wait for a turn and have it until the block ends."""
+        """Wait for a turn and hold it until the block ends."""
         own = self._own.get(whose)
         if own is None:
             own = self._own[whose] = _Places(self._limit(self._of_one, 1))
@@ -93,7 +93,7 @@ class _Places:
             raise
 
     def free(self) -> None:
-        """Give a place back."""
+        """Release a place."""
         self._taken -= 1
         while self._waiting and self._taken < self._limit():
             turn = self._waiting.popleft()

@@ -34,8 +34,8 @@ class ValkeySockets:
     def call(self, *command: Argument) -> Reply:
         """Send one command and return its reply; raise `RedisError` when there is none.
 
-        A connection that lay idle may have been closed by the other side, as a restart does. That
-        shows before any reply, so the command is sent once more, over a new one.
+        An idle connection may have been closed by the server, for example in a restart. That is
+        detected before any reply, so the command is sent once more over a new connection.
         """
         wire = encoded(command)
         kept = self._take()

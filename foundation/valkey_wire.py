@@ -1,8 +1,8 @@
 """A Valkey connection for the event loop, for commands that every request sends.
 
-Commands of all tasks share one connection and are pipelined: what is sent in the same turn of the
-loop leaves in one write. Measured, a command costs about a tenth of what the general client takes.
-Everything rarer uses that client.
+Commands of all tasks share one connection and are pipelined: those sent in the same iteration of
+the loop leave in one write. Measured, a command costs about a tenth of what the general client
+takes. Everything rarer uses that client.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foundation.resp_pipeline import Argument, RespPipeline
 from foundation.resp_reader import RespReader
 
 Reply = int | bytes | None | list["Reply"]
-#: Valkey's own bound of a string.
+#: Valkey's own limit for the size of a string.
 MAX_REPLY_BYTES = 512 * 1024 * 1024
 
 
@@ -70,7 +70,7 @@ class ValkeyWire:
             self._connecting.cancel()
         if self._protocol is not None:
             self._protocol.close("closed")
-        # The transport closes in the loop's next turn.
+        # The transport closes in the loop's next iteration.
         await asyncio.sleep(0)
 
 
@@ -91,7 +91,7 @@ def tls_context(parts: SplitResult) -> ssl.SSLContext:
 
 
 def greeting(parts: SplitResult) -> list[tuple[Argument, ...]]:
-    """Return the commands that begin a connection to a URL."""
+    """Return the commands that open a session with the server at a URL."""
     commands: list[tuple[Argument, ...]] = []
     if parts.password:
         user = (unquote(parts.username),) if parts.username else ()

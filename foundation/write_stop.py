@@ -1,7 +1,6 @@
-"""Whether writes are refused because the disk of the data directory is nearly full.
-
-The launcher puts a mark into the data directory while that is so (`launcher/disk_guard.py`); the
-other processes of the machine look for it. Without a launcher there never is one.
+"""Whether writes are rejected because the disk of the data directory is nearly full. The launcher
+keeps a marker file in the data directory while that is the case (`launcher/disk_guard.py`); the
+other processes of the machine check for it. Without a launcher, it never exists.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ MARK = Path("run") / "write-stop"
 
 
 class WritesStopped(Exception):
-    """The disk is nearly full, and writes are refused."""
+    """The disk is nearly full, and writes are rejected."""
 
 
 def in_force() -> bool:
-    """Tell whether writes are refused."""
+    """Return whether writes are rejected."""
     return (environment().rillbase_data_dir / MARK).exists()
 
 
 def check() -> None:
-    """Raise `WritesStopped` while writes are refused."""
+    """Raise `WritesStopped` while writes are rejected."""
     if in_force():
         raise WritesStopped

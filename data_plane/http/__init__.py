@@ -1,10 +1,10 @@
-"""The data plane's way of answering HTTP: on the event loop, from ASGI to the handler directly.
+"""The data plane's HTTP layer, which runs on the event loop and calls handlers directly from ASGI.
 
-Control-plane calls go through Django's views and its ORM, on threads; that suits calls that
-people make. Documents are read and written by programs, thousands of times a second, so their
-calls take a shorter path: `Head` is the request without its body, `Operation` declares one call
-with its OpenAPI object, `Router` finds it, `Answer` is its answer. The conventions are the same:
-the errors, ETags, limits, idempotency and headers of `foundation.api`.
+Control-plane calls go through Django's views and its ORM, on threads; that suits calls made by
+people. Documents are read and written by programs, thousands of times a second, so their calls take
+a shorter path: `Head` is the request without its body, `Operation` declares one call with its
+OpenAPI object, `Router` finds it, `Answer` is its response. The conventions are the same: the
+errors, ETags, limits, idempotency and headers of `foundation.api`.
 """
 
 from data_plane.http.answer import Answer, json_answer, problem_answer

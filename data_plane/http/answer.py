@@ -1,4 +1,4 @@
-"""What a call is answered."""
+"""The response to a call."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Answer:
     body: bytes | AsyncIterator[bytes] = b""
     headers: dict[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
-    #: Answers instead of the fields above. It is called with the headers to add.
+    #: Responds instead of the fields above. It is called with the headers to add.
     app: Callable[[Mapping[str, str]], App] | None = None
 
     async def answer(
         self, scope: Scope, receive: Receive, send: Send, more_headers: Mapping[str, str]
     ) -> None:
-        """Answer a request."""
+        """Respond to a request."""
         if self.app is not None:
             await self.app(more_headers)(scope, receive, send)
         else:
             await self.send(send, more_headers, with_body=scope["method"] != "HEAD")
 
     async def send(self, send: Send, more_headers: Mapping[str, str], *, with_body: bool) -> None:
-        """Send it. A stream has no length beforehand and ends when its parts do."""
+        """Send the response. The length of a stream is not known beforehand."""
         headers = {**more_headers, **self.headers}
         raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
         if self.body or self.status not in (204, 304):
@@ -55,11 +55,11 @@ class Answer:
 def json_answer(
     value: object, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """Answer with plain values as JSON."""
+    """Respond with plain values as JSON."""
     return Answer(status, to_json(value), dict(headers or {}))
 
 
 def problem_answer(error: ApiError) -> Answer:
-    """Answer with an error."""
+    """Respond with an error."""
     body = to_json(error.problem(request_id.get()))
     return Answer(error.status, body, dict(error.headers), PROBLEM_TYPE)

@@ -1,4 +1,4 @@
-"""The body of a request, as it streams in."""
+"""The body of a request, as it arrives."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from foundation.message_memory import Claim, MessageMemory
 from foundation.per_loop import PerLoop
 
 JSON = "application/json"
-#: What a body takes besides its bytes while it is worked on, in multiples of them.
+#: Memory for processing a body, in multiples of its size.
 WORK_FACTOR = 3
 
 _memories = PerLoop(lambda: MessageMemory(environment().rillbase_body_memory_mib * 1024 * 1024))
 
 
 class ClientGone(Exception):
-    """The client hung up before its body was complete."""
+    """The client disconnected before its body was complete."""
 
 
 class Body:
     """Reads once, either whole or part by part. The edge bounds the bytes that arrive.
 
-    A whole body has a claim on the memory for all bodies until `release`. The first part has none:
-    the server bounds its size.
+    A whole body has a claim on the memory for all bodies until `release`. The first part has none,
+    because the server bounds its size.
     """
 
     def __init__(self, head: Head, receive: Receive) -> None:
@@ -69,13 +69,13 @@ class Body:
             message = await self._receive()
 
     def release(self) -> None:
-        """Give back the memory of a body that has been worked on."""
+        """Release the memory of a body that has been processed."""
         if self._claim is not None:
             self._claim.release()
             self._claim = None
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives; nothing more is asked for while a part is being used."""
+        """Yield the body as it arrives; nothing is read while the caller processes a part."""
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -86,7 +86,9 @@ class Body:
                 return
 
     async def closed(self) -> None:
-        """Return when the client has hung up. For streamed answers; the body has been read."""
+        """Return when the client has disconnected. For streamed responses, after the body has
+        been read.
+        """
         while (await self._receive())["type"] != "http.disconnect":
             continue
 

@@ -40,7 +40,7 @@ class Headers(Mapping[str, str]):
 
 
 class Head:
-    """Method, address and headers; what authentication and CORS ask of a request."""
+    """Method, path and headers, which authentication and CORS need."""
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
@@ -64,7 +64,7 @@ class Head:
 
     @cached_property
     def query(self) -> dict[str, str]:
-        """The query's parameters. One given twice is an error, as an unknown one is."""
+        """The query's parameters. Repeated and unknown ones are errors."""
         try:
             pairs = parse_qsl(
                 self._query.decode("ascii"),

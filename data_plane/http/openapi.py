@@ -1,4 +1,4 @@
-"""Words for the OpenAPI objects of the data plane's calls."""
+"""Builds the OpenAPI objects of the data plane's calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EJSON_PARAMETER: JsonObject = {
     "in": "header",
     "schema": {"type": "string", "enum": ["relaxed", "canonical"]},
 }
-#: The same in the address of a stream of events: an EventSource sends no headers.
+#: The same as a parameter of an event stream, because an EventSource sends no headers.
 EJSON_IN_ADDRESS: JsonObject = {**EJSON_PARAMETER, "name": "ejson", "in": "query"}
 
 #: An array of names of fields.
@@ -25,7 +25,7 @@ FIELD_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
 
 
 def members(properties: JsonObject, *required: str, closed: bool = False) -> JsonObject:
-    """Describe an object. `closed`: other members than these are refused."""
+    """Describe an object. `closed`: other members are rejected."""
     found: JsonObject = {"type": "object", "properties": properties}
     if closed:
         found["additionalProperties"] = False
@@ -39,13 +39,13 @@ def parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> J
 
 
 def place_of(kind: str, example: str) -> JsonObject:
-    """Describe the part of a path that says which one of a kind is meant, by its name."""
+    """Describe the path parameter that contains the name of a resource."""
     schema: JsonObject = {"type": "string", "pattern": f"^{NAME_PATTERN}$"}
     return parameter(kind, "path", schema, required=True, example=example)
 
 
 def answers(status: str, schema: JsonObject | None) -> JsonObject:
-    """Describe the answer to a call that succeeds."""
+    """Describe the response to a successful call."""
     answer: JsonObject = {"description": "Done"}
     if schema is not None:
         answer["content"] = {"application/json": {"schema": schema}}
@@ -77,7 +77,7 @@ def described(
 
 
 def adds(operations: Iterable[Operation[C]]) -> Hook:
-    """Return what adds calls to the generated document. Its signature is the generator's."""
+    """Return a hook that adds calls to the generated document. Its signature is the generator's."""
     calls = tuple(operations)
 
     def add_to_openapi(

@@ -1,4 +1,4 @@
-"""One call of the data plane, declared: its address, its handler, its OpenAPI object."""
+"""The declaration of one call of the data plane: its path, its handler and its OpenAPI object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the operation at an address."""
+"""Finds the operation for a path."""
 
 from __future__ import annotations
 
@@ -41,10 +41,8 @@ class _Place(Generic[C]):
 
 
 class Router(Generic[C]):
-    """Looks an address up segment by segment.
-
-    Fixed segments win over parameters, and parameters with a verb behind them, as in
-    `{upload}:commit`, over those without.
+    """Looks up a path segment by segment. Fixed segments take precedence over parameters, and
+    parameters followed by a verb, as in `{upload}:commit`, over those without.
     """
 
     def __init__(self, operations: Iterable[Operation[C]]) -> None:

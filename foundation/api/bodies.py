@@ -1,4 +1,4 @@
-"""Request bodies: strict JSON in, typed values out, nothing unknown tolerated."""
+"""Request bodies: strict JSON in, typed values out, unknown fields rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from foundation.json_types import JsonObject, JsonValue
 
 
 class StrictJsonParser(BaseParser):
-    """Decode a body with the native reader: bad UTF-8, NUL, duplicate keys and the like refused."""
+    """Decode a body with the native reader: bad UTF-8, NUL, duplicate keys and the like are
+    rejected.
+    """
 
     media_type = "application/json"
 

@@ -46,7 +46,7 @@ def page(
     name: str,
     newest_first: bool = True,
 ) -> JsonObject:
-    """Answer one page of `rows`, sorted by id. `name` tells lists apart, tenant included."""
+    """Return one page of `rows`, sorted by id. `name` tells lists apart, tenant included."""
     limit = _limit(request)
     after = request.GET.get("cursor")
     bound = _binding(name, request.GET)
@@ -73,7 +73,7 @@ def _limit(request: HttpRequest) -> int:
 
 
 def _binding(name: str, parameters: Mapping[str, str]) -> bytes:
-    """Return what a cursor is valid for: the list, and the filters it was asked with."""
+    """Return what a cursor is valid for: the list, and its filters."""
     filters = {k: v for k, v in parameters.items() if k not in ("cursor", "limit")}
     return json.dumps([name, filters], sort_keys=True).encode()
 

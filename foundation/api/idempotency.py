@@ -54,7 +54,7 @@ def once(
     secret_fields: tuple[str, ...],
     run: Callable[[], Response],
 ) -> Response:
-    """Run a mutating call, or repeat the answer that it was given before."""
+    """Run a mutating call, or repeat its recorded response."""
     key = request.headers.get(HEADER)
     if key is None or request.method not in MUTATING:
         return run()
@@ -80,7 +80,7 @@ def check_form(key: str) -> None:
 
 
 def digest(*parts: str | bytes | None) -> bytes:
-    """Return a keyed hash of the parts, which no other list of parts has."""
+    """Return a keyed hash of the parts that is unambiguous about where each part ends."""
     secret = environment().rillbase_secret_key.get_secret_value().encode()
     hashed = hmac.new(secret, b"idempotency:", hashlib.sha256)
     for part in parts:

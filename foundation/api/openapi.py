@@ -1,7 +1,7 @@
 """What every operation of the API has in common, added to the generated OpenAPI document.
 
-Views describe what is specific to them. Error answers, preconditions, idempotency keys, paging
-parameters and the ways to authenticate are the same everywhere, so they are added here.
+Views describe what is specific to them. Error responses, preconditions, idempotency keys, paging
+parameters and the authentication methods are the same everywhere, so they are added here.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _of_the_environment(raised: Exception) -> errors.ApiError:
 
 
 def handle_exception(raised: Exception, context: Mapping[str, object]) -> Response:
-    """Answer for the REST framework."""
+    """Error handler of the REST framework."""
     error = translate(raised)
     return Response(
         error.problem(request_id.get()),
@@ -78,7 +78,7 @@ def handle_exception(raised: Exception, context: Mapping[str, object]) -> Respon
 
 
 def problem_response(error: errors.ApiError) -> HttpResponse:
-    """Answer outside the REST framework."""
+    """Render an error that was raised outside the REST framework."""
     return HttpResponse(
         to_json(error.problem(request_id.get())),
         status=error.status,

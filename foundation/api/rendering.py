@@ -1,4 +1,4 @@
-"""Answers as compact JSON."""
+"""Responses as compact JSON."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _plain(value: object) -> JsonValue:
     raise TypeError(f"{type(value).__name__} cannot be rendered as JSON")
 
 
-#: Created once: creating an encoder takes as long as encoding a small answer.
+#: Created once: creating an encoder takes as long as encoding a small response.
 _ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_json(value: object) -> bytes:
-    """Encode an answer. Times and UUIDs become strings."""
+    """Encode a response. Times and UUIDs become strings."""
     return _ENCODER.encode(value).encode()
 
 

@@ -1,8 +1,8 @@
 """The life of an API request, in one place.
 
-    enter      who is it, within which limits, may it do this        (no transaction yet)
-    transact   one transaction in the caller's scope; the idempotency record is part of it
-    answer     headers common to all answers; errors as problem documents
+enter authentication, rate limits, authorisation (no transaction yet) transact one transaction in
+the caller's scope; the idempotency record is part of it answer headers common to all responses;
+errors as problem documents
 
 A view declares only what is specific to it: how to enter, in which scope, and its handlers.
 """
@@ -34,7 +34,7 @@ _RENDERER = JsonRenderer()
 class ApiView(APIView):
     """Base of all REST views."""
 
-    #: Fields of answers that are shown once and never stored with an idempotency record.
+    #: Fields of responses that are shown once and never stored with an idempotency record.
     secret_fields: ClassVar[tuple[str, ...]] = ()
     max_body_bytes: ClassVar[int] = environment().rillbase_control_body_max_bytes
 
@@ -42,7 +42,7 @@ class ApiView(APIView):
 
     @abstractmethod
     def enter(self, request: Request, **kwargs: str) -> None:
-        """Authenticate, count against limits, authorise. Raise the error that answers instead."""
+        """Authenticate, count against limits, authorise. Raise the error to respond with."""
 
     @abstractmethod
     def transaction(self, request: Request) -> AbstractContextManager[object]:
@@ -50,7 +50,7 @@ class ApiView(APIView):
 
     @abstractmethod
     def caller(self) -> idempotency.Caller:
-        """Return whose idempotency keys these are."""
+        """Return the owner of the idempotency keys."""
 
     def dispatch(self, request: HttpRequest, *args: str, **kwargs: str) -> HttpResponseBase:
         """Run the request's life. The framework's own authentication and throttles stay unused."""
@@ -97,7 +97,7 @@ class ApiView(APIView):
     def one(
         self, body: JsonObject, version: int, *, status: int = 200, location: str = ""
     ) -> Response:
-        """Answer with one resource and its ETag, or 304 when the caller holds it already."""
+        """Respond with one resource and its ETag, or with 304 if the caller already has it."""
         headers = {"ETag": etag(version)}
         if location:
             headers["Location"] = location
@@ -107,7 +107,7 @@ class ApiView(APIView):
 
 
 def with_length(response: HttpResponseBase) -> HttpResponseBase:
-    """Render an answer and announce its length, so that it needs no chunked transfer."""
+    """Render a response and set its length, so that it needs no chunked transfer."""
     if isinstance(response, SimpleTemplateResponse):
         response.render()
     if isinstance(response, HttpResponse):
@@ -116,7 +116,7 @@ def with_length(response: HttpResponseBase) -> HttpResponseBase:
 
 
 def _check_address(request: Request) -> None:
-    """Refuse NUL characters in path and parameters: no name holds one, and no database takes it."""
+    """Reject NUL characters in path and parameters: names and PostgreSQL have none."""
     if "\0" in request.path:
         raise NotFound
     for name, values in request.GET.lists():

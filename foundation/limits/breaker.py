@@ -1,4 +1,4 @@
-"""A circuit breaker: while a server is down, only an occasional caller pays to find out.
+"""A circuit breaker: while a server is down, only an occasional call probes it.
 
 Closed: all calls are allowed. The first failure opens it. Open: no calls are made until the pause
 is over; then exactly one caller probes, and the pause doubles with each probe that fails, up to a

@@ -5,12 +5,12 @@ one number, the theoretical arrival time: the moment at which the bucket will be
 distance from now is the *backlog*. A request of cost c adds c intervals to the backlog and is
 admitted if the result is at most `burst` intervals.
 
-Everything is counted in whole microseconds. The interval between two units is rounded up, so
-that at most rate x t + burst units are admitted in any time t; the price is an effective rate
-that is lower by at most rate / 1,000,000 (0.1 % at 1,000 a second).
+Everything is counted in whole microseconds. The interval between two units is rounded up, so that
+at most rate x t + burst units are admitted in any time t; this lowers the effective rate by at most
+rate / 1,000,000 (0.1 % at 1,000 a second).
 
-The script in Valkey and the per-process counters only keep the arrival times; what they decide is
-decided here or, in the script, by the same comparison of the same integers.
+The script in Valkey and the per-process counters only keep the arrival times; the decision is made
+here or, in the script, by the same comparison of the same integers.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def backlog(arrival_us: int, now_us: int, tolerance_us: int) -> int:
 
 
 def decide(limits: Sequence[Limit], backlogs: Sequence[int]) -> Decision:
-    """Decide a request by the backlogs found: all limits admit it, or nothing is consumed."""
+    """Decide a request from the backlogs: all limits admit it, or nothing is consumed."""
     excess = [
         b + limit.increment_us - limit.tolerance_us
         for limit, b in zip(limits, backlogs, strict=True)

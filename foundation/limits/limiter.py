@@ -1,7 +1,7 @@
-"""Checks requests against limits: in Valkey while it answers, else by counters of this process.
+"""Checks requests against limits: in Valkey while it responds, else with counters of this process.
 
-One script call decides a request, however many limits apply to it. Valkey gets little time to
-answer, and a circuit breaker keeps a dead or frozen server from delaying each request.
+One script call decides a request, however many limits apply to it. Valkey has little time to
+respond, and a circuit breaker keeps a dead or frozen server from delaying each request.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Counters of one process, for as long as Valkey is unavailable.
 
-Each process then admits the full rate by itself, on purpose: the API keeps working, and no tenant
-gets more than rate x processes. Memory is bounded: beyond `capacity` buckets the least recently
-used one is evicted, that is, counted as full.
+Each process then deliberately admits the full rate: the API keeps working, and no tenant gets more
+than rate x processes. Memory is bounded: beyond `capacity` buckets the least recently used one is
+evicted, that is, counted as full.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which addresses a tenant-chosen URL may lead to: those of public hosts, and no others.
+"""Which addresses a tenant-chosen URL may lead to: only those of public hosts.
 
 IPv4 is checked against a list of everything that is not public. IPv6 is checked the other way
 round, since nearly all of it is not public: only global unicast space is admitted, less the parts
-of it that are reserved or that tunnel IPv4. Forms of IPv6 that embed an IPv4 address are refused
-as such; the exception is the well-known NAT64 prefix, under which an IPv6-only network sees the
-IPv4 internet: there the embedded address is checked.
+of it that are reserved or that tunnel IPv4. Forms of IPv6 that embed an IPv4 address are rejected;
+the exception is the well-known NAT64 prefix, under which an IPv6-only network sees the IPv4
+internet: there the embedded address is checked.
 
 The lists are written out because the standard library's idea of `is_global` changes with its
 version.

@@ -1,9 +1,9 @@
 """The one client for URLs that tenants choose: webhooks and key sets.
 
-A tenant that chooses a URL could make the server call its own network. So the name is looked up
-once, every address found must be public, and the connection goes to one of the checked addresses;
-TLS and the Host header still use the name. Redirects are not followed: they would be a second,
-unchecked URL. Proxies from the environment are not used: they would look the name up again.
+A tenant that chooses a URL could make the server call its own network. So the name is resolved
+once, every address must be public, and the connection goes to one of the checked addresses; TLS and
+the Host header still use the name. Redirects are not followed: they would be a second, unchecked
+URL. Proxies from the environment are not used: they would resolve the name again.
 
 Where loopback targets are allowed, a tenant could learn from failures what listens on this machine.
 So `probe` reports every failure of an internal target alike and after the same time, and answers
@@ -39,13 +39,13 @@ from foundation.outbound.targets import Target, parse_target
 from foundation.outbound.wire import Deadline, connection_over, open_socket, start_tls
 
 DEADLINE_S = 10.0
-#: The time of a probe of an internal target that fails, whatever the cause.
+#: The duration of a failed probe of an internal target, whatever the cause.
 PROBE_S = 3.0
 CONNECT_TIMEOUT_S = 3.0
 MAX_BODY_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 32 * 1024
 MAX_ADDRESSES_TRIED = 4
-#: Well below the threads that answer requests.
+#: Well below the number of threads that handle requests.
 CHECKS_AT_ONCE = 4
 USER_AGENT = "Rillbase/1"
 
@@ -62,7 +62,7 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The target's answer, whatever its status. Header names are in lower case."""
+    """The target's response, whatever its status. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -106,10 +106,9 @@ class OutboundClient:
         self._checks = BoundedSemaphore(CHECKS_AT_ONCE)
 
     def check(self, url: str) -> None:
-        """Raise what a call would raise before connecting: for URLs that are being registered.
-
-        This happens while a client waits for an answer, and a name's servers may hang on purpose,
-        so only a few of these look-ups run at once.
+        """Raise what a call would raise before connecting, for a URL that is being registered. A
+        client waits meanwhile, and a name server may hang on purpose, so only a few of these
+        lookups run concurrently.
         """
         target = parse_target(url, allow_http=self._allow_loopback)
         if not self._checks.acquire(blocking=False):
@@ -127,7 +126,7 @@ class OutboundClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> Answer:
-        """Make one call and return the answer, or raise an `OutboundError`."""
+        """Make one call and return the response, or raise an `OutboundError`."""
         target = parse_target(url, allow_http=self._allow_loopback)
         call = Call(method, target, _request_headers(target, headers or {}, body), body)
         deadline = Deadline(self._deadline_s)
@@ -147,9 +146,9 @@ class OutboundClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> T:
-        """Call a target that has not yet shown that it expects calls, and `read` its answer.
+        """Call a target that has not yet shown that it expects calls, and `read` its response.
 
-        `read` raises an `OutboundError` for an unexpected answer. All failures of an internal
+        `read` raises an `OutboundError` for an unexpected response. All failures of an internal
         target raise the same error, after the same time.
         """
         target = parse_target(url, allow_http=self._allow_loopback)
@@ -200,7 +199,7 @@ class OutboundClient:
         return response, _read_body(response, self._max_body_bytes)
 
     def _addresses(self, target: Target, deadline: Deadline) -> Sequence[str]:
-        """Look the host up and return its addresses if every one of them may be called."""
+        """Resolve the host and return its addresses if all of them may be called."""
         found = self._resolver(target.host, target.port, deadline.remaining_s())
         if not found:
             raise TargetUnreachable("The host name has no address.")

@@ -18,7 +18,7 @@ class OutboundError(Exception):
 
 
 class TargetRefused(OutboundError):
-    """The URL is not one that may be called. Calling again does not help."""
+    """The URL may not be called. Retrying does not help."""
 
     code = "target_refused"
 
@@ -30,7 +30,7 @@ class TargetUnreachable(OutboundError):
 
 
 class TlsFailed(TargetUnreachable):
-    """The certificate is not valid for the host, or no TLS connection came about."""
+    """The certificate is not valid for the host, or the TLS handshake failed."""
 
     code = "tls_failed"
 
@@ -42,13 +42,13 @@ class TargetTimeout(OutboundError):
 
 
 class InvalidResponse(OutboundError):
-    """The answer is not HTTP, or has an encoding that was not requested."""
+    """The response is not HTTP, or has an encoding that was not requested."""
 
     code = "invalid_response"
 
 
 class ResponseTooLarge(OutboundError):
-    """The answer is larger than allowed."""
+    """The response is larger than allowed."""
 
     code = "response_too_large"
 

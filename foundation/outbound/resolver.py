@@ -1,7 +1,6 @@
-"""Looks host names up, within a deadline.
-
-The system's resolver has no deadline, so a look-up runs in a dedicated thread that is abandoned
-when it takes too long. The number of abandoned threads is bounded.
+"""Resolves host names within a deadline. The system's resolver has no deadline, so a lookup runs in
+a dedicated thread that is abandoned when it takes too long. The number of abandoned threads is
+bounded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parses and checks a tenant-chosen URL before anything is looked up."""
+"""Parses and checks a tenant-chosen URL before its host name is resolved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DENIED_PORTS = frozenset(
     }
 )
 
-# Characters allowed as they are in a URL; others must be percent-encoded or get encoded here.
+# Characters allowed in a URL; others must be percent-encoded or are encoded here.
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 _HOST = re.compile(

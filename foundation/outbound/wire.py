@@ -20,7 +20,7 @@ SEND_CHUNK_BYTES = 64 * 1024
 
 
 class Deadline:
-    """A moment after which nothing more is waited for."""
+    """A point in time after which all waits end."""
 
     def __init__(self, seconds: float) -> None:
         self._begin = time.monotonic()
@@ -75,7 +75,9 @@ class BoundedSocket:
         return io.BufferedReader(BoundedReader(self._sock, self._deadline, self._budget_bytes))
 
     def close(self) -> None:
-        """Do nothing: the answer's body may still be unread. The owner of the socket closes it.
+        """Do nothing: the body of the response may still be unread. The owner of the socket closes
+        it.
+
 
         The HTTP connection closes "its" socket as soon as it has read a head that announces the
         end of the connection, and expects files made of it to stay open, as real sockets do.
@@ -83,7 +85,7 @@ class BoundedSocket:
 
 
 def open_socket(address: str, port: int, timeout_s: float) -> socket.socket:
-    """Connect to an address (never a name, so nothing is looked up again)."""
+    """Connect to an address (never a name, so nothing is resolved again)."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

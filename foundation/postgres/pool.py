@@ -20,7 +20,7 @@ from foundation.postgres.session import Session
 logger = logging.getLogger(__name__)
 
 WAIT_S = 5.0
-#: What a session may have sent at once and still be kept.
+#: Bytes of the largest round trip after which a session is kept.
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 
 

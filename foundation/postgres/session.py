@@ -1,11 +1,11 @@
 """One connection, driven in libpq's pipeline mode.
 
 `run` sends any number of statements and a sync, and reads all results: one round trip. When a
-statement fails, those behind it up to the sync are not run, the session rolls an open transaction
-back, and the error is raised as the driver's exception.
+statement fails, those after it up to the sync are not run, the session rolls back an open
+transaction, and the error is raised as the driver's exception.
 
-A session serves one task at a time. A task that is cancelled in the middle leaves the connection
-in an unknown state, so it is closed; the pool makes a new one.
+A session serves one task at a time. A task that is cancelled in the middle leaves the connection in
+an unknown state, so it is closed; the pool opens a new one.
 """
 
 from __future__ import annotations
@@ -212,7 +212,10 @@ class Session:
         ]
 
     def _send(self, steps: Sequence[Step]) -> list[tuple[bytes, bool]]:
-        """Queue everything. The list names each result to come, and says which are preparations."""
+        """Queue everything.
+
+        The list names the expected results and which of them are preparations.
+        """
         wire, sent, preparing = self._wire, list[tuple[bytes, bool]](), set[bytes]()
         sent_bytes = 0
         for statement, parameters in steps:
@@ -258,7 +261,7 @@ ROLLBACK = Statement("ROLLBACK")
 
 
 async def connected(wire: pq.abc.PGconn) -> None:
-    """Drive the handshake to its end."""
+    """Complete the handshake."""
     state = wire.connect_poll()
     while state != PollingStatus.OK:
         if state == PollingStatus.FAILED:

@@ -22,10 +22,10 @@ _NICEST = 19
 
 def confine(parent_pid: int) -> None:
     """Give up what a worker does not need. `parent_pid` is the process that forked it."""
-    with contextlib.suppress(OSError):  # where /proc is read-only the others are still bounded
+    with contextlib.suppress(OSError):  # where /proc is read-only, the other limits still hold
         _OOM_SCORE.write_text(_FIRST_TO_GO)
     _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # it ended before the line above took effect
+    if os.getppid() != parent_pid:  # the parent ended before the line above took effect
         os._exit(1)
     os.nice(_NICEST)
     hide()

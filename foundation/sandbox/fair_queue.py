@@ -1,4 +1,4 @@
-"""Which job starts next: owners take turns, and none of them ever has every slot.
+"""Decides which job starts next: owners take turns, and none of them ever has every slot.
 
 With more than one slot, an owner may use all but one, so a job of an owner that has none running
 does not wait for another owner's, unless several owners together keep all slots busy.
@@ -46,14 +46,14 @@ class FairQueue(Generic[Job]):
         return sum(len(owner.waiting) for owner in self._owners.values())
 
     def add(self, owner: str, job: Job) -> None:
-        """Let a job wait for its turn."""
+        """Queue a job."""
         known = self._owners.setdefault(owner, _Owner(next(self._clock)))
         if len(known.waiting) >= self._max_waiting:
             raise QueueFull
         known.waiting.append(job)
 
     def start_next(self) -> Job | None:
-        """Return the job whose turn it is, if there is a slot for one; it runs from now on."""
+        """Return the next job, if a slot is free; the job holds the slot from now on."""
         if sum(owner.running for owner in self._owners.values()) >= self._slots:
             return None
         ready = [o for o in self._owners.values() if o.waiting and o.running < self._per_owner]
@@ -70,7 +70,7 @@ class FairQueue(Generic[Job]):
         self._forget_if_done(owner)
 
     def finish(self, owner: str) -> None:
-        """Free the slot of a job that ran."""
+        """Free the slot of a job that has ended."""
         self._owners[owner].running -= 1
         self._forget_if_done(owner)
 

@@ -1,4 +1,7 @@
-"""What one job may use. The kernel enforces all of it but the deadline, which the pool keeps."""
+"""What one job may use.
+
+The kernel enforces everything but the deadline, which the pool enforces.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ class Limits:
 
 
 def impose(limits: Limits, open_files: int) -> None:
-    """Bound this process, for good."""
+    """Limit this process permanently."""
     address_space = _address_space_bytes() + limits.memory_bytes
     _set(resource.RLIMIT_AS, address_space)
-    # The signal of the soft limit ends the process; the hard one is what it cannot ignore.
+    # The signal of the soft limit ends the process; it cannot ignore that of the hard limit.
     resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
     _set(resource.RLIMIT_FSIZE, limits.file_bytes)
     _set(resource.RLIMIT_NOFILE, open_files)

@@ -21,7 +21,7 @@ def encode(message: JsonObject) -> tuple[bytes, bytes]:
 
 
 def decode(received: bytes) -> JsonObject | None:
-    """Return the message, or None if it is cut off or malformed."""
+    """Return the message, or None if it is truncated or malformed."""
     if len(received) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(received)
@@ -35,7 +35,7 @@ def decode(received: bytes) -> JsonObject | None:
 
 
 def receive_request(connection: socket.socket) -> tuple[JsonObject, list[int]]:
-    """Return a request and its open files. Raise `EOFError` if the other side hangs up."""
+    """Return a request and its open files. Raise `EOFError` if the other side closes the socket."""
     head, files, _, _ = socket.recv_fds(connection, _LENGTH.size, MAX_FILES)
     while len(head) < _LENGTH.size:
         head += _receive(connection, _LENGTH.size - len(head))

@@ -1,8 +1,8 @@
 """Runs jobs in workers, a bounded number at once; owners take turns (`fair_queue`).
 
-The first job starts the template process. It ends when no job has come for a while, so a process
-that runs no jobs holds no memory for them. A job that is cancelled, as when its client hangs up,
-is killed.
+The first job starts the template process. It ends when there has been no job for a while, so a
+process that runs no jobs holds no memory for them. A job that is cancelled, as when its client
+hangs up, is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Reason(StrEnum):
 
 
 class JobFailed(Exception):
-    """The job went beyond its limits, or its worker crashed."""
+    """The job exceeded its limits, or its worker crashed."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
@@ -132,7 +132,7 @@ class Pool:
             self._idle_timer = loop.call_later(self._idle_s, self._stop)
 
     def _stop(self) -> None:
-        """End an idle template; the next job starts another one."""
+        """End an idle template; the next job starts a new one."""
         template, self._template = self._template, None
         if template is not None:
             self._stopping = asyncio.get_running_loop().create_task(template.aclose())
@@ -181,5 +181,5 @@ def _result(received: bytes, status: int) -> JsonObject:
 def _reason(number: int) -> Reason:
     if number == signal.SIGXCPU:
         return Reason.CPU_TIME
-    # Only the kernel kills a worker whose reply is awaited: the machine ran out of memory.
+    # A worker whose reply is awaited is killed only by the kernel, when memory runs out.
     return Reason.MEMORY if number == signal.SIGKILL else Reason.CRASH

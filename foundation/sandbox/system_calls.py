@@ -1,4 +1,4 @@
-"""The system calls of a worker: memory, threads, time, and the files that it was given.
+"""The system calls of a worker: memory, threads, time, and the files that it received.
 
 All others fail with EPERM. A worker whose decoder is taken over by its input opens no file, makes
 no connection, starts no program, and signals or traces no other process of its account, such as
@@ -27,7 +27,7 @@ _CLONE, _CLONE3, _CLONE_THREAD = 56, 435, 0x00010000
 _PRCTL, _PR_SET_NAME = 157, 15
 _TGKILL = 234
 
-#: By what they are for. The most frequent come first: they are compared in this order.
+#: Grouped by purpose. The most frequent come first, because they are compared in this order.
 _ALLOWED = (
     # Threads and time: futex, clock_gettime, clock_getres, clock_nanosleep, nanosleep, gettimeofday
     *(202, 228, 229, 230, 35, 96),
@@ -41,13 +41,13 @@ _ALLOWED = (
     *(9, 11, 10, 25, 28, 27, 12),
     # Open files: read, write, pread64, pwrite64, readv, writev, lseek, fstat, close
     *(0, 1, 17, 18, 19, 20, 8, 5, 3),
-    # newfstatat, by which the C library does fstat; it tells of other files no more than their size
+    # newfstatat, with which the C library implements fstat; of other files it reveals only metadata
     262,
     # dup, dup2, dup3, fcntl, ioctl, ftruncate, fallocate, fsync, fdatasync, poll, ppoll
     *(32, 33, 292, 72, 16, 77, 285, 74, 75, 7, 271),
     # The job's socket: sendto, recvfrom, sendmsg, recvmsg, shutdown; pipe2, eventfd2
     *(44, 45, 46, 47, 48, 293, 290),
-    # What the process is: uname, sysinfo, getrusage, times, getuid, getgid, geteuid, getegid
+    # Process information: uname, sysinfo, getrusage, times, getuid, getgid, geteuid, getegid
     *(63, 99, 98, 100, 102, 104, 107, 108),
     # getrandom
     318,
@@ -55,7 +55,7 @@ _ALLOWED = (
 
 
 def restrict() -> bool:
-    """Leave this process no system calls but these. Return whether the kernel does so."""
+    """Restrict this process to these system calls. Return whether the kernel supports that."""
     if platform.machine() != "x86_64":
         return False
     instructions = _program(os.getpid())
@@ -77,7 +77,7 @@ def _program(pid: int) -> bytes:
         (_JUMP_IF_EQUAL, 1, 0, _ARCHITECTURE),
         (_RETURN, 0, 0, _FAIL | _EPERM),
         (_LOAD, 0, 0, _NUMBER_AT),
-        # The C library falls back to clone, whose flags can be looked at.
+        # The C library falls back to clone, whose flags the filter can examine.
         *_when(_CLONE3, [(_RETURN, 0, 0, _FAIL | _ENOSYS)]),
         *_when_argument(_CLONE, (_JUMP_IF_SET, _CLONE_THREAD)),
         *_when_argument(_PRCTL, (_JUMP_IF_EQUAL, _PR_SET_NAME)),
@@ -94,7 +94,7 @@ _Check = tuple[int, int, int, int]
 
 
 def _when(number: int, then: list[_Check]) -> list[_Check]:
-    """Return what is done for one call, and passed over for others; it ends the filter."""
+    """Return the instructions that decide one call and are skipped for others."""
     return [(_JUMP_IF_EQUAL, 0, len(then), number), *then]
 
 

@@ -63,7 +63,7 @@ class _Template:
                         return
 
     def _obey(self) -> bool:
-        """Do what the parent says; return whether it is still there."""
+        """Execute one command of the parent; return whether the parent still runs."""
         packet, files, _, _ = socket.recv_fds(self.control, PACKET_BYTES, 1)
         if not packet:
             return False
@@ -110,7 +110,7 @@ def _work(decoder: Decoder, limits: Limits, job_socket: int, template: int) -> N
         request, files = messages.receive_request(connection)
         messages.send_reply(connection, _reply(decoder, request, files))
         os._exit(0)
-    finally:  # whatever is raised: nothing of the template may run in this process
+    finally:  # whatever is raised, no code of the template may run in this process
         os._exit(_FAILED)
 
 
@@ -120,7 +120,7 @@ def _reply(decoder: Decoder, request: JsonObject, files: Sequence[int]) -> JsonO
     except MemoryError:
         return {"out_of_memory": True}
     except OSError as failed:
-        # Without address space, files cannot be mapped.
+        # Mapping files needs address space, so this precedes the limits.
         return {"out_of_memory": True} if failed.errno == errno.ENOMEM else _failure(failed)
     except Exception as failed:  # noqa: BLE001 -- the parent logs it; this process has no log
         return _failure(failed)
@@ -147,7 +147,7 @@ def main(control: int, decoder: str) -> None:
     module, _, name = decoder.partition(":")
     function: Decoder = getattr(importlib.import_module(module), name)
     confinement.hide()
-    # What is frozen is never looked at again, so workers share its pages.
+    # The garbage collector ignores frozen objects, so workers keep sharing their pages.
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=control) as connection:

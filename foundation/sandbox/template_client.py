@@ -1,4 +1,4 @@
-"""A template process, as the process sees it that runs jobs."""
+"""The parent's side of a template process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MAIN = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from foundation.sandbox.template import main; main(int(sys.argv[2]), sys.argv[3])"
 )
-#: All that a worker finds in its environment. One arena and few threads keep its address space,
-#: which is bounded, close to the memory that it needs.
+#: The whole environment of a worker. One arena and few threads keep its address space, which is
+#: bounded, close to the memory that it needs.
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -39,7 +39,7 @@ class TemplateFailed(Exception):
 
 
 class Template:
-    """Forks workers and says how they ended."""
+    """Forks workers and reports how they ended."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self._process = process
@@ -70,7 +70,7 @@ class Template:
         return template
 
     def fork(self, limits: Limits) -> tuple[int, asyncio.Future[int], socket.socket]:
-        """Fork a worker. Return its job, how it will have ended, and the socket to it."""
+        """Fork a worker. Return its job, a future of its exit status, and the socket to it."""
         if not self.is_alive:
             raise TemplateFailed
         job = next(self._names)
@@ -136,7 +136,7 @@ class Template:
 def _fail(waiting: asyncio.Future[T], failed: TemplateFailed) -> None:
     if not waiting.done():
         waiting.set_exception(failed)
-        waiting.exception()  # mark it as retrieved: there may be no waiter
+        waiting.exception()  # mark it as retrieved, because there may be no waiter
 
 
 def _spawn(decoder: str, control: socket.socket) -> subprocess.Popen[bytes]:

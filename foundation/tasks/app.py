@@ -1,11 +1,11 @@
 """The Celery application: how tasks travel.
 
 The *visibility timeout* is how long the broker waits for an acknowledgement before it gives a
-message to another worker. Too short, and a task that still runs is started a second time; too
-long, and a task whose worker machine died stays away for as long. A worker holds as many messages
-as it has processes (prefetch 1, late acknowledgement), so a message is held for at most the hard
-time limit; the timeout is two and a half times that. Nothing is ever delayed inside the broker:
-delays live in the outbox, so none can outlast the timeout and be delivered over and over.
+message to another worker. If it is too short, a task that still runs is started a second time; if
+it is too long, the task of a dead worker machine is delayed for as long. A worker holds as many
+messages as it has processes (prefetch 1, late acknowledgement), so a message is held for at most
+the hard time limit; the timeout is two and a half times that. Nothing is ever delayed inside the
+broker: delays live in the outbox, so none can outlast the timeout and be delivered over and over.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CONNECT_TIMEOUT_S = 2.0
 # `worker_process` does what is needed instead.
 app = Celery("rillbase", broker=environment().broker, fixups=set())
 app.conf.update(
-    # No result backend: what a task does is visible in the database, and results would be lost
-    # with the broker anyway.
+    # No result backend: the effects of a task are in the database, and results would be lost with
+    # the broker anyway.
     task_ignore_result=True,
     task_serializer="json",
     accept_content=["json"],
@@ -38,9 +38,9 @@ app.conf.update(
     task_queues=[Queue(name) for name in QUEUES],  # type: ignore[no-untyped-call]
     task_default_queue=DEFAULT,
     task_create_missing_queues=False,
-    # A message is acknowledged when its task is done. One whose process or time ran out is first
-    # handed to `lost.record`, which counts the attempt; where that fails, it is rejected and
-    # delivered again.
+    # A message is acknowledged when its task is done. A task whose process died or whose time ran
+    # out is first passed to `lost.record`, which counts the attempt; if that fails, it is rejected
+    # and delivered again.
     task_acks_late=True,
     task_acks_on_failure_or_timeout=True,
     task_acks_on_timeout=False,
@@ -48,14 +48,14 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     task_soft_time_limit=SOFT_LIMIT_S,
     task_time_limit=HARD_LIMIT_S,
-    # A process is replaced once in a while, so that no leak of a library grows without end.
+    # Processes are replaced now and then, which bounds memory leaks of libraries.
     worker_max_tasks_per_child=10_000,
     worker_max_memory_per_child=400_000,  # KiB
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
-    # A task that runs while the broker is lost finishes; its message comes again and finds the
-    # work done.
+    # A task that runs while the broker is lost completes; its message is delivered again and has no
+    # effect.
     worker_cancel_long_running_tasks_on_connection_loss=False,
     broker_connection_retry=True,
     broker_connection_retry_on_startup=True,

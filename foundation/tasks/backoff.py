@@ -1,4 +1,4 @@
-"""When a failed task runs again: pure arithmetic, no clock and no effects."""
+"""Computes when a failed task runs again, without a clock or side effects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Dice = Callable[[], float]
 class Backoff:
     """Delays that grow by `factor` from `first_s` up to `longest_s`.
 
-    Half of each delay is random. Tasks that failed together, because what they all need was away,
-    must not come back together.
+    Half of each delay is random. Tasks that failed together, because a common server was
+    unavailable, must not be retried together.
     """
 
     first_s: float = 2.0
@@ -26,20 +26,25 @@ class Backoff:
         """Return how long to wait after the given number of failures in a row (1, 2, …)."""
         if failures < 1:
             raise ValueError("a delay follows at least one failure")
-        # Bounding the exponent keeps the power finite; the longest delay is reached long before.
+        # Bounding the exponent keeps the power finite; the longest delay is reached much earlier.
         full_s = min(self.longest_s, self.first_s * self.factor ** min(failures - 1, 64))
         return full_s * (0.5 + dice() / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How often a task is tried. Eight attempts with the usual delays span about half an hour."""
+    """How often a task is attempted.
+
+    Eight attempts with the usual delays span about half an hour.
+    """
 
     attempts: int = 8
     backoff: Backoff = Backoff()
 
     def retry_in_s(self, attempt: int, dice: Dice = random.random) -> float | None:
-        """Return the delay after attempt number `attempt` has failed, or None to give up."""
+        """Return the delay after attempt number `attempt` has failed, or None after the last
+        attempt.
+        """
         if attempt >= self.attempts:
             return None
         return self.backoff.delay_s(attempt, dice)

@@ -1,4 +1,4 @@
-"""Gives tasks to the broker, and fails fast when it is away.
+"""Sends tasks to the broker, and fails fast when it is unavailable.
 
 Celery's own publishing waits for the broker indefinitely. A dispatcher of the outbox need not wait:
 the row stays in the outbox.
@@ -37,7 +37,7 @@ _FAILING_FAST = {
 
 
 class BrokerAway(RuntimeError):
-    """The broker did not take a message."""
+    """The broker did not accept a message."""
 
 
 class Broker:
@@ -48,11 +48,10 @@ class Broker:
         self._producer: Producer | None = None
 
     def data_id(self) -> str:
-        """Return what names the broker's data as it is now, or raise `BrokerAway`.
-
-        Another id means that messages may be lost. A server that starts again may have lost its
-        last writes, so its `run_id` is a part of the id. It stays the same when a running
-        server is emptied, but then the random name changes.
+        """Return an id of the broker's data, or raise `BrokerAway`. A different id means that
+        messages may have been lost. A restarted server may have lost its last writes, so its
+        `run_id` is part of the id. It does not change when a running server is emptied, but then
+        the random name changes.
         """
         try:
             channel = cast("Channel", self._ready_connection().default_channel)
@@ -67,7 +66,7 @@ class Broker:
         return f"{server['run_id']}:{name.decode()}"
 
     def send(self, row: OutboxTask) -> None:
-        """Hand one task over, or raise `BrokerAway`. Its id becomes the message's."""
+        """Send one task, or raise `BrokerAway`. Its id becomes the message's."""
         self.send_task(
             row.name,
             row.arguments,
@@ -98,7 +97,7 @@ class Broker:
                 task_id=task_id,
                 queue=queue,
                 headers={CONTEXT_HEADER: context},
-                # Celery logs these; arguments may hold addresses of people.
+                # Celery logs these; arguments may contain addresses of users.
                 argsrepr="",
                 kwargsrepr="",
                 producer=self._ready_producer(),

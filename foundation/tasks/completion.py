@@ -1,7 +1,7 @@
 """Removes a task's row when the task has ended, whatever its outcome.
 
-A broker may deliver a message twice, most of all after a restart. The row tells the second copy
-that the attempt has ended: it is gone, or counts another attempt.
+A broker may deliver a message twice, most of all after a restart. The second copy detects that the
+attempt has ended, because the row is gone or counts another attempt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def has_ended(task_id: str, context: TaskContext) -> bool:
 
 
 def end(task_id: str, context: TaskContext) -> None:
-    """Remove the row of a task that will not be tried again."""
+    """Remove the row of a task that will not be attempted again."""
     if not context.tracked:
         return
     with connections[ALIAS].cursor() as cursor:
@@ -45,7 +45,7 @@ def end(task_id: str, context: TaskContext) -> None:
 
 
 def end_later(task_id: str, context: TaskContext) -> None:
-    """Have the row removed when the database takes writes again.
+    """Schedule the removal of the row for when the database accepts writes again.
 
     The task itself has succeeded and must not run again every few seconds meanwhile.
     """

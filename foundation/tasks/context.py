@@ -1,4 +1,4 @@
-"""What a task knows of the request that it came from."""
+"""What a task knows about the request that created it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TaskContext:
     """Travels in the message's header; `attempt` counts from 1.
 
     A task that is `tracked` has a row of the outbox until it ends. Tasks of beat have none, nor do
-    those that a release without `handed_to` has handed over.
+    those that a release without `handed_to` has sent.
     """
 
     tenant_id: UUID | None = None
@@ -25,7 +25,7 @@ class TaskContext:
 
     @classmethod
     def of(cls, header: object) -> TaskContext:
-        """Read the header; messages of beat have none."""
+        """Read the header; messages of beat have no header."""
         if not isinstance(header, Mapping):
             return cls()
         tenant = header.get("tenant_id")
@@ -38,7 +38,7 @@ class TaskContext:
 
     @contextmanager
     def entered(self, task_name: str) -> Iterator[None]:
-        """Let log lines and outbox rows of the block name tenant, request and task."""
+        """Add tenant, request and task to log lines and outbox rows of the block."""
         values = {
             request_context.tenant_id: str(self.tenant_id or ""),
             request_context.request_id: self.request_id,

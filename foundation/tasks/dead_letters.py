@@ -1,4 +1,4 @@
-"""A dead letter gets another life."""
+"""Requeues dead letters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.tasks.outbox import run_after_commit
 
 
 class AlreadyRequeued(RuntimeError):
-    """The dead letter was requeued before; if the task failed again there is a newer letter."""
+    """The dead letter was requeued before; if the task failed again, there is a newer letter."""
 
 
 def requeue(letter: DeadLetter, *, using: str = "staff") -> OutboxTask:

@@ -1,7 +1,7 @@
 """Turns a function into a task.
 
-The function takes JSON values by keyword and must be idempotent: a message may come twice, and an
-attempt may have been cut off anywhere.
+The function takes JSON values by keyword and must be idempotent: a message may be delivered twice,
+and an attempt may have been interrupted anywhere.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., None])
 
-#: For a task that runs by the clock: failing is noted, and its next run is its retry.
+#: For a periodic task: a failure is recorded, and the next run is its retry.
 PERIODIC: None = None
 USUAL = Policy()
-#: How long a task rests that could not even be scheduled again.
+#: Pause of a task that could not even be rescheduled.
 RETURN_PAUSE_S = 2.0
 
 _policies: dict[str, Policy | None] = {}
@@ -45,12 +45,12 @@ def task(
     hard_limit_s: float = HARD_LIMIT_S,
     quiet: bool = False,
 ) -> Callable[[F], F]:
-    """Register the function as the task `name`. It stays callable as it is.
+    """Register the function as the task `name`. The function itself remains callable.
 
     At the soft limit it is interrupted by an exception, at the hard limit its process is killed;
     both count as a failed attempt. Limits may be below the usual ones, never above: the broker's
-    visibility timeout is chosen by those. A quiet task, one that runs every second, logs its end
-    only for debugging; its failures are logged as any other's.
+    visibility timeout is chosen by those. A quiet task, such as one that runs every second, logs
+    its completion only for debugging; its failures are logged like any other's.
     """
     if not 0 < soft_limit_s < hard_limit_s <= HARD_LIMIT_S:
         raise ValueError(f"limits of {name} must satisfy soft < hard <= {HARD_LIMIT_S} s")
@@ -74,12 +74,14 @@ def task(
 
 
 def policy_of(name: str) -> Policy | None:
-    """Return how often a task is tried; the usual policy for one that this release lacks."""
+    """Return how often a task is attempted; the usual policy if this release does not have the
+    task.
+    """
     return _policies.get(name, USUAL)
 
 
 def settle_by_policy(failure: Failure, *, postponed: bool = False) -> None:
-    """Do what the task's policy says after a failed attempt, or after one that has to wait."""
+    """Apply the task's policy after a failed or postponed attempt."""
     policy = policy_of(failure.name)
     if policy is PERIODIC and postponed:
         logger.warning("%s is retried later: %s", failure.name, failure.last_line)
@@ -134,10 +136,9 @@ def _end(task_id: str, context: TaskContext) -> None:
 
 
 def _settle_or_return(failure: Failure, *, postponed: bool) -> None:
-    """Settle a failure. A task that the database cannot keep goes back to the broker instead.
-
-    The pause keeps that from being a busy loop: a full disk refuses at once. A periodic task is
-    dropped, since its next run is its retry.
+    """Settle a failure. A task that cannot be stored in the database returns to the broker instead.
+    The pause prevents a busy loop, since a full disk fails immediately. A periodic task is dropped,
+    since its next run is its retry.
     """
     try:
         settle_by_policy(failure, postponed=postponed)

@@ -1,12 +1,12 @@
 """From the outbox to the broker, by any number of processes at once.
 
 Rows are claimed by `FOR UPDATE SKIP LOCKED`: two dispatchers never hold the same row, and none
-waits for another. The row says that it was handed over in the transaction that held it, after the
-broker has accepted the task: after a crash in between the row is unchanged, and the task is handed
-over twice rather than never.
+waits for another. The transaction that locks the row marks it as sent after the broker has accepted
+the task: after a crash in between, the row is unchanged, and the task is sent twice rather than
+never.
 
 The row stays until the task has ended. A broker may lose messages, so a row also records which
-state of the broker's data has its message. `reclaim_lost` finds those of an earlier state.
+state of the broker's data contains its message. `reclaim_lost` finds rows of an earlier state.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ ALIAS = "relay"
 BATCH = 100
 #: A message whose task has not ended after this time counts as lost.
 MESSAGE_LIFETIME = datetime.timedelta(days=1)
-#: Queues hold many tasks; so many are reclaimed in one transaction.
+#: Queues contain many tasks; this number is reclaimed per transaction.
 RECLAIM_BATCH = 10_000
 
 
 def hand_over(broker: Broker, ids: Sequence[UUID]) -> int:
-    """Hand over those of the given tasks that no other dispatcher is handing over."""
+    """Send those of the given tasks that no other dispatcher is sending."""
     return _hand_over(broker, _waiting().filter(pk__in=ids))
 
 
 def hand_over_due(broker: Broker, limit: int = BATCH) -> int:
-    """Hand over tasks whose time has come, the longest waiting first."""
+    """Send due tasks, the longest waiting first."""
     due = _waiting().filter(due_at__lte=timezone.now())
     return _hand_over(broker, due.order_by("due_at")[:limit])
 
 
 def reclaim_lost(data_id: str) -> int:
-    """Have tasks handed over again whose messages the broker, with its data as named, cannot have.
-
-    Called again until it returns less than `RECLAIM_BATCH`.
+    """Mark tasks as unsent whose messages are not in the broker's data, as identified by the id.
+    The caller repeats this until it returns less than `RECLAIM_BATCH`.
     """
     handed_over = OutboxTask.objects.using(ALIAS).exclude(handed_to="")
     lost = handed_over.filter(
@@ -62,8 +61,8 @@ def _waiting() -> models.QuerySet[OutboxTask]:
 
 
 def _hand_over(broker: Broker, rows: models.QuerySet[OutboxTask]) -> int:
-    """Send what can be sent; raise `BrokerAway` once what was sent has been recorded as such."""
-    # Asked before anything is sent: data that is lost in between has another id by then.
+    """Send what can be sent; raise `BrokerAway` after recording what was sent."""
+    # Read before anything is sent: if data is lost in between, the id has changed by then.
     data_id = broker.data_id()
     sent: list[UUID] = []
     away: BrokerAway | None = None

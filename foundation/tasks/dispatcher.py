@@ -1,7 +1,6 @@
-"""The thread that hands fresh tasks to the broker right after their commit.
-
-It keeps the broker out of requests: a request only leaves an id here. While the broker or the
-database does not answer, ids are dropped; their rows wait in the outbox for the relay.
+"""The thread that sends new tasks to the broker right after their commit. Requests do not wait for
+the broker: they only leave an id here. While the broker or the database does not respond, ids are
+dropped; their rows wait in the outbox for the relay.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from foundation.tasks.broker import Broker, BrokerAway
 from foundation.tasks.dispatch import BATCH, hand_over
 
 MAX_WAITING = 10_000
-#: How long new tasks are left to the relay once one could not be sent.
+#: How long new tasks are left to the relay after one could not be sent.
 PAUSE_S = 2.0
 
 logger = logging.getLogger(__name__)
@@ -41,13 +40,13 @@ class Dispatcher:
         self._paused_until = 0.0
 
     def submit(self, task_id: UUID) -> None:
-        """Have a committed task sent soon. Never waits and never fails."""
+        """Queue a committed task for sending. Never blocks and never fails."""
         if self._clock() < self._paused_until:
             return
         try:
             self._waiting.put_nowait(task_id)
         except Full:
-            return  # the relay is as good, only slower
+            return  # the relay does the same, only later
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)

@@ -21,7 +21,7 @@ from foundation.tasks.queues import queue_of
 
 ALIAS = "relay"
 MAX_ERROR_CHARS = 4000
-#: When a task that met a full disk is tried again.
+#: Delay after which a task that failed because of a full disk is retried.
 POSTPONED_S = 15.0
 
 logger = logging.getLogger(__name__)
@@ -43,18 +43,21 @@ class Failure:
         return self.error.rstrip().rpartition("\n")[2]
 
 
-#: Called when a task of a tenant has failed for good, with its name and number of attempts.
+#: Called when a task of a tenant has failed permanently, with its name and number of attempts.
 Mourner = Callable[[UUID, str, int], None]
 _mourners: list[Mourner] = []
 
 
 def on_burial(mourner: Mourner) -> None:
-    """Register a callback for tenants' tasks that have failed for good. For `AppConfig.ready`."""
+    """Register a callback for tenants' tasks that have failed permanently.
+
+    For `AppConfig.ready`.
+    """
     _mourners.append(mourner)
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the end of the traceback: where it happened and what was said."""
+    """Return the end of the traceback: where the error occurred, and its message."""
     return "".join(traceback.format_exception(error))[-MAX_ERROR_CHARS:]
 
 
@@ -68,9 +71,8 @@ def settle(failure: Failure, policy: Policy) -> None:
 
 
 def postpone(failure: Failure) -> None:
-    """Schedule the same attempt once more: it met a full disk, which says nothing about the task.
-
-    However long that lasts, the task never becomes a dead letter for it.
+    """Schedule the same attempt again: it failed because of a full disk, not because of the task.
+    However long that lasts, it never makes the task a dead letter.
     """
     _again(failure, POSTPONED_S, failure.context.attempt)
 
@@ -89,7 +91,9 @@ def _again(failure: Failure, delay_s: float, attempt: int) -> None:
 
 
 def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
-    """Make a row for a task that has none: a release before handed it over and removed its row."""
+    """Create a row for a task that has none because an earlier release removed it when sending
+    the task.
+    """
     row = OutboxTask(
         id=UUID(failure.task_id),
         tenant_id=failure.context.tenant_id,
@@ -102,14 +106,14 @@ def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
     )
     rows = OutboxTask.objects.using(ALIAS)
     with transaction.atomic(using=ALIAS):
-        # The dispatcher of this attempt may not have removed its row yet: a task can fail faster.
-        # Wait for that, or the next attempt would seem to exist already, and be lost.
+        # The dispatcher of this attempt may not have removed its row yet: a task can fail sooner.
+        # Wait for that, or the next attempt would appear to exist already and be lost.
         rows.select_for_update().filter(pk=row.pk).first()
         rows.bulk_create([row], ignore_conflicts=True)
 
 
 def bury(failure: Failure) -> None:
-    """Keep a task that will not be tried again, for staff to see."""
+    """Keep a task that will not be attempted again, so that staff can inspect it."""
     letter = DeadLetter(
         tenant_id=failure.context.tenant_id,
         task_id=failure.task_id,
@@ -128,7 +132,7 @@ def bury(failure: Failure) -> None:
 
 
 def note_periodic(failure: Failure) -> None:
-    """Keep one dead letter a periodic task, however often it fails: its next run is its retry."""
+    """Keep one dead letter per periodic task, however often it fails: its next run is its retry."""
     values = {"error": failure.error, "failed_at": timezone.now(), "requeued_at": None}
     with transaction.atomic(using=ALIAS):
         letter, made = DeadLetter.objects.using(ALIAS).get_or_create(

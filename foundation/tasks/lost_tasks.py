@@ -1,15 +1,14 @@
-"""Tasks whose process died, or whose time ran out for good.
+"""Tasks whose process died or that exceeded the hard time limit.
 
 The killed process cannot report its failure, and the worker's main process must not use the
 database: it forks, and connections do not survive that. So the main process sends a message about
 the loss, which another process settles like any other failure. Only then is the lost message
-acknowledged. Without this, a task that kills its process would be delivered again without end.
+acknowledged. Without this, a task that kills its process would be redelivered forever. A message of
+a task that this release does not have, sent by a newer one during an upgrade, is reported in the
+same way: Celery would drop it.
 
-A message of a task that this release does not have, sent by a newer one while an update is under
-way, is reported in the same way: Celery would throw it away.
-
-A whole machine that dies takes its main process along; its messages come back after the
-visibility timeout, and the attempt does not count.
+If a whole machine dies, its messages are redelivered after the visibility timeout, and the attempt
+does not count.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def record_loss(  # noqa: PLR0913 -- as its messages have them
 
 @task(name=RECORD_END)
 def record_end(*, task_id: str, attempt: int) -> None:
-    """Remove the row of a task that ended when the database took no writes."""
+    """Remove the row of a task that ended while the database accepted no writes."""
     end(task_id, TaskContext(attempt=attempt, tracked=True))
 
 

@@ -1,4 +1,4 @@
-"""Tasks that begin when, and only when, a transaction commits."""
+"""Tasks that start if and only if a transaction commits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ def run_after_commit(
     due_in_s: float = 0,
     using: str = "default",
 ) -> OutboxTask:
-    """Have a task run once the current transaction of `using` has committed, and not before.
-
-    The task runs at least once, not before `due_in_s` seconds have passed, and knows the request
-    that it came from. If the transaction rolls back there is no task.
+    """Run a task after the current transaction of `using` has committed. The task runs at least
+    once, not before `due_in_s` seconds have passed, and knows the request that created it. If the
+    transaction rolls back there is no task.
     """
     row = OutboxTask(
         tenant_id=tenant_id,

@@ -1,9 +1,7 @@
-"""The loop that hands over what is due, what dispatchers could not hand over, and what was lost.
-
-It runs in a thread of beat's process. Beat already is the installation's clock, it never forks
-(a worker does, and threads and database connections do not survive that), and it is always there:
-the launcher restarts it. Should an installation run several, they share the work, because rows are
-claimed by `SKIP LOCKED`.
+"""The loop that sends tasks that are due, that dispatchers could not send, or that were lost. It
+runs in a thread of beat's process, which never forks (a worker does, and threads and database
+connections do not survive that) and which the launcher restarts. If an installation runs several,
+they share the work, because rows are claimed by `SKIP LOCKED`.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from django.db import DatabaseError
 from foundation.tasks.broker import Broker, BrokerAway
 from foundation.tasks.dispatch import BATCH, RECLAIM_BATCH, hand_over_due, reclaim_lost
 
-#: How often the outbox is looked at: the precision of `due_in_s`.
+#: How often the outbox is polled: the precision of `due_in_s`.
 POLL_S = 0.5
 LONGEST_PAUSE_S = 5.0
-#: How often tasks are looked for that the broker has lost, while it says that its data is the same:
-#: a dispatcher that was slow may have handed some to the data before.
+#: How often to look for tasks that the broker has lost while the id of its data is unchanged: a
+#: slow dispatcher may have sent some to the previous data.
 RECLAIM_S = 10.0
 
 logger = logging.getLogger(__name__)
@@ -34,7 +32,7 @@ def pause_s(failures: int) -> float:
 
 
 class Reclaimer:
-    """Looks for tasks that the broker has lost: when its data is another, and now and then."""
+    """Looks for lost tasks when the id of the broker's data changes, and now and then."""
 
     def __init__(self, broker: Broker, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._broker = broker
@@ -43,7 +41,7 @@ class Reclaimer:
         self._next_s = 0.0
 
     def step(self) -> None:
-        """Have lost tasks handed over again, if it is time to look for some."""
+        """Send lost tasks again, if it is time to look for them."""
         data_id = self._broker.data_id()
         if data_id == self._data_id and self._monotonic_s() < self._next_s:
             return
@@ -71,7 +69,7 @@ class Relay:
         return thread
 
     def run(self) -> None:
-        """Hand over until stopped."""
+        """Send until stopped."""
         pause = 0.0
         while not self._stopping.wait(pause):
             pause = self.step()
@@ -81,7 +79,7 @@ class Relay:
         self._stopping.set()
 
     def step(self) -> float:
-        """Hand one batch over. Return how long to wait before the next."""
+        """Send one batch. Return how long to wait before the next."""
         try:
             self._reclaimer.step()
             handed_over = hand_over_due(self._broker, BATCH)
