@@ -54,8 +54,8 @@ def switch(node: ValkeySockets, aggregate_id: UUID, generation: int) -> str | No
 def info(node: ValkeySockets, aggregate_id: UUID) -> Info:
     """Return the state of an existing aggregate."""
     reply = node.call("RB.AGG.INFO", str(aggregate_id))
-    found = json.loads(reply) if isinstance(reply, bytes) else {}
-    return Info(int(found["generation"]), found.get("building"))
+    members = json.loads(reply) if isinstance(reply, bytes) else {}
+    return Info(int(members["generation"]), members.get("building"))
 
 
 def drop(tenant_id: UUID, aggregate_id: UUID) -> None:

@@ -61,12 +61,12 @@ def ask(folder: StoredPath, name: str, tasks: Sequence[str]) -> DatasetRequest:
 
 def waiting(root: StoredPath) -> list[tuple[DatasetRequest, float]]:
     """Return all requests, the oldest first by their names, and when each was written."""
-    found = [
+    requests = [
         (DatasetRequest(path.parent, path.name.removesuffix(_REQUEST)), written_s)
         for path, written_s in files_in(root / _FOLDER)
         if path.name.endswith(_REQUEST)
     ]
-    return sorted(found, key=lambda pair: pair[0].name)
+    return sorted(requests, key=lambda pair: pair[0].name)
 
 
 def tasks_of(request: DatasetRequest) -> list[str]:

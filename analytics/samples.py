@@ -70,9 +70,9 @@ def load_sample(tenant_id: UUID) -> bool:
 
 
 def _ensure(tenant_id: UUID) -> Dataset:
-    found = Dataset.objects.filter(name=NAME).first()
-    if found is not None:
-        return found
+    dataset = Dataset.objects.filter(name=NAME).first()
+    if dataset is not None:
+        return dataset
     values = cast("actions.DatasetValues", read_body(DatasetCreation, DECLARATION))
     tenant = Tenant.objects.select_related("plan", "quota").get(pk=tenant_id)
     return actions.do_create(None, tenant, values)
@@ -130,12 +130,12 @@ def _inserts(
 
     from analytics.ingest.operations import RowOperation, operations  # noqa: PLC0415
 
-    found = facts.tables[table]
+    schema = facts.tables[table]
     arrays = {
-        name: pa.array(column, found.sent.field(name).type) for name, column in columns.items()
+        name: pa.array(column, schema.sent.field(name).type) for name, column in columns.items()
     }
     rows = len(next(iter(arrays.values())))
-    return found, operations(found, RowOperation.INSERT, arrays, rows)
+    return schema, operations(schema, RowOperation.INSERT, arrays, rows)
 
 
 def _titles(rng: random.Random, pages: list[str]) -> dict[str, list[object]]:

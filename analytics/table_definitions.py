@@ -58,5 +58,5 @@ def id_key_of(kind: str) -> str | None:
 
 def ids_of(table: TableDefinition) -> Mapping[str, str]:
     """Return the columns that hold ids, and of which ID-key each."""
-    found = {column: id_key_of(kind) for column, kind in table["columns"].items()}
-    return {column: name for column, name in found.items() if name is not None}
+    id_keys = {column: id_key_of(kind) for column, kind in table["columns"].items()}
+    return {column: name for column, name in id_keys.items() if name is not None}

@@ -117,7 +117,7 @@ def unseal_target(sealed: bytes, owner: UUID) -> DatabaseAddress:
 def addresses(target: DatabaseAddress, resolver: Resolver = resolve) -> Sequence[str]:
     """Resolve the host and return its addresses if all of them are allowed."""
     try:
-        found = resolver(target.host, target.port, LOOKUP_TIMEOUT_S)
+        resolved = resolver(target.host, target.port, LOOKUP_TIMEOUT_S)
     except OutboundError as failed:
         raise SourceUnreachable(str(failed)) from failed
     settings = environment()
@@ -127,11 +127,11 @@ def addresses(target: DatabaseAddress, resolver: Resolver = resolve) -> Sequence
             allow_loopback=settings.rillbase_allow_loopback_targets,
             networks=settings.rillbase_source_networks,
         )
-        for address in found
+        for address in resolved
     )
     if not allowed:
         raise _refuse("The host is neither on the public internet nor in an allowed network.")
-    return found[:MAX_ADDRESSES]
+    return resolved[:MAX_ADDRESSES]
 
 
 def may_be_called(
@@ -148,18 +148,18 @@ def may_be_called(
 
 def is_internal(info: str) -> bool:
     """Return whether any address of a conninfo is not public; True if that is unknown."""
-    found = str(conninfo_to_dict(info).get("hostaddr", "")).split(",")
-    parsed = (parse_address(text) for text in found)
+    texts = str(conninfo_to_dict(info).get("hostaddr", "")).split(",")
+    parsed = (parse_address(text) for text in texts)
     return not all(address is not None and is_public(address) for address in parsed)
 
 
-def conninfo(target: DatabaseAddress, found: Sequence[str]) -> str:
+def conninfo(target: DatabaseAddress, resolved: Sequence[str]) -> str:
     """Return the driver's conninfo: these addresses, and no settings from elsewhere."""
     return make_conninfo(
         "",
-        host=",".join([target.host] * len(found)),
-        hostaddr=",".join(found),
-        port=",".join([str(target.port)] * len(found)),
+        host=",".join([target.host] * len(resolved)),
+        hostaddr=",".join(resolved),
+        port=",".join([str(target.port)] * len(resolved)),
         user=target.user,
         password=target.password,
         dbname=target.database,

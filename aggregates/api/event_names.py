@@ -42,10 +42,10 @@ class EventNamer:
         return head + (b"}" if text == b"{}" else b"," + text[1:])
 
     def _is_recent(self, event: Value) -> bool:
-        found = event.get(self._time_field) if self._time_field is not None else None
-        if found is None or found.is_null:
+        value = event.get(self._time_field) if self._time_field is not None else None
+        if value is None or value.is_null:
             return True
-        moment = _milliseconds(found)
+        moment = _milliseconds(value)
         return moment is None or moment > self._oldest_ms
 
 
@@ -59,11 +59,11 @@ def _stem(call: Call) -> str | None:
     return f"key-{hashed.hex()[:_KEY_CHARS]}"
 
 
-def _milliseconds(found: Value) -> float | None:
+def _milliseconds(value: Value) -> float | None:
     """Return a moment; None: the node says what is wrong with it."""
     try:
-        if found.kind == "string":
-            return datetime.datetime.fromisoformat(found.text()).timestamp() * 1000
-        return float(found.integer())
+        if value.kind == "string":
+            return datetime.datetime.fromisoformat(value.text()).timestamp() * 1000
+        return float(value.integer())
     except (TypeError, ValueError, OverflowError):
         return None

@@ -42,12 +42,12 @@ async def query(call: Call) -> Answer:
     try:
         if not aggregate.is_view:
             return Answer(200, as_bytes(await aggregate.call("RB.AGG.QUERY", asked)))
-        found, as_of = await asyncio.gather(
+        result, as_of = await asyncio.gather(
             aggregate.call("RB.AGG.QUERY", asked), _as_of(aggregate)
         )
     except CommandRejected as refused:
         raise refusals.as_api_error(refused) from None
-    text = as_bytes(found)[:-1] + b',"as_of":' + to_json(as_of)
+    text = as_bytes(result)[:-1] + b',"as_of":' + to_json(as_of)
     if aggregate.notices:
         text += b',"notices":' + to_json(aggregate.notices)
     return Answer(200, text + b"}")
@@ -56,9 +56,9 @@ async def query(call: Call) -> Answer:
 def as_text(given: Value, members: Collection[str]) -> bytes:
     """Return a query as the node takes it."""
     parts = [
-        to_json(name) + b":" + found.ejson()
+        to_json(name) + b":" + value.ejson()
         for name in members
-        if (found := given.get(name)) is not None
+        if (value := given.get(name)) is not None
     ]
     return b"{" + b",".join(parts) + b"}"
 

@@ -122,10 +122,10 @@ class FilterField(serializers.JSONField):
     """A filter; what it says is read elsewhere."""
 
     def run_validation(self, data: object = serializers.empty) -> object:
-        found = super().run_validation(data)
-        if found is not None and not isinstance(found, dict):
+        value = super().run_validation(data)
+        if value is not None and not isinstance(value, dict):
             raise serializers.ValidationError("A filter must be an object.", "invalid")
-        return found
+        return value
 
 
 class SourceSerializer(Body):

@@ -123,8 +123,8 @@ class AggregateView(_AggregatesView):
         responses=AggregateAnswer,
     )
     def get(self, request: Request, tenant: str, aggregate: str) -> Response:
-        found = find(Aggregate.objects.all(), name=aggregate)
-        return self.one(describe(found), found.version)
+        row = find(Aggregate.objects.all(), name=aggregate)
+        return self.one(describe(row), row.version)
 
     @extend_schema(
         operation_id="aggregates_change",
@@ -137,9 +137,9 @@ class AggregateView(_AggregatesView):
     )
     def patch(self, request: Request, tenant: str, aggregate: str) -> Response:
         values = cast("actions.AggregateValues", self.body(AggregateChange, partial=True))
-        found = find_for_change(request, Aggregate.objects.all(), name=aggregate)
-        actions.do_change(self.principal, found, values)
-        return self.one(describe(found), found.version)
+        row = find_for_change(request, Aggregate.objects.all(), name=aggregate)
+        actions.do_change(self.principal, row, values)
+        return self.one(describe(row), row.version)
 
     @extend_schema(
         operation_id="aggregates_delete",
@@ -148,8 +148,8 @@ class AggregateView(_AggregatesView):
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, aggregate: str) -> Response:
-        found = find_for_change(request, Aggregate.objects.all(), name=aggregate)
-        actions.do_delete(self.principal, found)
+        row = find_for_change(request, Aggregate.objects.all(), name=aggregate)
+        actions.do_delete(self.principal, row)
         return Response(status=204)
 
 
@@ -166,9 +166,9 @@ class AggregateRebuildView(_AggregatesView):
         responses={202: AggregateAnswer},
     )
     def post(self, request: Request, tenant: str, aggregate: str) -> Response:
-        found = find_for_change(request, Aggregate.objects.all(), name=aggregate)
-        actions.do_rebuild(self.principal, found)
-        return self.one(describe(found), found.version, status=202)
+        row = find_for_change(request, Aggregate.objects.all(), name=aggregate)
+        actions.do_rebuild(self.principal, row)
+        return self.one(describe(row), row.version, status=202)
 
 
 _ONE = "tenants/<str:tenant>/aggregates/<str:aggregate>"

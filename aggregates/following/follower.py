@@ -147,10 +147,10 @@ class ViewFollower:
 
     async def _care(self) -> None:
         """Refresh the list of views."""
-        found = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
-        for gone in [key for key in self._views if key not in found]:
+        loaded = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
+        for gone in [key for key in self._views if key not in loaded]:
             await self._views.pop(gone).forget_coming()
-        for key, (row, there) in found.items():
+        for key, (row, there) in loaded.items():
             view = self._views.setdefault(key, FollowedView(row))
             view.row = row
             if not there and not view.is_failed:
@@ -202,8 +202,8 @@ def _place_of(view: FollowedView, streams: Streams, partition: int) -> str | Non
         return None
     stem = streams.label(partition, b"")
     told = view.current.told
-    found = [place for label, place in told.items() if label.startswith(stem)]
-    return found[0] if len(found) == 1 else None
+    places = [place for label, place in told.items() if label.startswith(stem)]
+    return places[0] if len(places) == 1 else None
 
 
 class ViewUpdater:

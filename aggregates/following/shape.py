@@ -76,9 +76,9 @@ class ViewProjection:
             return None
         document = Value.from_bson(body)
         parts = [
-            json.dumps(name).encode() + b":" + found.ejson()
+            json.dumps(name).encode() + b":" + value.ejson()
             for name in self.members
-            if (found := document.get(name)) is not None
+            if (value := document.get(name)) is not None
         ]
         return b"{" + b",".join(parts) + b"}"
 

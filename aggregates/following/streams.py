@@ -53,10 +53,10 @@ class WriteStreamEntry:
 async def newest_grid() -> WriteStreams | None:
     """Return the newest grid epoch; None: there is none yet."""
     async with relay_pool().session() as session:
-        (found,) = await session.run([(_NEWEST, ())])
-    if not found.rows:
+        (result,) = await session.run([(_NEWEST, ())])
+    if not result.rows:
         return None
-    return WriteStreams(found.integer(0, 0), found.integer(0, 1), found.integer(0, 2))
+    return WriteStreams(result.integer(0, 0), result.integer(0, 1), result.integer(0, 2))
 
 
 def order(place: str) -> tuple[int, int]:
@@ -124,13 +124,13 @@ class Streams:
         reply = await self._wire.call(
             "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", *self._names, *places
         )
-        found: list[WriteStreamEntry] = []
+        entries_read: list[WriteStreamEntry] = []
         for name, rows in _pairs(reply):
             partition = self._names.index(_text(name))
             for place, fields in _pairs(rows):
                 raw = _field(fields)
-                found.append(WriteStreamEntry(partition, _text(place), decode(raw)))
-        return found
+                entries_read.append(WriteStreamEntry(partition, _text(place), decode(raw)))
+        return entries_read
 
 
 def _place(rows: Reply) -> str | None:

@@ -51,10 +51,10 @@ class FollowedView:
 
     @property
     def collection_id(self) -> UUID:
-        found = self.row.collection_id
-        if found is None:
+        collection_id = self.row.collection_id
+        if collection_id is None:
             raise ValueError("not a view")
-        return found
+        return collection_id
 
     @property
     def wants_build(self) -> bool:

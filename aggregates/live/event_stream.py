@@ -63,12 +63,12 @@ def _json(name: str, text: str) -> bytes:
 def _parameter(name: str) -> JsonObject:
     described = QUERY_PROPERTIES[name]
     schema: JsonValue = {"type": "string"}
-    found: JsonObject = {"name": name, "in": "query", "schema": schema}
+    parameter: JsonObject = {"name": name, "in": "query", "schema": schema}
     if name in _JSON:
-        found["description"] = "As in a query's body, encoded as JSON."
+        parameter["description"] = "As in a query's body, encoded as JSON."
     elif isinstance(described, dict) and "description" in described:
-        found["description"] = described["description"]
-    return found
+        parameter["description"] = described["description"]
+    return parameter
 
 
 _PARAMETERS: list[JsonValue] = [

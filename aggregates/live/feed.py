@@ -153,8 +153,8 @@ class AggregateFeed(TenantFeed):
 
 
 def _read(reply: Reply) -> tuple[int, InitialAnswer]:
-    found = reply if isinstance(reply, dict) else {}
-    number, position, rows = (found.get(name) for name in (b"watch", b"position", b"rows"))
+    members = reply if isinstance(reply, dict) else {}
+    number, position, rows = (members.get(name) for name in (b"watch", b"position", b"rows"))
     if not isinstance(number, int) or not isinstance(position, int):
         raise TypeError("a watch has a number and a position")
     return number, InitialAnswer(position, _rows(rows) if isinstance(rows, bytes) else None)

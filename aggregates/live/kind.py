@@ -184,14 +184,14 @@ class AggregateSubscription:
         """Send all differences as one group, if there is room."""
         if not self._has_room():
             return
-        found = self.rows.take()
-        for place, difference in enumerate(found):
+        differences = self.rows.take()
+        for place, difference in enumerate(differences):
             self.events += 1
             txn: dict[str, object] | None = None
-            if len(found) > 1:
-                txn = {"id": str(self.position), "index": place, "count": len(found)}
+            if len(differences) > 1:
+                txn = {"id": str(self.position), "index": place, "count": len(differences)}
             frame = frames.event(self._id, difference, self.events, txn)
-            is_last = place == len(found) - 1
+            is_last = place == len(differences) - 1
             self._send(frames.with_token(frame, self._token()) if is_last else frame)
 
     def _has_room(self) -> bool:

@@ -64,9 +64,9 @@ class SubscriptionRows:
 
     def take(self) -> list[RowDifference]:
         """Return the differences to send, and mark them as sent."""
-        found = [d for key in self._differing if (d := self._difference(key)) is not None]
+        differences = [d for key in self._differing if (d := self._difference(key)) is not None]
         self._differing.clear()
-        return found
+        return differences
 
     def key(self, row: JsonObject) -> bytes:
         """Return a row's key: everything but its measures."""

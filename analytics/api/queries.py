@@ -54,9 +54,11 @@ async def _answered(
     for _ in range(2):
         files = await in_scope(call, planned)
         try:
-            found = await in_thread(_begun(dataset, body, asked, files))
+            result = await in_thread(_begun(dataset, body, asked, files))
             return (
-                found if isinstance(found, ScanResult) else await found.answered(call.body.closed)
+                result
+                if isinstance(result, ScanResult)
+                else await result.answered(call.body.closed)
             )
         except FileNotFoundError:
             continue

@@ -40,8 +40,8 @@ async def upload(call: Call) -> Answer:
         return uploads.do_upload(dataset, name, content, segments)
 
     def before(content: bytes) -> Upload | None:
-        found = uploads.known(dataset, name)
-        return None if found is None else uploads.repeated(found, content)
+        earlier = uploads.known(dataset, name)
+        return None if earlier is None else uploads.repeated(earlier, content)
 
     done, is_new = await _received(call, dataset, before, commit)
     return await _answer(call, dataset, done, status=201 if is_new else 200)
@@ -101,9 +101,9 @@ async def _received(
     address = UploadParameters(media_type, given.get("table"), given.get("op"))
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     async with spooled(call.body, encoding, dataset.folder) as body:
-        found = await in_scope(call, lambda: before(body.digest))
-        if found is not None:
-            return found, False
+        earlier = await in_scope(call, lambda: before(body.digest))
+        if earlier is not None:
+            return earlier, False
         segments = await while_connected(call, receive(body, address, dataset))
         paths = [segment.path for segment in segments]
         try:
@@ -141,16 +141,16 @@ def _part(call: Call) -> str:
     return digest(call.principal.actor, call.head.path, key).hex()[:_PART_CHARS]
 
 
-async def _answer(call: Call, dataset: DatasetFacts, found: Upload, *, status: int = 200) -> Answer:
+async def _answer(call: Call, dataset: DatasetFacts, row: Upload, *, status: int = 200) -> Answer:
     def shown() -> JsonObject:
         run = None
-        if found.number is not None:
+        if row.number is not None:
             run = Run.objects.filter(
                 dataset_id=dataset.id,
                 superseded_at=None,
-                first__lte=found.number,
-                last__gte=found.number,
+                first__lte=row.number,
+                last__gte=row.number,
             ).first()
-        return upload_shown(found, run)
+        return upload_shown(row, run)
 
     return json_answer(await in_scope(call, shown), status=status)

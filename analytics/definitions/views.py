@@ -109,8 +109,8 @@ class DatasetView(_DatasetsView):
         operation_id="datasets_read", tags=[TAG], summary="Read a dataset", responses=DatasetAnswer
     )
     def get(self, request: Request, tenant: str, dataset: str) -> Response:
-        found = find(Dataset.objects.all(), name=dataset)
-        return self.one(describe(found), found.version)
+        row = find(Dataset.objects.all(), name=dataset)
+        return self.one(describe(row), row.version)
 
     @extend_schema(
         operation_id="datasets_change",
@@ -123,9 +123,9 @@ class DatasetView(_DatasetsView):
     )
     def patch(self, request: Request, tenant: str, dataset: str) -> Response:
         values = cast("actions.DatasetValues", self.body(DatasetChange, partial=True))
-        found = find_for_change(request, Dataset.objects.all(), name=dataset)
-        actions.do_change(self.principal, found, values)
-        return self.one(describe(found), found.version)
+        row = find_for_change(request, Dataset.objects.all(), name=dataset)
+        actions.do_change(self.principal, row, values)
+        return self.one(describe(row), row.version)
 
     @extend_schema(
         operation_id="datasets_delete",

@@ -184,8 +184,8 @@ def _nulled(table: AnalyticsTable, ops: pa.Array, nulled: pa.ListArray) -> dict[
     strange = [n for n in pc.unique(names).to_pylist() if n not in table.bits]
     if strange:
         raise InvalidUpload(f"{table.name} has no column {str(strange[0])[:63]!r} to set to null.")
-    found = {}
+    nulls = {}
     for name in table.bits:
-        found[name] = np.zeros(len(nulled), dtype=bool)
-        found[name][lines[pc.equal(names, name).to_numpy(zero_copy_only=False)]] = True
-    return found
+        nulls[name] = np.zeros(len(nulled), dtype=bool)
+        nulls[name][lines[pc.equal(names, name).to_numpy(zero_copy_only=False)]] = True
+    return nulls

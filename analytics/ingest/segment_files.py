@@ -54,8 +54,8 @@ class _BodyFiles:
         self._tables[table.name].write(with_ids(table, batch, lists))
 
     def rows(self) -> dict[SegmentContent, int]:
-        found = {SegmentContent(table=name): writer.rows for name, writer in self._tables.items()}
-        return found | {
+        counts = {SegmentContent(table=name): writer.rows for name, writer in self._tables.items()}
+        return counts | {
             SegmentContent(id_key=name): keys.rows for name, keys in self._lists.items()
         }
 

@@ -22,10 +22,10 @@ from foundation.errors import Conflict, IdempotencyMismatch, NotFound, QuotaExce
 def find(dataset: DatasetFacts, name: str, *, lock: bool = False) -> Upload:
     """Return an upload, or raise `NotFound`."""
     rows = Upload.objects.select_for_update() if lock else Upload.objects.all()
-    found = rows.filter(dataset_id=dataset.id, name=name).first()
-    if found is None:
+    upload = rows.filter(dataset_id=dataset.id, name=name).first()
+    if upload is None:
         raise NotFound("The upload does not exist.")
-    return found
+    return upload
 
 
 def known(dataset: DatasetFacts, name: str) -> Upload | None:
@@ -35,12 +35,12 @@ def known(dataset: DatasetFacts, name: str) -> Upload | None:
 def do_open(dataset: DatasetFacts, name: str) -> tuple[Upload, bool]:
     """Open an upload. Return it, and whether it is new: the call may be repeated."""
     locked = _locked(dataset)
-    found = known(dataset, name)
-    if found is None:
+    upload = known(dataset, name)
+    if upload is None:
         return Upload.objects.create(dataset=locked, name=name), True
-    if found.state != Upload.State.OPEN:
-        raise Conflict(f"The upload has been {found.state}.")
-    return found, False
+    if upload.state != Upload.State.OPEN:
+        raise Conflict(f"The upload has been {upload.state}.")
+    return upload, False
 
 
 def do_upload(
@@ -48,20 +48,20 @@ def do_upload(
 ) -> tuple[Upload, bool]:
     """Commit an upload sent in one request. Return it, and whether it is new."""
     locked = _locked(dataset)
-    found = known(dataset, name)
-    if found is not None:
-        return repeated(found, digest), False
+    earlier = known(dataset, name)
+    if earlier is not None:
+        return repeated(earlier, digest), False
     upload = Upload.objects.create(dataset=locked, name=name, digest=digest)
     _add(dataset, locked, upload, segments, "")
     _commit(locked, upload)
     return upload, True
 
 
-def repeated(found: Upload, digest: bytes) -> Upload:
+def repeated(upload: Upload, digest: bytes) -> Upload:
     """Return the earlier upload if its body has this digest, or raise."""
-    if found.digest is None or bytes(found.digest) != digest:
+    if upload.digest is None or bytes(upload.digest) != digest:
         raise IdempotencyMismatch("The upload id was already used for different rows.")
-    return found
+    return upload
 
 
 def do_append(

@@ -101,8 +101,8 @@ class Authority:
         for change in changes:
             name = table_name(change.table.name, change.view.name)
             self._roll_back(name, before.get(name))
-            found = self._table(name, authority_schema(change.table, change.view))
-            snapshots[name] = self._replace(found, change)
+            table = self._table(name, authority_schema(change.table, change.view))
+            snapshots[name] = self._replace(table, change)
         return snapshots
 
     def tag(self, state: int, snapshots: Mapping[str, int]) -> None:
@@ -129,15 +129,15 @@ class Authority:
 
     def described_by(self) -> set[str]:
         """Return the locations of the metadata files of the tables, for all snapshots."""
-        found: set[str] = set()
+        locations: set[str] = set()
         for identifier in self._tables():
             table = self._load(identifier)
-            found.add(table.metadata_location)
-            found |= {entry.metadata_file for entry in table.metadata.metadata_log}
+            locations.add(table.metadata_location)
+            locations |= {entry.metadata_file for entry in table.metadata.metadata_log}
             for snapshot in table.snapshots():
-                found.add(snapshot.manifest_list)
-                found |= {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
-        return found
+                locations.add(snapshot.manifest_list)
+                locations |= {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
+        return locations
 
     def _load(self, identifier: Identifier) -> IcebergTable:
         return self._checked(self._catalogue.load_table(identifier))
@@ -181,18 +181,18 @@ class Authority:
     def _table(self, name: str, schema: pa.Schema) -> IcebergTable:
         """Return a table with all columns of a schema, creating what is missing."""
         identifier = (self._namespace, name)
-        found = self._catalogue.create_table_if_not_exists(
+        table = self._catalogue.create_table_if_not_exists(
             identifier,
             schema=schema,
             location=(self._folder / "iceberg" / name).as_uri(),
             properties=_KEPT_METADATA,
         )
-        self._checked(found)
-        if len(found.schema().fields) < len(schema):
-            with found.update_schema() as update:
+        self._checked(table)
+        if len(table.schema().fields) < len(schema):
+            with table.update_schema() as update:
                 update.union_by_name(schema)
-            found = found.refresh()
-        return found
+            table = table.refresh()
+        return table
 
     def _replace(self, table: IcebergTable, change: FileReplacement) -> int:
         with (
@@ -210,7 +210,7 @@ class Authority:
 
     def _data_file(self, table: IcebergTable, path: str) -> DataFile:
         location = (self._folder / path).as_uri()
-        found = parquet_file_to_data_file(table.io, table.metadata, location)
+        data_file = parquet_file_to_data_file(table.io, table.metadata, location)
         # It tells manifests of it, and forgets to remember it itself.
-        found.spec_id = table.metadata.default_spec_id
-        return found
+        data_file.spec_id = table.metadata.default_spec_id
+        return data_file

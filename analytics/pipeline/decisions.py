@@ -87,23 +87,23 @@ def decide(
     now: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
 ) -> list[PlannedStep]:
     """Return the steps to start, at most one of each kind, besides those in progress."""
-    found = []
+    steps = []
     kinds = {wanted.step for wanted in busy}
     if (
         PipelineStep.REMAP not in kinds
         and now.has_ids
         and (batch := _batch(now, limits)) is not None
     ):
-        found.append(PlannedStep(PipelineStep.REMAP, *batch))
+        steps.append(PlannedStep(PipelineStep.REMAP, *batch))
     if PipelineStep.SORT not in kinds and (sort := _sort(now, limits)) is not None:
-        found.append(sort)
+        steps.append(sort)
     free = _free(now.runs, busy)
     if PipelineStep.AUTHORITY not in kinds and (enter := _enter(now, limits, busy)) is not None:
-        found.append(enter)
+        steps.append(enter)
         free = [run for run in free if run.first > enter.last]
     if PipelineStep.MERGE not in kinds and (merge := _merge(free)) is not None:
-        found.append(merge)
-    return found
+        steps.append(merge)
+    return steps
 
 
 def _sort(now: DatasetState, limits: BatchLimits) -> PlannedStep | None:

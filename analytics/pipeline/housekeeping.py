@@ -52,10 +52,10 @@ class Housekeeping:
 def _look(*, sweeps: bool) -> None:
     try:
         metrics.PIPELINE_STUCK.set(ledger.count_stuck())
-        _each(with_leftovers(), lambda found: collect(Authority(open_catalogue(), found), found))
+        _each(with_leftovers(), lambda facts: collect(Authority(open_catalogue(), facts), facts))
         if sweeps:
             known = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
-            _each(list(known), lambda found: sweep(Authority(open_catalogue(), found), found))
+            _each(list(known), lambda facts: sweep(Authority(open_catalogue(), facts), facts))
     except (psycopg.Error, DatabaseError) as away:
         logger.warning("housekeeping is postponed: %s", away)
     finally:

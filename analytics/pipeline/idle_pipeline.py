@@ -73,12 +73,12 @@ class Pipeline:
 
     async def _has_datasets(self) -> bool:
         try:
-            found = await asyncio.to_thread(_look)
+            exist = await asyncio.to_thread(_look)
         except (psycopg.Error, DatabaseError) as away:
             logger.warning("the pipeline is paused: %s", away)
             return False
         self._asked = True
-        return found
+        return exist
 
 
 def _look() -> bool:

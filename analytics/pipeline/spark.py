@@ -51,7 +51,7 @@ class SparkWorkers:
                 # Properties are per thread, and each step has its own thread.
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 context.setLocalProperty("spark.jobGroup.id", group)
-                found: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
+                results: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
         except (Py4JError, OSError) as failed:
             if _is_lost(application):
                 raise WorkersLost("Spark's driver has exited") from failed
@@ -59,7 +59,7 @@ class SparkWorkers:
         finally:
             with self._lock:
                 self._jobs -= 1
-        return found
+        return results
 
     def cancel(self, group: str) -> None:
         with self._lock:
@@ -107,7 +107,7 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
         while not ended.wait(min(WATCH_S, TASK_TIMEOUT_S)):
             try:
                 # A driver that hangs never answers: the call ends when it has been killed.
-                found = asking.submit(_completed, application, group).result(DRIVER_TIMEOUT_S)
+                count = asking.submit(_completed, application, group).result(DRIVER_TIMEOUT_S)
             except TimeoutError:
                 if ended.is_set():
                     return
@@ -116,8 +116,8 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
                 return
             except (Py4JError, OSError, AttributeError):
                 return  # The driver is gone or was closed, which the job notices too.
-            if found != completed:
-                completed, since_s = found, time.monotonic()
+            if count != completed:
+                completed, since_s = count, time.monotonic()
             elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():
                 logger.error("a job hangs: no task ended within %.0f s", TASK_TIMEOUT_S)
                 application.kill()

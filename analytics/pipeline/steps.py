@@ -117,8 +117,8 @@ def _enter(
     for name in sorted({file.table for file in entering}):
         mine = [file for file in entering if file.table == name]
         table, held = tables[name], [file for file in present if file.table == name]
-        found = _enter_table(workers, standing, wanted, table, mine, held)
-        for change, made, gone in found:
+        entries = _enter_table(workers, standing, wanted, table, mine, held)
+        for change, made, gone in entries:
             changes.append(change)
             added += made
             replaced += gone
@@ -156,7 +156,7 @@ def _enter_table(
     span = _span((from_text(f.lowest), from_text(f.highest)) for f in entering)
     ranges = _ranges(primary, *span)
     done = _run(workers, wanted, [_range_task(standing, table, "", paths, r) for r in ranges])
-    found = [_entered(table, "", ranges, done)]
+    entries = [_entered(table, "", ranges, done)]
     folder = folder_of(standing.id)
     for view in table.views:
         changes = [made for one in done for made in one.changes if made.view == view.name]
@@ -168,10 +168,10 @@ def _enter_table(
         )
         paths = [made.path for made in changes]
         tasks = [_range_task(standing, table, view.name, paths, r) for r in ranges_here]
-        found.append(_entered(table, view.name, ranges_here, _run(workers, wanted, tasks)))
+        entries.append(_entered(table, view.name, ranges_here, _run(workers, wanted, tasks)))
         for path in paths:
             (folder / path).unlink(missing_ok=True)
-    return [entered for entered in found if entered[1] or entered[2]]
+    return [entered for entered in entries if entered[1] or entered[2]]
 
 
 def _entered(

@@ -100,11 +100,11 @@ def run_task(text: str) -> str:
 
 def read_done(text: str) -> TaskResult:
     """Parse a worker's answer."""
-    found = json.loads(text)
+    members = json.loads(text)
     files, changes = (
-        [WrittenFile(**file) for file in found[name]] for name in ("files", "changes")
+        [WrittenFile(**file) for file in members[name]] for name in ("files", "changes")
     )
-    return TaskResult(files, changes, found["unchanged"])
+    return TaskResult(files, changes, members["unchanged"])
 
 
 def _assign_ids(task: PipelineTask) -> TaskResult:
@@ -181,7 +181,7 @@ def _merge_files(
 ) -> TaskResult:
     with ExitStack() as opened:
         files = [_opened(path, table.key, opened) for path in paths]
-        merged = (_latest(table, found) for found in blocks(files))
+        merged = (_latest(table, block) for block in blocks(files))
         path = stored_path(task.folder) / task.kind / f"{uuid4().hex}.parquet"
         written = write_sorted(path, table.stored, table.key, merged)
     return TaskResult([] if written is None else [_made(task, "", written)])
@@ -204,7 +204,7 @@ def _enter(task: PipelineTask) -> TaskResult:
         changes.add(base, since, left)
         return left
 
-    done = _range(task, table, table.primary, lambda found: _latest(table, found), merged)
+    done = _range(task, table, table.primary, lambda block: _latest(table, block), merged)
     told = [_made(task, view, written) for view, written in changes.written()]
     return TaskResult(done.files, told, done.unchanged)
 
@@ -214,9 +214,9 @@ def _enter_view(task: PipelineTask) -> TaskResult:
     table = _table(task)
     view = table.view(task.view)
 
-    def whole(found: Sequence[pa.Table]) -> pa.Table:
+    def whole(block: Sequence[pa.Table]) -> pa.Table:
         # Every change clears the row, so the last one of a key is the result.
-        return latest(pa.concat_tables(found), view.key, {})
+        return latest(pa.concat_tables(block), view.key, {})
 
     def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
         if base is None:
@@ -246,9 +246,9 @@ def _range(
         base = [] if task.base is None else [_opened(folder / task.base, view.key, opened)]
 
         def written() -> Iterator[pa.Table]:
-            for found in blocks([*base, *later], low, high):
-                below = _filled(found[0], schema) if base else None
-                since = together(found[1:] if base else found)
+            for block in blocks([*base, *later], low, high):
+                below = _filled(block[0], schema) if base else None
+                since = together(block[1:] if base else block)
                 rows = merged(below, since).select(schema.names)
                 yield rows.cast(schema)
 
@@ -308,9 +308,9 @@ def _chunks(folder: StoredPath, table: AnalyticsTable, task: PipelineTask) -> It
         yield pa.concat_tables(held)
 
 
-def _latest(table: AnalyticsTable, found: Sequence[pa.Table]) -> pa.Table:
+def _latest(table: AnalyticsTable, block: Sequence[pa.Table]) -> pa.Table:
     names = list(table.columns)
-    rows = pa.concat_tables([with_columns(part, table, names) for part in found])
+    rows = pa.concat_tables([with_columns(part, table, names) for part in block])
     return latest(rows, table.key, table.bits)
 
 

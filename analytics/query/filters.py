@@ -226,12 +226,12 @@ def _is_operators(value: JsonValue, kind: pa.DataType) -> bool:
 
 def _among(field: pc.Expression, values: list[Literal], kind: pa.DataType) -> pc.Expression:
     some = [v for v in values if v is not None]
-    found = pc.scalar(False)
+    matches = pc.scalar(False)
     if some:
         listed = _list_type(some, kind)
         typed = pa.array([_rounded(value, listed) for value in some], listed)
-        found = (field if typed.type == kind else field.cast(typed.type)).isin(typed)
-    return found | field.is_null() if len(some) < len(values) else found
+        matches = (field if typed.type == kind else field.cast(typed.type)).isin(typed)
+    return matches | field.is_null() if len(some) < len(values) else matches
 
 
 def _equal(field: pc.Expression, value: Literal, kind: pa.DataType) -> pc.Expression:

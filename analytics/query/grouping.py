@@ -41,8 +41,8 @@ def grouped(
     for aggregate in aggregates:
         _check_sum(rows, aggregate)
     calls = [_call(aggregate) for aggregate in aggregates]
-    found = rows.group_by(list(by), use_threads=False).aggregate(calls)
-    return found.rename_columns([*by, *(aggregate.name for aggregate in aggregates)])
+    groups = rows.group_by(list(by), use_threads=False).aggregate(calls)
+    return groups.rename_columns([*by, *(aggregate.name for aggregate in aggregates)])
 
 
 def ordered(
@@ -63,9 +63,9 @@ def _sorted(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
     for name, falls in by:
         kind = rows[name].type
         parts = range(kind.num_fields) if pa.types.is_struct(kind) else ()
-        found = [pc.struct_field(rows[name], [part]) for part in parts] or [rows[name]]
-        columns += found
-        falling += [falls] * len(found)
+        parts_of_column = [pc.struct_field(rows[name], [part]) for part in parts] or [rows[name]]
+        columns += parts_of_column
+        falling += [falls] * len(parts_of_column)
     names = [str(place) for place in range(len(columns))]
     directions = ["descending" if falls else "ascending" for falls in falling]
     sought = pa.Table.from_arrays(columns, names=names)

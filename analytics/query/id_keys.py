@@ -49,8 +49,8 @@ class IdKey:
     def ids_of(self, keys: Collection[int | str]) -> dict[int | str, int]:
         """Return the ids of keys in a query; `NO_ID` for those without one."""
         sought = pa.array(list(keys), self._kind)
-        found = IdLookup(self._everything(KEY, sought)).ids_of(sought)
-        return dict(zip(sought.to_pylist(), pc.fill_null(found, NO_ID).to_pylist(), strict=True))
+        ids = IdLookup(self._everything(KEY, sought)).ids_of(sought)
+        return dict(zip(sought.to_pylist(), pc.fill_null(ids, NO_ID).to_pylist(), strict=True))
 
     def keys_of(self, ids: pa.Array) -> pa.Array:
         """Return the keys of ids, and null for null."""

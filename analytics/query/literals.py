@@ -58,13 +58,13 @@ def _key(value: JsonValue, kind: pa.StructType) -> str:
 def moment(text: str) -> datetime.datetime:
     """Parse an RFC 3339 time, or raise `InvalidLiteral`."""
     try:
-        found = datetime.datetime.fromisoformat(text)
+        parsed = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise InvalidLiteral("a time has the form 2026-11-21T16:30:00Z") from None
-    if found.tzinfo is None:
+    if parsed.tzinfo is None:
         raise InvalidLiteral("a time must include its time zone, as in 2026-11-21T16:30:00Z")
     try:
-        return found.astimezone(datetime.UTC)
+        return parsed.astimezone(datetime.UTC)
     except OverflowError:
         raise InvalidLiteral("a time must be in the years 1 to 9999 of UTC") from None
 
@@ -90,8 +90,8 @@ def _of_parts(kind: pa.StructType) -> Callable[[object], JsonValue]:
     def shown(value: object) -> JsonValue:
         if not isinstance(value, dict):
             return None
-        found: JsonObject = {name: show(value[name]) for name, show in parts.items()}
-        return found
+        members: JsonObject = {name: show(value[name]) for name, show in parts.items()}
+        return members
 
     return shown
 

@@ -84,11 +84,11 @@ def answer_piece(
         if aggregate.op == "avg" and _real(aggregate) not in rows.column_names:
             column = rows[aggregate.column].cast(pa.float64())
             rows = rows.append_column(_real(aggregate), column)
-    found = [grouped(rows, query.group_by, _partial(query))]
+    tables = [grouped(rows, query.group_by, _partial(query))]
     for column in _distinct(query):
         by = list(dict.fromkeys([*query.group_by, column]))
-        found.append(grouped(rows, by, [AggregateExpression(" rows", "count", None)]).select(by))
-    return found
+        tables.append(grouped(rows, by, [AggregateExpression(" rows", "count", None)]).select(by))
+    return tables
 
 
 def together(
@@ -114,14 +114,16 @@ def together(
 
 def _partial(query: AnalyticsQuery) -> list[AggregateExpression]:
     """Return the partial aggregates of a piece, except for distinct values."""
-    found = [AggregateExpression(" rows", "count", None)]
+    partials = [AggregateExpression(" rows", "count", None)]
     for aggregate in query.aggregates:
         if aggregate.op == "avg":
-            found.append(AggregateExpression(f"{aggregate.name} sum", "sum", _real(aggregate)))
-            found.append(AggregateExpression(f"{aggregate.name} count", "count", aggregate.column))
+            partials.append(AggregateExpression(f"{aggregate.name} sum", "sum", _real(aggregate)))
+            partials.append(
+                AggregateExpression(f"{aggregate.name} count", "count", aggregate.column)
+            )
         elif aggregate.op != "distinct":
-            found.append(aggregate)
-    return found
+            partials.append(aggregate)
+    return partials
 
 
 def _distinct(query: AnalyticsQuery) -> list[str]:
@@ -163,11 +165,11 @@ def _meets(file: QueryFile, piece: KeyRange) -> bool:
 
 
 def _bounds(table: AnalyticsTable, piece: KeyRange) -> list[FilterCondition]:
-    found = []
+    bounds = []
     for key, above in ((piece.low, True), (piece.high, False)):
         if key is not None:
-            found.append(FilterCondition(_compared(table, key, above=above), frozenset(table.key)))
-    return found
+            bounds.append(FilterCondition(_compared(table, key, above=above), frozenset(table.key)))
+    return bounds
 
 
 def _compared(table: AnalyticsTable, key: Key, *, above: bool) -> pc.Expression:

@@ -132,8 +132,8 @@ def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[QueryF
 def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[QueryFile]:
     order: dict[UUID | None, int] = {run.pk: place for place, run in enumerate(runs)}
     files = StoredFile.objects.filter(run__in=list(order), table=table)
-    found = sorted(files, key=lambda file: (order[file.run_id], file.pk))
-    return [_file(dataset, file) for file in found]
+    ordered = sorted(files, key=lambda file: (order[file.run_id], file.pk))
+    return [_file(dataset, file) for file in ordered]
 
 
 def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
@@ -147,8 +147,8 @@ def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
     left = {file.upload_id for file in files}
     if len(kept) < state - covered or any(rows and pk not in left for pk, _, rows in kept):
         raise StateExpired(f"The files of state {state} are no longer retained.")
-    found = [((numbers[file.upload_id], file.place), file) for file in files]
-    return sorted(found, key=lambda pair: pair[0])
+    numbered = [((numbers[file.upload_id], file.place), file) for file in files]
+    return sorted(numbered, key=lambda pair: pair[0])
 
 
 def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> QueryFile:

@@ -185,23 +185,23 @@ def _wanted(body: JsonObject) -> StateSelector:
 def _columns(given: JsonValue, table: AnalyticsTable) -> tuple[str, ...]:
     if given is None:
         return tuple(table.columns)
-    found = _names(given, "/columns", table.columns)
-    if not found:
+    names = _names(given, "/columns", table.columns)
+    if not names:
         raise _wrong("/columns", "At least one column is required.")
-    return found
+    return names
 
 
 def _names(given: JsonValue, pointer: str, known: Mapping[str, object]) -> tuple[str, ...]:
     if not isinstance(given, list):
         raise _wrong(pointer, "Expected a list of columns.")
-    found: list[str] = []
+    names: list[str] = []
     for place, name in enumerate(given):
         if not isinstance(name, str) or name not in known:
             raise _wrong(f"{pointer}/{place}", "The column does not exist.")
-        if name in found:
+        if name in names:
             raise _wrong(f"{pointer}/{place}", "The column is named twice.")
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)
 
 
 def _aggregates(

@@ -42,7 +42,8 @@ def prepare(query: AnalyticsQuery, plan: ReadPlan) -> PreparedQuery:
     """Look up the keys used in a query."""
     reading = ScanReader()
     id_keys = {
-        name: IdKey(query.id_tables[name], found, reading) for name, found in plan.id_keys.items()
+        name: IdKey(query.id_tables[name], id_plan, reading)
+        for name, id_plan in plan.id_keys.items()
     }
     named = query.filters.named
     ids = {name: id_keys[name].ids_of(named[name]) for name in named}

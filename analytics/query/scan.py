@@ -49,7 +49,7 @@ class ScanReader:
 
     def describe(self) -> JsonObject:
         """Return for each stage how many files, row groups and rows were read and skipped."""
-        found: JsonObject = {}
+        stages: JsonObject = {}
         for stage in ("authority", "merged", "sorted", "unsorted"):
             counted = self._counted.get(stage, _StageReads())
             told: JsonObject = {
@@ -60,8 +60,8 @@ class ScanReader:
             if stage != "unsorted":
                 told["row_groups"] = counted.groups
                 told["row_groups_skipped"] = counted.groups_skipped
-            found[stage] = told
-        return found
+            stages[stage] = told
+        return stages
 
     def authority(
         self,
@@ -78,7 +78,7 @@ class ScanReader:
             self._sorted(file, schema, view.key, columns, where)
             for file in sorted(files, key=lambda file: file.lowest)
         ]
-        return pa.concat_tables([found for found in tables if found is not None] or [_none(wanted)])
+        return pa.concat_tables([rows for rows in tables if rows is not None] or [_none(wanted)])
 
     def later(
         self,
@@ -96,12 +96,12 @@ class ScanReader:
         tables = [empty]
         for file in files:
             if file.stage == "unsorted":
-                found = self._segment(file, table, columns, where, ids_in)
+                rows = self._segment(file, table, columns, where, ids_in)
             else:
                 names = [*columns, OP]
-                found = self._sorted(file, table.stored, table.key, names, where)
-            if found is not None:
-                tables.append(found.select(empty.column_names))
+                rows = self._sorted(file, table.stored, table.key, names, where)
+            if rows is not None:
+                tables.append(rows.select(empty.column_names))
         return pa.concat_tables(tables)
 
     def _segment(

@@ -45,10 +45,10 @@ def assign(keys: pa.Array, known: IdLookup, first: int) -> IdAssignment:
     """Assign ids to the keys that have none, from `first` on."""
     coded = keys.dictionary_encode()
     unique = coded.dictionary
-    found = known.ids_of(unique)
-    is_new = found.is_null()
+    known_ids = known.ids_of(unique)
+    is_new = known_ids.is_null()
     places = pc.cumulative_sum(is_new.cast(pa.int64()))
-    ids = pc.if_else(is_new, pc.add(places, first - 1), found)
+    ids = pc.if_else(is_new, pc.add(places, first - 1), known_ids)
     return IdAssignment(ids.take(coded.indices), unique.filter(is_new), first)
 
 
@@ -69,7 +69,7 @@ class IdLookup:
     def _matched(
         self, sought: pa.Array, by: str, wanted: str, kind: pa.DataType | None = None
     ) -> pa.Array:
-        found = pa.nulls(len(sought), kind or pa.int64())
+        matches = pa.nulls(len(sought), kind or pa.int64())
         positions = pa.array(np.arange(len(sought), dtype=np.int32))
         for part in self._parts:
             # There are usually fewer sought values, so those are hashed.
@@ -79,8 +79,8 @@ class IdLookup:
                 continue
             values = part[wanted].combine_chunks().filter(there)
             back = pc.index_in(positions, value_set=places.filter(there))
-            found = pc.coalesce(values.take(back), found)
-        return found
+            matches = pc.coalesce(values.take(back), matches)
+        return matches
 
 
 def read_keys(paths: Sequence[StoredPath], kind: str) -> pa.Array:

@@ -81,5 +81,5 @@ def _part(value: pa.Scalar) -> Part:
         return NULL
     if isinstance(value, pa.TimestampScalar | pa.Date32Scalar):
         return int(value.value)
-    found: int | str = value.as_py()
-    return found
+    part: int | str = value.as_py()
+    return part

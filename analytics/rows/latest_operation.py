@@ -105,8 +105,8 @@ def _folded(
             columns[name] = rows[name].take(pa.array(starts))
             continue
         setting = counted & ((masks & bits[name]) != 0)
-        found = np.maximum.reduceat(np.where(setting, places, -1), starts)
-        columns[name] = rows[name].take(pa.array(found, mask=found < 0))
-        folded |= np.where(found >= 0, bits[name], 0)
+        newest = np.maximum.reduceat(np.where(setting, places, -1), starts)
+        columns[name] = rows[name].take(pa.array(newest, mask=newest < 0))
+        folded |= np.where(newest >= 0, bits[name], 0)
     columns[OP] = pa.chunked_array([pa.array(folded, pa.int64())])
     return pa.table(columns, schema=rows.schema)

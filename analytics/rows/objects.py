@@ -88,8 +88,8 @@ class ObjectPath:
         """Yield all objects below this key, and when each was written."""
         selector = fs.FileSelector(self.key, recursive=True, allow_not_found=True)
         with _reaching():
-            found = objects().get_file_info(selector)
-        for info in found:
+            infos = objects().get_file_info(selector)
+        for info in infos:
             if info.type is fs.FileType.File:
                 yield ObjectPath(info.path), info.mtime.timestamp()
 

@@ -28,8 +28,8 @@ def read_segment(path: StoredPath, table: AnalyticsTable, columns: Sequence[str]
             names = whole.schema.names
         wanted = [place for place, name in enumerate(names) if name in columns or name == OP]
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
-        with pa.ipc.open_file(source, options=options) as found:
-            return with_columns(found.read_all(), table, columns)
+        with pa.ipc.open_file(source, options=options) as reader:
+            return with_columns(reader.read_all(), table, columns)
 
 
 def with_columns(rows: pa.Table, table: AnalyticsTable, columns: Sequence[str]) -> pa.Table:

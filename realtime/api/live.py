@@ -67,9 +67,9 @@ def _message(collection: str, given: dict[str, str], head: Head) -> Value:
     query = from_url(given)
     parts = [b'"collection":' + to_json(collection)]
     parts += [
-        to_json(name) + b":" + found.ejson(canonical=True)
+        to_json(name) + b":" + value.ejson(canonical=True)
         for name in query.names()
-        if (found := query.get(name)) is not None
+        if (value := query.get(name)) is not None
     ]
     if resume:
         parts.append(b'"resume":' + to_json(resume))

@@ -77,8 +77,8 @@ async def _query(call: Call, value: Value | None) -> JsonObject | None:
         members = as_object(value.ejson(canonical=True), (*OF_TOPIC, EJSON_PARAMETER))
         return {**await _subscription(call, _without_form(members, OF_TOPIC)), **_form(members)}
     members = as_object(value.ejson(canonical=True), (*IN_ADDRESS, EJSON_PARAMETER))
-    found = subscribe_request.read(_without_form(members, IN_ADDRESS))
-    usable(call, found.collection, requests.READ)
+    request = subscribe_request.read(_without_form(members, IN_ADDRESS))
+    usable(call, request.collection, requests.READ)
     return _form(members) | {
         name: member.text() if name == "collection" else member.ejson(canonical=True).decode()
         for name in IN_ADDRESS
@@ -103,8 +103,8 @@ def _form(members: Value) -> JsonObject:
 async def _subscription(call: Call, value: Value) -> JsonObject:
     """Return which subscription to a topic is followed, and behind which position."""
     facts.allow(call.principal, READ)
-    found = topic_wanted.read(value)
-    topic = await facts.find(call.tenant.id, found.topic)
-    names.read(found.existing or "", topic)
-    query: JsonObject = {"topic": topic.name, "subscription": found.existing or ""}
-    return query if found.after is None else {**query, "after": found.after}
+    request = topic_wanted.read(value)
+    topic = await facts.find(call.tenant.id, request.topic)
+    names.read(request.existing or "", topic)
+    query: JsonObject = {"topic": topic.name, "subscription": request.existing or ""}
+    return query if request.after is None else {**query, "after": request.after}

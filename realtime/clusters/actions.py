@@ -39,9 +39,11 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
         raise ClustersNotOffered
     # Of two concurrent callers, the second waits here and finds what the first has created.
     Tenant.objects.select_for_update().get(pk=tenant.pk)
-    found = Cluster.objects.first()
-    if found is not None:
-        raise ClusterExists("The previous grid is still being removed." if found.deleting else "")
+    existing = Cluster.objects.first()
+    if existing is not None:
+        raise ClusterExists(
+            "The previous grid is still being removed." if existing.deleting else ""
+        )
     _ensure_room(tenant, GridSize(values["write_partitions"], values["query_partitions"]))
     cluster = Cluster(tenant=tenant, due_at=timezone.now(), **_columns(values))
     cluster.save()

@@ -9,5 +9,5 @@ def write_partitions() -> int:
     """Return the write partitions of the cluster of the tenant in scope, those of each query
     partition for themselves.
     """
-    found = Cluster.objects.first()
-    return found.size.filter_nodes if found else 0
+    cluster = Cluster.objects.first()
+    return cluster.size.filter_nodes if cluster else 0

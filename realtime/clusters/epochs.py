@@ -94,9 +94,9 @@ def add_shared(size: GridSize) -> int | None:
 
 def foreseen(tenant_id: UUID, size: GridSize) -> list[OwnGrid]:
     """Return the grids that would be in force after `add`, and add nothing."""
-    found = in_force(tenant_id)
-    if any(own.grid.size == size for own in found):
-        return found
+    grids = in_force(tenant_id)
+    if any(own.grid.size == size for own in grids):
+        return grids
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(
             "SELECT epoch, coalesce(pg_sequence_last_value('documents_tenantgrid'), 1000) + 1 "
@@ -104,7 +104,7 @@ def foreseen(tenant_id: UUID, size: GridSize) -> list[OwnGrid]:
         )
         installation, number = cursor.fetchone()
     grid = GridEpoch(installation, number, size.write_partitions, size.query_partitions)
-    return [*found, OwnGrid(grid, ready=False)]
+    return [*grids, OwnGrid(grid, ready=False)]
 
 
 def note_ready(epoch: int) -> None:

@@ -49,8 +49,8 @@ def watches(grid: GridEpoch) -> bool:
 
 def cause(grid: GridEpoch) -> str | None:
     """Return why the supervisor of a grid cannot start its nodes, if it says so."""
-    found = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
-    status: JsonObject = json.loads(found) if isinstance(found, bytes) else {}
+    reply = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
+    status: JsonObject = json.loads(reply) if isinstance(reply, bytes) else {}
     told = status.get("cause")
     return told if isinstance(told, str) else None
 
@@ -58,12 +58,12 @@ def cause(grid: GridEpoch) -> str | None:
 def readiness(served: Sequence[GridEpoch]) -> dict[str, JsonValue]:
     """Say in numbers how the grid stands: the newest epoch whose nodes all watch, or the oldest."""
     now_us = _now_us()
-    found: dict[str, JsonValue] = {"nodes": 0, "watching": 0, "stale_query_partitions": []}
+    figures: dict[str, JsonValue] = {"nodes": 0, "watching": 0, "stale_query_partitions": []}
     for grid in reversed(served):
-        found = _readiness(grid, now_us)
-        if not found["stale_query_partitions"]:
+        figures = _readiness(grid, now_us)
+        if not figures["stale_query_partitions"]:
             break
-    return found
+    return figures
 
 
 def _readiness(grid: GridEpoch, now_us: int) -> dict[str, JsonValue]:
@@ -80,7 +80,7 @@ def _readiness(grid: GridEpoch, now_us: int) -> dict[str, JsonValue]:
 def loads(grid: GridEpoch) -> list[NodeLoad]:
     """Return what the nodes of a grid that watch have to do, those that know it already."""
     now_us = _now_us()
-    found = ((node, _report(node, now_us)) for node in grid.nodes())
+    reports = ((node, _report(node, now_us)) for node in grid.nodes())
     return [
         NodeLoad(
             is_sort_node=node.write_partition is None,
@@ -89,7 +89,7 @@ def loads(grid: GridEpoch) -> list[NodeLoad]:
             index_bytes=_number(report, "index_bytes"),
             image_bytes=_number(report, "retained_bytes"),
         )
-        for node, report in found
+        for node, report in reports
         if report.get("state") == "running" and (busy := _busy(report)) is not None
     ]
 
@@ -97,7 +97,7 @@ def loads(grid: GridEpoch) -> list[NodeLoad]:
 def queries(grid: GridEpoch) -> int:
     """Return how many live queries a grid has."""
     keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
-    return sum(found for key in keys if isinstance(found := _call("HLEN", key), int))
+    return sum(count for key in keys if isinstance(count := _call("HLEN", key), int))
 
 
 def _described(node: NodeSpec, now_us: int) -> JsonValue:
@@ -123,13 +123,13 @@ def _described(node: NodeSpec, now_us: int) -> JsonValue:
 
 def _busy(report: JsonObject) -> float | None:
     """Return a node's share of a core over a minute; None: it has not said so yet."""
-    found = report.get("busy_ppm")
-    return found / _PPM if isinstance(found, int) else None
+    busy_ppm = report.get("busy_ppm")
+    return busy_ppm / _PPM if isinstance(busy_ppm, int) else None
 
 
 def _number(report: JsonObject, name: str) -> int:
-    found = report.get(name)
-    return found if isinstance(found, int) else 0
+    value = report.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _report(node: NodeSpec, now_us: int) -> JsonObject:
@@ -138,8 +138,8 @@ def _report(node: NodeSpec, now_us: int) -> JsonObject:
     until, report = _pair(_call("HMGET", key, "until", "report"))
     if until is None or int(until) * _US_PER_MS <= now_us:
         return {}
-    found: JsonObject = json.loads(report or b"{}")
-    return found
+    parsed: JsonObject = json.loads(report or b"{}")
+    return parsed
 
 
 def _now_us() -> int:

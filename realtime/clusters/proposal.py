@@ -63,12 +63,12 @@ def propose(size: GridSize, loads: Sequence[NodeLoad], memory_bytes: int) -> Pro
     sorts = [load for load in loads if load.is_sort_node]
     if len(filters) < size.filter_nodes or len(sorts) < size.query_partitions:
         return None
-    found = (
+    proposal = (
         _for_processors(size, filters, sorts)
         or _for_memory(size, filters, memory_bytes)
         or _for_less(size, filters, sorts, memory_bytes)
     )
-    return found if found is not None and found.size != size else None
+    return proposal if proposal is not None and proposal.size != size else None
 
 
 def _for_processors(

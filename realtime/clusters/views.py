@@ -197,14 +197,14 @@ def _proposal(cluster: Cluster) -> JsonObject | None:
     if not serving or serving[-1].size != cluster.size:
         return None
     memory_bytes = SIZES[cluster.node_size].overhead_mib * proposal.MIB // NODES_OF_EXECUTOR
-    found = proposal.propose(cluster.size, grids.loads(serving[-1]), memory_bytes)
-    if found is None:
+    better = proposal.propose(cluster.size, grids.loads(serving[-1]), memory_bytes)
+    if better is None:
         return None
     return {
-        "write_partitions": found.size.write_partitions,
-        "query_partitions": found.size.query_partitions,
-        "reason": found.reason,
-        "message": found.message,
+        "write_partitions": better.size.write_partitions,
+        "query_partitions": better.size.query_partitions,
+        "reason": better.reason,
+        "message": better.message,
     }
 
 

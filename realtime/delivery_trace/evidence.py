@@ -100,8 +100,8 @@ class Clause:
 
     @property
     def matches(self) -> bool | None:
-        found = self.explanation["matches"]
-        return found if isinstance(found, bool) else None
+        matches = self.explanation["matches"]
+        return matches if isinstance(matches, bool) else None
 
     @classmethod
     def of(cls, wanted: Filter, body: bytes, now_ms: int) -> Clause:
@@ -159,8 +159,8 @@ class Subject:
         if self.is_ruled and self.rule is None:
             return False
         wanted = self.filter if self.rule is None else self.filter.and_(self.rule)
-        found: object = json.loads(wanted.explain(body, now_ms))["matches"]
-        return found is True
+        matches: object = json.loads(wanted.explain(body, now_ms))["matches"]
+        return matches is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ async def _in_database(
     collection: CollectionFacts, key: bytes, version: int | None
 ) -> tuple[CurrentDocument | None, list[OutboxRow]]:
     async with pool().session() as session:
-        _, found = await session.run(
+        _, result = await session.run(
             [scope(collection.tenant_id), (_DOCUMENT, (collection.raw, key))]
         )
     numbers = (ANY_VERSION if version is None else version, TRANSACTIONS, VERSIONS)
@@ -235,8 +235,8 @@ async def _in_database(
         parameters = (collection.tenant_id.bytes, collection.raw, key, *map(int8, numbers))
         (rows,) = await session.run([(_OUTBOX, parameters)])
     stored = None
-    if found.rows:
-        stored = CurrentDocument(found.integer(0, 0), found.time_ms(0, 2), found.raw(0, 3))
+    if result.rows:
+        stored = CurrentDocument(result.integer(0, 0), result.time_ms(0, 2), result.raw(0, 3))
     return stored, [_row(rows, number) for number in range(rows.rows)]
 
 
@@ -256,18 +256,18 @@ async def _in_stream(
 ) -> dict[int, StreamEntry]:
     """Return what a write stream still has of the document, by version."""
     first = "-" if since_ms is None else str(since_ms)
-    last, found = "+", dict[int, StreamEntry]()
+    last, by_version = "+", dict[int, StreamEntry]()
     for _ in range(0, ENTRIES, PAGE):
         reply = await event_server.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
         entries = listed(reply)
         for place, raw in entries:
             image = document.image(raw)
-            if image is not None and image.version not in found:
-                found[image.version] = StreamEntry(place, image)
+            if image is not None and image.version not in by_version:
+                by_version[image.version] = StreamEntry(place, image)
         if len(entries) < PAGE:
             break
         last = f"({entries[-1][0]}"
-    return found
+    return by_version
 
 
 def _content(

@@ -40,12 +40,12 @@ def answers(nonce: str) -> str:
 
 def described(tenant_id: UUID, public: str) -> JsonObject:
     """Return what the list of subscriptions says of one that can be asked about, or raise."""
-    found = [row for row in subscription_list.listed(tenant_id) if row["id"] == public]
-    if not found:
+    rows = [row for row in subscription_list.listed(tenant_id) if row["id"] == public]
+    if not rows:
         raise NotFound("The subscription does not exist.")
-    if "collection" not in found[0]:
+    if "collection" not in rows[0]:
         raise NotTraceable
-    return found[0]
+    return rows[0]
 
 
 def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonObject:
@@ -89,12 +89,12 @@ def _asked(process: str, question: TraceQuestion) -> JsonObject:
 
 def _read(text: bytes) -> JsonObject:
     """Return the answer, or raise what the other process refused it with."""
-    found = cast("JsonObject", json.loads(text))
-    refused = found.get("refused")
+    answer = cast("JsonObject", json.loads(text))
+    refused = answer.get("refused")
     if isinstance(refused, dict):
         error = CATALOGUE.get(str(refused.get("code")), Internal)
         raise error(str(refused.get("detail")))
-    return found
+    return answer
 
 
 @lru_cache(maxsize=1)

@@ -52,12 +52,12 @@ class TraceQuestion:
     @classmethod
     def from_json(cls, text: bytes) -> TraceQuestion:
         """Read a question, or raise `ValueError`, `KeyError` or `TypeError`."""
-        found = json.loads(text)
-        about = found["about"]
+        members = json.loads(text)
+        about = members["about"]
         return cls(
-            UUID(found["tenant"]),
+            UUID(members["tenant"]),
             about if isinstance(about, str) else Hypothesis(*about),
-            bytes.fromhex(found["key"]),
-            found["version"],
-            found["nonce"],
+            bytes.fromhex(members["key"]),
+            members["version"],
+            members["nonce"],
         )

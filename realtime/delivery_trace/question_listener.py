@@ -105,11 +105,11 @@ class QuestionListener:
         """Explain what became of a version, for a subscription or for one that might be."""
         try:
             subject = await self._subject(asked)
-            found = await evidence.gather(subject, asked.key, asked.version)
+            gathered = await evidence.gather(subject, asked.key, asked.version)
         except (psycopg.Error, OSError, RedisError) as away:
             log.warning("a question of *Why?* could not be answered: %s", away)
             raise Unavailable(headers={"Retry-After": "1"}) from None
-        return story.told(found)
+        return story.told(gathered)
 
     async def _subject(self, asked: TraceQuestion) -> Subject:
         about = asked.about

@@ -332,12 +332,12 @@ def _events(change: JsonObject) -> str:
 
 def _change(evidence: Evidence) -> JsonObject | None:
     """Return what the hub showed of just this version."""
-    found = [
+    changes = [
         change
         for change in _objects(evidence.hub.get("changes"))
         if change["version"] == evidence.version
     ]
-    return found[-1] if found else None
+    return changes[-1] if changes else None
 
 
 def _was_in_rows(evidence: Evidence) -> bool:
@@ -351,8 +351,8 @@ def _was_in_rows(evidence: Evidence) -> bool:
 
 
 def _us(source: JsonObject, name: str) -> float | None:
-    found = source.get(name)
-    return found / 1000 if isinstance(found, int) else None
+    value = source.get(name)
+    return value / 1000 if isinstance(value, int) else None
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

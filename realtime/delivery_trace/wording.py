@@ -193,10 +193,10 @@ def reach(kind: str, paths: Sequence[str], *, reached: bool) -> str:
 
 def sentences(explanation: JsonObject) -> str:
     """Return the sentences of the tests that decided."""
-    found = list(_deciding(explanation["reason"]))
-    if len(found) <= MOST_SENTENCES:
-        return " ".join(found)
-    return " ".join(found[:MOST_SENTENCES]) + f" And {len(found) - MOST_SENTENCES} more."
+    texts = list(_deciding(explanation["reason"]))
+    if len(texts) <= MOST_SENTENCES:
+        return " ".join(texts)
+    return " ".join(texts[:MOST_SENTENCES]) + f" And {len(texts) - MOST_SENTENCES} more."
 
 
 MOST_SENTENCES = 5

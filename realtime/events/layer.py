@@ -94,14 +94,14 @@ class GridLayer:
         """Return Valkey's time in microseconds and those nodes that ever had a holder."""
         reply = await self._functions.call("look", self._epoch, *nodes)
         time_us, *rows = items(reply, 1 + len(nodes))
-        found = dict[str, NodeLease]()
+        leases = dict[str, NodeLease]()
         for name, row in zip(nodes, rows, strict=True):
             holder, token, until, report = items(row, 4)
             if holder is not None:
-                found[name] = NodeLease(
+                leases[name] = NodeLease(
                     text(holder), int(text(token)), int(text(until)), text(report).encode()
                 )
-        return integer(time_us), found
+        return integer(time_us), leases
 
     async def signs(self, holders: Sequence[str]) -> list[bytes | None]:
         """Return the last sign of life of each holder, if it gave one within a minute."""
@@ -175,10 +175,10 @@ class GridLayer:
 
     async def held(self, query_partition: int, hub: str) -> list[bytes]:
         """Return the queries that an app server holds."""
-        found = await self._functions.call("held", self._epoch, query_partition, hub)
-        if not isinstance(found, list):
+        queries = await self._functions.call("held", self._epoch, query_partition, hub)
+        if not isinstance(queries, list):
             raise ResponseError("the function returned an unexpected type")
-        return [query for query in found if isinstance(query, bytes)]
+        return [query for query in queries if isinstance(query, bytes)]
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
         """End queries that no hub has held for the time; return how many were checked."""
@@ -205,10 +205,10 @@ class GridLayer:
             command = ("SCAN", cursor, "MATCH", f"{self._prefix}:{self._epoch}:*", "COUNT", 1_000)
             after, keys = items(await self._wire.call(*command), 2)
             names = keys if isinstance(keys, list) else []
-            found = [name for name in names if isinstance(name, bytes)]
-            if found:
-                await self._wire.call("UNLINK", *found)
-                swept += len(found)
+            present = [name for name in names if isinstance(name, bytes)]
+            if present:
+                await self._wire.call("UNLINK", *present)
+                swept += len(present)
             cursor = text(after).encode()
             if cursor == b"0":
                 return swept

@@ -49,7 +49,12 @@ def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[
             raise psycopg.DataError("the database has no snapshot")
         identities = [str(UUID(bytes=collection)) for collection in collections]
         rules = connection.execute(_RULES, [identities]).fetchall()
-        yield " ".join([str(snapshot[0]), *(f"{found.hex}={version}" for found, version in rules)])
+        yield " ".join(
+            [
+                str(snapshot[0]),
+                *(f"{collection_id.hex}={version}" for collection_id, version in rules),
+            ]
+        )
         query = _COPY.format(
             collections=sql.Literal(identities),
             partitions=sql.Literal(partitions),

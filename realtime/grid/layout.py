@@ -106,10 +106,10 @@ class ServingGrids:
 
 async def read_served() -> ServingGrids:
     """Return which grids serve which tenants; raise `psycopg.Error` if that is unavailable."""
-    found = await _run(_SERVED)
+    result = await _run(_SERVED)
     shared, own = list[GridEpoch](), dict[UUID, list[GridEpoch]]()
-    for row, grid in enumerate(_grids(found)):
-        tenant = found.raw(row, 4)
+    for row, grid in enumerate(_grids(result)):
+        tenant = result.raw(row, 4)
         grids = shared if tenant is None else own.setdefault(UUID(bytes=tenant), [])
         grids.append(grid)
     return ServingGrids(shared, own)
@@ -146,11 +146,12 @@ def announce_change(tenant_id: UUID | None) -> None:
 
 async def _run(statement: Statement, *parameters: bytes) -> Result:
     async with relay_pool().session() as session:
-        (found,) = await session.run([(statement, parameters)])
-    return found
+        (result,) = await session.run([(statement, parameters)])
+    return result
 
 
-def _grids(found: Result) -> list[GridEpoch]:
+def _grids(result: Result) -> list[GridEpoch]:
     return [
-        GridEpoch(*(found.integer(row, column) for column in range(4))) for row in range(found.rows)
+        GridEpoch(*(result.integer(row, column) for column in range(4)))
+        for row in range(result.rows)
     ]

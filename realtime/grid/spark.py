@@ -107,10 +107,10 @@ def _settings(master: str, slots: int) -> dict[str, str]:
         # of this process' environment in the pod that they are made from: Spark's own settings
         # would show secrets to all who may see pods.
         return {"spark.python.worker.reuse": "false"}
-    found = {"spark.python.worker.reuse": "false", "spark.executor.memory": "512m"}
+    settings = {"spark.python.worker.reuse": "false", "spark.executor.memory": "512m"}
     if not master.startswith("local"):
-        found["spark.cores.max"] = str(slots)
+        settings["spark.cores.max"] = str(slots)
         for name, value in os.environ.items():
             if name.startswith(_PASSED_ON):
-                found[f"spark.executorEnv.{name}"] = value
-    return found
+                settings[f"spark.executorEnv.{name}"] = value
+    return settings

@@ -170,9 +170,9 @@ class GridSupervisor:
     async def _look_after(self, grid: GridEpoch, *, cares: bool) -> None:
         layer = GridLayer(self._wire, grid.installation, grid.epoch)
         nodes = grid.nodes()
-        time_us, found = await layer.look([node.name for node in nodes])
+        time_us, leases = await layer.look([node.name for node in nodes])
         for node in nodes:
-            held = found.get(node.name)
+            held = leases.get(node.name)
             report: dict[str, object] = {"state": "absent"}
             if held is not None and held.until_ms * 1000 > time_us:
                 report = {**json.loads(held.report or b"{}"), "token": held.token}

@@ -86,9 +86,9 @@ class QuerySubscriptionKind:
             self, running, next(self._numbers), wanted, message, outlet, subscriber
         )
         await watched.begin()
-        if running is not (found := await self._process.running(subscriber.tenant.id)):
+        if running is not (current := await self._process.running(subscriber.tenant.id)):
             # The tenant's grid came or went meanwhile.
-            watched.change(found)
+            watched.change(current)
         return watched
 
     async def settle(self) -> None:

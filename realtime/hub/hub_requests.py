@@ -84,7 +84,11 @@ class HubRequests:
 
     def _watched(self, running: RunningHub, query: bytes) -> list[QuerySubscription]:
         numbers = running.hub.subscriptions(query)
-        return [found for n in numbers if (found := self._queries.watched.get(n)) is not None]
+        return [
+            subscription
+            for n in numbers
+            if (subscription := self._queries.watched.get(n)) is not None
+        ]
 
     def _fail(self, running: RunningHub, request: FailQuery) -> None:
         error = CATALOGUE.get(request.code, Internal)(request.detail)
@@ -103,13 +107,13 @@ class HubRequests:
         """Register a query, however long that takes, while it has subscribers."""
         pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
-            found = running.hub.query(query)
+            live_query = running.hub.query(query)
             watched = self._watched(running, query)
-            if found is None or not watched or running.grid is not grid:
+            if live_query is None or not watched or running.grid is not grid:
                 return
             try:
                 source = watched[0].source
-                attempt = self._try(running, found, source)
+                attempt = self._try(running, live_query, source)
                 await bulk_budget.subscription_starts.metered(source.tenant_id, attempt)
             except NotWatched:
                 return
@@ -164,11 +168,11 @@ class HubRequests:
 
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when there is room for it."""
-        found = await _when_there_is_room(running, query, renewals.limits(query))
+        live_query = await _when_there_is_room(running, query, renewals.limits(query))
         watched = self._watched(running, query)
-        if found is None or not watched:
+        if live_query is None or not watched:
             return
-        wider, source = found.with_slack(slack), watched[0].source
+        wider, source = live_query.with_slack(slack), watched[0].source
         try:
             epoch = running.grid.epoch
             await asyncio.to_thread(renewals.dispatch, running.name, epoch, wider, source)
@@ -184,31 +188,31 @@ class HubRequests:
         question = Question.read(encoded)
         if not (await limiter().acheck(fetches.turn(question))).allowed:
             return
-        found = await _when_there_is_room(running, query, fetches.limits(query))
+        live_query = await _when_there_is_room(running, query, fetches.limits(query))
         watched = self._watched(running, query)
-        if found is None or not watched:
+        if live_query is None or not watched:
             return
         grid, source = running.grid, watched[0].source
         try:
-            await asyncio.to_thread(fetches.dispatch, grid.epoch, found, source, encoded.hex())
+            await asyncio.to_thread(fetches.dispatch, grid.epoch, live_query, source, encoded.hex())
         except Exception:
             log.warning(
                 "no worker is available to read documents, so the server does it itself",
                 exc_info=True,
             )
-            await fetches.fetch(running.layer, grid, found, source, question)
+            await fetches.fetch(running.layer, grid, live_query, source, question)
 
 
 async def _when_there_is_room(
     running: RunningHub, query: bytes, limits: Sequence[Limit]
 ) -> LiveQuery | None:
     """Return the query once the limits allow reading it; None: it has no subscribers any more."""
-    while (found := running.hub.query(query)) is not None:
+    while (live_query := running.hub.query(query)) is not None:
         decision = await limiter().acheck(limits)
         if decision.allowed:
             break
         await asyncio.sleep(decision.retry_after_s or LONGEST_PAUSE_S)
-    return found
+    return live_query
 
 
 async def _missed(running: RunningHub, request: ReplayLog) -> list[Entry] | None:
@@ -218,12 +222,12 @@ async def _missed(running: RunningHub, request: ReplayLog) -> list[Entry] | None
         first = listed(await event_server.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
         if not first or _order(first[0][0]) > _order(request.after):
             return None
-        found = await event_server.wire().call(
+        reply = await event_server.wire().call(
             "XRANGE", stream, f"({request.after}", request.upto, "COUNT", MAX_REPLAYED
         )
     except RedisError:
         return None
-    entries = listed(found)
+    entries = listed(reply)
     return None if len(entries) == MAX_REPLAYED else entries
 
 

@@ -57,10 +57,10 @@ class LogReader:
         reply = await self._wire.call(
             "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", self._stream, self._after
         )
-        found = entries(reply)
-        if found:
-            self._after = found[-1][0]
-            self._take(found)
+        batch = entries(reply)
+        if batch:
+            self._after = batch[-1][0]
+            self._take(batch)
 
 
 def entries(reply: Reply) -> list[Entry]:
@@ -72,11 +72,11 @@ def entries(reply: Reply) -> list[Entry]:
 
 def listed(rows: Reply) -> list[Entry]:
     """Return the entries of a range of a stream."""
-    found = []
+    listed_entries = []
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 2:  # noqa: PLR2004 -- id and fields
             continue
         place, fields = row
         if isinstance(place, bytes) and isinstance(fields, list) and isinstance(fields[1], bytes):
-            found.append((place.decode(), fields[1]))
-    return found
+            listed_entries.append((place.decode(), fields[1]))
+    return listed_entries

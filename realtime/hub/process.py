@@ -116,13 +116,13 @@ class HubProcess:
         self._served = self._following = None
 
     def _hub(self, place: Place) -> asyncio.Task[RunningHub]:
-        found = self._hubs.get(place)
-        if found is None or (found.done() and found.exception()):
-            found = asyncio.create_task(_patiently(partial(self._start, place)))
-            self._hubs[place] = found
+        task = self._hubs.get(place)
+        if task is None or (task.done() and task.exception()):
+            task = asyncio.create_task(_patiently(partial(self._start, place)))
+            self._hubs[place] = task
         if self._following is None:
             self._following = asyncio.create_task(self._keep_following(), name="hubs")
-        return found
+        return task
 
     async def _start(self, place: Place) -> RunningHub:
         grids = [] if self._served is None else self._served.of(place)
@@ -167,17 +167,17 @@ class HubProcess:
         for place in list(self._hubs):
             if (running := self.now(place)) is None:
                 continue
-            found = await moving.found_next(served.of(place), running.grid)
-            if found is not None:
-                log.info("following grid epoch %d instead of %d", found.epoch, running.grid.epoch)
-                await running.move(found)
+            grid = await moving.found_next(served.of(place), running.grid)
+            if grid is not None:
+                log.info("following grid epoch %d instead of %d", grid.epoch, running.grid.epoch)
+                await running.move(grid)
         await self.settle()
         for place in [each for each in self._hubs if each is not None and each not in served.own]:
             log.info("the dedicated grid of tenant %s is gone", place)
             await self._close(place)
 
     def _measure(self) -> None:
-        hubs = [found.hub for place in self._hubs if (found := self.now(place)) is not None]
+        hubs = [running.hub for place in self._hubs if (running := self.now(place)) is not None]
         memory = [hub.memory() for hub in hubs]
         LIVE_BYTES.labels("results").set(sum(each.results for each in memory))
         LIVE_BYTES.labels("waiting").set(sum(each.waiting for each in memory))

@@ -124,12 +124,12 @@ class RunningHub:
         self.wake()
 
     async def _ends_of_logs(self, grid: GridEpoch, layer: GridLayer) -> list[str]:
-        found = []
+        log_ends = []
         for partition in range(grid.query_partitions):
             ends = await layer.ends(grid.write_partitions, partition)
             self.clock.hear(ends.time_us)
-            found.append(ends.log)
-        return found
+            log_ends.append(ends.log)
+        return log_ends
 
     def _read(self, ends: list[str]) -> None:
         self._readers = {}

@@ -100,21 +100,21 @@ async def read_all(
             several = wanted[begin : begin + TOGETHER]
             for one, early in zip(several, await _few(reading, several), strict=True):
                 try:
-                    found = await _read(reading, *one) if early is None else early
+                    result = await _read(reading, *one) if early is None else early
                 except LargeResult:
                     if read:
                         return read
                     raise
-                read.append(InitialRows(reading.collection, snapshot, *found))
-                n_rows += len(found[0])
-                n_bytes += _size_bytes(found)
+                read.append(InitialRows(reading.collection, snapshot, *result))
+                n_rows += len(result[0])
+                n_bytes += _size_bytes(result)
                 if n_rows >= MAX_ROWS or n_bytes >= SMALL_BYTES:
                     return read
     return read
 
 
-def _size_bytes(found: Found) -> int:
-    rows, _, _, foreign = found
+def _size_bytes(result: Found) -> int:
+    rows, _, _, foreign = result
     return sum(len(row[4]) for row in rows) + sum(
         len(row[4]) for looked_up, _ in foreign for row in looked_up
     )
@@ -141,14 +141,14 @@ async def _few(
 
         return read
 
-    found = list[Found | None]()
+    results = list[Found | None]()
     for outcome in await trips.gather([reader(one) for one in wanted]):
         if isinstance(outcome, BaseException) and not isinstance(
             outcome, (_TooManyRows, LargeResult)
         ):
             raise outcome
-        found.append(None if isinstance(outcome, BaseException) else outcome)
-    return found
+        results.append(None if isinstance(outcome, BaseException) else outcome)
+    return results
 
 
 class _TooManyRows(Exception):
@@ -206,9 +206,9 @@ async def _read_foreign(
     if referred is None:
         raise KeptChanging
     foreign: list[Foreign] = []
-    for side, found in zip(extent.sides, referred, strict=True):
+    for side, referenced in zip(extent.sides, referred, strict=True):
         everything = await read_small(session, side, now_ms)
-        documents = found if everything is None else everything
+        documents = referenced if everything is None else everything
         listed = [(d.key, d.version, d.created_ms, d.updated_ms, d.body) for d in documents]
         foreign.append((listed, everything is not None))
     return foreign

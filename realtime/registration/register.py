@@ -147,9 +147,9 @@ async def _rows(
     return read
 
 
-def compare(found: CollectionFacts, collection: bytes, rules_version: int) -> None:
+def compare(current: CollectionFacts, collection: bytes, rules_version: int) -> None:
     """Raise unless it is this collection, under these rules if any matter."""
-    if found.raw != collection or (rules_version and found.rules_version != rules_version):
+    if current.raw != collection or (rules_version and current.rules_version != rules_version):
         raise OtherRules
 
 
@@ -172,11 +172,11 @@ async def sides_of_query(query: LiveQuery, source: CollectionReference) -> list[
     for name, (collection, rules_version, rule) in zip(
         query.side_names(), query.sides(), strict=True
     ):
-        found = await facts.find(source.tenant_id, name)
-        if found.raw != collection or found.rules_version != rules_version:
-            found = await facts.find(source.tenant_id, name, fresh=True)
-        compare(found, collection, rules_version)
-        sides.append(Side(found, rule if rules_version else None))
+        current = await facts.find(source.tenant_id, name)
+        if current.raw != collection or current.rules_version != rules_version:
+            current = await facts.find(source.tenant_id, name, fresh=True)
+        compare(current, collection, rules_version)
+        sides.append(Side(current, rule if rules_version else None))
     return sides
 
 

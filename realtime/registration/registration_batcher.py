@@ -144,8 +144,8 @@ class RegistrationBatcher:
     ) -> None:
         queries = [one.query for one in taken]
         try:
-            found = await self._registers(layer, grid, hub, queries, source, renewal=False)
-            for one, registration in zip(taken, found, strict=False):
+            registrations = await self._registers(layer, grid, hub, queries, source, renewal=False)
+            for one, registration in zip(taken, registrations, strict=False):
                 if not one.answer.done():
                     one.answer.set_result(registration)
         except (ApiError, OtherRules) as refused:
@@ -160,7 +160,7 @@ class RegistrationBatcher:
             if not isinstance(failed, Exception):
                 raise
         else:
-            if left := taken[len(found) :]:
+            if left := taken[len(registrations) :]:
                 await self._serve(layer, grid, hub, source, left)
 
 

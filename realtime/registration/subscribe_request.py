@@ -135,17 +135,17 @@ def _events(value: Value | None) -> tuple[str, ...]:
 
 
 def _present(value: Value, name: str) -> Value | None:
-    found = value.get(name)
-    return None if found is None or found.is_null else found
+    member = value.get(name)
+    return None if member is None or member.is_null else member
 
 
 def _text(value: Value, name: str, most: int, prefix: str = "") -> str | None:
-    found = _present(value, name)
-    if found is None:
+    member = _present(value, name)
+    if member is None:
         return None
-    if found.kind != "string" or len(found.text()) > most:
+    if member.kind != "string" or len(member.text()) > most:
         raise _wrong(f"{prefix}/{name}", f"Expected a string of at most {most} characters.")
-    return found.text()
+    return member.text()
 
 
 def _wrong(pointer: str, detail: str) -> InvalidBody:

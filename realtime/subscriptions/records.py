@@ -64,7 +64,7 @@ class SubscriptionRecords:
 
     async def tell(self) -> None:
         """Write down what there is now, with pauses: events must not wait for all of it."""
-        found: dict[UUID, list[bytes]] = defaultdict(list)
+        by_tenant: dict[UUID, list[bytes]] = defaultdict(list)
         states = Counter[str]()
         stale: set[str] = set()
         before, self._before = self._before, {}
@@ -72,7 +72,7 @@ class SubscriptionRecords:
         for guest in list(self._registry.connections.values()):
             if guest.party is None:
                 continue
-            rows = found[guest.party.tenant.id]
+            rows = by_tenant[guest.party.tenant.id]
             for held in guest.subscriptions:
                 if held.subscription is None or len(rows) >= names.MAX_SHOWN:
                     continue
@@ -88,7 +88,9 @@ class SubscriptionRecords:
         self._stale = stale
         for state in STATES:
             SUBSCRIPTIONS.labels(state).set(states[state])
-        await asyncio.gather(*(self._write(tenant_id, rows) for tenant_id, rows in found.items()))
+        await asyncio.gather(
+            *(self._write(tenant_id, rows) for tenant_id, rows in by_tenant.items())
+        )
 
     async def listen(self) -> None:
         """End whom members have asked to be ended."""

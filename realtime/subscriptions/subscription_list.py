@@ -32,11 +32,11 @@ def listed(tenant_id: UUID) -> list[JsonObject]:
         return []
     keys = [names.record(tenant_id, p.decode()) for p in processes if isinstance(p, bytes)]
     records = _call("MGET", *keys)
-    found: list[JsonObject] = []
+    rows: list[JsonObject] = []
     for record in records if isinstance(records, list) else []:
         if isinstance(record, bytes):
-            found += cast("list[JsonObject]", json.loads(record))
-    return sorted(found, key=lambda row: -float(str(row["age_s"])))
+            rows += cast("list[JsonObject]", json.loads(record))
+    return sorted(rows, key=lambda row: -float(str(row["age_s"])))
 
 
 def end(tenant_id: UUID, public: str) -> None:

@@ -50,19 +50,19 @@ def listed() -> models.QuerySet[Source]:
 
 def find_of(collection: Collection) -> Source:
     """Return a collection's source, or raise `NotFound`."""
-    found = present().filter(collection_id=collection.pk).first()
-    if found is None:
+    source = present().filter(collection_id=collection.pk).first()
+    if source is None:
         raise NotFound("The collection has no source.")
-    return found
+    return source
 
 
 def lock_of(collection: Collection) -> Source:
     """Return a locked collection's source, locked for the rest of the transaction."""
     rows = present().select_for_update(of=("self",)).filter(collection_id=collection.pk)
-    found = rows.first()
-    if found is None:
+    source = rows.first()
+    if source is None:
         raise NotFound("The collection has no source.")
-    return found
+    return source
 
 
 def do_create(

@@ -150,10 +150,10 @@ class SourceView(_OneSourceView):
     )
     def patch(self, request: Request, tenant: str, collection: str) -> Response:
         values = cast("actions.SourceValues", self.body(SourceChange, partial=True))
-        found = actions.lock_of(find_by_name(collection))
-        check_if_match(request, found.version)
-        actions.do_change(self.principal, found, values)
-        return self.answer(found)
+        source = actions.lock_of(find_by_name(collection))
+        check_if_match(request, source.version)
+        actions.do_change(self.principal, source, values)
+        return self.answer(source)
 
     @extend_schema(
         operation_id="source_delete",
@@ -166,9 +166,9 @@ class SourceView(_OneSourceView):
     )
     def delete(self, request: Request, tenant: str, collection: str) -> Response:
         owner = lock_by_name(collection)
-        found = actions.lock_of(owner)
-        check_if_match(request, found.version)
-        actions.do_delete(self.principal, owner, found)
+        source = actions.lock_of(owner)
+        check_if_match(request, source.version)
+        actions.do_delete(self.principal, owner, source)
         return Response(status=204)
 
 
@@ -185,10 +185,10 @@ class SourceRebuildView(_OneSourceView):
         responses={202: SourceAnswer},
     )
     def post(self, request: Request, tenant: str, collection: str) -> Response:
-        found = actions.lock_of(find_by_name(collection))
-        check_if_match(request, found.version)
-        actions.do_rebuild(self.principal, found)
-        return self.answer(found, status=202)
+        source = actions.lock_of(find_by_name(collection))
+        check_if_match(request, source.version)
+        actions.do_rebuild(self.principal, source)
+        return self.answer(source, status=202)
 
 
 _ONE = "tenants/<str:tenant>/collections/<str:collection>/source"

@@ -80,8 +80,8 @@ class TableSnapshot:
             ),
         )
         columns = [[key[number] for key in keys] for number in range(len(names))]
-        found = await (await self.connection.execute(query, columns)).fetchall()
-        return [row[0] for row in found]
+        rows = await (await self.connection.execute(query, columns)).fetchall()
+        return [row[0] for row in rows]
 
     @property
     def _name(self) -> sql.Identifier:
@@ -153,12 +153,14 @@ class Copy:
 
     async def _delete_others(self) -> None:
         row = self._progress.row
-        async for found in documents.identities(row.tenant_id, row.collection_name):
+        async for identities in documents.identities(row.tenant_id, row.collection_name):
             await fair_share.sources.turn(row.pk)
-            keys = [_key_texts(self._shape, identity) for identity in found]
+            keys = [_key_texts(self._shape, identity) for identity in identities]
             gone = await self._snapshot.absent(keys)
             operations = [
-                Operation.delete(Value.parse(b"[%b]" % json.dumps(found[n]).encode()).items()[0])
+                Operation.delete(
+                    Value.parse(b"[%b]" % json.dumps(identities[n]).encode()).items()[0]
+                )
                 for n in gone
             ]
             if operations:

@@ -33,8 +33,8 @@ def key_of(identity: str) -> bytes:
 async def read(tenant_id: UUID, collection: str, identities: Iterable[str]) -> dict[str, bytes]:
     """Return the existing documents, by `_id`."""
     keys = {key_of(identity): identity for identity in identities}
-    found = await reads.get(tenant_id, collection, list(keys), None, 0) if keys else {}
-    return {keys[key]: document.body for key, document in found.items()}
+    documents = await reads.get(tenant_id, collection, list(keys), None, 0) if keys else {}
+    return {keys[key]: document.body for key, document in documents.items()}
 
 
 def fields_of(body: bytes, columns: Sequence[SourceColumn]) -> Fields:
@@ -44,8 +44,8 @@ def fields_of(body: bytes, columns: Sequence[SourceColumn]) -> Fields:
 
 
 def _member(document: Value, name: str) -> str:
-    found = document.get(name)
-    return "null" if found is None else found.ejson(canonical=True).decode()
+    value = document.get(name)
+    return "null" if value is None else value.ejson(canonical=True).decode()
 
 
 async def identities(tenant_id: UUID, collection: str) -> AsyncIterator[list[object]]:
@@ -56,8 +56,8 @@ async def identities(tenant_id: UUID, collection: str) -> AsyncIterator[list[obj
         page = await _page(known, after)
         if not page:
             return
-        found = [identity for _, identity in page if identity is not None]
-        yield [json.loads(identity.ejson(canonical=True)) for identity in found]
+        some = [identity for _, identity in page if identity is not None]
+        yield [json.loads(identity.ejson(canonical=True)) for identity in some]
         after = page[-1][0]
 
 

@@ -110,9 +110,9 @@ class FollowerService:
 
     async def _care(self) -> None:
         """Reload the list of sources, and start or stop their tasks."""
-        found = {row.pk: row for row in await on_rows(load)}
+        loaded = {row.pk: row for row in await on_rows(load)}
         for key, care in list(self._cares.items()):
-            row = found.get(key)
+            row = loaded.get(key)
             if row is None or row.version != care.row.version or row.wish != care.row.wish:
                 await self._drop(key)
             elif care.task.done():
@@ -120,10 +120,10 @@ class FollowerService:
                 await self._drop(key)
             else:
                 care.row = row
-        for key, row in found.items():
+        for key, row in loaded.items():
             if key not in self._cares:
                 self._cares[key] = _Care(row, asyncio.create_task(_task(row)))
-        _count(list(found.values()))
+        _count(list(loaded.values()))
 
     @staticmethod
     def _note_end(care: _Care) -> None:
@@ -145,21 +145,21 @@ def load() -> list[Source]:
 
     Those of deleted collections are to be removed; those of suspended or deleted tenants are idle.
     """
-    found = list(Source.unscoped.using(ALIAS).all())
+    sources = list(Source.unscoped.using(ALIAS).all())
     collections = Collection.unscoped.using(ALIAS).filter(
-        pk__in={row.collection_id for row in found}, state=Collection.State.ACTIVE
+        pk__in={row.collection_id for row in sources}, state=Collection.State.ACTIVE
     )
     there = set(collections.values_list("pk", flat=True))
     tenants = Tenant.objects.using(ALIAS).filter(
-        pk__in={row.tenant_id for row in found}, state=Tenant.State.ACTIVE
+        pk__in={row.tenant_id for row in sources}, state=Tenant.State.ACTIVE
     )
     active = set(tenants.values_list("pk", flat=True))
-    for row in found:
+    for row in sources:
         if row.collection_id not in there:
             row.wish = Source.Wish.REMOVED
         elif row.tenant_id not in active and row.wish == Source.Wish.RUNNING:
             row.wish = Source.Wish.PAUSED
-    return found
+    return sources
 
 
 def _count(rows: list[Source]) -> None:

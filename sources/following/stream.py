@@ -182,11 +182,11 @@ class ReplicationStream:
         before = await self._before(wanted_before(laid))
         net = Net(self._table.shape, before)
         await converted(self._source_id, size, net.add_each(laid))
-        found = await converted(self._source_id, size, net.operations())
+        texts = await converted(self._source_id, size, net.operations())
         operations = None
-        if found:
-            text = '{"operations":[' + ",".join(found) + '],"ordered":true}'
-            operations = await on_thread(self._source_id, lambda: _parsed(text, len(found)))
+        if texts:
+            text = '{"operations":[' + ",".join(texts) + '],"ordered":true}'
+            operations = await on_thread(self._source_id, lambda: _parsed(text, len(texts)))
         await self._progress.write(operations, place)
 
     async def _before(self, wanted: set[str]) -> dict[str, Fields]:

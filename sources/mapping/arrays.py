@@ -50,15 +50,15 @@ class _ArrayParser:
         return root
 
     def _quoted(self) -> str:
-        found = _QUOTED.match(self._text, self._at)
-        if found is None:
+        match = _QUOTED.match(self._text, self._at)
+        if match is None:
             raise ValueError("an array element is not terminated")
-        self._at = found.end()
-        return _ESCAPED.sub(r"\1", found[1])
+        self._at = match.end()
+        return _ESCAPED.sub(r"\1", match[1])
 
     def _bare(self) -> str | None:
-        found = _BARE.match(self._text, self._at)
-        if found is None:
+        match = _BARE.match(self._text, self._at)
+        if match is None:
             raise ValueError("an array element is not terminated")
-        self._at = found.end()
-        return None if found[0].upper() == "NULL" else found[0]
+        self._at = match.end()
+        return None if match[0].upper() == "NULL" else match[0]

@@ -20,17 +20,17 @@ _ERA_DAYS = 146_097
 
 def moment_ms(text: str) -> int:
     """Return a date or timestamp in milliseconds, rounded down; without a zone it is UTC."""
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
         raise ValueError(f"not a timestamp: {text[:40]!r}")
-    year = int(found[1])
-    if found[12]:
+    year = int(match[1])
+    if match[12]:
         year = 1 - year
-    days = _days(year, int(found[2]), int(found[3]))
-    seconds = int(found[4] or 0) * 3600 + int(found[5] or 0) * 60 + int(found[6] or 0)
-    offset = int(found[9] or 0) * 3600 + int(found[10] or 0) * 60 + int(found[11] or 0)
-    seconds -= -offset if found[8] == "-" else offset
-    return days * _DAY_MS + seconds * 1000 + int((found[7] or "0").ljust(6, "0")) // 1000
+    days = _days(year, int(match[2]), int(match[3]))
+    seconds = int(match[4] or 0) * 3600 + int(match[5] or 0) * 60 + int(match[6] or 0)
+    offset = int(match[9] or 0) * 3600 + int(match[10] or 0) * 60 + int(match[11] or 0)
+    seconds -= -offset if match[8] == "-" else offset
+    return days * _DAY_MS + seconds * 1000 + int((match[7] or "0").ljust(6, "0")) // 1000
 
 
 def _days(year: int, month: int, day: int) -> int:

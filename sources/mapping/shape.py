@@ -104,7 +104,7 @@ class RowLayout:
 
     def _fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
         check_size([cells[place] for place in self._places])
-        found: list[str | None] = []
+        fields: list[str | None] = []
         for place, write in zip(self._places, self._writers, strict=True):
             cell = cells[place]
             if cell is UNCHANGED and before is not None:
@@ -113,10 +113,10 @@ class RowLayout:
                 if cell is None:
                     cell = UNCHANGED
             if isinstance(cell, str):
-                found.append(write(cell))
+                fields.append(write(cell))
             else:
-                found.append("null" if cell is None else None)
-        return found
+                fields.append("null" if cell is None else None)
+        return fields
 
     def identity(self, cells: Cells, before: Cells | None = None) -> str:
         """Return the `_id` of a row whose key is in it or in the previous row."""

@@ -121,8 +121,8 @@ async def _look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
         raise SourceUnsuitable(
             "forbidden", "The user is not allowed to read the table.", "/connection"
         )
-    found = await (await connection.execute(_COLUMNS, (oid,))).fetchall()
-    attributes = [_Attribute(*row) for row in found]
+    attribute_rows = await (await connection.execute(_COLUMNS, (oid,))).fetchall()
+    attributes = [_Attribute(*row) for row in attribute_rows]
     indexes = [
         _Index(primary, replica, frozenset(columns))
         for primary, replica, columns in await (
@@ -170,8 +170,8 @@ async def _types(connection: AsyncConnection, wanted: set[int]) -> tuple[Types, 
         missing = sorted(wanted - set(types))
         if not missing:
             break
-        found = await (await connection.execute(_TYPES, (missing,))).fetchall()
-        for oid, schema, name, kind, base, element, _shown in found:
+        rows = await (await connection.execute(_TYPES, (missing,))).fetchall()
+        for oid, schema, name, kind, base, element, _shown in rows:
             types[oid] = TypeFacts(oid, name, kind, base, element)
             names[oid] = sql.Identifier(schema, name).as_string(connection)
         wanted = {part for t in types.values() for part in (t.base, t.element) if part}

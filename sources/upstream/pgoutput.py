@@ -111,10 +111,10 @@ def read(data: bytes) -> Message | None:
 
 def read_change(data: bytes) -> RowChange:
     """Parse a message that is known to be about a row."""
-    found = read(data)
-    if not isinstance(found, RowChange):
+    change = read(data)
+    if not isinstance(change, RowChange):
         raise NotUnderstood("something other than a row change")
-    return found
+    return change
 
 
 def _read(data: bytes) -> Message | None:

@@ -144,8 +144,8 @@ def _checked_authentication(whole: bytes) -> bytes:
         content = _INT4.pack(_SASL) + b"".join(name + b"\0" for name in names) + b"\0"
         return _HEADER.pack(b"R", _LENGTH_BYTES + len(content)) + content
     if method == _SASL_CONTINUE:
-        found = _ITERATIONS.search(body, _INT4.size)
-        if found is None or int(found[1]) > SCRAM_ITERATIONS:
+        match = _ITERATIONS.search(body, _INT4.size)
+        if match is None or int(match[1]) > SCRAM_ITERATIONS:
             raise ProtocolViolation(
                 f"The server requires a password hash with more than {SCRAM_ITERATIONS} "
                 "iterations (scram_iterations)."

@@ -76,9 +76,9 @@ def applied(changed: int) -> ClusterCondition:
     return ClusterCondition("Applied", True, "Applied", told)
 
 
-def state(found: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:
+def state(current: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:
     """Return one word for it all."""
-    holds = {each.type: each.holds for each in found}
+    holds = {each.type: each.holds for each in current}
     if holds.get("Applied") is not True:
         return Cluster.State.FAILING
     if not awake:
@@ -91,25 +91,27 @@ def state(found: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:
 
 
 def merged(
-    before: Sequence[JsonValue], found: Sequence[ClusterCondition], now: datetime.datetime
+    before: Sequence[JsonValue], current: Sequence[ClusterCondition], now: datetime.datetime
 ) -> list[JsonValue]:
     """Return conditions as they are kept. Those not looked at stay; times tell of changes."""
     known = {str(one["type"]): one for one in before if isinstance(one, dict)}
-    for each in found:
+    for each in current:
         known[each.type] = _kept(known.get(each.type), each, now)
     return list(known.values())
 
 
-def _kept(before: JsonObject | None, found: ClusterCondition, now: datetime.datetime) -> JsonObject:
-    status = {True: "True", False: "False", None: "Unknown"}[found.holds]
+def _kept(
+    before: JsonObject | None, condition: ClusterCondition, now: datetime.datetime
+) -> JsonObject:
+    status = {True: "True", False: "False", None: "Unknown"}[condition.holds]
     since = timestamp(now)
     if before is not None and before["status"] == status:
         since = str(before["last_transition_at"])
     return {
-        "type": found.type,
+        "type": condition.type,
         "status": status,
-        "reason": found.reason,
-        "message": found.message[:MAX_MESSAGE_CHARS],
+        "reason": condition.reason,
+        "message": condition.message[:MAX_MESSAGE_CHARS],
         "last_transition_at": since,
     }
 

@@ -27,10 +27,10 @@ class FieldDifference:
 
 def differences(before: Object, after: Object) -> list[FieldDifference]:
     """Return where an object is otherwise, in what people decide."""
-    found = list(_walk("", _decided(before), _decided(after)))
+    fields = list(_walk("", _decided(before), _decided(after)))
     if "Secret" in (before.get("kind"), after.get("kind")):
-        return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in found]
-    return found
+        return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in fields]
+    return fields
 
 
 def _decided(described: Object) -> Object:
@@ -87,9 +87,9 @@ def _is_applied(entry: Object) -> bool:
 
 
 def _joined(one: Object, other: Object) -> Object:
-    found = dict(one)
+    joined = dict(one)
     for name, value in other.items():
-        known = found.get(name)
+        known = joined.get(name)
         both = isinstance(known, dict) and isinstance(value, dict)
-        found[name] = _joined(cast("Object", known), cast("Object", value)) if both else value
-    return found
+        joined[name] = _joined(cast("Object", known), cast("Object", value)) if both else value
+    return joined

@@ -53,10 +53,10 @@ Told = Callable[[ApplyStep], None]
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What a run has found, as it is written into the row."""
+    """What a run has determined, as it is written into the row."""
 
     state: str
-    found: list[ClusterCondition]
+    conditions: list[ClusterCondition]
     quiet_since: datetime.datetime | None
     #: Nothing but looking again is left to do.
     steady: bool
@@ -109,15 +109,15 @@ def _bring(cluster: Cluster, server: ApiServer, told: Told) -> ReconcileResult:
     pods = conditions.pods(server.find("Pod", wanted.namespace, common(wanted)))
     watches = [grids.watches(each.grid) for each in own]
     causes = [cause for each in own if (cause := grids.cause(each.grid)) is not None]
-    found = [
+    current = [
         conditions.applied(changed),
         conditions.running(pods, awake=awake, grids=len(own)),
         conditions.watching(awake=awake, watches=watches, cause=next(iter(causes), None)),
     ]
     _note_ready(own, watches)
-    state = conditions.state(found, grids=len(own), awake=awake)
+    state = conditions.state(current, grids=len(own), awake=awake)
     steady = state in (Cluster.State.RUNNING, Cluster.State.IDLE)
-    return ReconcileResult(state, found, quiet_since, steady)
+    return ReconcileResult(state, current, quiet_since, steady)
 
 
 def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
@@ -164,8 +164,8 @@ def _finalise(cluster: Cluster, server: ApiServer) -> ReconcileResult | None:
         Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, deleting=True).delete()
         return None
     server.delete(space)
-    found = ClusterCondition("Removed", False, "NamespaceTerminating", _remaining(live))
-    return ReconcileResult(Cluster.State.DELETING, [found], None, steady=False)
+    condition = ClusterCondition("Removed", False, "NamespaceTerminating", _remaining(live))
+    return ReconcileResult(Cluster.State.DELETING, [condition], None, steady=False)
 
 
 def _remaining(space: Object) -> str:
@@ -184,8 +184,8 @@ def orphans(server: ApiServer) -> Iterator[Reference]:
         for tenant_id in Cluster.unscoped.using(ALIAS).values_list("tenant_id", flat=True)
     }
     labels = {"app.kubernetes.io/instance": ours.name, "app.kubernetes.io/component": "namespace"}
-    for found in server.find("Namespace", "", labels):
-        reference = Reference.of(found, "Namespace")
+    for namespace in server.find("Namespace", "", labels):
+        reference = Reference.of(namespace, "Namespace")
         if reference.name not in known:
             yield reference
 
@@ -194,20 +194,27 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
     """Write down why a run has failed, and when the next one is."""
     failures = cluster.failures + 1
     if isinstance(failed, ApiServerUnavailable):
-        found = ClusterCondition("Applied", None, "ApiServerAway", str(failed))
+        condition = ClusterCondition("Applied", None, "ApiServerAway", str(failed))
     else:
         reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason
-        found = ClusterCondition("Applied", False, reason, failed.message)
+        condition = ClusterCondition("Applied", False, reason, failed.message)
     log.warning(
-        "the dedicated grid of tenant %s: %s: %s", cluster.tenant_id, found.reason, found.message
+        "the dedicated grid of tenant %s: %s: %s",
+        cluster.tenant_id,
+        condition.reason,
+        condition.message,
     )
     state = Cluster.State.DELETING if cluster.deleting else Cluster.State.FAILING
-    if cluster.state == Cluster.State.PENDING and found.reason == "Forbidden" and failures <= FRESH:
+    if (
+        cluster.state == Cluster.State.PENDING
+        and condition.reason == "Forbidden"
+        and failures <= FRESH
+    ):
         # In a new namespace it takes a moment until our own binding counts.
         state = Cluster.State.PENDING
     _update(
         cluster,
-        [found],
+        [condition],
         state=state,
         failures=failures,
         due_at=_in(BACKOFF.delay_s(failures)),
@@ -218,7 +225,7 @@ def _note(cluster: Cluster, outcome: ReconcileResult) -> None:
     pause_s = STEADY_S if outcome.steady else SOON_S
     _update(
         cluster,
-        outcome.found,
+        outcome.conditions,
         state=outcome.state,
         quiet_since=outcome.quiet_since,
         failures=0,
@@ -227,9 +234,9 @@ def _note(cluster: Cluster, outcome: ReconcileResult) -> None:
     )
 
 
-def _update(cluster: Cluster, found: list[ClusterCondition], **values: object) -> None:
+def _update(cluster: Cluster, current: list[ClusterCondition], **values: object) -> None:
     """Write into the row, unless it wants something else by now: then the next run is due."""
-    kept = conditions.merged(cluster.conditions, found, timezone.now())
+    kept = conditions.merged(cluster.conditions, current, timezone.now())
     rows = Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, version=cluster.version)
     rows.update(conditions=kept, **values)
 

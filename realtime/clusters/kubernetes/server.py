@@ -98,8 +98,8 @@ class ApiServer:
     def find(self, kind: str, namespace: str, selector: Mapping[str, str]) -> list[Object]:
         """Return the objects of a kind that have these labels."""
         labels = ",".join(f"{name}={value}" for name, value in selector.items())
-        found = self._call("GET", _collection(kind, namespace), {"labelSelector": labels})
-        return cast("list[Object]", found.get("items") or [])
+        answer = self._call("GET", _collection(kind, namespace), {"labelSelector": labels})
+        return cast("list[Object]", answer.get("items") or [])
 
     def apply(self, described: Object, *, dry_run: bool = False) -> Object:
         """Make an object what is described, or make it. Return what it is then."""

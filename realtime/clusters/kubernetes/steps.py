@@ -91,9 +91,9 @@ def _walk(server: ApiServer, wanted: ClusterSpec, *, dry_run: bool) -> Iterator[
 def _live(server: ApiServer, wanted: ClusterSpec) -> dict[Reference, Object]:
     selector: Mapping[str, str] = common(wanted)
     return {
-        Reference.of(found, kind): {**found, "kind": kind}
+        Reference.of(item, kind): {**item, "kind": kind}
         for kind in _LISTED
-        for found in server.find(kind, wanted.namespace, selector)
+        for item in server.find(kind, wanted.namespace, selector)
     }
 
 

@@ -24,8 +24,8 @@ def common(wanted: ClusterSpec) -> dict[str, str]:
 
 def selector(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
     """Return what selects a part's pods, of one grid or of all."""
-    found = {**common(wanted), COMPONENT: part}
-    return found if grid is None else {**found, EPOCH: str(grid.epoch)}
+    pairs = {**common(wanted), COMPONENT: part}
+    return pairs if grid is None else {**pairs, EPOCH: str(grid.epoch)}
 
 
 def labels(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:

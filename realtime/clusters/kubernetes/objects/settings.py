@@ -51,7 +51,7 @@ def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
 def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
     """Return what stands in `spark-defaults.conf`."""
     size = wanted.size
-    found = {
+    settings = {
         "spark.kubernetes.namespace": wanted.namespace,
         "spark.kubernetes.container.image": wanted.image,
         "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
@@ -80,8 +80,8 @@ def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
         "spark.scheduler.minRegisteredResourcesRatio": "0",
     }
     if wanted.guaranteed:
-        found["spark.kubernetes.executor.limit.cores"] = f"{size.cpu_milli}m"
-    return found
+        settings["spark.kubernetes.executor.limit.cores"] = f"{size.cpu_milli}m"
+    return settings
 
 
 def executor(wanted: ClusterSpec, grid: WantedGrid) -> Object:
