@@ -5,9 +5,9 @@ connection           the life of one WebSocket
 connection_state     its states, and the table of legal transitions
 event_stream, event_stream_consumer
                      one subscription as server-sent events
-callers, tickets     who is at the other end: by header, `hello`, `auth` or ticket
+callers, tickets     authentication of clients: by header, `hello`, `auth` or ticket
 messages, frames     what clients send, and what they receive
-message_calls        messages that stand for REST calls; products register them
+message_calls        messages that correspond to REST calls; products register them
 subscription_kinds   what can be subscribed to; products register it
 open_subscription    one subscription of a connection, from its reservation to its last frame
 starts               admits new subscriptions, several at a time

@@ -1,8 +1,8 @@
-"""Who is at the other end of a connection.
+"""Identifies the caller of a connection.
 
 A program sends its credentials as headers of the handshake, or in `hello`. A browser can send no
-headers and presents a ticket, or an end user's token with the publishable key. Cookies count for
-nothing here: a page of any site could make the browser send them.
+headers and presents a ticket, or an end user's token with the publishable key. Cookies are ignored,
+because a page of any site could make the browser send them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What a connection began with."""
+    """The request that opened a connection."""
 
     #: As of a GET, and without cookies.
     scope: Scope
@@ -71,19 +71,21 @@ class Handshake:
         return "Authorization" in self.head.headers or KEY_HEADER in self.head.headers
 
     def with_credentials(self, given: dict[str, str]) -> Scope:
-        """Return the handshake as if it had carried these headers, and no other credentials."""
+        """Return the handshake with these headers instead of its own credentials."""
         kept = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
         added = [(name.lower().encode(), text.encode("latin-1")) for name, text in given.items()]
         return {**self.scope, "headers": kept + added}
 
 
 async def by_headers(handshake: Handshake) -> Party:
-    """Return whom the handshake's headers name."""
+    """Return the caller that the handshake's headers identify."""
     return await _party(handshake, handshake.head)
 
 
 async def by_message(handshake: Handshake, message: Message, *others: str) -> Party:
-    """Return whom `hello` or `auth` names, which may have `others` as members besides."""
+    """Return the caller that `hello` or `auth` identifies. `others`: further members of the
+    message.
+    """
     message.allow((*MEMBERS, *others))
     token = message.text("token")
     if token is not None and token.startswith(tickets.PREFIX):
@@ -92,7 +94,7 @@ async def by_message(handshake: Handshake, message: Message, *others: str) -> Pa
 
 
 def scope_of(handshake: Handshake, message: Message) -> Scope:
-    """Return the handshake as if it had carried what a message has, and no other credentials."""
+    """Return the handshake with the credentials of a message instead of its own."""
     token, key, tenant = (message.text(member) for member in MEMBERS)
     given = {"Authorization": f"Bearer {token}"} if token is not None else {}
     if key is not None:
@@ -106,7 +108,7 @@ def scope_of(handshake: Handshake, message: Message) -> Scope:
 
 
 async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Ticket]:
-    """Return whom an EventSource's ticket names, and the ticket."""
+    """Return the caller that an EventSource's ticket identifies, and the ticket."""
     ticket = await tickets.look_at(text, handshake.origins)
     return await _by_ticket(handshake, ticket), ticket
 
@@ -135,7 +137,7 @@ async def _party(handshake: Handshake, head: Head) -> Party:
 
 
 def _admitted(handshake: Handshake, party: Party) -> Party:
-    """Refuse pages of origins that the tenant does not list."""
+    """Reject pages of origins that the tenant does not list."""
     request_context.authenticated(party.principal.actor)
     request_context.tenant_id.set(str(party.tenant.id))
     cors.answer_headers(handshake.head, party.tenant)
@@ -143,6 +145,6 @@ def _admitted(handshake: Handshake, party: Party) -> Party:
 
 
 def same_tenant(before: Party, after: Party) -> None:
-    """Refuse to turn a connection over to another tenant."""
+    """Raise if credentials belong to a different tenant than the connection."""
     if before.tenant.id != after.tenant.id:
         raise Forbidden("A connection cannot change to another tenant.")

@@ -1,4 +1,4 @@
-"""Why a connection is closed, as the code that the client sees."""
+"""Close codes: the reason why a connection is closed."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Messages are read one by one. Work that takes time (a write, a query, a subscription's first result)
 runs concurrently with the reading, up to a limit; beyond that nothing is read, and backpressure
-makes the client wait. Answers are sent as they are ready, except that writes to one document are
-executed in the order in which they were sent.
+makes the client wait. Responses are sent as soon as they are ready, except that writes to one
+document are executed in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Connection:
         self._expiry: asyncio.TimerHandle | None = None
         #: The memory of the message that was read last.
         self._claim: Claim | None = None
-        #: For how long nothing is read before the next message.
+        #: Pause before the next message is read.
         self._rest_s = 0.0
 
     async def run(self) -> None:
@@ -109,7 +109,7 @@ class Connection:
             await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
 
     def close(self, closing: CloseReason) -> None:
-        """Let the connection end."""
+        """End the connection."""
         if not self._closing.done():
             self._closing.set_result(closing)
 
@@ -120,7 +120,7 @@ class Connection:
 
     @property
     def is_judged(self) -> bool:
-        """Whether its credentials count at the moment."""
+        """Whether its credentials are currently valid."""
         return self.state is State.OPEN
 
     @property
@@ -129,7 +129,7 @@ class Connection:
         return len(self._outgoing) > 0
 
     async def judge(self, verdict: Verdict) -> None:
-        """Continue with what the credentials now allow."""
+        """Continue with the current rights of the credentials."""
         party, refused = verdict
         if self.state is not State.OPEN or self.party is None:
             return
@@ -158,13 +158,14 @@ class Connection:
         self.state = step(self.state, state)
 
     async def _read(self) -> None:
-        """Greet, then take messages until the client disconnects."""
+        """Authenticate the client, then handle messages until it disconnects."""
         party = await self._admitted()
         if party is None:
             return
         self.party = party
         if self.state is State.CLOSED:
-            # Closed while it was admitted: it was not counted then and was not counted out.
+            # Closed while it was admitted: it was not counted at that time and was not removed from
+            # the count.
             self._registry.leave(self)
             return
         self._enter(State.OPEN)
@@ -172,7 +173,7 @@ class Connection:
         budget = EventLoopBudget()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
             await self._take(text)
-            # It may be large, and the client may take its time to send another one.
+            # The message may be large, and the next one may arrive much later.
             del text
             await self._rest()
             await self._outgoing.room()
@@ -250,7 +251,7 @@ class Connection:
             case "auth":
                 await self._auth(message)
             case "subscribe":
-                # Not read meanwhile, a client that sends thousands costs nothing.
+                # Because nothing is read meanwhile, a client that sends thousands costs nothing.
                 await self._registry.may_start(self.party)
                 if self.state is State.CLOSED:
                     return
@@ -301,13 +302,13 @@ class Connection:
         self.tell(frames.error(name, error, self._request_id))
 
     async def _counted(self) -> Party:
-        """Return the caller, if it may ask for something now."""
+        """Return the caller, if it may make requests now."""
         party = self._present()
         await check_rate_limits(party.principal, party.tenant, {})
         return party
 
     def _present(self) -> Party:
-        """Return the caller, unless its token has ended."""
+        """Return the caller, unless its token has expired."""
         if self.state is State.EXPIRED or self.party is None:
             raise TokenExpired("The token has expired. Send `auth` with a new one.")
         return self.party
@@ -392,13 +393,13 @@ class Connection:
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
 
     def _end_all(self, error: ApiError) -> None:
-        """End all subscriptions, and say why."""
+        """End all subscriptions and report the reason."""
         held, self._held = self._held, {}
         for each in held.values():
             each.end(error)
 
     async def _let_go(self) -> None:
-        """Close all subscriptions without notice, a few at a time: there may be very many."""
+        """Close all subscriptions without notice, a few at a time: there may be thousands."""
         held, self._held = list(self._held.values()), {}
         budget = EventLoopBudget()
         try:
@@ -431,7 +432,7 @@ class Connection:
 
 
 def _why(reader: asyncio.Task[None]) -> CloseReason:
-    """Return why a connection whose reading is over has to end."""
+    """Return why a connection ends from which nothing more is read."""
     failed = reader.exception()
     if failed is None or isinstance(failed, OSError):
         return CloseReason.GONE

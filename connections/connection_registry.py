@@ -32,7 +32,7 @@ from tenants.credentials.credential_reference import CredentialReference, read_t
 
 log = logging.getLogger(__name__)
 
-#: The interval of re-checks, and the greatest age of a cached result. Together with the look-up
+#: The interval of re-checks, and the greatest age of a cached result. Together with the lookup
 #: itself they stay below the second within which a revocation must take effect.
 JUDGE_S, BELIEVED_S = 0.4, 0.3
 #: Clients that are asked to reconnect do so within this time.
@@ -48,7 +48,7 @@ Verdict = tuple[Party, None] | tuple[None, ApiError]
 
 
 class Guest(Protocol):
-    """A connection, whatever it speaks."""
+    """A connection of any protocol."""
 
     @property
     def id(self) -> str: ...
@@ -59,7 +59,7 @@ class Guest(Protocol):
 
     @property
     def is_judged(self) -> bool:
-        """Whether its credentials count at the moment."""
+        """Whether its credentials are currently valid."""
 
     @property
     def busy(self) -> bool:
@@ -75,7 +75,7 @@ class Guest(Protocol):
         """End one subscription; return whether it existed."""
 
     async def judge(self, verdict: Verdict) -> None:
-        """Continue with what the credentials now allow."""
+        """Continue with the current rights of the credentials."""
 
 
 class ConnectionRegistry:
@@ -97,7 +97,7 @@ class ConnectionRegistry:
         self.tenant_came: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        """Begin to look after the connections."""
+        """Start re-checks and heartbeats."""
         await self._quotas.start()
         self._tasks = [
             asyncio.create_task(self._keep_judging()),
@@ -112,7 +112,7 @@ class ConnectionRegistry:
         await self._quotas.stop()
 
     async def admit(self, connection: Guest, party: Party) -> None:
-        """Count a connection in, or raise that its tenant has too many."""
+        """Count a new connection, or raise if its tenant has too many."""
         tenant, allowed = party.tenant.id, _allowed(party)
         is_first = tenant not in self._by_tenant
         self._by_tenant[tenant].add(connection)
@@ -140,7 +140,7 @@ class ConnectionRegistry:
         return list(self._by_tenant.get(tenant, ()))
 
     def leave(self, connection: Guest) -> None:
-        """Count a connection out."""
+        """Remove a connection from the count."""
         if connection.party is not None:
             self._discard(connection, connection.party.tenant.id)
 
@@ -149,7 +149,7 @@ class ConnectionRegistry:
         self._quotas.gone(party.tenant.id)
 
     async def count_in(self, held: OpenSubscription, party: Party, *, calls: int = 0) -> None:
-        """Count a subscription in when it may start, or raise that its tenant has too many.
+        """Count a subscription when it may start, or raise if its tenant has too many.
 
         `calls`: what it counts as against the rate of calls, if it came without a counted request.
         """
@@ -161,11 +161,11 @@ class ConnectionRegistry:
             await bulk_budget.subscription_starts.wait(party.tenant.id)
 
     async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
-        """Start a subscription at the expense of its tenant."""
+        """Start a subscription and charge its cost to the tenant."""
         return await bulk_budget.subscription_starts.metered(party and party.tenant.id, work)
 
     async def _count_in(self, starts: Sequence[Start]) -> None:
-        """Count subscriptions of one tenant in, or raise that it would have too many."""
+        """Count new subscriptions of one tenant, or raise if it would have too many."""
         party = starts[0].party
         tenant, allowed = party.tenant.id, _allowed(party)
         for start in starts:
@@ -188,7 +188,9 @@ class ConnectionRegistry:
             del self._subscriptions[tenant]
 
     async def _open(self, tenant: UUID, allowed: Counts) -> Counts:
-        """Return what a tenant has everywhere; others are not asked when it is too much here."""
+        """Return what a tenant has in all processes. Valkey is not asked if this process alone
+        has too many.
+        """
         own = self._count(tenant)
         if own.connections > allowed.connections or own.subscriptions > allowed.subscriptions:
             return own
@@ -211,7 +213,7 @@ class ConnectionRegistry:
         SOCKETS.set(len(self.connections))
 
     def see_off(self, within_s: float) -> None:
-        """Ask each client to reconnect, spread over this time, beginning a little later."""
+        """Ask each client to reconnect, spread over this time, starting after a delay."""
         self._announce_stop()
         loop = asyncio.get_running_loop()
         first_s = UNTOLD_SHARE * within_s
@@ -226,7 +228,7 @@ class ConnectionRegistry:
             self._dismiss(connection)
 
     def _announce_stop(self) -> None:
-        """Tell other servers that clients are about to come to them."""
+        """Announce to other servers that clients are about to connect to them."""
         if not self._is_stopping:
             self._is_stopping = True
             message: JsonObject = {"type": STOPPING, "process": self._process}
@@ -238,7 +240,7 @@ class ConnectionRegistry:
             connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
 
     async def judge(self, is_concerned: Callable[[Party], bool] = lambda _: True) -> None:
-        """Look at the credentials of all connections once, or of those that are concerned."""
+        """Re-check the credentials of all connections once, or of those that are affected."""
         judged = [
             (connection, party)
             for connection in self.connections.values()
@@ -277,7 +279,7 @@ def _uncount_all(starts: Sequence[Start]) -> None:
 
 
 async def _check_rate_limits(starts: Sequence[Start]) -> None:
-    """Count starts as calls, or raise that there are too many."""
+    """Count starts as calls, or raise if there are too many."""
     calls, party = sum(start.calls for start in starts), starts[0].party
     if calls:
         await check_rate_limits(party.principal, party.tenant, {}, calls=calls)
@@ -289,7 +291,7 @@ def _allowed(party: Party) -> Counts:
 
 
 def _verdicts(parties: list[Party]) -> list[Verdict]:
-    """Return for each caller who it is now, or why it is no longer valid."""
+    """Return the current identity of each caller, or why it is no longer valid."""
     with at_most(BELIEVED_S):
         read_together({party.standing for party in parties})
         return [_verdict(party) for party in parties]

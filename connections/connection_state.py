@@ -1,9 +1,9 @@
-"""Where a connection stands, and which steps it may take.
+"""The states of a connection and the legal transitions.
 
 GREETING   accepted; its caller is not known
 ADMITTING  its caller is known and is being counted against the tenant's quota
-OPEN       it subscribes, queries and writes
-EXPIRED    its token has ended and its subscriptions with it; `auth` makes it OPEN again
+OPEN       it may subscribe, query and write
+EXPIRED    its token has expired and its subscriptions have ended; `auth` makes it OPEN again
 CLOSED     nothing more is read or sent
 """
 
@@ -14,7 +14,7 @@ from enum import Enum
 
 
 class State(Enum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     GREETING = "greeting"
     ADMITTING = "admitting"
@@ -33,11 +33,11 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 
 class IllegalTransition(Exception):
-    """A step that a connection cannot take from where it stands: a mistake of the program."""
+    """A transition that is not legal in the current state: a bug."""
 
 
 def step(state: State, to: State) -> State:
-    """Return the next state, or raise unless it may follow."""
+    """Return the next state, or raise if the transition is not legal."""
     if to not in TRANSITIONS[state]:
         raise IllegalTransition(f"{state.value} -> {to.value}")
     return to

@@ -1,7 +1,8 @@
 """The Channels consumer under every WebSocket protocol of the product.
 
-A subclass accepts or refuses the handshake. What it returns then reads and writes the connection,
-in a separate task: messages enter through `websocket_receive`, frames leave through `send`.
+A subclass accepts or rejects the handshake. The object that it returns then reads and writes the
+connection, in a separate task: messages enter through `websocket_receive`, frames leave through
+`send`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 
 INTERNAL_ERROR = 1011
 
-#: Reads and writes a connection until it is over.
+#: Reads and writes a connection until it ends.
 Serve = Callable[[Receive, Send], Awaitable[None]]
 
 
@@ -50,12 +51,12 @@ class MessageHandover:
             await self._wait()
 
     def give_last(self, message: dict[str, Any]) -> None:
-        """Offer the last message, which nothing waits for."""
+        """Offer the last message without waiting."""
         self._message = message
         self._changed.set()
 
     async def take(self) -> Message:
-        """Return the next message. The one before is no longer needed."""
+        """Return the next message. The previous one is no longer needed."""
         self._asked += 1
         self._changed.set()
         while (message := self._message) is None:
@@ -88,13 +89,13 @@ class WebSocketConsumer(AsyncConsumer, ABC):
 
     @abstractmethod
     async def opened(self) -> Serve | None:
-        """Accept the handshake and return what serves the connection, or refuse it."""
+        """Accept the handshake and return what serves the connection, or reject it."""
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler of a message.
 
         The default looks handlers up by name and closes old database connections in a thread, for
-        each message: six times the time of everything else that a message costs here.
+        each message: six times the cost of everything else done for a message here.
         """
         match message["type"]:
             case "websocket.receive":
@@ -112,7 +113,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
             raise StopConsumer
         self._serving = asyncio.create_task(self._run(serve))
         if (own := asyncio.current_task()) is not None:
-            # The server cancels this task when it ends in a hurry.
+            # The server cancels this task when it must stop immediately.
             own.add_done_callback(self._cancel)
 
     async def websocket_receive(self, message: dict[str, Any]) -> None:
@@ -125,7 +126,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
         raise StopConsumer
 
     async def refuse(self, error: ApiError) -> None:
-        """Answer the handshake with a problem document."""
+        """Respond to the handshake with a problem document."""
 
         async def as_answer(message: Message) -> None:
             await self.send({**message, "type": f"websocket.{message['type']}"})

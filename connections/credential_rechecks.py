@@ -1,7 +1,6 @@
-"""Re-checks the connections whose credentials another process says have changed.
-
-The registry re-checks all connections several times a second. These re-checks are of the few that
-are concerned, and begin at once. Changes that arrive during one are handled together by the next.
+"""Re-checks connections whose credentials have changed according to another process. The registry
+re-checks all connections several times a second. These re-checks cover only the affected
+connections and start immediately. Changes that arrive during one are handled together by the next.
 """
 
 from __future__ import annotations
@@ -29,7 +28,9 @@ class CredentialRechecks:
         self._task: asyncio.Task[None] | None = None
 
     def changed(self, message: JsonObject) -> None:
-        """Evict what has changed from the caches, and re-check the connections concerned soon."""
+        """Evict what has changed from the caches, and schedule a re-check of the affected
+        connections.
+        """
         change = Changes()
         change.add(message.get("subject"), message.get("name"))
         facts.evict(change)
@@ -54,7 +55,7 @@ class CredentialRechecks:
 
 
 def concerns(changes: Changes, party: Party) -> bool:
-    """Tell whether changes may have changed who a caller is."""
+    """Return whether changes may affect a caller."""
     standing, principal = party.standing, party.principal
     named = {
         Kind.PERSONAL_TOKEN: changes.tokens,

@@ -2,8 +2,8 @@
 
 Events are the frames of the WebSocket protocol; an event's name is the frame's type, its id the
 resume token. A client that reconnects sends the last id as `Last-Event-ID`, as every EventSource
-does by itself. `reset` has an empty id, which makes an EventSource forget the last one: that token
-belongs to the state before the reset, and the numbering of events has started again from 1.
+does. `reset` has an empty id, which makes an EventSource forget the last one: that token belongs to
+the state before the reset, and the numbering of events has started again from 1.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rillbase_native import Value
 
 NAME = "live"
 RETRY_MS = 1_000
-#: The last member of a frame that has one; nothing that a document contains can end a frame so.
+#: The last member of a frame that has one; no content of a document can look like this end.
 RESUME_TOKEN = re.compile(rb',"resume":"([A-Za-z0-9_=.-]+)"\}\Z')
 _TYPE = re.compile(rb'\{"type":"([a-zA-Z]+)"')
 _RESET = b"reset"
 
 
 class Stream:
-    """One live query on its way to one client. A guest of the registry, as connections are."""
+    """One live query as an event stream. The registry treats it like a connection."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Stream:
 
     @property
     def is_judged(self) -> bool:
-        """Whether its credentials count at the moment."""
+        """Whether its credentials are currently valid."""
         return not self._over
 
     @property
@@ -71,7 +71,7 @@ class Stream:
         return [self._held]
 
     async def begin(self, kind: Kind, message: Value) -> None:
-        """Begin the query, or raise why not."""
+        """Start the query, or raise why it cannot start."""
         await self._registry.admit(self, self.party)
         try:
             await self._registry.count_in(self._held, self.party)
@@ -82,7 +82,7 @@ class Stream:
             raise
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
-        """Send a frame behind those that wait."""
+        """Send a frame after those that wait."""
         self._waiting.append((frame, sent))
         self._wake.set()
 
@@ -93,7 +93,7 @@ class Stream:
             self._finish(self._held)
 
     def end(self, name: str, error: ApiError) -> bool:
-        """End the query, and with it the answer."""
+        """End the query, and with it the response."""
         if name != NAME or self._over:
             return False
         self._held.end(error)
@@ -101,7 +101,7 @@ class Stream:
         return True
 
     async def judge(self, verdict: Verdict) -> None:
-        """Continue with what the credentials now allow."""
+        """Continue with the current rights of the credentials."""
         party, refused = verdict
         if refused is not None:
             expired = isinstance(refused, CredentialsExpired)
@@ -112,7 +112,7 @@ class Stream:
             await self._held.judge(self._subscriber)
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the answer's body until the stream is over. `leave` follows."""
+        """Yield the response's body until the stream ends. `leave` follows."""
         yield b"retry: %d\n\n" % RETRY_MS
         while True:
             while self._waiting:

@@ -1,9 +1,9 @@
-"""The Channels consumer that answers a request with server-sent events.
+"""The Channels consumer that responds to a request with server-sent events.
 
-`AsyncHttpConsumer` dispatches nothing while its handler runs, so it would learn of a disconnect
-only when the stream has ended. Here the stream runs in a task, and a disconnect cancels it, also
-while the subscription is still being opened. Until the first byte is sent, an error is answered
-with a problem document.
+`AsyncHttpConsumer` dispatches nothing while its handler runs, so it would notice a disconnect only
+after the stream has ended. Here the stream runs in a task, and a disconnect cancels it, also while
+the subscription is still being opened. Until the first byte is sent, an error results in a problem
+document.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MEDIA_TYPE = "text/event-stream"
 
 
 class EventStreams:
-    """Answers requests with the events of one subscription each."""
+    """Responds to each request with the events of one subscription."""
 
     def __init__(self, registry: ConnectionRegistry) -> None:
         self._registry = registry
@@ -51,7 +51,7 @@ class EventStreams:
         event_id: re.Pattern[bytes] = RESUME_TOKEN,
         canonical: bool = False,
     ) -> Answer:
-        """Return the answer to a call that subscribes as `message` does."""
+        """Return the response to a call that subscribes as `message` does."""
 
         async def begin() -> Stream:
             stream = Stream(party, self._registry, request_id.get(), event_id, canonical=canonical)
@@ -74,7 +74,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         begin: Callable[[], Awaitable[Stream]],
         headers: Mapping[str, str],
     ) -> None:
-        """`begin` opens the stream or raises why it cannot; `headers` go with either answer."""
+        """`begin` opens the stream or raises why it cannot; `headers` are added in both cases."""
         super().__init__()
         self._begin = begin
         self._headers = headers
@@ -121,7 +121,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         except OSError:
             log.debug("the client disconnected", exc_info=True)
         except Exception:
-            # The client reconnects, as it does whenever a stream ends.
+            # The client reconnects, as it does when any stream ends.
             log.exception("an event stream failed")
         finally:
             stream.leave()

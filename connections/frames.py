@@ -1,4 +1,4 @@
-"""Frames for clients, as JSON text. Frames of subscriptions are written where they arise."""
+"""Frames for clients, as JSON text. Frames of subscriptions are created by their products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def welcome(connection: str) -> bytes:
 
 
 def ack(message_id: str | None, body: bytes = b"") -> bytes:
-    """Return an answer with the members of a REST answer's body.
+    """Return a reply with the members of a REST response's body.
 
     A document's `_id` is its `key` here, as it is in events: `id` names the message.
     """

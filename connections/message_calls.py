@@ -1,4 +1,4 @@
-"""Messages that stand for REST calls. Products register how each type of message is read.
+"""Messages that correspond to REST calls. Products register how each type of message is parsed.
 
 A message has the same limits, scopes, rules and idempotency keys as the REST call of its name. Its
 members are those of the REST body; where a body has an `id`, the message has another name for it,
@@ -26,7 +26,7 @@ class MessageCall:
 
     #: Returns the REST call, or raises `InvalidBody`.
     read: Callable[[Message], InternalCall]
-    #: Messages with the same key run one after the other; None: at once.
+    #: Messages with the same key run one after the other; None: immediately.
     order_key: Callable[[Message], bytes | None] = _unordered
 
 

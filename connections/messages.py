@@ -17,7 +17,7 @@ MAX_ID_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message, its members not looked at yet."""
+    """One message, whose members are not validated yet."""
 
     type: str
     id: str | None
@@ -26,17 +26,17 @@ class Message:
     refused: QueryError | None = None
 
     def check(self) -> None:
-        """Raise what is wrong with the message as a whole."""
+        """Raise the error of the message as a whole, if it has one."""
         if self.refused is not None:
-            # Another error than the one that is kept: its traceback leads to this message.
+            # A new error, since the traceback of the stored one would refer to this message.
             raise as_api_error(self.refused)
 
     def allow(self, members: Collection[str]) -> None:
-        """Raise `InvalidBody` for members that are not known."""
+        """Raise `InvalidBody` for unknown members."""
         refuse_unknown(self.value, (*members, "type", "id"))
 
     def text(self, member: str) -> str | None:
-        """Return a member that is a string, None where there is none."""
+        """Return a member that is a string, or None if it is missing."""
         found = self.value.get(member)
         if found is None or found.is_null:
             return None
@@ -62,7 +62,7 @@ def wrong(member: str, detail: str, *, code: str = "invalid") -> InvalidBody:
 
 
 def read(text: bytes) -> Message:
-    """Read a message, or raise `InvalidBody`."""
+    """Parse a message, or raise `InvalidBody`."""
     with refusing():
         value, refused = Value.parse_message(text)
     if value.kind != "object":

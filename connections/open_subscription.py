@@ -1,4 +1,4 @@
-"""A subscription as its connection holds it, from its name's reservation to its last frame."""
+"""A subscription of a connection, from the reservation of its name to its last frame."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from foundation.errors import ApiError
 
 
 class Way(Protocol):
-    """How frames get to the client."""
+    """Sends frames to the client."""
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
         """Queue a frame; `sent` is called with its size once it has left."""
 
 
 class OpenSubscription:
-    """The outlet of one subscription. It may be ended before it has begun."""
+    """The outlet of one subscription. It may end before it has started."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class OpenSubscription:
         self.name = name
         self.id = secrets.token_hex(8)
         self.begun_at = time.time()
-        #: What is called when it no longer counts against its tenant's quota; None: it does not.
+        #: Called when it no longer counts against its tenant's quota; None if it does not count.
         self._uncount: Callable[[], None] | None = None
         self._way = way
         self._request_id = request_id
@@ -44,7 +44,7 @@ class OpenSubscription:
         self._early = (0, 0)
 
     def counted(self, uncount: Callable[[], None]) -> None:
-        """Learn that it counts against its tenant's quota, until `uncount` is called: once."""
+        """Record that it counts against its tenant's quota until it calls `uncount`, once."""
         self._uncount = uncount
         if self._over:
             self.uncount()
@@ -56,7 +56,7 @@ class OpenSubscription:
             uncount()
 
     def send(self, frame: bytes) -> None:
-        """Pass a frame of the subscription on."""
+        """Send a frame of the subscription."""
         if not self._over:
             self._way.put(frame, self._sent)
 
@@ -67,7 +67,7 @@ class OpenSubscription:
         self._forget(self)
 
     def begun(self, subscription: Subscription) -> None:
-        """Learn what stands behind the name."""
+        """Attach the subscription that was opened under the name."""
         if self._over:
             subscription.close()
             return
@@ -99,7 +99,7 @@ class OpenSubscription:
 
     @property
     def subscription(self) -> Subscription | None:
-        """What stands behind the name, if it has begun and not ended."""
+        """The subscription behind the name, if it has started and not ended."""
         return self._subscription
 
     def _sent(self, size_bytes: int) -> None:

@@ -40,18 +40,18 @@ class Outgoing:
         self._wake.set()
 
     async def room(self) -> None:
-        """Wait while too much waits."""
+        """Wait while too many frames are queued."""
         while self._waiting_bytes > MAX_WAITING_BYTES:
             self._taken.clear()
             await self._taken.wait()
 
     def finish(self) -> None:
-        """Let `run` end when everything has been sent."""
+        """Make `run` return when everything has been sent."""
         self._ending = True
         self._wake.set()
 
     async def run(self, deliver: Deliver) -> None:
-        """Send until `finish`, or until the client is gone."""
+        """Send until `finish`, or until the client has disconnected."""
         while True:
             await self._empty(deliver)
             if self._ending:

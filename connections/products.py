@@ -1,4 +1,4 @@
-"""What the products of an installation register with its connections."""
+"""What products register with the connection layer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What a tenant has open over all server processes, counted in Valkey.
-
-Each process says how many connections and subscriptions of a tenant it has: when one more is wanted
-(one call, which is refused when there would be too many), soon after some have gone, and every few
-seconds, so that the counts of a process that died run out. Counts are absolute and come over one
-connection in order, so nothing drifts. While Valkey is away each process counts for itself.
+"""Counts a tenant's connections and subscriptions over all server processes, in Valkey. Each
+process reports its own numbers for a tenant: when one is added (a call that fails if there would be
+too many), soon after some have ended, and every few seconds, so that the counts of a dead process
+expire. Counts are absolute and sent over one connection in order, so they cannot drift. While
+Valkey is unavailable, each process counts on its own.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ SOON_S = 0.02
 
 
 class Counts(NamedTuple):
-    """How many a tenant has."""
+    """The numbers of one tenant."""
 
     connections: int
     subscriptions: int
 
 
 class Quotas:
-    """The counts of one process among those of all."""
+    """The counts of this process, as part of those of all processes."""
 
     def __init__(
         self, process: str, count: Callable[[UUID], Counts], tenants: Callable[[], Iterable[UUID]]
@@ -54,14 +53,16 @@ class Quotas:
         self._keeping = asyncio.create_task(self._keep_telling())
 
     async def stop(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         tasks = [task for task in (self._telling, self._keeping) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def with_others(self, tenant: UUID, allowed: Counts) -> Counts:
-        """Return what a tenant has everywhere, with what this process has counted in already."""
+        """Return the numbers of a tenant in all processes, including what this process has just
+        added.
+        """
         own = self._count(tenant)
         try:
             found = await _functions(tenant).call(
@@ -74,7 +75,7 @@ class Quotas:
         return Counts(integer(connections), integer(subscriptions))
 
     def gone(self, tenant: UUID) -> None:
-        """Called when a tenant has fewer here."""
+        """Called when a tenant's numbers decrease in this process."""
         self._gone.add(tenant)
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell_soon())

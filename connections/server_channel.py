@@ -1,8 +1,7 @@
-"""What other server processes send to this one, over its only channel.
-
-Connections have no channels of their own: losing Valkey would end all of them, and a message to end
-one would wait behind a client that does not read. The process's channel is in the group of all
-servers and in one group for each tenant with a connection here.
+"""Receives the messages of other server processes over this process's only channel. Connections do
+not have their own channels: losing Valkey would end all of them, and a message to end one would
+wait behind a client that does not read. The process's channel is in the group of all servers and in
+one group for each tenant with a connection here.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ REJOIN_S = 3600.0
 SWEEP_S = 5.0
 RECONNECT_S = 1.0
 
-#: Handles a message at once; what takes time is begun as a task. May raise for a malformed one.
+#: Handles a message immediately; longer work is started as a task. May raise for a malformed
+#: message.
 Handler = Callable[[JsonObject], None]
 
 
@@ -43,7 +43,7 @@ class ServerChannel:
         handlers: Mapping[str, Handler],
         layer: BaseChannelLayer,
     ) -> None:
-        """`handlers` are found by a message's type, `tenants` are those with a connection here."""
+        """`handlers` are looked up by type; `tenants` are those with a connection here."""
         self._tenants = tenants
         self._handlers = handlers
         self._layer = layer
@@ -120,7 +120,7 @@ class ServerChannel:
 
 
 def due(present: Collection[str], joined: Mapping[str, float], now_s: float) -> list[str]:
-    """Return the groups to join, or to join again, at a monotonic moment."""
+    """Return the groups to join, or to join again, at a monotonic time."""
     return [group for group in present if joined.get(group, float("-inf")) + REJOIN_S <= now_s]
 
 

@@ -1,9 +1,9 @@
 """Subscriptions that are about to start, admitted together.
 
 A start counts against its tenant's rate of calls and its quota of subscriptions, which are kept in
-Valkey. Starts of one credential that wait at the same time share these two calls; one that comes
-alone makes them at once. Starts are bulk work: while other tenants are active they wait for the
-budget (foundation/bulk_budget.py), and whatever waits meanwhile is admitted with them.
+Valkey. Starts of one credential that wait at the same time share these two calls; a single one
+makes them immediately. Starts are bulk work: while other tenants are active they wait for the
+budget (foundation/bulk_budget.py), and starts that arrive meanwhile are admitted with them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foundation.errors import ApiError
 
 log = logging.getLogger(__name__)
 
-#: A client may send thousands at once; those of one batch are opened in the same moment.
+#: A client may send thousands at once; those of one batch are opened at the same time.
 MAX_BATCH = 32
 
 
@@ -30,12 +30,12 @@ class Start:
 
     held: OpenSubscription
     party: Party
-    #: Calls that it counts as: none, if the request that it came with was counted.
+    #: Number of calls that it counts as: 0 if its request has already been counted.
     calls: int
     verdict: asyncio.Future[None]
 
 
-#: Admits several starts of one credential, or raises why not all of them can be.
+#: Admits several starts of one credential, or raises why not all of them can be admitted.
 Step = Callable[[Sequence[Start]], Awaitable[None]]
 
 
@@ -65,7 +65,7 @@ class Starts:
             # A whole batch is admitted at once, but its subscriptions are opened one by one.
             await self._budget.wait(party.tenant.id)
         except BaseException:
-            # It may have been counted before it was cancelled.
+            # The start may have been counted before it was cancelled.
             held.uncount()
             raise
 
@@ -91,7 +91,9 @@ class Starts:
 
 
 async def _passed(batch: list[Start], step: Step) -> list[Start]:
-    """Take starts through a step; return those that passed. If not all can, each goes alone."""
+    """Apply a step to starts; return those that passed. If it fails for all together, try each
+    alone.
+    """
     batch = [start for start in batch if not start.verdict.done()]
     if not batch:
         return []
@@ -110,7 +112,7 @@ async def _passed(batch: list[Start], step: Step) -> list[Start]:
 
 
 def _refuse(batch: Sequence[Start], error: Exception) -> None:
-    """Tell those that still wait: a client may have left while the step ran."""
+    """Notify those that still wait: a client may have disconnected while the step ran."""
     for start in batch:
         if not start.verdict.done():
             start.verdict.set_exception(error)

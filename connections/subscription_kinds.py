@@ -1,9 +1,7 @@
-"""How a kind of subscription joins the connections over which clients subscribe.
-
-Connections (`connections`, `realtime.sse`) know who subscribes and carry frames; what can be
-subscribed to says so here. A kind is found by the member of `subscribe` that names its source:
-`collection`, `topic`, `aggregate`. Parts that must not import one another meet in this registry,
-and `rillbase_server` decides which of them are in it.
+"""The registry of what clients can subscribe to. Connections know the subscriber and send frames;
+products register their kinds of subscription here. A kind is selected by the member of `subscribe`
+that names its source: `collection`, `topic`, `aggregate`. Products must not import each other, so
+`rillbase_server` decides which kinds are registered.
 """
 
 from __future__ import annotations
@@ -32,17 +30,17 @@ class Subscriber:
 
 
 class Outlet(Protocol):
-    """Where the frames of one subscription go."""
+    """The destination of the frames of one subscription."""
 
     def send(self, frame: bytes) -> None:
-        """Send a frame, JSON text, after those before. It is kept until the client takes it."""
+        """Queue a frame, JSON text. It is kept until the client has received it."""
 
     def ended(self) -> None:
         """Forget the subscription: the frame that says so has been sent."""
 
 
 class Subscription(Protocol):
-    """One subscription that has begun."""
+    """One subscription that has started."""
 
     def close(self) -> None:
         """Send nothing more, not even a notification of the end."""
@@ -57,7 +55,7 @@ class Subscription(Protocol):
         """Continue with the caller's current scopes and claims. End if they do not allow it."""
 
     def figures(self) -> JsonObject:
-        """Describe the subscription to the tenant's members: what is watched, and how it goes."""
+        """Describe the subscription to the tenant's members: its source and its state."""
 
 
 class Kind(Protocol):
@@ -68,7 +66,9 @@ class Kind(Protocol):
         """The member of `subscribe` that names the source."""
 
     async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Subscription:
-        """Begin a subscription, or raise why not. Frames may come before this returns."""
+        """Start a subscription, or raise why it cannot start. Frames may be sent before this
+        returns.
+        """
 
 
 class Kinds:
@@ -78,7 +78,7 @@ class Kinds:
         self._by_member = {kind.member: kind for kind in kinds}
 
     def of(self, message: Value) -> Kind:
-        """Return the kind that a `subscribe` asks for, or raise unless it names one source."""
+        """Return the kind of a `subscribe` message, or raise unless it names one source."""
         found = [kind for member, kind in self._by_member.items() if message.get(member)]
         if len(found) != 1:
             names = ", ".join(f"`{member}`" for member in self._by_member)

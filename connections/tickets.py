@@ -41,7 +41,7 @@ class Ticket:
     claims: JsonObject
     #: The origin whose pages may present it; empty: programs, which send none.
     origin: str
-    #: The query that it is good for, as the parameters of its address; None: a WebSocket.
+    #: The query for which it is valid, as the parameters of its URL; None: a WebSocket.
     query: JsonObject | None = None
 
     @property
@@ -64,12 +64,12 @@ async def issue(ticket: Ticket) -> str:
 
 
 async def take(text: str, origins: Collection[str]) -> Ticket:
-    """Return a WebSocket's ticket, which is then used up, or raise why it opens nothing."""
+    """Use up a WebSocket's ticket and return it, or raise why it is not valid."""
     return await _read("GETDEL", text, origins, for_socket=True)
 
 
 async def look_at(text: str, origins: Collection[str]) -> Ticket:
-    """Return an EventSource's ticket, or raise why it opens nothing."""
+    """Return an EventSource's ticket, or raise why it is not valid."""
     return await _read("GET", text, origins, for_socket=False)
 
 

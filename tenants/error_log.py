@@ -36,7 +36,8 @@ from tenants.models import ErrorEntry
 INTERVAL_S = 1.0
 #: Maximum number of distinct kinds of errors per tenant and interval.
 MAX_KINDS = 50
-#: Beyond this number nothing is collected until a flush: the database has been away for long.
+#: Beyond this number nothing is collected until a flush: the database has been unavailable for
+#: long.
 MAX_TENANTS = 10_000
 MAX_DETAIL_CHARS = 500
 MAX_NAME_CHARS = 200
@@ -253,6 +254,6 @@ def _said(error: ApiError) -> str:
 
 
 def note_dead_task(tenant_id: UUID, name: str, attempts: int) -> None:
-    """Record that a tenant's task failed for good, without its message, which is for staff."""
+    """Record that a tenant's task failed permanently, without its message, which is for staff."""
     detail = f"Failed after {attempts} attempts. Staff can see why and run it again."
     note(tenant_id, Area.TASK, "task_failed", place=name, detail=detail)

@@ -45,7 +45,7 @@ class Principal:
     tenant_slug: str = ""
     role: Role | None = None
     scopes: frozenset[str] = frozenset()
-    #: Display name of the caller: an e-mail address or a key's name.
+    #: Display name of the caller: an email address or a key's name.
     label: str = ""
     #: Names of the collections to which the credentials are restricted; None: all.
     collections: frozenset[str] | None = None

@@ -1,8 +1,8 @@
 """The life of an API request, in one place.
 
-enter authentication, rate limits, authorisation (no transaction yet) transact one transaction in
-the caller's scope; the idempotency record is part of it answer headers common to all responses;
-errors as problem documents
+    enter      authentication, rate limits, authorisation            (no transaction yet)
+    transact   one transaction in the caller's scope; the idempotency record is part of it
+    answer     headers common to all responses; errors as problem documents
 
 A view declares only what is specific to it: how to enter, in which scope, and its handlers.
 """

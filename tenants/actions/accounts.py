@@ -61,7 +61,7 @@ def do_sign_up(user: User) -> None:
 def take_turns(user_id: UUID) -> None:
     """Serialize a user's calls that check a count, until the transaction commits.
 
-    Otherwise concurrent calls would each find room for one more.
+    Otherwise concurrent calls would each see room for one more.
     """
     User.objects.select_for_update(of=("self",)).get(pk=user_id)
 
@@ -158,7 +158,7 @@ def do_rename(user: User, name: str) -> None:
 def do_ask_for_email(user: User, email: str) -> None:
     """Mail a link to a new address; the account changes when the link is opened.
 
-    Whether the address is free is checked only then: an answer now would reveal to strangers who
+    Whether the address is free is checked only then: a response now would reveal to strangers who
     has an account. Links to addresses requested earlier become invalid.
     """
     EmailProof.objects.filter(user_id=user.pk, purpose=Purpose.CHANGE).delete()

@@ -1,8 +1,9 @@
 """Mail sent to an address when a sign-up or a link is requested for it.
 
-The caller of the API must not learn whether an address has an account, neither from the answer nor
-from its timing. So a request only records what was requested, in the same way for every address,
-and a task looks up the account and decides. Only the owner of the mailbox sees the outcome.
+The caller of the API must not learn whether an address has an account, neither from the response
+nor from its timing. So a request only records what was requested, in the same way for every
+address, and a task looks up the account and decides. Only the owner of the mailbox sees the
+outcome.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _RESET = Reply(MailTemplate.RESET_PASSWORD, Purpose.RESET)
 
 
 def decide(wish: Wish, user: User | None) -> Reply | None:
-    """Return the mail that the address is sent, if any."""
+    """Return the mail to send to the address, if any."""
     if user is None or not user.is_active:
         return None
     if wish is Wish.RESET:

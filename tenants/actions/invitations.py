@@ -182,7 +182,7 @@ def do_accept(invitation: Invitation, user: User) -> None:
 
 
 def do_sign_up(invitation: Invitation, user: User) -> None:
-    """Create an account and the membership it was invited to; the user is then signed in.
+    """Create an account with the membership that it was invited to, and sign the user in.
 
     Runs in the scope of the invitation's tenant and of the user. The holder of the link can read
     the mailbox, so the address counts as verified, and it is safe to report that an account already
@@ -197,7 +197,7 @@ def do_sign_up(invitation: Invitation, user: User) -> None:
 
 
 def _use_up(invitation_id: UUID) -> None:
-    """Mark the invitation accepted; of two concurrent calls, one finds it used."""
+    """Mark the invitation accepted; of two concurrent calls, one is rejected."""
     row = (
         open_invitations()
         .select_for_update(of=("self",))

@@ -33,7 +33,7 @@ def describe(session: UserSession, current: object) -> JsonObject:
 def check_login(email: str, password: str) -> User:
     """Return the user with this address and password.
 
-    Unknown addresses, wrong passwords and inactive accounts get the same answer after the same
+    Unknown addresses, wrong passwords and inactive accounts get the same response after the same
     time. Only a caller that knows the password learns that the address is not verified.
     """
     user = User.objects.using("auth").filter(email=email).first()
@@ -60,7 +60,7 @@ def do_log_in(user: User, user_agent: str, replaced: str | None) -> tuple[UserSe
 
 
 def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[UserSession, str]:
-    """Open the first session of an account, in the transaction that makes the account.
+    """Open the first session of an account, in the transaction that creates the account.
 
     The session that the browser sent belongs to another user; it ends once the new one exists.
     """

@@ -86,8 +86,8 @@ def do_restore(principal: Principal, tenant: Tenant) -> None:
     """Restore a tenant during its grace period.
 
     Afterwards it is too late even if nothing has been removed yet: the removal may start at any
-    moment and is never stopped halfway. The caller holds the row lock, which the removal takes too
-    before it decides.
+    time and is never interrupted. The caller holds the row lock, which the removal takes too before
+    it decides.
     """
     if tenant.state != Tenant.State.DELETING:
         raise Conflict("The tenant is not being deleted.")

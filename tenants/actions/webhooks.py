@@ -107,7 +107,7 @@ def do_verify(principal: Principal, webhook: Webhook) -> None:
 
 
 def do_test(principal: Principal, webhook: Webhook) -> WebhookDelivery:
-    """Send a test event, whatever the webhook is subscribed to."""
+    """Send a test event, regardless of the webhook's event types."""
     _require_active(webhook)
     (delivery,) = events.deliver([webhook], events.TEST_EVENT, _TEST_DATA)
     audit.record(principal, "webhook.tested", _target(webhook))

@@ -16,7 +16,7 @@ from tenants.quotas import caller_network
 
 
 class AddressField(serializers.EmailField):
-    """An e-mail address, in the form in which addresses are compared."""
+    """An email address, in the form in which addresses are compared."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=254, **options)
@@ -33,7 +33,7 @@ class PasswordField(serializers.CharField):
 
 
 class LinkTokenField(serializers.CharField):
-    """The part of a mailed link behind `#token=`."""
+    """The part of a mailed link after `#token=`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(max_length=100, **options)
@@ -45,7 +45,7 @@ class LinkTokenField(serializers.CharField):
 
 
 def sign_in_limits(email: str) -> list[Limit]:
-    """Return what guessing passwords counts against: the caller's address, and the victim's."""
+    """Return the limits on guessing passwords: per client address, and per account."""
     return [
         Limit("sign-in-address", caller_network(), 1 / 3, 20),
         Limit("sign-in-email", _digest(email), 1 / 30, 15),
@@ -53,9 +53,8 @@ def sign_in_limits(email: str) -> list[Limit]:
 
 
 def mail_limits(email: str) -> list[Limit]:
-    """Return what causing mail counts against: nobody's mailbox is filled from here.
-
-    The same holds for addresses with and without an account.
+    """Return the limits on mail that anyone can trigger. They are the same for addresses with and
+    without an account.
     """
     return [
         Limit("mail-address", caller_network(), 1 / 30, 20),
@@ -64,17 +63,17 @@ def mail_limits(email: str) -> list[Limit]:
 
 
 def link_limits() -> list[Limit]:
-    """Return what trying links counts against."""
+    """Return the limits on trying links."""
     return [Limit("link-address", caller_network(), 1, 20)]
 
 
 def password_check_limits(user_id: str) -> list[Limit]:
-    """Return what asking a signed-in user for the password counts against."""
+    """Return the limits on password checks of a signed-in user."""
     return [Limit("password-check", user_id, 1 / 30, 10)]
 
 
 def invitation_limits(tenant_id: str) -> list[Limit]:
-    """Return what inviting counts against: its mails go to people who did not ask for them."""
+    """Return the limits on invitations, whose mails are unsolicited."""
     return [Limit("invitations", tenant_id, 1 / 60, 30)]
 
 

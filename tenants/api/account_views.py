@@ -13,26 +13,24 @@ from tenants.principals import Kind, Principal
 
 
 class SignInView(AnonymousView):
-    """A call without credentials whose answer a page of another origin must not cause.
-
-    What costs much, such as hashing a password, is done by `prepare`: before a database connection
-    is held.
+    """A call without credentials that pages of other origins must not make. Expensive work, such as
+    hashing a password, is done in `prepare`, before a database connection is held.
     """
 
     def enter(self, request: Request, **kwargs: str) -> None:
         super().enter(request, **kwargs)
         if request.method == "POST":
             sessions.check_origin(request)
-            # Read here, so that the idempotency record can read it again.
+            # Read here, so that the idempotency record can read the body again.
             _ = request.body
             self.prepare(request)
 
     def prepare(self, request: Request) -> None:
-        """Check what can be checked outside the transaction."""
+        """Make the checks that need no transaction."""
 
 
 class ConsoleView(UserView):
-    """For people at the console: a personal token cannot take over its owner's account."""
+    """For console sessions only: a personal token cannot take over its owner's account."""
 
     def enter(self, request: Request, **kwargs: str) -> None:
         super().enter(request, **kwargs)
@@ -40,7 +38,7 @@ class ConsoleView(UserView):
 
 
 def require_session(principal: Principal) -> UUID:
-    """Return the user, or raise `Forbidden` unless the caller has signed in with a password."""
+    """Return the user, or raise `Forbidden` if the caller has no console session."""
     if principal.kind is not Kind.SESSION or principal.user_id is None:
         raise Forbidden("This requires a console session, not a key or token: sign in.")
     return principal.user_id

@@ -53,7 +53,7 @@ class ApiKeyAnswer(serializers.Serializer[object]):
 
 
 class NewApiKeyAnswer(ApiKeyAnswer):
-    """An API key at the moment it is made: the only time that its secret is shown."""
+    """A new API key with its secret, which is shown only once."""
 
     secret = serializers.CharField(
         allow_null=True, help_text="The whole key. Null when an idempotent call is repeated."
@@ -89,17 +89,17 @@ class _KeyFields(Body):
 
 
 class ApiKeyCreation(_KeyFields):
-    """What a new key needs."""
+    """The fields of a new key."""
 
     kind = serializers.ChoiceField(ApiKey.Kind.choices, default=ApiKey.Kind.SECRET)
 
 
 class ApiKeyChange(_KeyFields):
-    """What may be changed of a key."""
+    """The fields of a key that can be changed."""
 
 
 class ApiKeyRotation(Body):
-    """How a key is rotated."""
+    """Options of a rotation."""
 
     overlap_s = serializers.IntegerField(
         min_value=0,
@@ -201,7 +201,7 @@ class ApiKeyView(TenantView):
 
 
 class ApiKeyRotateView(TenantView):
-    """A key gets a successor."""
+    """The rotation of a key."""
 
     roles: ClassVar = {"POST": Role.DEVELOPER}
     secret_fields = ("secret",)
@@ -230,7 +230,7 @@ class ApiKeyRotateView(TenantView):
 
 
 def _check_publishable(kind: str, scopes: list[str]) -> None:
-    """Refuse scopes that a key in everybody's hands must not carry."""
+    """Reject scopes that a publishable key must not have."""
     if kind != ApiKey.Kind.PUBLISHABLE:
         return
     if not set(scopes) <= END_USER_SCOPES.union(RETIRED_SCOPES):

@@ -1,4 +1,4 @@
-"""`/api/v1/tenants/{tenant}/audit-log`: who changed what. Read-only by nature."""
+"""`/api/v1/tenants/{tenant}/audit-log`: who changed what. Read-only."""
 
 from __future__ import annotations
 

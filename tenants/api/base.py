@@ -39,20 +39,19 @@ UNAUTHENTICATED = Unauthenticated.status
 
 
 class LimitedView(ApiView):
-    """A view whose requests count against limits, whoever makes them."""
+    """A view whose requests count against rate limits."""
 
     def count(self, limits: Sequence[Limit]) -> None:
-        """Count the request; raise `RateLimited` when a limit is used up."""
+        """Count the request; raise `RateLimited` if a limit is exceeded."""
         decision = limiter().check(limits)
         self.answer_headers.update(decision.headers())
         if not decision.allowed:
             raise decision.refusal()
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Answer an error. Refused credentials count against the address that they came from.
-
-        They do so when they have been refused and not before: a valid key is never held up
-        because somebody at the same address, or behind the same proxy, tries wrong ones.
+        """Respond with an error. Rejected credentials count against the client's address, but only
+        after they have been rejected: a valid key is never delayed because another client with the
+        same address, or behind the same proxy, tries wrong ones.
         """
         if isinstance(exc, ApiError) and exc.status == UNAUTHENTICATED:
             decision = limiter().check(refusal_limits())

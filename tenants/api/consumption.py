@@ -33,7 +33,7 @@ DEFAULT_SPAN = datetime.timedelta(days=7)
 
 
 class QuotaAnswer(serializers.Serializer[object]):
-    """What a tenant may use, and how much of what is counted it has."""
+    """The limits of a tenant, and its current usage of those that are counted."""
 
     plan = serializers.CharField()
     limits = serializers.DictField(child=serializers.IntegerField())
@@ -41,7 +41,7 @@ class QuotaAnswer(serializers.Serializer[object]):
 
 
 class UsagePoint(serializers.Serializer[object]):
-    """The sum of one metric over one period."""
+    """The total of one metric in one period."""
 
     at = serializers.DateTimeField()
     metric = serializers.CharField()
@@ -49,7 +49,7 @@ class UsagePoint(serializers.Serializer[object]):
 
 
 class UsageAnswer(serializers.Serializer[object]):
-    """What a tenant used, by period."""
+    """The usage of a tenant, by period."""
 
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
@@ -58,7 +58,7 @@ class UsageAnswer(serializers.Serializer[object]):
 
 
 class QuotaView(TenantView):
-    """The limits of a tenant. Staff change them."""
+    """The limits of a tenant. Only staff can change them."""
 
     @extend_schema(
         operation_id="quota_read", tags=[TAG], summary="Read the quota", responses=QuotaAnswer
@@ -76,7 +76,7 @@ class QuotaView(TenantView):
 
 
 class UsageView(TenantView):
-    """What a tenant used."""
+    """The usage of a tenant."""
 
     roles: ClassVar = {"GET": Role.VIEWER}
 

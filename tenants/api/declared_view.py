@@ -1,4 +1,6 @@
-"""Views of what developers define by name: collections, topics, aggregates, datasets."""
+"""Base views of resources that developers define by name: collections, topics, aggregates,
+datasets.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ R = TypeVar("R", bound=Resource)
 
 
 class DeclaredView(TenantView):
-    """Viewers read what there is, developers change it."""
+    """Viewers may read, developers may change."""
 
     roles: ClassVar = {
         "GET": Role.VIEWER,
@@ -32,15 +34,15 @@ class DeclaredView(TenantView):
     kind: ClassVar[str]
 
     def owner(self) -> Tenant:
-        """Return the tenant, with what limits how much it may declare."""
+        """Return the tenant, with what determines its limits."""
         return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
 
     def listed(
         self, request: Request, rows: models.QuerySet[R], describe: Callable[[R], JsonObject]
     ) -> Response:
-        """Answer with a page of all that there is."""
+        """Respond with a page of the list."""
         return Response(page(request, rows, describe, name=f"{self.kind}:{self.tenant.id}"))
 
     def created(self, made: Resource, name: str, shown: JsonObject) -> Response:
-        """Answer with what has been made."""
+        """Respond with the new resource."""
         return self.one(shown, made.version, status=201, location=self.url(self.kind, name))

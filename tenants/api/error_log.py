@@ -1,4 +1,4 @@
-"""`/api/v1/tenants/{tenant}/errors`: recent errors. Read-only by nature."""
+"""`/api/v1/tenants/{tenant}/errors`: recent errors. Read-only."""
 
 from __future__ import annotations
 

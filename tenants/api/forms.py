@@ -14,7 +14,7 @@ from tenants.models.tenant import SLUG_PATTERN
 
 
 class PatternField(serializers.CharField):
-    """A text that must have a form. White space is not trimmed but refused like all the rest."""
+    """A string that must match a pattern. White space is not trimmed but rejected."""
 
     pattern: ClassVar[re.Pattern[str]]
     complaint: ClassVar[str]
@@ -41,7 +41,7 @@ class NameField(PatternField):
 
 
 class LabelField(PatternField):
-    """A name for people: one line, at most 100 characters, none of them a control character."""
+    """A display name: one line, at most 100 characters, none of them a control character."""
 
     pattern = re.compile(r"[^\x00-\x1f\x7f]{0,100}")
     complaint = "At most 100 characters on one line, without control characters."

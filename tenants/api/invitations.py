@@ -43,14 +43,14 @@ class InvitationAnswer(serializers.Serializer[object]):
 
 
 class InvitingTenantAnswer(serializers.Serializer[object]):
-    """The tenant that somebody is invited to."""
+    """The tenant of an invitation."""
 
     slug = serializers.CharField()
     name = serializers.CharField()
 
 
 class InvitationForInvitedAnswer(serializers.Serializer[object]):
-    """An invitation, as seen by who holds its link."""
+    """An invitation, as seen by the holder of its link."""
 
     tenant = InvitingTenantAnswer()
     email = serializers.EmailField()
@@ -63,7 +63,7 @@ class InvitationForInvitedAnswer(serializers.Serializer[object]):
 
 
 class InvitationCreation(Body):
-    """Who is invited, as what."""
+    """The address to invite, and the role."""
 
     email = AddressField()
     role = serializers.ChoiceField(ROLES)
@@ -144,7 +144,7 @@ class InvitationView(TenantView):
 
 
 class InvitationResendView(InvitingView):
-    """An invitation is mailed again."""
+    """Sends an invitation again."""
 
     roles: ClassVar = {"POST": Role.ADMIN}
 
@@ -163,7 +163,7 @@ class InvitationResendView(InvitingView):
 
 
 class InvitationLookUpView(SignInView):
-    """The invited see what they are invited to, before they have an account."""
+    """An invitation, for its holder, who may not have an account yet."""
 
     def prepare(self, request: Request) -> None:
         self.count(link_limits())
@@ -185,7 +185,7 @@ class InvitationLookUpView(SignInView):
 
 
 class InvitationAcceptView(ConsoleView):
-    """The invited join."""
+    """The acceptance of an invitation."""
 
     @extend_schema(
         operation_id="invitations_accept",

@@ -42,7 +42,7 @@ class IssuerAnswer(serializers.Serializer[object]):
 
 
 class IssuerCreation(Body):
-    """What registering an issuer needs: either `jwks_url` or `secret`."""
+    """The fields of a new issuer, with either `jwks_url` or `secret`."""
 
     name = NameField()
     issuer = serializers.CharField(
@@ -122,7 +122,7 @@ class IssuersView(TenantView):
 
 
 class IssuerView(TenantView):
-    """One issuer. Registrations are replaced, not changed: a new trust is a new decision."""
+    """One issuer. A registration cannot be changed, only replaced."""
 
     roles: ClassVar = {"GET": Role.VIEWER, "DELETE": Role.ADMIN}
 

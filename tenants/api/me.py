@@ -37,7 +37,7 @@ class MeAnswer(UserAnswer):
 
 
 class MeChange(Body):
-    """What users may change of themselves."""
+    """The fields of an account that its user can change."""
 
     name = LabelField(required=False, allow_blank=True)
     email = AddressField(
@@ -59,7 +59,7 @@ class PasswordChange(Body):
 
 
 class PasswordChangedAnswer(serializers.Serializer[object]):
-    """What else ended."""
+    """What was revoked with the password."""
 
     ended_sessions = serializers.IntegerField()
     revoked_tokens = serializers.IntegerField()
@@ -78,7 +78,7 @@ _NEW_PASSWORD = OpenApiExample(
 
 
 class PasswordCheckingView(UserView):
-    """A view some of whose calls ask for the user's password again."""
+    """A view whose calls may require the user's password again."""
 
     def check_password(self, user: User, password: str) -> None:
         """Raise unless the password is right."""

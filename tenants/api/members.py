@@ -35,7 +35,7 @@ class MemberAnswer(serializers.Serializer[object]):
 
 
 class MemberChange(Body):
-    """What may be changed of a member."""
+    """The fields of a member that can be changed."""
 
     role = serializers.ChoiceField(ROLES)
 
@@ -55,7 +55,7 @@ class MembersView(TenantView):
 
 
 class MemberView(TenantView):
-    """One member. Everybody may leave; admins may remove others."""
+    """One member. Every member may leave; admins may remove others."""
 
     roles: ClassVar = {"GET": Role.VIEWER, "PATCH": Role.ADMIN, "DELETE": Role.VIEWER}
 

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 
 def page_of(item: type[serializers.Serializer[object]]) -> serializers.Serializer[object]:
-    """Return the form of one page of a list."""
+    """Return the schema of one page of a list."""
     return inline_serializer(
         item.__name__.removesuffix("Answer") + "Page",
         {

@@ -45,7 +45,7 @@ class UserAnswer(serializers.Serializer[object]):
 
 
 class SessionAnswer(serializers.Serializer[object]):
-    """A browser in which the user has signed in."""
+    """A console session of the user in one browser."""
 
     id = serializers.UUIDField()
     current = serializers.BooleanField(
@@ -59,7 +59,7 @@ class SessionAnswer(serializers.Serializer[object]):
 
 
 class SignedInAnswer(serializers.Serializer[object]):
-    """Who is signed in, and what changing calls must send along."""
+    """The signed-in user, and the token that mutating calls must send."""
 
     user = UserAnswer()
     session_id = serializers.UUIDField(allow_null=True)
@@ -75,7 +75,7 @@ class EndedAnswer(serializers.Serializer[object]):
 
 
 class Login(Body):
-    """An e-mail address and a password."""
+    """An email address and a password."""
 
     email = AddressField()
     password = PasswordField()
@@ -94,7 +94,7 @@ _LINK_LOGIN = OpenApiExample(
 
 
 def signed_in(user: User, session_id: UUID | None, token: str | None) -> dict[str, object]:
-    """Return the answer that tells the console who is signed in."""
+    """Return the response that describes the current session."""
     return {
         "user": accounts.describe(user),
         "session_id": str(session_id) if session_id else None,
@@ -105,7 +105,7 @@ def signed_in(user: User, session_id: UUID | None, token: str | None) -> dict[st
 def open_session(
     request: Request, user: User, *, is_new: bool = False, status: int = 200
 ) -> Response:
-    """Sign a user in who has just proved who it is, or whom the running transaction makes."""
+    """Sign in a user who has just authenticated, or whom the current transaction creates."""
     brought = request.COOKIES.get(sessions.cookie_name())
     agent = request.headers.get("User-Agent", "")
     log_in = actions.do_log_in_first if is_new else actions.do_log_in
@@ -116,7 +116,7 @@ def open_session(
 
 
 class LoginView(SignInView):
-    """People sign in."""
+    """Sign-in with a password."""
 
     secret_fields = ("csrf_token",)
     user: User
@@ -148,7 +148,7 @@ class LinkLogin(Body):
 
 
 class LinkLoginView(SignInView):
-    """Whoever sits at a development machine signs in by the link that its start printed."""
+    """Sign-in with the link that is printed when a development machine starts."""
 
     secret_fields = ("csrf_token",)
 
@@ -172,7 +172,7 @@ class LinkLoginView(SignInView):
 
 
 class LogoutView(SignInView):
-    """People sign out."""
+    """Sign-out."""
 
     @extend_schema(
         operation_id="auth_logout",
@@ -195,7 +195,7 @@ class LogoutView(SignInView):
 
 
 class CurrentSessionView(UserView):
-    """Who is signed in."""
+    """The current session."""
 
     @extend_schema(
         operation_id="auth_session",
@@ -213,7 +213,7 @@ class CurrentSessionView(UserView):
 
 
 class SessionsView(ConsoleView):
-    """Where the user is signed in."""
+    """The user's sessions."""
 
     @extend_schema(
         operation_id="me_sessions_list",

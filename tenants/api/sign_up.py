@@ -34,7 +34,7 @@ TAG = "Sign-up"
 
 
 class SignUp(Body):
-    """What a new account needs."""
+    """The fields of a new account."""
 
     email = AddressField()
     password = PasswordField()
@@ -45,7 +45,7 @@ class SignUp(Body):
 
 
 class AddressOnly(Body):
-    """An e-mail address."""
+    """An email address."""
 
     email = AddressField()
 
@@ -64,7 +64,7 @@ class NewPassword(Body):
 
 
 class MailedAnswer(serializers.Serializer[object]):
-    """The address that a mail goes to, if there is reason to send one."""
+    """The address to which a mail is sent, if applicable."""
 
     email = serializers.EmailField()
 
@@ -89,7 +89,7 @@ _RESET_EXAMPLE = OpenApiExample(
 
 
 class SignUpView(SignInView):
-    """People make an account."""
+    """Sign-up."""
 
     secret_fields = ("csrf_token",)
     user: User
@@ -108,7 +108,9 @@ class SignUpView(SignInView):
         self.user.password = passwords.hashed(password)
 
     def transaction(self, request: Request) -> AbstractContextManager[object]:
-        """Return one transaction for all that an invited person gets: account, place, session."""
+        """Return one transaction that creates the account, the membership and the session of an
+        invitee.
+        """
         if self.invitation is None:
             return super().transaction(request)
         return scoped(tenant_id=self.invitation.tenant_id, user_id=self.user.id)
@@ -144,14 +146,14 @@ class SignUpView(SignInView):
 
 
 def _check_open(*, invited: bool) -> None:
-    """Raise `SignUpClosed` unless the installation lets this person make an account."""
+    """Raise `SignUpClosed` unless the installation allows this sign-up."""
     mode = environment().rillbase_sign_up
     if mode == "closed" or (mode == "invited" and not invited):
         raise SignUpClosed
 
 
 def _find_invitation(token: str, email: str) -> Invitation:
-    """Return the invitation to this address, with errors that point into this body."""
+    """Return the invitation to this address, with errors that refer to this body."""
     try:
         invitation = invitations.find_by_token(token)
     except InvalidBody as unknown:
@@ -163,7 +165,7 @@ def _find_invitation(token: str, email: str) -> Invitation:
 
 
 class VerifyEmailView(SignInView):
-    """People show that an address is theirs."""
+    """The verification of an address."""
 
     def prepare(self, request: Request) -> None:
         self.count(link_limits())
@@ -184,7 +186,7 @@ class VerifyEmailView(SignInView):
 
 
 class AddressView(SignInView):
-    """Somebody asks for a mail to an address. The answer tells nothing about it."""
+    """A request for a mail to an address. The response reveals nothing about the address."""
 
     wish: addresses.Wish
 
@@ -198,7 +200,7 @@ class AddressView(SignInView):
 
 
 class ResendView(AddressView):
-    """People ask for the verification mail once more."""
+    """A request for another verification mail."""
 
     wish = addresses.Wish.VERIFY
 
@@ -217,7 +219,7 @@ class ResendView(AddressView):
 
 
 class PasswordResetView(AddressView):
-    """People who forgot their password ask for a link."""
+    """A request for a link to set a new password."""
 
     wish = addresses.Wish.RESET
 
@@ -236,7 +238,7 @@ class PasswordResetView(AddressView):
 
 
 class PasswordResetConfirmView(SignInView):
-    """People set a new password by a mailed link."""
+    """Sets a new password with a mailed link."""
 
     def prepare(self, request: Request) -> None:
         self.count(link_limits())

@@ -42,14 +42,14 @@ class TenantAnswer(serializers.Serializer[object]):
 
 
 class TenantCreation(Body):
-    """What a new tenant needs."""
+    """The fields of a new tenant."""
 
     slug = SlugField(help_text="The name in URLs. It cannot be changed.")
     name = LabelField(required=False, allow_blank=True, default="", help_text="A display name.")
 
 
 class TenantChange(Body):
-    """What may be changed of a tenant."""
+    """The fields of a tenant that can be changed."""
 
     name = LabelField()
     cors_origins = serializers.ListField(
@@ -102,7 +102,7 @@ class TenantsView(UserView):
 
 
 class OneTenantView(TenantView):
-    """What the views of one tenant share: they also serve one that is being deleted."""
+    """Base of the views of one tenant, which also serve a tenant that is being deleted."""
 
     serves_inactive = True
 
@@ -110,7 +110,7 @@ class OneTenantView(TenantView):
         return Tenant.objects.filter(pk=self.tenant.id)
 
     def _forget(self) -> None:
-        """Let this process see the change at once; others see it within a second."""
+        """Evict the tenant from this process's caches; other processes notice within a second."""
         if self.principal.user_id is not None:
             forget_access(self.principal.user_id, self.tenant.slug)
 
@@ -156,7 +156,7 @@ class TenantDetailView(OneTenantView):
 
 
 class TenantRestoreView(OneTenantView):
-    """A tenant comes back during its days of grace."""
+    """Restores a tenant during its grace period."""
 
     roles: ClassVar = {"POST": Role.OWNER}
 

@@ -51,14 +51,14 @@ class TokenAnswer(serializers.Serializer[object]):
 
 
 class TenantTokenAnswer(TokenAnswer):
-    """A personal token and whose it is."""
+    """A personal token and its owner."""
 
     user_id = serializers.UUIDField()
     user_email = serializers.EmailField()
 
 
 class NewTokenAnswer(TokenAnswer):
-    """A personal token at the moment it is made: the only time that its secret is shown."""
+    """A new personal token with its secret, which is shown only once."""
 
     secret = serializers.CharField(
         allow_null=True, help_text="The whole token. Null when an idempotent call is repeated."
@@ -66,7 +66,7 @@ class NewTokenAnswer(TokenAnswer):
 
 
 class TokenCreation(Body):
-    """What a new token needs."""
+    """The fields of a new token."""
 
     name = LabelField(help_text="What the token is used for.")
     expires_in_days = serializers.IntegerField(
@@ -183,13 +183,14 @@ class BoundTokenBase(TenantView):
         role = self.principal.control_role
         if role is not None and role.at_least(Role.ADMIN):
             return rows
-        # A caller that is not an admin is a user: keys reach the control plane as admins only.
+        # A caller that is not an admin is a user: keys have access to the control plane only as
+        # admins.
         own = self.principal.user_id
         return rows.filter(user_id=own) if own is not None else rows.none()
 
 
 class BoundTokensView(BoundTokenBase):
-    """The list of them."""
+    """The tokens of a tenant."""
 
     secret_fields = ("secret",)
 
@@ -238,7 +239,7 @@ class BoundTokensView(BoundTokenBase):
 
 
 class BoundTokenView(BoundTokenBase):
-    """One of them."""
+    """One token of a tenant."""
 
     @extend_schema(
         operation_id="tenant_tokens_read",

@@ -21,7 +21,7 @@ from tenants.api import (
     whoami,
 )
 
-# Patterns are tried in order: frequent calls by programs come before calls by people.
+# Patterns are tried in order: frequent calls of programs come before calls of the console.
 control_plane: list[URLPattern] = [
     *api_keys.urlpatterns,
     *tenants.urlpatterns,

@@ -53,7 +53,7 @@ class WebhookAnswer(serializers.Serializer[object]):
 
 
 class NewWebhookAnswer(WebhookAnswer):
-    """A webhook at the moment it gets a secret: the only time that the secret is shown."""
+    """A webhook with its new secret, which is shown only once."""
 
     secret = serializers.CharField(
         allow_null=True, help_text="The signing secret. Null when an idempotent call is repeated."
@@ -108,11 +108,11 @@ class _WebhookFields(Body):
 
 
 class WebhookCreation(_WebhookFields):
-    """What a new webhook needs."""
+    """The fields of a new webhook."""
 
 
 class WebhookChange(_WebhookFields):
-    """What may be changed of a webhook."""
+    """The fields of a webhook that can be changed."""
 
     state = serializers.ChoiceField(
         [Webhook.State.ACTIVE.value, Webhook.State.DISABLED.value],
@@ -132,7 +132,7 @@ _NEW_WEBHOOK = OpenApiExample(
 
 
 class _WebhooksView(TenantView):
-    """Base: seeing is for viewers, changing for admins."""
+    """Base of the views of webhooks: viewers may read, admins may change."""
 
     roles: ClassVar = {
         "GET": Role.VIEWER,
@@ -223,7 +223,7 @@ class WebhookView(_WebhooksView):
 
 
 class WebhookVerifyView(_WebhooksView):
-    """The handshake, once more."""
+    """Repeats the handshake."""
 
     @extend_schema(
         operation_id="webhooks_verify",
@@ -241,7 +241,7 @@ class WebhookVerifyView(_WebhooksView):
 
 
 class WebhookTestView(_WebhooksView):
-    """A test event."""
+    """Sends a test event."""
 
     @extend_schema(
         operation_id="webhooks_test",
@@ -262,7 +262,7 @@ class WebhookTestView(_WebhooksView):
 
 
 class WebhookRotateSecretView(_WebhooksView):
-    """A new signing secret."""
+    """Rotates the signing secret."""
 
     @extend_schema(
         operation_id="webhooks_rotate_secret",
@@ -320,7 +320,7 @@ class DeliveryView(_DeliveriesView):
 
 
 class RedeliverView(_DeliveriesView):
-    """A delivery, once more."""
+    """Repeats a delivery."""
 
     @extend_schema(
         operation_id="webhook_deliveries_redeliver",

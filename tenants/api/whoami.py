@@ -27,7 +27,7 @@ class WhoAmIAnswer(serializers.Serializer[object]):
 
 
 class WhoAmIView(DataView):
-    """Who the caller is."""
+    """The caller."""
 
     @extend_schema(
         operation_id="whoami",

@@ -37,7 +37,7 @@ def refuse(head: RequestHead) -> None:
 
 
 def as_end_user(principal: Principal, head: RequestHead) -> Principal:
-    """Return the end user as whom an admin's call runs, or raise that it may not."""
+    """Return the end user on whose behalf an admin's call runs, or raise why it may not."""
     principal.require_role(Role.ADMIN)
     claims = _claims(head.headers.get(HEADER, ""))
     subject = str(claims.get("sub", ""))[:MAX_TARGET_CHARS]

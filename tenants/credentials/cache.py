@@ -1,4 +1,4 @@
-"""A bounded cache of authentication look-ups, valid for at most one second.
+"""A bounded cache of authentication lookups, valid for at most one second.
 
 Revocation must take effect everywhere within a second whatever else fails, so use never refreshes
 an entry: after `TTL_S` the value is read from PostgreSQL again.

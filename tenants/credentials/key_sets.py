@@ -5,9 +5,9 @@ triggers a new fetch, at most twice a minute. While its server is unreachable th
 use.
 
 Such a server may hang on purpose, and any holder of a publishable key can send tokens for it. So
-each set has at most one fetch in flight, failures are cached like answers, and only a few threads
+each set has at most one fetch in flight, failures are cached like responses, and only a few threads
 of the process may wait for key sets, fewer still for those of one tenant: the others use the cached
-set, or answer 503 at once.
+set, or respond with 503 immediately.
 """
 
 from __future__ import annotations

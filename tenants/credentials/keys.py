@@ -2,7 +2,7 @@
 
 A key reads `<prefix>_<env>_<keyid>_<secret><crc>`: prefix `rbk` (secret API key), `rbp`
 (publishable key) or `rbt` (personal token), the installation's kind, a public id of 16 characters,
-32 characters of secret and 6 of CRC-32. The checksum rejects typing errors before any look-up. Only
+32 characters of secret and 6 of CRC-32. The checksum rejects typing errors before any lookup. Only
 an HMAC-SHA-256 of the whole text under the server's pepper is stored: the secret has 190 random
 bits, so a slow hash would add delay and no safety.
 """
@@ -44,7 +44,7 @@ class Prefix(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """A key with valid format and checksum. Whether it is valid is up to the look-up."""
+    """A key with valid format and checksum. The lookup determines whether it is valid."""
 
     prefix: Prefix
     key_id: str

@@ -9,10 +9,9 @@ from foundation.scope import TenantOwned
 
 
 class ErrorEntry(TenantOwned):
-    """What went wrong for a tenant, and how often within one minute.
-
-    The tenant is no foreign key: entries are written by processes that know nothing of whether
-    the tenant is still there, and must not fail all together because one of them has gone.
+    """An error of a tenant, with its number of occurrences within one minute. The tenant is not a
+    foreign key: processes write entries of many tenants at once, which must not fail because one of
+    the tenants has been deleted.
     """
 
     class Area(models.TextChoices):

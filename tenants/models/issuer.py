@@ -20,7 +20,7 @@ class Issuer(TenantOwned, Resource):
     jwks_url = models.CharField(max_length=500, blank=True)
     #: Shared secret, sealed; empty when keys come from `jwks_url`.
     sealed_secret = models.BinaryField(default=b"")
-    #: Allowed difference between the issuer's clock and ours.
+    #: Allowed difference between the clocks of the issuer and of Rillbase.
     leeway_s = models.PositiveSmallIntegerField(default=30)
 
     class Meta:

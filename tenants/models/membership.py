@@ -12,7 +12,7 @@ from tenants.roles import Role
 
 
 class Membership(TenantOwned, Resource):
-    """A user's place in a tenant."""
+    """A user's membership in a tenant."""
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")

@@ -13,7 +13,8 @@ SLUG_PATTERN = r"[a-z](?:[a-z0-9]|-(?=[a-z0-9])){1,47}"
 class Tenant(Resource):
     """An owner of data, keys and quota, addressed by its slug.
 
-    `deleting` tenants answer 410 until `purge_at`, when every store is cleaned and the row goes.
+    `deleting` tenants answer 410 until `purge_at`, when all stores are cleaned and the row is
+    deleted.
     """
 
     class State(models.TextChoices):

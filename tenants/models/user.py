@@ -1,4 +1,4 @@
-"""Users, who log in by e-mail address and may be members of many tenants."""
+"""Users, who log in by email address and may be members of many tenants."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def normal_email(address: str) -> str:
 
 
 class UserManager(BaseUserManager["User"]):
-    """Users are read over the connection that may see them: their own, or their tenant's."""
+    """Reads users over a connection that may see them: the user's own, or that of a tenant."""
 
     def get_by_natural_key(self, username: str | None) -> User:
         return self.using("auth").get(email=normal_email(username or ""))
 
 
 class User(AbstractBaseUser):
-    """A person with a login. Staff may enter the staff admin; that says nothing of tenants."""
+    """A person with a login. Staff may use the staff admin; this grants no access to tenants."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField(unique=True, max_length=254)
@@ -43,7 +43,7 @@ class User(AbstractBaseUser):
         return self.email
 
     def has_perm(self, permission: str, thing: object = None) -> bool:
-        """Grant staff every permission of the staff admin; database roles bound it further."""
+        """Grant staff every permission of the staff admin; database roles restrict them further."""
         return self.is_active and self.is_staff
 
     def has_module_perms(self, app_label: str) -> bool:

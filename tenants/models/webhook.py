@@ -11,10 +11,9 @@ from tenants.models.tenant import Tenant
 
 
 class Webhook(TenantOwned, Resource):
-    """A URL of the tenant that is told of events, signed as Standard Webhooks asks.
-
-    It starts `pending`, becomes `active` once the receiver has answered the handshake, and
-    `disabled` by hand or after failing for too long.
+    """A URL of the tenant that receives events, signed as specified by Standard Webhooks. It starts
+    as `pending`, becomes `active` when the receiver has completed the handshake, and becomes
+    `disabled` manually or after failing for too long.
     """
 
     class State(models.TextChoices):
@@ -40,7 +39,7 @@ class Webhook(TenantOwned, Resource):
 
 
 class WebhookDelivery(TenantOwned):
-    """One event for one webhook: what was sent, what came back, when the next attempt is due."""
+    """One event for one webhook: the message, the last response, and the next attempt."""
 
     class State(models.TextChoices):
         PENDING = "pending"

@@ -1,4 +1,4 @@
-"""Stored answers for retried calls are deleted after the promised day."""
+"""Stored responses for retried calls are deleted after the promised day."""
 
 from __future__ import annotations
 

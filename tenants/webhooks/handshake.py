@@ -1,8 +1,8 @@
 """Proof that a receiver wants the deliveries: it must echo a challenge.
 
 Without it, anyone could point a webhook at another party's server. The challenge is a signed
-`webhook.verification` message; the receiver answers 2xx with the challenge, as JSON (`{"challenge":
-"…"}`) or as plain text. Only the outcome is stored.
+`webhook.verification` message; the receiver responds with 2xx and the challenge, as JSON
+(`{"challenge": "…"}`) or as plain text. Only the outcome is stored.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ export interface components {
       readonly update?: boolean | Record<string, unknown>;
       readonly delete?: boolean | Record<string, unknown>;
     };
-    /** @description An e-mail address. */
+    /** @description An email address. */
     readonly AddressOnlyRequest: {
       /** Format: email */
       readonly email: string;
@@ -138,7 +138,7 @@ export interface components {
       /** Format: date-time */
       readonly updated_at: string;
     };
-    /** @description What a new key needs. */
+    /** @description The fields of a new key. */
     readonly ApiKeyCreationRequest: {
       /** @description A display name. */
       readonly name: string;
@@ -158,7 +158,7 @@ export interface components {
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
     };
-    /** @description How a key is rotated. */
+    /** @description Options of a rotation. */
     readonly ApiKeyRotationRequest: {
       /**
        * @description How long the old key remains valid beside its successor.
@@ -548,13 +548,13 @@ export interface components {
      * @enum {string}
      */
     readonly InvitationAnswerState: "open" | "expired";
-    /** @description Who is invited, as what. */
+    /** @description The address to invite, and the role. */
     readonly InvitationCreationRequest: {
       /** Format: email */
       readonly email: string;
       readonly role: components["schemas"]["Role"];
     };
-    /** @description An invitation, as seen by who holds its link. */
+    /** @description An invitation, as seen by the holder of its link. */
     readonly InvitationForInvited: {
       readonly tenant: components["schemas"]["InvitingTenant"];
       /** Format: email */
@@ -571,7 +571,7 @@ export interface components {
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
     };
-    /** @description The tenant that somebody is invited to. */
+    /** @description The tenant of an invitation. */
     readonly InvitingTenant: {
       readonly slug: string;
       readonly name: string;
@@ -592,7 +592,7 @@ export interface components {
       /** Format: date-time */
       readonly updated_at: string;
     };
-    /** @description What registering an issuer needs: either `jwks_url` or `secret`. */
+    /** @description The fields of a new issuer, with either `jwks_url` or `secret`. */
     readonly IssuerCreationRequest: {
       readonly name: string;
       /** @description The `iss` claim that tokens must have. */
@@ -644,13 +644,13 @@ export interface components {
     readonly LinkLoginRequest: {
       readonly token: string;
     };
-    /** @description An e-mail address and a password. */
+    /** @description An email address and a password. */
     readonly LoginRequest: {
       /** Format: email */
       readonly email: string;
       readonly password: string;
     };
-    /** @description The address that a mail goes to, if there is reason to send one. */
+    /** @description The address to which a mail is sent, if applicable. */
     readonly Mailed: {
       /** Format: email */
       readonly email: string;
@@ -725,7 +725,7 @@ export interface components {
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
     };
-    /** @description An API key at the moment it is made: the only time that its secret is shown. */
+    /** @description A new API key with its secret, which is shown only once. */
     readonly NewApiKey: {
       /** Format: uuid */
       readonly id: string;
@@ -759,7 +759,7 @@ export interface components {
       readonly token: string;
       readonly password: string;
     };
-    /** @description A personal token at the moment it is made: the only time that its secret is shown. */
+    /** @description A new personal token with its secret, which is shown only once. */
     readonly NewToken: {
       /** Format: uuid */
       readonly id: string;
@@ -787,7 +787,7 @@ export interface components {
       /** @description The whole token. Null when an idempotent call is repeated. */
       readonly secret: string | null;
     };
-    /** @description A webhook at the moment it gets a secret: the only time that the secret is shown. */
+    /** @description A webhook with its new secret, which is shown only once. */
     readonly NewWebhook: {
       /** Format: uuid */
       readonly id: string;
@@ -880,7 +880,7 @@ export interface components {
        */
       readonly revoke_tokens: boolean;
     };
-    /** @description What else ended. */
+    /** @description What was revoked with the password. */
     readonly PasswordChanged: {
       readonly ended_sessions: number;
       readonly revoked_tokens: number;
@@ -898,7 +898,7 @@ export interface components {
       /** @description How long buckets are kept, such as 90d; null: forever. */
       readonly retention?: string | null;
     };
-    /** @description What may be changed of a key. */
+    /** @description The fields of a key that can be changed. */
     readonly PatchedApiKeyChangeRequest: {
       /** @description A display name. */
       readonly name?: string;
@@ -978,7 +978,7 @@ export interface components {
        */
       readonly retention_s: number;
     };
-    /** @description What users may change of themselves. */
+    /** @description The fields of an account that its user can change. */
     readonly PatchedMeChangeRequest: {
       readonly name?: string;
       /**
@@ -989,7 +989,7 @@ export interface components {
       /** @description Required to change the address. */
       readonly current_password?: string;
     };
-    /** @description What may be changed of a member. */
+    /** @description The fields of a member that can be changed. */
     readonly PatchedMemberChangeRequest: {
       readonly role?: components["schemas"]["Role"];
     };
@@ -1003,7 +1003,7 @@ export interface components {
        */
       readonly paused: boolean;
     };
-    /** @description What may be changed of a tenant. */
+    /** @description The fields of a tenant that can be changed. */
     readonly PatchedTenantChangeRequest: {
       readonly name?: string;
       /** @description Origins whose pages may call the data plane with a publishable key. */
@@ -1022,7 +1022,7 @@ export interface components {
        */
       readonly max_data_bytes: number;
     };
-    /** @description What may be changed of a webhook. */
+    /** @description The fields of a webhook that can be changed. */
     readonly PatchedWebhookChangeRequest: {
       /** @description A display name. */
       readonly name?: string;
@@ -1059,7 +1059,7 @@ export interface components {
       readonly reason: components["schemas"]["Reason"];
       readonly message: string;
     };
-    /** @description What a tenant may use, and how much of what is counted it has. */
+    /** @description The limits of a tenant, and its current usage of those that are counted. */
     readonly Quota: {
       readonly plan: string;
       readonly limits: {
@@ -1115,7 +1115,7 @@ export interface components {
       | "analytics:*"
       | "admin"
       | "realtime";
-    /** @description A browser in which the user has signed in. */
+    /** @description A console session of the user in one browser. */
     readonly Session: {
       /** Format: uuid */
       readonly id: string;
@@ -1138,7 +1138,7 @@ export interface components {
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
     };
-    /** @description What a new account needs. */
+    /** @description The fields of a new account. */
     readonly SignUpRequest: {
       /** Format: email */
       readonly email: string;
@@ -1148,7 +1148,7 @@ export interface components {
       /** @description The token from the link of an invitation. */
       readonly invitation?: string;
     };
-    /** @description Who is signed in, and what changing calls must send along. */
+    /** @description The signed-in user, and the token that mutating calls must send. */
     readonly SignedIn: {
       readonly user: components["schemas"]["User"];
       /** Format: uuid */
@@ -1428,7 +1428,7 @@ export interface components {
       /** Format: date-time */
       readonly purge_at: string | null;
     };
-    /** @description What a new tenant needs. */
+    /** @description The fields of a new tenant. */
     readonly TenantCreationRequest: {
       /** @description The name in URLs. It cannot be changed. */
       readonly slug: string;
@@ -1450,7 +1450,7 @@ export interface components {
      * @enum {string}
      */
     readonly TenantState: "active" | "suspended" | "deleting";
-    /** @description A personal token and whose it is. */
+    /** @description A personal token and its owner. */
     readonly TenantToken: {
       /** Format: uuid */
       readonly id: string;
@@ -1531,7 +1531,7 @@ export interface components {
       /** Format: date-time */
       readonly updated_at: string;
     };
-    /** @description What a new token needs. */
+    /** @description The fields of a new token. */
     readonly TokenCreationRequest: {
       /** @description What the token is used for. */
       readonly name: string;
@@ -1623,7 +1623,7 @@ export interface components {
      * @enum {string}
      */
     readonly Type: "int" | "decimal" | "double";
-    /** @description What a tenant used, by period. */
+    /** @description The usage of a tenant, by period. */
     readonly Usage: {
       /** Format: date-time */
       readonly since: string;
@@ -1632,7 +1632,7 @@ export interface components {
       readonly granularity: components["schemas"]["Granularity"];
       readonly items: readonly components["schemas"]["UsagePoint"][];
     };
-    /** @description The sum of one metric over one period. */
+    /** @description The total of one metric in one period. */
     readonly UsagePoint: {
       /** Format: date-time */
       readonly at: string;
@@ -1699,7 +1699,7 @@ export interface components {
      * @enum {string}
      */
     readonly WebhookChangeState: "active" | "disabled";
-    /** @description What a new webhook needs. */
+    /** @description The fields of a new webhook. */
     readonly WebhookCreationRequest: {
       /** @description A display name. */
       readonly name: string;
