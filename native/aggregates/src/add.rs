@@ -165,8 +165,8 @@ impl Event {
 }
 
 impl Event {
-    /// What it adds to which generation.
-    fn told<'a>(
+    /// The contribution of the event to each generation.
+    fn contributions_to<'a>(
         &'a self,
         shape: &'a AggregateState,
     ) -> impl Iterator<Item = (&'a Arc<AggregateGeneration>, &'a Contribution)> {
@@ -273,7 +273,7 @@ impl EventGroup {
         let is_fresh = |(_, (_, fresh)): &(usize, (&Event, &bool))| **fresh;
         let mut items = HashSet::new();
         for (index, (event, _)) in add.events.iter().zip(&fresh).enumerate().filter(is_fresh) {
-            for told in event.told(&add.shape) {
+            for told in event.contributions_to(&add.shape) {
                 let room = store.make_room(told, &self.deltas, &mut items);
                 room.map_err(|error| error.of_event(index))?;
             }
@@ -281,7 +281,7 @@ impl EventGroup {
         let facts = self.facts.entry(add.aggregate.number).or_default();
         for (event, _) in add.events.iter().zip(&fresh).filter(|(_, fresh)| **fresh) {
             facts.push(add.sent(event));
-            for (generation, contribution) in event.told(&add.shape) {
+            for (generation, contribution) in event.contributions_to(&add.shape) {
                 let bucket = contribution.bucket;
                 let expires = bucket.and_then(|at| generation.definition.expires(at));
                 facts.keep_until(expires);

@@ -44,18 +44,18 @@ pub struct Apply {
     generation: u64,
     partition: String,
     /// Up to where the partition is followed with these.
-    position: Option<(String, Place)>,
+    position: Option<(String, PartitionPosition)>,
     changes: Vec<ViewChange>,
 }
 
 /// A position in a stream: milliseconds and number, or a number.
-type Place = (u64, u64);
+type PartitionPosition = (u64, u64);
 
 fn refuse(index: usize, pointer: &str, detail: &str) -> Error {
     Error::at(AggregateErrorCode::BadChange, pointer, detail).of_event(index)
 }
 
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<PartitionPosition> {
     let (high, low) = text.split_once('-').unwrap_or((text, "0"));
     Some((high.parse().ok()?, low.parse().ok()?))
 }
@@ -167,7 +167,7 @@ impl DocumentContribution {
 struct ChangeGroup {
     deltas: Deltas,
     kept: HashMap<Vec<u8>, DocumentContribution>,
-    positions: HashMap<Vec<u8>, (String, Place)>,
+    positions: HashMap<Vec<u8>, (String, PartitionPosition)>,
 }
 
 impl Aggregates {
@@ -228,7 +228,7 @@ impl Aggregates {
         }
         for change in &apply.changes {
             let key = key(b"d", &change.key);
-            let kept = self.kept(group, &key)?;
+            let kept = self.contribution_of(group, &key)?;
             if kept
                 .as_ref()
                 .is_some_and(|kept| kept.version >= change.version)
@@ -250,7 +250,11 @@ impl Aggregates {
         Ok(true)
     }
 
-    fn kept(&self, group: &ChangeGroup, key: &[u8]) -> Result<Option<DocumentContribution>> {
+    fn contribution_of(
+        &self,
+        group: &ChangeGroup,
+        key: &[u8],
+    ) -> Result<Option<DocumentContribution>> {
         if let Some(kept) = group.kept.get(key) {
             return Ok(Some(kept.clone()));
         }
@@ -262,7 +266,7 @@ impl Aggregates {
         }
     }
 
-    fn position(&self, group: &ChangeGroup, key: &[u8]) -> Result<Option<Place>> {
+    fn position(&self, group: &ChangeGroup, key: &[u8]) -> Result<Option<PartitionPosition>> {
         if let Some((_, place)) = group.positions.get(key) {
             return Ok(Some(*place));
         }

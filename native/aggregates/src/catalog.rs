@@ -105,8 +105,8 @@ impl AggregateEntry {
         moment >= self.seen.read().since
     }
 
-    /// The generation that queries about a moment see.
-    pub(crate) fn seen_at(&self, moment: Sequence) -> Result<Arc<AggregateGeneration>> {
+    /// The generation that a query at this sequence sees.
+    pub(crate) fn generation_at(&self, moment: Sequence) -> Result<Arc<AggregateGeneration>> {
         let shape = self.shape.read();
         let seen = self.seen.read();
         if moment >= seen.since {
@@ -230,7 +230,7 @@ fn read(key: &[u8], value: &[u8]) -> Option<Result<AggregateEntry>> {
     Some(shape().map(|shape| AggregateEntry::new((namespace, name), number, shape)))
 }
 
-type Known = BTreeMap<(u64, String), Arc<AggregateEntry>>;
+type AggregatesByName = BTreeMap<(u64, String), Arc<AggregateEntry>>;
 
 /// All aggregates.
 #[derive(Debug)]
@@ -239,7 +239,7 @@ pub(crate) struct AggregateCatalog {
     keyspace: Keyspace,
     /// The next number; held by whoever changes anything.
     next: Mutex<u64>,
-    known: RwLock<Known>,
+    known: RwLock<AggregatesByName>,
 }
 
 /// What defining has come to.
@@ -257,7 +257,7 @@ impl AggregateCatalog {
             None => 1,
         };
         let newest = db.snapshot().sequence();
-        let mut known = Known::new();
+        let mut known = AggregatesByName::new();
         let mut scan = db.scan_prefix(&keyspace, b"a", None)?;
         scan.first()?;
         while scan.is_valid() {

@@ -101,7 +101,9 @@ impl<'a> RowScan<'a> {
         let prefix = self.prefix();
         for (key, row) in own.rows().filter(|(key, _)| key.starts_with(&prefix)) {
             let parts = self.parts(key)?;
-            if matches!(self.wanted(key, &parts), SeekDecision::Yes) && self.matches(&parts)? {
+            if matches!(self.seek_decision(key, &parts), SeekDecision::Yes)
+                && self.matches(&parts)?
+            {
                 let row = &row.to_bytes();
                 if !take(ScannedRow { key, parts, row })? {
                     break;
@@ -133,11 +135,11 @@ impl<'a> RowScan<'a> {
                 return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
             }
             let (parts, wanted) = if let Some(parts) = seen.parts(scan.key(), has_time) {
-                (parts, self.wanted_bucket(scan.key(), &parts))
+                (parts, self.bucket_decision(scan.key(), &parts))
             } else {
                 let parts = self.parts(scan.key())?;
                 seen.note(&parts);
-                (parts, self.wanted(scan.key(), &parts))
+                (parts, self.seek_decision(scan.key(), &parts))
             };
             match wanted {
                 SeekDecision::Seek(target) => {
@@ -179,8 +181,8 @@ impl<'a> RowScan<'a> {
         RowKeyParts::of(key, self.plan.dimensions.len(), has_time).ok_or_else(malformed)
     }
 
-    /// Whether values and bucket are wanted, as far as their order tells.
-    fn wanted(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
+    /// Whether a query reads this key, judged by its values and bucket, or where the scan continues.
+    fn seek_decision(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
         for (place, allowed) in self.plan.allowed.iter().enumerate() {
             let Some(allowed) = allowed else { continue };
             let value = parts.value(place);
@@ -199,11 +201,11 @@ impl<'a> RowScan<'a> {
             }
             return SeekDecision::Seek(target);
         }
-        self.wanted_bucket(key, parts)
+        self.bucket_decision(key, parts)
     }
 
-    /// Whether the bucket is wanted, of values that are.
-    fn wanted_bucket(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
+    /// The same for the bucket alone, when the values match.
+    fn bucket_decision(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
         let Some(bucket) = parts.bucket else {
             return SeekDecision::Yes;
         };

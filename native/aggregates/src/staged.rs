@@ -17,11 +17,11 @@ use crate::store::Aggregates;
 #[derive(Debug, Default)]
 pub struct Staged {
     group: EventGroup,
-    read: Vec<Read>,
+    read: Vec<AggregateRead>,
 }
 
 /// Whose events, and as what they were read.
-type Read = (Arc<AggregateEntry>, Arc<AggregateState>);
+type AggregateRead = (Arc<AggregateEntry>, Arc<AggregateState>);
 
 impl Staged {
     /// What its events change.
@@ -69,7 +69,7 @@ impl Aggregates {
             places.push(place);
         }
         let mut committed = DbTransaction::commit_each(&ready, self.durability).into_iter();
-        let outcome = |place: Result<Vec<Read>>| {
+        let outcome = |place: Result<Vec<AggregateRead>>| {
             let read = place?;
             let committed = committed.next();
             let sequence = committed.ok_or_else(|| conflict("it was not asked"))??;
@@ -83,7 +83,7 @@ impl Aggregates {
     /// Whether events may be written as they were read; `taken` are ids that others of the same
     /// group write.
     fn may_commit(&self, staged: &Staged, taken: &HashSet<Vec<u8>>) -> Result<()> {
-        let has_changed = |(aggregate, shape): &Read| {
+        let has_changed = |(aggregate, shape): &AggregateRead| {
             aggregate.is_dropped() || !Arc::ptr_eq(shape, &aggregate.shape())
         };
         if staged.read.iter().any(has_changed) {

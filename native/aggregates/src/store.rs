@@ -301,7 +301,7 @@ impl Aggregates {
         snapshot: &DbSnapshot,
         own: Option<&Deltas>,
     ) -> Result<AggregateResult> {
-        let generation = aggregate.seen_at(snapshot.sequence())?;
+        let generation = aggregate.generation_at(snapshot.sequence())?;
         let rows = answer(self.sight(snapshot, own), &generation, query)?;
         Ok(AggregateResult { rows })
     }
@@ -313,7 +313,7 @@ impl Aggregates {
         (snapshot, own): (&DbSnapshot, Option<&Deltas>),
         out: &mut String,
     ) -> Result<()> {
-        let generation = aggregate.seen_at(snapshot.sequence())?;
+        let generation = aggregate.generation_at(snapshot.sequence())?;
         answer_json(self.sight(snapshot, own), &generation, query, out)
     }
 
@@ -325,7 +325,7 @@ impl Aggregates {
         query: &AggregateQuery,
         snapshot: &DbSnapshot,
     ) -> Result<Period> {
-        let generation = aggregate.seen_at(snapshot.sequence())?;
+        let generation = aggregate.generation_at(snapshot.sequence())?;
         let plan = AggregatePlan::new(&generation.definition, query)?;
         Ok((plan.from, plan.to))
     }

@@ -7,15 +7,15 @@
 use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test, Whole};
 
 /// Path and kind of a predicate.
-pub type Access = (String, &'static str);
+pub type AccessName = (String, &'static str);
 
 /// The predicates of which one must hold; none: every document is looked at.
 #[must_use]
-pub fn access(filter: &Filter) -> Option<Vec<Access>> {
+pub fn access(filter: &Filter) -> Option<Vec<AccessName>> {
     of(filter.root())
 }
 
-fn of(node: &FilterClause) -> Option<Vec<Access>> {
+fn of(node: &FilterClause) -> Option<Vec<AccessName>> {
     match node {
         FilterClause::And(children) => children
             .iter()

@@ -6,7 +6,7 @@ use rillbase_query::bson::{Document, DocumentBuf};
 
 use crate::columns::{bools, byteas, int4s, int8s, timestamps};
 use crate::entry::IndexEntry;
-use crate::stage::{Ended, unix_ms};
+use crate::stage::{WriteResult, unix_ms};
 
 /// A document as the group leaves it.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ pub struct GroupChanges {
     /// By collection, the documents that changed, by key.
     pub documents: Vec<Vec<Changed>>,
     /// By write; none: it was skipped.
-    pub ended: Vec<Option<Ended>>,
+    pub ended: Vec<Option<WriteResult>>,
     /// The transaction's moment, in milliseconds since 1970.
     pub now_ms: i64,
 }

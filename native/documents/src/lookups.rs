@@ -9,7 +9,7 @@ use crate::id;
 use crate::refusal::DocumentRefusal;
 
 /// Bodies by key, of one collection, as one caller may see them.
-pub type Found<B> = HashMap<Vec<u8>, B>;
+pub type ReferencedDocuments<B> = HashMap<Vec<u8>, B>;
 
 /// The keys to which documents refer, for each of the lookups' collections.
 pub fn keys<'b>(
@@ -34,7 +34,7 @@ pub fn keys<'b>(
 pub fn embed<B: AsRef<[u8]>>(
     lookups: &LookupFields,
     body: &[u8],
-    found: &[Found<B>],
+    found: &[ReferencedDocuments<B>],
 ) -> Result<DocumentBuf, DocumentRefusal> {
     let places = lookups.places();
     let document = Document::trusted(body);

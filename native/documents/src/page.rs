@@ -7,7 +7,7 @@ use rillbase_query::lookup::LookupFields;
 use rillbase_query::projection::{Matched, Projection};
 
 use crate::envelope::{Meta, write};
-use crate::lookups::{self, Found};
+use crate::lookups::{self, ReferencedDocuments};
 use crate::refusal::DocumentRefusal;
 use crate::selection::SelectionRequest;
 use crate::unevaluated::UnevaluatedDocuments;
@@ -88,7 +88,7 @@ impl ResultPage {
     pub fn embed<B: AsRef<[u8]>>(
         &mut self,
         lookups: &LookupFields,
-        found: &[Found<B>],
+        found: &[ReferencedDocuments<B>],
         most: usize,
     ) -> Result<(), DocumentRefusal> {
         let mut bytes = 0;

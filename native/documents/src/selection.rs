@@ -178,7 +178,7 @@ impl Selection {
         }
     }
 
-    const fn wanted(&self) -> usize {
+    const fn row_limit(&self) -> usize {
         self.request.offset.saturating_add(self.request.limit)
     }
 
@@ -325,7 +325,7 @@ impl Selection {
     }
 
     fn hold(&mut self, held: PageRow) -> Result<SelectionProgress, DocumentRefusal> {
-        let room = self.wanted().saturating_add(1);
+        let room = self.row_limit().saturating_add(1);
         self.held_bytes += held.size();
         self.heap.push(held);
         if self.heap.len() > room
@@ -342,7 +342,7 @@ impl Selection {
     /// Adds the next document of the page. One more than wanted is looked for,
     /// so that it is known whether there is another page.
     fn append(&mut self, mut held: PageRow) -> SelectionProgress {
-        let full = self.page.len() >= self.wanted()
+        let full = self.page.len() >= self.row_limit()
             || (self.held_bytes > self.request.page_bytes && self.page.len() > self.request.offset);
         if full {
             self.more = true;

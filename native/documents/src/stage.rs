@@ -62,7 +62,7 @@ pub struct LockedRows {
 type Documents<'p> = HashMap<&'p [u8], Changed>;
 
 /// How a write ended.
-pub type Ended = Result<Outcomes, DocumentRefusal>;
+pub type WriteResult = Result<Outcomes, DocumentRefusal>;
 
 pub(crate) struct WriteStaging<'p> {
     plan: &'p WritePlan,
@@ -93,7 +93,7 @@ impl<'p> WriteStaging<'p> {
     }
 
     /// Applies a write. Of an atomic one all or nothing stays.
-    pub(crate) fn write(&mut self, write: &'p WriteRequest) -> Ended {
+    pub(crate) fn write(&mut self, write: &'p WriteRequest) -> WriteResult {
         let operations = write.operations.as_slice();
         let mut outcomes = Vec::with_capacity(operations.len());
         self.replaced.clear();
@@ -117,7 +117,7 @@ impl<'p> WriteStaging<'p> {
         Ok(outcomes.into())
     }
 
-    pub(crate) fn finish(self, ended: Vec<Option<Ended>>) -> GroupChanges {
+    pub(crate) fn finish(self, ended: Vec<Option<WriteResult>>) -> GroupChanges {
         let documents = self.documents.into_iter().map(|documents| {
             let mut documents: Vec<Changed> = documents.into_values().collect();
             documents.sort_unstable_by(|a, b| a.key.cmp(&b.key));

@@ -164,7 +164,7 @@ fn plan(writes: &[(Vec<Asked>, bool)]) -> WritePlan {
     }
 }
 
-fn found(rows: &BTreeMap<i32, Known>) -> LockedRows {
+fn locked_rows(rows: &BTreeMap<i32, Known>) -> LockedRows {
     let rows = rows.iter().map(|(id, known)| {
         let row = LockedRow {
             version: known.version,
@@ -382,7 +382,7 @@ fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
     }
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn operations() -> impl Strategy<Value = Asked> {
     let step = prop_oneof![
         (-3..3).prop_map(Step::Insert),
         (-3..3, any::<bool>()).prop_map(|(value, upsert)| Step::Replace(value, upsert)),
@@ -414,12 +414,12 @@ proptest! {
     #[test]
     fn a_group_leaves_what_its_operations_leave_one_by_one(
         writes in prop::collection::vec(
-            (prop::collection::vec(asked(), 0..8), any::<bool>()), 1..5
+            (prop::collection::vec(operations(), 0..8), any::<bool>()), 1..5
         ),
         rows in rows(),
     ) {
         let plan = plan(&writes);
-        let changes = plan.apply(&found(&rows), &[]);
+        let changes = plan.apply(&locked_rows(&rows), &[]);
         let mut model = rows.clone();
         for (number, (asked, atomic)) in writes.iter().enumerate() {
             let wanted = do_write(&mut model, asked, *atomic);
@@ -446,7 +446,7 @@ fn a_write_that_is_skipped_leaves_nothing() {
         step: Step::Insert(1),
         if_version: None,
     };
-    let changes = plan(&[(vec![insert], true)]).apply(&found(&BTreeMap::new()), &[0]);
+    let changes = plan(&[(vec![insert], true)]).apply(&locked_rows(&BTreeMap::new()), &[0]);
     assert!(changes.is_empty() && changes.ended[0].is_none());
 }
 

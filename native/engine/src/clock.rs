@@ -74,8 +74,8 @@ impl MonotonicTime {
         self.newest.fetch_max(wall, Ordering::Relaxed).max(wall)
     }
 
-    /// Takes over a time that was read from a log or a manifest.
-    pub(crate) fn seen(&self, time: Millis) {
+    /// Raises the clock to a time that was read from a log or a manifest.
+    pub(crate) fn observe(&self, time: Millis) {
         self.newest.fetch_max(time, Ordering::Relaxed);
     }
 }
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(time.now(), 50);
         clock.set(20);
         assert_eq!(time.now(), 50);
-        time.seen(90);
+        time.observe(90);
         assert_eq!(time.now(), 90);
     }
 }

@@ -31,7 +31,7 @@ impl Drop for Folder {
     }
 }
 
-fn on_each(name: &str, test: impl Fn(&dyn Vfs, &Path)) {
+fn for_each_vfs(name: &str, test: impl Fn(&dyn Vfs, &Path)) {
     let folder = Folder::new(name);
     test(&RealVfs, &folder.0.join("db"));
     test(&DirectVfs::new(), &folder.0.join("direct"));
@@ -81,7 +81,7 @@ fn write(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Box<dyn AppendFile> {
 
 #[test]
 fn files_are_appended_to_read_renamed_linked_listed_and_removed() {
-    on_each("all", |vfs, dir| {
+    for_each_vfs("all", |vfs, dir| {
         vfs.create_dir_all(&dir.join("inner")).unwrap();
         let path = dir.join("a");
         let mut file = write(vfs, &path, b"one ");
@@ -107,7 +107,7 @@ fn files_are_appended_to_read_renamed_linked_listed_and_removed() {
 
 #[test]
 fn a_log_file_is_written_in_place_and_keeps_what_it_had() {
-    on_each("log", |vfs, dir| {
+    for_each_vfs("log", |vfs, dir| {
         vfs.create_dir_all(dir).unwrap();
         let path = dir.join("log");
         vfs.open_log(&path).unwrap().write_at(0, b"abcdef").unwrap();
@@ -121,7 +121,7 @@ fn a_log_file_is_written_in_place_and_keeps_what_it_had() {
 
 #[test]
 fn a_missing_file_is_an_error_that_names_it() {
-    on_each("missing", |vfs, dir| {
+    for_each_vfs("missing", |vfs, dir| {
         vfs.create_dir_all(dir).unwrap();
         let error = vfs.open_read(&dir.join("none")).unwrap_err();
         assert!(error.is_not_found());
@@ -132,7 +132,7 @@ fn a_missing_file_is_an_error_that_names_it() {
 
 #[test]
 fn reading_past_the_end_names_the_end() {
-    on_each("end", |vfs, dir| {
+    for_each_vfs("end", |vfs, dir| {
         vfs.create_dir_all(dir).unwrap();
         write(vfs, &dir.join("short"), b"12345");
         let file = vfs.open_read(&dir.join("short")).unwrap();
@@ -150,7 +150,7 @@ fn reading_past_the_end_names_the_end() {
 
 #[test]
 fn a_handle_outlives_its_name() {
-    on_each("handle", |vfs, dir| {
+    for_each_vfs("handle", |vfs, dir| {
         vfs.create_dir_all(dir).unwrap();
         write(vfs, &dir.join("gone"), b"still here");
         let file = vfs.open_read(&dir.join("gone")).unwrap();
@@ -163,7 +163,7 @@ fn a_handle_outlives_its_name() {
 
 #[test]
 fn a_lock_is_held_once_and_given_back() {
-    on_each("lock", |vfs, dir| {
+    for_each_vfs("lock", |vfs, dir| {
         vfs.create_dir_all(dir).unwrap();
         let path = dir.join("LOCK");
         let guard = vfs.lock(&path).unwrap();

@@ -16,7 +16,7 @@ use crate::layer::{Ask, ENTRIES_AT_ONCE, Exchanged, Layer, NodeSettings, RoundTr
 use crate::machine::{Machine, MachineInput};
 use crate::report::{Busy, NodeState, thread_cpu_us};
 use crate::resp::ValkeyError;
-use crate::rows::{CopyReader, DocumentSource, Unread};
+use crate::rows::{CopyReader, DocumentReadError, DocumentSource};
 use crate::runner::{Control, stop_without_parent};
 
 /// For how long a lease is asked.
@@ -44,7 +44,7 @@ pub enum TermEnd {
     /// The event layer failed it.
     Away(ValkeyError),
     /// The documents could not be read.
-    Unread(Unread),
+    Unread(DocumentReadError),
 }
 
 impl From<ValkeyError> for TermEnd {
@@ -53,8 +53,8 @@ impl From<ValkeyError> for TermEnd {
     }
 }
 
-impl From<Unread> for TermEnd {
-    fn from(unread: Unread) -> Self {
+impl From<DocumentReadError> for TermEnd {
+    fn from(unread: DocumentReadError) -> Self {
         Self::Unread(unread)
     }
 }
@@ -209,7 +209,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         let (queries, unreadable) = self.layer.registry()?;
         self.control
             .change(|figures| figures.quarantined += unreadable);
-        let wanted = M::wanted(self.place, self.write_partition, &queries);
+        let wanted = M::rebuild_scope(self.place, self.write_partition, &queries);
         let opened = self.documents.open(&wanted)?;
         self.give(MachineInput::Begin(beginning, queries, opened));
         let left_out = self.read_rows()?;

@@ -48,8 +48,8 @@ pub trait Machine: Sized {
     fn number(beginning: &Beginning) -> u64;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
-    /// Which documents it needs for a rebuild.
-    fn wanted(
+    /// The documents that it needs for a rebuild.
+    fn rebuild_scope(
         place: &NodeSettings,
         write_partition: u16,
         queries: &[QueryDefinition],
@@ -97,7 +97,7 @@ impl Machine for FilterNode {
         Some(write_partition)
     }
 
-    fn wanted(
+    fn rebuild_scope(
         place: &NodeSettings,
         write_partition: u16,
         queries: &[QueryDefinition],
@@ -205,7 +205,7 @@ impl Machine for SortNode {
         None
     }
 
-    fn wanted(_: &NodeSettings, _: u16, queries: &[QueryDefinition]) -> RebuildScope {
+    fn rebuild_scope(_: &NodeSettings, _: u16, queries: &[QueryDefinition]) -> RebuildScope {
         let sorted = queries.iter().filter(|query| query.sorted);
         let sorted = sorted.flat_map(|query| {
             let sides = query.sides.iter().map(|side| side.collection);

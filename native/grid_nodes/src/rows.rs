@@ -31,22 +31,22 @@ pub struct RebuildSnapshot {
 /// Where documents come from.
 pub trait DocumentSource {
     /// Takes a snapshot and begins to read in it.
-    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, Unread>;
+    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError>;
     /// The next block of the copy; `None`: that was all.
-    fn next_block(&mut self) -> Result<Option<Vec<u8>>, Unread>;
+    fn next_block(&mut self) -> Result<Option<Vec<u8>>, DocumentReadError>;
 }
 
 /// Why documents could not be read, for the log.
 #[derive(Debug)]
-pub struct Unread(pub String);
+pub struct DocumentReadError(pub String);
 
-impl fmt::Display for Unread {
+impl fmt::Display for DocumentReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the documents could not be read: {}", self.0)
     }
 }
 
-impl std::error::Error for Unread {}
+impl std::error::Error for DocumentReadError {}
 
 /// Reads a snapshot as `PostgreSQL` writes it and, behind spaces, `collection=rules version`, the
 /// collection in 32 hexadecimal digits.
@@ -92,11 +92,15 @@ pub struct CopyReader {
 }
 
 /// A collection with a document of it.
-pub type Found = ([u8; 16], ResultRow);
+pub type CollectionRow = ([u8; 16], ResultRow);
 
 impl CopyReader {
     /// Takes the next block and gives the rows that are whole now.
-    pub fn push(&mut self, block: &[u8], found: &mut Vec<Found>) -> Result<(), Unread> {
+    pub fn push(
+        &mut self,
+        block: &[u8],
+        found: &mut Vec<CollectionRow>,
+    ) -> Result<(), DocumentReadError> {
         self.rest.extend_from_slice(block);
         let mut cursor = Cursor(&self.rest);
         if !self.begun {
@@ -104,7 +108,7 @@ impl CopyReader {
                 return Ok(());
             };
             if !header.starts_with(SIGNATURE) {
-                return Err(Unread("not a binary copy".into()));
+                return Err(DocumentReadError("not a binary copy".into()));
             }
             self.begun = true;
         }
@@ -122,17 +126,17 @@ impl CopyReader {
     }
 
     /// Refuses a copy that has not come to its end.
-    pub fn finish(self) -> Result<(), Unread> {
+    pub fn finish(self) -> Result<(), DocumentReadError> {
         if self.ended && self.rest.is_empty() {
             Ok(())
         } else {
-            Err(Unread("the copy is cut off".into()))
+            Err(DocumentReadError("the copy is cut off".into()))
         }
     }
 }
 
 enum CopyItem {
-    Row(Found),
+    Row(CollectionRow),
     End,
     CutOff,
 }
@@ -150,34 +154,37 @@ impl<'a> Cursor<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    fn row(&mut self) -> Result<CopyItem, Unread> {
+    fn row(&mut self) -> Result<CopyItem, DocumentReadError> {
         match self.array().map(i16::from_be_bytes) {
             None => Ok(CopyItem::CutOff),
             Some(-1) => Ok(CopyItem::End),
             Some(COLUMNS) => self.columns(),
-            Some(_) => Err(Unread("a row has other columns".into())),
+            Some(_) => Err(DocumentReadError("a row has other columns".into())),
         }
     }
 
-    fn columns(&mut self) -> Result<CopyItem, Unread> {
+    fn columns(&mut self) -> Result<CopyItem, DocumentReadError> {
         let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
         for cell in &mut cells {
             let Some(length) = self.array().map(i32::from_be_bytes) else {
                 return Ok(CopyItem::CutOff);
             };
-            let length = usize::try_from(length).map_err(|_| Unread("a cell is null".into()))?;
+            let length =
+                usize::try_from(length).map_err(|_| DocumentReadError("a cell is null".into()))?;
             let Some(bytes) = self.take(length) else {
                 return Ok(CopyItem::CutOff);
             };
             *cell = bytes;
         }
-        found(cells)
+        parse_row(cells)
             .map(CopyItem::Row)
-            .ok_or_else(|| Unread("a cell has another type".into()))
+            .ok_or_else(|| DocumentReadError("a cell has another type".into()))
     }
 }
 
-fn found([collection, key, version, created, updated, body]: [&[u8]; 6]) -> Option<Found> {
+fn parse_row(
+    [collection, key, version, created, updated, body]: [&[u8]; 6],
+) -> Option<CollectionRow> {
     let time_ms = |cell: &[u8]| -> Option<i64> {
         let us = i64::from_be_bytes(cell.try_into().ok()?);
         Some(us.checked_add(EPOCH_2000_US)?.div_euclid(1_000))

@@ -159,7 +159,7 @@ fn one_life<M: Machine>(
             Err(failure) => TermEnd::Away(failure),
         }
     };
-    let_go(identity, layer, holder, &ended);
+    release_lease(identity, layer, holder, &ended);
     ended
 }
 
@@ -171,8 +171,8 @@ const fn ask<'a>(holder: &'a str, ttl_ms: u64, report: &'a str) -> Ask<'a> {
     }
 }
 
-/// Lets the next holder in at once. Where that fails the lease ends by itself.
-fn let_go(identity: &NodeIdentity, layer: Layer, holder: &str, ended: &TermEnd) {
+/// Releases the lease, so that the next holder need not wait until it expires.
+fn release_lease(identity: &NodeIdentity, layer: Layer, holder: &str, ended: &TermEnd) {
     let connected = match ended {
         TermEnd::Away(ValkeyError::Refused(_))
         | TermEnd::Stopped

@@ -36,7 +36,7 @@ fn main() {
     let before = frames;
     for version in 1..=writes {
         let news = matched(version, Arc::clone(&body));
-        say(&mut hub, version + 2, news);
+        notify(&mut hub, version + 2, news);
         let (count, size) = drained(&mut hub);
         frames += count;
         bytes += size;
@@ -95,7 +95,7 @@ fn opened(subscribers: u64) -> Hub {
         hub.attach(id, attach);
     }
     let end = StreamId::default();
-    let asked = hub.asked(&QUERY).unwrap_or_default();
+    let asked = hub.registration_id(&QUERY).unwrap_or_default();
     hub.registered(
         &QUERY,
         asked,
@@ -109,7 +109,7 @@ fn opened(subscribers: u64) -> Hub {
         activation: 1,
         request: StreamId::default(),
     };
-    say(&mut hub, 1, active);
+    notify(&mut hub, 1, active);
     let tick = StreamTick {
         time_us: 1_000_000,
         count: 1,
@@ -117,12 +117,12 @@ fn opened(subscribers: u64) -> Hub {
         incarnation: [1; 16],
         snapshot: PgSnapshot::default(),
     };
-    say(&mut hub, 2, NodeEvent::Tick(tick));
+    notify(&mut hub, 2, NodeEvent::Tick(tick));
     hub.tick(1_300_000);
     hub
 }
 
-fn say(hub: &mut Hub, count: u64, news: NodeEvent) {
+fn notify(hub: &mut Hub, count: u64, news: NodeEvent) {
     let notification = Notification {
         source: NotificationSource::Filter(0),
         token: FencingToken(1),

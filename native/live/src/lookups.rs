@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rillbase_documents::lookups::{self, Found};
+use rillbase_documents::lookups::{self, ReferencedDocuments};
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_query::bson::{Document, DocumentWriter, ValueRef};
 use rillbase_query::environment::EvaluationContext;
@@ -79,7 +79,7 @@ impl Join {
                 .filter_map(|key| Some((key.clone(), find(side, key)?)));
             found.collect()
         });
-        let found: Vec<Found<Arc<[u8]>>> = found.collect();
+        let found: Vec<ReferencedDocuments<Arc<[u8]>>> = found.collect();
         let shown = lookups::embed(&self.lookups, &own.body, &found)?;
         let Some(projection) = &self.projection else {
             return Ok(ResultRow::of_join(own, shown.as_ref()));
@@ -136,7 +136,7 @@ pub(crate) fn rows(
     documents: &[ResultRow],
     foreign: &[Foreign],
 ) -> Result<Vec<ResultRow>, DocumentRefusal> {
-    let bodies = |side: &Foreign| -> Found<Arc<[u8]>> {
+    let bodies = |side: &Foreign| -> ReferencedDocuments<Arc<[u8]>> {
         let rows = side.rows.iter();
         rows.map(|row| (row.key.to_vec(), Arc::clone(&row.body)))
             .collect()

@@ -125,7 +125,7 @@ impl Voice {
         }
     }
 
-    pub(crate) fn say(&mut self, news: NodeEvent, out: &mut Vec<NodeOutput>) {
+    pub(crate) fn emit(&mut self, news: NodeEvent, out: &mut Vec<NodeOutput>) {
         self.count += 1;
         out.push(NodeOutput::Notify(Notification {
             source: self.source,

@@ -10,7 +10,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{COLLECTION, at, bson, hash, image, query, register, row, told, until};
+use common::{COLLECTION, at, bson, hash, image, notification, query, register, row, until};
 use rillbase_live::message::{
     AfterImage, FencingToken, ImageContent, NodeEvent, NotificationSource, QueryDefinition,
     ResultRow, WindowChange,
@@ -79,14 +79,14 @@ impl Stage {
         out.iter().flat_map(lines).collect()
     }
 
-    fn hear(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
+    fn notify(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
         let mut said = 0;
         if let Some(count) = self.said.get_mut(usize::from(partition)) {
             *count += 1;
             said = *count;
         }
         self.read += 1;
-        let entry = told(NotificationSource::Filter(partition), 1, said, news);
+        let entry = notification(NotificationSource::Filter(partition), 1, said, news);
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
     }
@@ -98,7 +98,7 @@ impl Stage {
         let mut told = self.give(Input::Request { id, request });
         for partition in [0, 1] {
             let (query, activation, request) = (query.hash, 1, id);
-            told.extend(self.hear(
+            told.extend(self.notify(
                 partition,
                 NodeEvent::Active {
                     query,
@@ -111,12 +111,12 @@ impl Stage {
     }
 
     fn put(&mut self, image: AfterImage) -> Vec<String> {
-        self.hear(0, matching(image))
+        self.notify(0, matching(image))
     }
 
     fn leave(&mut self, image: AfterImage) -> Vec<String> {
         let removed = vec![hash("s")];
-        self.hear(
+        self.notify(
             0,
             NodeEvent::Match {
                 image,
@@ -220,11 +220,11 @@ fn a_batch_changes_all_its_rows_at_once() {
         ..image
     };
     let first = of_batch(image(6, "a", 2, Some(8)));
-    assert!(stage.hear(0, matching(first)).is_empty());
-    assert!(stage.hear(0, NodeEvent::Done { xid: 6 }).is_empty());
+    assert!(stage.notify(0, matching(first)).is_empty());
+    assert!(stage.notify(0, NodeEvent::Done { xid: 6 }).is_empty());
     let second = of_batch(image(6, "b", 2, Some(8)));
-    assert!(stage.hear(1, matching(second)).is_empty());
-    let told = stage.hear(1, NodeEvent::Done { xid: 6 });
+    assert!(stage.notify(1, matching(second)).is_empty());
+    let told = stage.notify(1, NodeEvent::Done { xid: 6 });
     assert_eq!(
         told,
         [r#"-0 {"_id":{"n":7}}"#, r#"=0 {"n":8,"c":3,"m":"c"}"#]

@@ -10,7 +10,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{COLLECTION, at, bson, hash, lines, query, tick, told, until};
+use common::{COLLECTION, at, bson, hash, lines, notification, query, tick, until};
 use rillbase_live::message::{
     AfterImage, FencingToken, FetchId, FetchedDocument, Foreign, ImageContent, LookupSide,
     NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition, QueryHash,
@@ -97,7 +97,7 @@ fn both(image: AfterImage) -> AfterImage {
     }
 }
 
-fn found(id: &str, version: u64, xid: u64) -> FetchedDocument {
+fn fetched(id: &str, version: u64, xid: u64) -> FetchedDocument {
     FetchedDocument {
         key: key(id),
         version,
@@ -183,7 +183,7 @@ impl Stage {
     fn accept(&mut self, partition: u16) -> Vec<String> {
         let request = at(self.requests);
         let (query, activation) = (hash("s"), 1);
-        self.hear(
+        self.notify(
             partition,
             NodeEvent::Active {
                 query,
@@ -193,10 +193,10 @@ impl Stage {
         )
     }
 
-    fn hear(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
+    fn notify(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
         let said = &mut self.said[usize::from(partition)];
         *said += 1;
-        let entry = told(NotificationSource::Filter(partition), 1, *said, news);
+        let entry = notification(NotificationSource::Filter(partition), 1, *said, news);
         self.read += 1;
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
@@ -209,7 +209,7 @@ impl Stage {
             changed: vec![query],
             removed: Vec::new(),
         };
-        self.hear(partition, matching)
+        self.notify(partition, matching)
     }
 
     fn put(&mut self, image: AfterImage) -> Vec<String> {
@@ -232,8 +232,8 @@ impl Stage {
     }
 
     fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
-        let mut told = self.hear(0, NodeEvent::Tick(tick(count, snapshot.clone())));
-        told.extend(self.hear(1, NodeEvent::Tick(tick(count, snapshot.clone()))));
+        let mut told = self.notify(0, NodeEvent::Tick(tick(count, snapshot.clone())));
+        told.extend(self.notify(1, NodeEvent::Tick(tick(count, snapshot.clone()))));
         told
     }
 }
@@ -259,7 +259,7 @@ fn a_document_that_is_not_known_is_asked_for_and_told_with_the_one_that_refers_t
     let told = node.put(refers(20, "a", 2, "bob"));
     assert_eq!(told.len(), 1);
     assert!(told[0].starts_with("fetch s "), "{told:?}");
-    let told = node.answer(vec![found("bob", 3, 5)]);
+    let told = node.answer(vec![fetched("bob", 3, 5)]);
     assert_eq!(told.len(), 1);
     assert!(told[0].starts_with("window s [=0"), "{told:?}");
 }
@@ -268,7 +268,7 @@ fn a_document_that_is_not_known_is_asked_for_and_told_with_the_one_that_refers_t
 fn a_document_that_never_was_is_absent_at_once() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "nobody"));
-    let told = node.answer(vec![found("nobody", 0, 0)]);
+    let told = node.answer(vec![fetched("nobody", 0, 0)]);
     assert!(told[0].starts_with("window s [=0"), "{told:?}");
 }
 
@@ -278,13 +278,13 @@ fn what_is_found_missing_while_an_answer_is_on_its_way_is_asked_for_together_aft
     assert_eq!(node.put(refers(20, "a", 2, "bob")).len(), 1);
     assert!(node.put(refers(21, "b", 1, "cid")).is_empty());
     assert!(node.put(refers(22, "c", 1, "dan")).is_empty());
-    let told = node.answer(vec![found("bob", 3, 5)]);
+    let told = node.answer(vec![fetched("bob", 3, 5)]);
     assert_eq!(told.len(), 1);
     assert!(
         told[0].contains("cid") && told[0].contains("dan"),
         "{told:?}"
     );
-    let told = node.answer(vec![found("cid", 1, 5), found("dan", 1, 5)]);
+    let told = node.answer(vec![fetched("cid", 1, 5), fetched("dan", 1, 5)]);
     assert_eq!(told.len(), 1);
     assert!(told[0].starts_with("window s [=0"), "{told:?}");
     assert_eq!(told[0].matches('+').count(), 2);
@@ -294,7 +294,7 @@ fn what_is_found_missing_while_an_answer_is_on_its_way_is_asked_for_together_aft
 fn a_document_that_was_read_ahead_of_its_batch_waits_for_a_tick() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "bob"));
-    assert!(node.answer(vec![found("bob", 3, 40)]).is_empty());
+    assert!(node.answer(vec![fetched("bob", 3, 40)]).is_empty());
     assert_eq!(node.tick(1, &until(40)), ["tick 1"]);
     let told = node.tick(2, &until(41));
     assert_eq!(told.len(), 2);
@@ -305,11 +305,11 @@ fn a_document_that_was_read_ahead_of_its_batch_waits_for_a_tick() {
 fn a_document_that_was_read_ahead_of_its_batch_is_shown_with_the_rest_of_that() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "bob"));
-    assert!(node.answer(vec![found("bob", 3, 40)]).is_empty());
+    assert!(node.answer(vec![fetched("bob", 3, 40)]).is_empty());
     assert!(node.put_person(both(ages(40, "bob", 3))).is_empty());
     assert!(node.put(both(refers(40, "b", 1, "bob"))).is_empty());
-    assert!(node.hear(1, NodeEvent::Done { xid: 40 }).is_empty());
-    let told = node.hear(0, NodeEvent::Done { xid: 40 });
+    assert!(node.notify(1, NodeEvent::Done { xid: 40 }).is_empty());
+    let told = node.notify(0, NodeEvent::Done { xid: 40 });
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("=0") && told[0].contains('+'), "{told:?}");
 }
@@ -321,7 +321,7 @@ fn a_write_of_the_document_itself_makes_it_known() {
     let told = node.put_person(ages(41, "bob", 4));
     assert!(told[0].starts_with("window s [=0"), "{told:?}");
     // What was asked for is known already, in a newer version.
-    assert!(node.answer(vec![found("bob", 3, 40)]).is_empty());
+    assert!(node.answer(vec![fetched("bob", 3, 40)]).is_empty());
 }
 
 #[test]
@@ -332,8 +332,8 @@ fn the_answer_to_an_earlier_question_is_nobodys() {
     node.now_us += 6_000_000;
     let again = node.give(Input::Idle);
     assert!(again[0].starts_with("fetch s "), "{again:?}");
-    assert!(node.answer_to(first, vec![found("bob", 2, 4)]).is_empty());
-    assert_eq!(node.answer(vec![found("bob", 3, 5)]).len(), 1);
+    assert!(node.answer_to(first, vec![fetched("bob", 2, 4)]).is_empty());
+    assert_eq!(node.answer(vec![fetched("bob", 3, 5)]).len(), 1);
 }
 
 #[test]
@@ -355,6 +355,6 @@ fn more_than_are_read_one_by_one_are_read_with_the_whole_query() {
     let batch = |id, version| both(image(20, id, version, ImageContent::Document(many(id))));
     assert!(node.put(batch("a", 2)).is_empty());
     assert!(node.put(batch("b", 1)).is_empty());
-    assert!(node.hear(1, NodeEvent::Done { xid: 20 }).is_empty());
-    assert_eq!(node.hear(0, NodeEvent::Done { xid: 20 }), ["renew s 0"]);
+    assert!(node.notify(1, NodeEvent::Done { xid: 20 }).is_empty());
+    assert_eq!(node.notify(0, NodeEvent::Done { xid: 20 }), ["renew s 0"]);
 }

@@ -141,7 +141,7 @@ fn place() -> impl Strategy<Value = StreamId> {
     (any::<u64>(), any::<u64>()).prop_map(|(ms, number)| StreamId { ms, number })
 }
 
-fn asked() -> impl Strategy<Value = FetchId> {
+fn fetch_id() -> impl Strategy<Value = FetchId> {
     (hash(), any::<[u64; 3]>()).prop_map(|(query, [activation, token, number])| FetchId {
         query,
         activation,
@@ -196,7 +196,7 @@ fn any_request() -> impl Strategy<Value = NodeRequest> {
         register,
         (hash(), any::<u64>())
             .prop_map(|(query, activation)| NodeRequest::Expire { query, activation }),
-        (asked(), vec(vec(fetched(), 0..3), 0..3))
+        (fetch_id(), vec(vec(fetched(), 0..3), 0..3))
             .prop_map(|(asked, documents)| NodeRequest::Fetched { asked, documents }),
     ]
 }
@@ -234,7 +234,7 @@ fn change() -> impl Strategy<Value = WindowChange> {
     ]
 }
 
-fn news() -> impl Strategy<Value = NodeEvent> {
+fn event() -> impl Strategy<Value = NodeEvent> {
     let cause = (any::<u64>(), any::<u64>(), any::<i64>(), parts()).prop_map(
         |(xid, rules_version, written_us, parts)| Cause {
             xid,
@@ -314,7 +314,7 @@ fn news() -> impl Strategy<Value = NodeEvent> {
             activation,
             slack
         }),
-        (asked(), keys()).prop_map(|(asked, keys)| NodeEvent::Fetch { asked, keys }),
+        (fetch_id(), keys()).prop_map(|(asked, keys)| NodeEvent::Fetch { asked, keys }),
         hashes().prop_map(|queries| NodeEvent::Unevaluated { queries }),
     ]
 }
@@ -324,7 +324,7 @@ fn any_notification() -> impl Strategy<Value = Notification> {
         any::<u16>().prop_map(NotificationSource::Filter),
         Just(NotificationSource::Sort)
     ];
-    (source, any::<u64>(), any::<u64>(), news()).prop_map(|(source, token, count, news)| {
+    (source, any::<u64>(), any::<u64>(), event()).prop_map(|(source, token, count, news)| {
         Notification {
             source,
             token: FencingToken(token),
@@ -355,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn questions_are_read_as_they_were_written(asked in asked(), keys in keys()) {
+    fn questions_are_read_as_they_were_written(asked in fetch_id(), keys in keys()) {
         let bytes = request::encode_question(&asked, &keys);
         prop_assert_eq!(request::decode_question(&bytes), Ok((asked, keys)));
     }

@@ -161,7 +161,7 @@ impl CollectionQueries {
     }
 
     /// The entries as they were wanted, in order.
-    pub(crate) fn wanted(&self, access: &AccessPath) -> Vec<EntrySpec> {
+    pub(crate) fn entry_specs(&self, access: &AccessPath) -> Vec<EntrySpec> {
         let entries = access.entries().into_iter();
         let mut wanted: Vec<EntrySpec> = entries
             .map(|entry| EntrySpec {

@@ -59,7 +59,7 @@ struct Proposals {
 }
 
 impl Candidates for Proposals {
-    fn found(&mut self, query: u32) {
+    fn propose(&mut self, query: u32) {
         if let Some(last) = self.proposed.get_mut(query as usize)
             && std::mem::replace(last, self.document) != self.document
         {
@@ -211,7 +211,7 @@ impl Matcher {
         self.release_group(query.group);
     }
 
-    /// The queries of a group that a document matches go to `found`, sorted
+    /// The queries of a group that a document matches go to `propose`, sorted
     /// and without repetition; those whose evaluation came to no answer go to
     /// `failed`, likewise. What the two held before is dropped.
     pub fn matches(
@@ -293,14 +293,14 @@ impl Matcher {
         };
         // Those that are told here may be among them.
         for query in std::mem::take(&mut self.proposals.sure) {
-            self.proposals.found(query);
+            self.proposals.propose(query);
         }
         for (id, query) in (0..).zip(&self.queries) {
             if let Some(query) = query
                 && query.group == number
                 && group.is_numeric(&query.access)
             {
-                self.proposals.found(id);
+                self.proposals.propose(id);
             }
         }
     }
@@ -380,7 +380,7 @@ impl Matcher {
             return;
         };
         let observed = query.trials.observed(group.documents);
-        let wanted = group.wanted(&query.access);
+        let wanted = group.entry_specs(&query.access);
         let planner = Planner::new(&self.hashes, Some(&group.sample)).knowing(&wanted, observed);
         let tree = query.check.node(id, &mut self.compiled);
         let plan = tree.and_then(|tree| planner.plan(&tree));

@@ -69,10 +69,10 @@ pub(crate) struct WalkBuffers {
     probes: Vec<Probe>,
 }
 
-/// Whom a document may concern.
+/// Collects the queries that a document may match.
 pub(crate) trait Candidates {
-    /// A query; it may be told again.
-    fn found(&mut self, query: u32);
+    /// Proposes a query. The same one may be proposed again.
+    fn propose(&mut self, query: u32);
     /// A query that matches; it is not told again.
     fn sure(&mut self, query: u32);
 }
@@ -119,7 +119,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
     pub(crate) fn run(mut self, document: Document<'_>) -> bool {
         let whole = self.document(ROOT, document, WalkRoute::default());
         self.meet_intervals();
-        self.tell_absences();
+        self.propose_absent();
         self.terms(document);
         whole.is_some()
     }
@@ -340,7 +340,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         if let Some(key) = probe.key(at) {
             let candidates = &mut *self.candidates;
             self.postings
-                .read(key, self.number, &mut |query| candidates.found(query));
+                .read(key, self.number, &mut |query| candidates.propose(query));
         }
     }
 
@@ -359,7 +359,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
                 if decides && sure {
                     self.candidates.sure(query);
                 } else {
-                    self.candidates.found(query);
+                    self.candidates.propose(query);
                 }
             };
             for (least, greatest) in &state.hulls {
@@ -376,7 +376,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
 
     /// Those who wait for null or nothing, wherever it is not sure that each
     /// way led to a value that is not null.
-    fn tell_absences(&mut self) {
+    fn propose_absent(&mut self) {
         let trie = self.trie;
         for at in trie.watched() {
             let (nothing, absent) = self.lacks(*at);

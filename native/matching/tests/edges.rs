@@ -27,7 +27,7 @@ fn check(query: &str, class: Class, documents: &[&str]) {
     }
 }
 
-fn found(matcher: &mut Matcher, group: [u8; 16], body: &DocumentBuf) -> Vec<QueryId> {
+fn matches_of(matcher: &mut Matcher, group: [u8; 16], body: &DocumentBuf) -> Vec<QueryId> {
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     matcher.matches(&group, body.as_ref(), &mut found, &mut failed);
     assert!(failed.is_empty());
@@ -189,7 +189,7 @@ fn the_first_of_two_fields_of_one_name_counts() {
     writer.append("a", ValueRef::Int32(5));
     writer.append("a", ValueRef::Document(inner.as_ref()));
     let body = DocumentBuf::from(writer);
-    let ids = found(&mut beside.matcher, GROUP, &body);
+    let ids = matches_of(&mut beside.matcher, GROUP, &body);
     for (id, (text, filter)) in &beside.queries {
         assert_eq!(
             Ok(ids.contains(id)),

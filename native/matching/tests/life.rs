@@ -18,7 +18,7 @@ use rillbase_query::bson::DocumentBuf;
 use support::common::document;
 use support::{Beside, GROUP, QUOTA, filter, roomy};
 
-fn found(matcher: &mut Matcher, group: [u8; 16], body: &DocumentBuf) -> Vec<QueryId> {
+fn matches_of(matcher: &mut Matcher, group: [u8; 16], body: &DocumentBuf) -> Vec<QueryId> {
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     matcher.matches(&group, body.as_ref(), &mut found, &mut failed);
     assert!(failed.is_empty());
@@ -32,7 +32,7 @@ fn a_bound_itself_is_not_proposed_where_it_is_excluded() {
         .add(GROUP, QUOTA, &filter(r#"{"a":{"$gt":0}}"#))
         .expect("room");
     for _ in 0..10 {
-        assert!(found(&mut matcher, GROUP, &document(r#"{"a":0}"#)).is_empty());
+        assert!(matches_of(&mut matcher, GROUP, &document(r#"{"a":0}"#)).is_empty());
     }
     assert_eq!(matcher.statistics().candidates, 0);
 }
@@ -82,17 +82,17 @@ fn a_group_never_sees_the_queries_of_another() {
         .add(other, QUOTA, &filter(r#"{"a":1}"#))
         .expect("room");
     let body = document(r#"{"a":1}"#);
-    assert_eq!(found(&mut matcher, one, &body), [here]);
-    assert_eq!(found(&mut matcher, other, &body), [there]);
+    assert_eq!(matches_of(&mut matcher, one, &body), [here]);
+    assert_eq!(matches_of(&mut matcher, other, &body), [there]);
     matcher.remove(here);
-    assert!(found(&mut matcher, one, &body).is_empty());
-    assert!(found(&mut matcher, [5; 16], &body).is_empty());
+    assert!(matches_of(&mut matcher, one, &body).is_empty());
+    assert!(matches_of(&mut matcher, [5; 16], &body).is_empty());
     let again = matcher
         .add([6; 16], QUOTA, &filter(r#"{"a":1}"#))
         .expect("room");
     assert_eq!(again, here, "numbers are given again");
-    assert!(found(&mut matcher, one, &body).is_empty());
-    assert_eq!(found(&mut matcher, [6; 16], &body), [again]);
+    assert!(matches_of(&mut matcher, one, &body).is_empty());
+    assert_eq!(matches_of(&mut matcher, [6; 16], &body), [again]);
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn a_query_that_is_proposed_in_vain_moves_to_a_rarer_predicate() {
     assert_eq!(matcher.explain(id).class, Class::Equality);
     for price in 0..200 {
         let body = document(&format!(r#"{{"kind":"order","price":{}}}"#, price % 50));
-        assert!(found(&mut matcher, GROUP, &body).is_empty());
+        assert!(matches_of(&mut matcher, GROUP, &body).is_empty());
     }
     assert_eq!(matcher.explain(id).class, Class::Range);
     assert_eq!(matcher.statistics().moves, 1);
     let body = document(r#"{"kind":"order","price":105}"#);
-    assert_eq!(found(&mut matcher, GROUP, &body), [id]);
+    assert_eq!(matches_of(&mut matcher, GROUP, &body), [id]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_query_added_later_knows_from_the_start_what_is_rare() {
         .expect("room");
     for price in 0..50 {
         let body = document(&format!(r#"{{"kind":"order","price":{price}}}"#));
-        found(&mut matcher, GROUP, &body);
+        matches_of(&mut matcher, GROUP, &body);
     }
     let query = filter(r#"{"kind":"order","price":{"$gt":100,"$lt":110}}"#);
     let id = matcher.add(GROUP, QUOTA, &query).expect("room");
@@ -180,7 +180,7 @@ fn a_path_deeper_than_any_document_takes_no_room_in_the_tree_of_paths() {
         .expect("room");
     assert_eq!(matcher.explain(missing).class, Class::Equality);
     assert_eq!(
-        found(&mut matcher, GROUP, &document(r#"{"b":1}"#)),
+        matches_of(&mut matcher, GROUP, &document(r#"{"b":1}"#)),
         [missing]
     );
 }
@@ -227,7 +227,7 @@ fn a_value_repeated_in_an_array_is_looked_up_once() {
             .expect("room");
     }
     let body = document(&format!(r#"{{"a":[{}]}}"#, vec!["7"; 10_000].join(",")));
-    assert_eq!(found(&mut matcher, GROUP, &body).len(), 1000);
+    assert_eq!(matches_of(&mut matcher, GROUP, &body).len(), 1000);
     assert_eq!(matcher.statistics().candidates, 1000);
 }
 

@@ -149,7 +149,7 @@ impl Instant {
             let mut answer = self.answer(&moment, operation)?;
             answer.is_repeated = !matches!(mark, BatchMark::Writes(_));
             if let (false, Some(turn)) = (answer.is_repeated, &turn) {
-                hand_on(turn, &moment, operation, &answer);
+                deliver_in_order(turn, &moment, operation, &answer);
             }
             Ok(answer)
         })
@@ -513,8 +513,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What a publication met is handed on in its turn.
-fn hand_on(
+/// Delivers what a publication met in the order of the operations.
+fn deliver_in_order(
     turn: &OperationTurn<'_>,
     moment: &ReadMoment<'_>,
     operation: &TopicOperation,

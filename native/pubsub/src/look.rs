@@ -201,7 +201,7 @@ struct ListWalk<'a> {
 
 impl ListWalk<'_> {
     /// To the first entry at or behind a key, which is not before where the scan is.
-    fn go(&mut self, target: &[u8]) -> Result<()> {
+    fn seek_to(&mut self, target: &[u8]) -> Result<()> {
         for _ in 0..STEPS {
             if !self.scan.is_valid() || self.scan.key() >= target {
                 return Ok(());
@@ -228,7 +228,7 @@ impl ListWalk<'_> {
             return Ok(self.scan.seek_heads(target, &heads)?);
         }
         if self.at == ScanScope::All {
-            return self.go(target);
+            return self.seek_to(target);
         }
         self.at = ScanScope::All;
         self.cost.seeks += 1;
@@ -253,7 +253,7 @@ impl ListWalk<'_> {
             if reach == IdScope::Own && next.is_last {
                 return Ok(());
             }
-            self.go(&next.place)?;
+            self.seek_to(&next.place)?;
         }
         Ok(())
     }

@@ -18,12 +18,12 @@ use crate::record::PublicationRecord;
 use crate::store::{REMEMBERED, TopicOperation, TopicSpec};
 
 /// A name within a topic.
-type Named = (u64, Vec<u8>);
+type PublicationName = (u64, Vec<u8>);
 
 /// Names that are being published.
 #[derive(Debug, Default)]
 pub(crate) struct Once {
-    claimed: Mutex<HashSet<Named>>,
+    claimed: Mutex<HashSet<PublicationName>>,
     given_back: Condvar,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Once {
 #[derive(Debug)]
 pub(crate) struct PublicationClaim<'a> {
     once: &'a Once,
-    names: HashSet<Named>,
+    names: HashSet<PublicationName>,
 }
 
 impl Once {
@@ -44,7 +44,7 @@ impl Once {
         let asked = operations
             .iter()
             .filter_map(|(topic, operation)| name(topic.number, operation));
-        let names: HashSet<Named> = asked.collect();
+        let names: HashSet<PublicationName> = asked.collect();
         if !names.is_empty() {
             let mut claimed = self.claimed.lock();
             while names.iter().any(|name| claimed.contains(name)) {
@@ -68,7 +68,7 @@ impl Drop for PublicationClaim<'_> {
 }
 
 /// What is published once.
-fn name(topic: u64, operation: &TopicOperation) -> Option<Named> {
+fn name(topic: u64, operation: &TopicOperation) -> Option<PublicationName> {
     match operation {
         TopicOperation::Publish {
             publication,
@@ -110,7 +110,7 @@ impl BatchMark {
 /// Finds, for the operations of a batch one after the other, which they repeat.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    ahead: HashMap<Named, u64>,
+    ahead: HashMap<PublicationName, u64>,
 }
 
 impl Repeats {

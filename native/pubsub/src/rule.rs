@@ -40,8 +40,8 @@ impl MeetingRule<'_> {
             && wish.filter.as_ref().is_none_or(passes)
     }
 
-    /// Whether they have met, whichever was the later.
-    pub(crate) fn have_met(
+    /// Whether the two met when the later one was received.
+    pub(crate) fn is_match(
         &self,
         subscription: MeetingSide<'_, SubscriptionRecord>,
         publication: MeetingSide<'_, PublicationRecord>,

@@ -112,7 +112,7 @@ impl SubscriptionHistory {
             let ended = self.ended.get(&known.sequence);
             known.sequence < than
                 && ended.is_none_or(|end| *end > later)
-                && rule.have_met(known.side(), publication.side())
+                && rule.is_match(known.side(), publication.side())
         })
     }
 }

@@ -18,7 +18,7 @@ use rillbase_pubsub::{
     SubscriptionRecord, TimeWindow, TopicArea, TopicPlace, TopicSpec, TopicStore,
 };
 use support::model::{Cover, Model};
-use support::{Disk, Kind, bson, publications, subscriptions, told, topic};
+use support::{Disk, Kind, bson, publication_names, publications, subscriptions, topic};
 
 /// How covers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,8 +233,8 @@ impl Game {
                     .store
                     .resume(&tested.topic(), &tested.names[which], 0)
                     .unwrap();
-                let found = found.map(|found| told(&found));
-                assert_eq!(found, self.model.told(which, self.now));
+                let found = found.map(|found| publication_names(&found));
+                assert_eq!(found, self.model.deliveries(which, self.now));
             }
             Action::Look(cover, ago, span) => self.look(&tested, cover, (*ago, *span)),
             Action::Wait(by) => {

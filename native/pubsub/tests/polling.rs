@@ -16,7 +16,7 @@ use rillbase_pubsub::{
     DeweyId, Error, Ids, PublicationRecord, RepQueries, StoreOptions, SubscriptionRecord,
     TopicPlace, TopicStore,
 };
-use support::{Disk, START, publication, publications, subscription, told, topic};
+use support::{Disk, START, publication, publication_names, publications, subscription, topic};
 
 const INTERVAL: u64 = 1000;
 
@@ -61,7 +61,7 @@ fn place(id: u64) -> TopicPlace {
 }
 
 /// Naively, what a poll at `now` finds that did not exist, or lay in the future, at the last one.
-fn found(news: &[(u64, PublicationRecord)], polling: &Polling, now: u64) -> Vec<String> {
+fn poll_results(news: &[(u64, PublicationRecord)], polling: &Polling, now: u64) -> Vec<String> {
     let found = news.iter().enumerate().filter(|(made, (id, news))| {
         let is_new = news.at > polling.last || (*made >= polling.known && news.at == polling.last);
         *id == polling.id
@@ -102,7 +102,7 @@ proptest! {
                         prop_assert!(answer.publications.is_empty());
                         continue;
                     }
-                    prop_assert_eq!(publications(&answer), found(&news, &past, now));
+                    prop_assert_eq!(publications(&answer), poll_results(&news, &past, now));
                     if record.until > now {
                         let due = (now + INTERVAL).min(record.until);
                         let polling = Polling { id, record, last: now, due, known: news.len() };
@@ -118,12 +118,12 @@ proptest! {
             let polls = store.poll().unwrap();
             let found_now: BTreeMap<u64, Vec<String>> = polls
                 .iter()
-                .map(|poll| (poll.name.sequence(), told(&poll.publications)))
+                .map(|poll| (poll.name.sequence(), publication_names(&poll.publications)))
                 .collect();
             let mut expected = BTreeMap::new();
             for (number, polling) in &mut polled {
                 if polling.due <= now {
-                    expected.insert(*number, found(&news, polling, now));
+                    expected.insert(*number, poll_results(&news, polling, now));
                     polling.last = now;
                     polling.known = news.len();
                     polling.due = (now + INTERVAL).min(polling.record.until);
@@ -152,7 +152,7 @@ fn what_lives_for_less_than_the_time_between_two_polls_is_missed() {
     assert_eq!(store.next_poll(), Some(START + INTERVAL));
     disk.clock.set(START + INTERVAL);
     let polls = store.poll().unwrap();
-    assert_eq!(told(&polls[0].publications), ["lasting"]);
+    assert_eq!(publication_names(&polls[0].publications), ["lasting"]);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use rillbase_pubsub::{
     TopicPlace, TopicSpec, TopicStore,
 };
 use support::{
-    Disk, Kind, RETENTION, START, bson, publication, publications, subscription, subscriptions,
-    told, topic,
+    Disk, Kind, RETENTION, START, bson, publication, publication_names, publications, subscription,
+    subscriptions, topic,
 };
 
 struct Setting {
@@ -185,7 +185,7 @@ fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
     let found = store
         .resume(&FLAT, &made.name.unwrap(), made.sequence)
         .unwrap();
-    assert_eq!(told(&found.unwrap()), ["crash"]);
+    assert_eq!(publication_names(&found.unwrap()), ["crash"]);
     for filter in [bson("{\"$wrong\":1}"), vec![1]] {
         let wish = SubscriptionRecord {
             filter: Some(filter),

@@ -143,7 +143,7 @@ impl PyHub {
 
     /// Name the registration that a query waits for.
     fn asked(&self, query: [u8; 16]) -> Option<u64> {
-        self.locked().asked(&QueryHash(query))
+        self.locked().registration_id(&QueryHash(query))
     }
 
     /// Take the rows of a query, as registered behind the log's end by a request.

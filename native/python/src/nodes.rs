@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use rillbase_grid_nodes::layer::NodeSettings;
 use rillbase_grid_nodes::rows::{
-    DocumentSource, RebuildScope, RebuildSnapshot, Unread, parse_opened,
+    DocumentReadError, DocumentSource, RebuildScope, RebuildSnapshot, parse_opened,
 };
 use rillbase_grid_nodes::runner::{Control, NodeIdentity, run};
 use rillbase_grid_nodes::server::ValkeyServer;
@@ -103,7 +103,7 @@ struct PythonDocuments {
 }
 
 impl DocumentSource for PythonDocuments {
-    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, Unread> {
+    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError> {
         Python::attach(|py| {
             // The generator of a rebuild that was broken off ends its transaction.
             self.blocks = None;
@@ -124,11 +124,11 @@ impl DocumentSource for PythonDocuments {
         })
         .map_err(|error: PyErr| unread(&error))
         .and_then(|text| {
-            parse_opened(&text).ok_or_else(|| Unread("a snapshot was expected".into()))
+            parse_opened(&text).ok_or_else(|| DocumentReadError("a snapshot was expected".into()))
         })
     }
 
-    fn next_block(&mut self) -> Result<Option<Vec<u8>>, Unread> {
+    fn next_block(&mut self) -> Result<Option<Vec<u8>>, DocumentReadError> {
         Python::attach(|py| {
             let Some(blocks) = &self.blocks else {
                 return Ok(None);
@@ -144,6 +144,6 @@ impl DocumentSource for PythonDocuments {
     }
 }
 
-fn unread(error: &PyErr) -> Unread {
-    Unread(error.to_string())
+fn unread(error: &PyErr) -> DocumentReadError {
+    DocumentReadError(error.to_string())
 }

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use rillbase_documents::entry::fields;
 use rillbase_documents::envelope::{Meta, write};
 use rillbase_documents::grouping;
-use rillbase_documents::lookups::{self, Found};
+use rillbase_documents::lookups::{self, ReferencedDocuments};
 use rillbase_documents::page::ResultPage;
 use rillbase_documents::selection::{
     self, CandidateOrder, CandidateRow, IndexOrder, SelectionProgress, SelectionRequest,
@@ -219,7 +219,7 @@ impl PySelection {
         max_bytes: usize,
     ) -> PyResult<()> {
         let page = self.page.get_or_insert_with(|| self.inner.finish());
-        let found: Vec<Found<PyBackedBytes>> = found
+        let found: Vec<ReferencedDocuments<PyBackedBytes>> = found
             .into_iter()
             .map(|documents| documents.into_iter().collect())
             .collect();

@@ -68,7 +68,7 @@ pub enum Leaf {
 
 /// A value that a path found (none: missing), and the position in the
 /// outermost array on the way.
-pub type Found<'f, 'a> =
+pub type PathVisitor<'f, 'a> =
     &'f mut dyn FnMut(Option<ValueRef<'a>>, Option<u32>) -> Result<bool, EvaluationFailure>;
 
 impl FieldPath {
@@ -117,7 +117,7 @@ impl FieldPath {
         document: Document<'a>,
         leaf: Leaf,
         fuel: &Fuel,
-        found: Found<'_, 'a>,
+        found: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         PathWalk { leaf, fuel }.document(&self.segments, document, None, found)
     }
@@ -132,7 +132,7 @@ impl FieldPath {
         document: Document<'a>,
         leaf: Leaf,
         fuel: &Fuel,
-        test: Found<'_, 'a>,
+        test: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         if let [only] = self.segments() {
             let value = document.get(&only.name);
@@ -199,7 +199,7 @@ impl PathWalk<'_> {
         segments: &[PathSegment],
         document: Document<'a>,
         offset: Option<u32>,
-        found: Found<'_, 'a>,
+        found: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         let mut document = document;
         let mut rest = segments;
@@ -221,7 +221,7 @@ impl PathWalk<'_> {
         tail: &[PathSegment],
         array: Array<'a>,
         offset: Option<u32>,
-        found: Found<'_, 'a>,
+        found: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         self.enter(array.as_bytes())?;
         let Some((first, after)) = tail.split_first() else {
@@ -255,7 +255,7 @@ impl PathWalk<'_> {
         &self,
         array: Array<'a>,
         offset: Option<u32>,
-        found: Found<'_, 'a>,
+        found: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         if self.leaf == Leaf::Elements {
             for (index, value) in (0..).zip(array.iter()) {

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// First and last byte of each piece, as addresses.
-    fn taken(arena: &Arena, sizes: &[usize]) -> Vec<(usize, usize)> {
+    fn piece_bounds(arena: &Arena, sizes: &[usize]) -> Vec<(usize, usize)> {
         let pieces = sizes.iter().map(|&bytes| {
             let (number, start) = arena.take(bytes).unwrap();
             assert_eq!(arena.find(number), Some(start));
@@ -128,7 +128,7 @@ mod tests {
     fn pieces_of_any_size_lie_apart_and_where_their_numbers_say() {
         let arena = Arena::new();
         let sizes = [1, 4096, 3, 4, 5, 100_000, 7, 64, 4097, 20_000, 1, 300_000];
-        let mut pieces = taken(&arena, &sizes);
+        let mut pieces = piece_bounds(&arena, &sizes);
         assert!(pieces.iter().all(|(start, _)| start % UNIT == 0));
         pieces.sort_unstable();
         assert!(pieces.windows(2).all(|pair| pair[0].1 < pair[1].0));

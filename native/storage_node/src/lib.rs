@@ -66,7 +66,7 @@ pub use node::{NodeCore, NodeFailure};
 pub use options::NodeOptions;
 pub use server::NodeServer;
 
-/// Says something to the operator.
-pub fn say(message: &str) {
+/// Reports a message to the operator.
+pub fn report(message: &str) {
     log::info(message);
 }

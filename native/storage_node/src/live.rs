@@ -24,14 +24,14 @@ const MOST_HELD: usize = 100_000;
 /// An operation that began before a subscription ended may still be told of after it, not longer.
 const GRACE: Millis = 1000;
 
-type News = Arc<StoredRecord<PublicationRecord>>;
+type SharedPublication = Arc<StoredRecord<PublicationRecord>>;
 
 #[derive(Debug)]
 enum ListenerState {
     /// It waits for anything to come, and reads the store itself.
     Waiting,
     /// It catches up.
-    Holding(Vec<News>),
+    Holding(Vec<SharedPublication>),
     /// It was told up to here.
     Told(Sequence),
 }
@@ -95,7 +95,7 @@ impl Listener {
         told
     }
 
-    fn take(&self, news: &News) -> bool {
+    fn take(&self, news: &SharedPublication) -> bool {
         match &mut *self.state.lock() {
             ListenerState::Waiting => {
                 self.outbox.call();

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use rillbase_engine::Durability;
-use rillbase_storage_node::{NodeCore, NodeOptions, NodeServer, say};
+use rillbase_storage_node::{NodeCore, NodeOptions, NodeServer, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -51,7 +51,7 @@ fn run() -> Result<(), String> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(text)?;
     let node = NodeCore::open(options).map_err(text)?;
     let server = NodeServer::start(node, listen, metrics).map_err(text)?;
-    say(&format!("ready at {}", server.address()));
+    report(&format!("ready at {}", server.address()));
     let stop = server.stopper();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -59,7 +59,7 @@ fn run() -> Result<(), String> {
         }
     });
     server.wait().map_err(text)?;
-    say("all is durable; good-bye");
+    report("all is durable; good-bye");
     Ok(())
 }
 

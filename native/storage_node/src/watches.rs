@@ -23,11 +23,11 @@ use crate::resp::ReplyWriter;
 const AGAIN_AFTER: Millis = 60_000;
 
 /// What was told of a row: what it is told apart by, and the row, as JSON.
-type Told = BTreeMap<Vec<u8>, (String, String)>;
+type WatchedRows = BTreeMap<Vec<u8>, (String, String)>;
 
 #[derive(Debug)]
 struct WatchState {
-    rows: Told,
+    rows: WatchedRows,
     /// The moment that the rows are of.
     position: Sequence,
     asked_at: Millis,
@@ -51,7 +51,7 @@ pub(crate) struct QueryWatches {
     pub(crate) told: AtomicU64,
 }
 
-fn told(answer: AggregateResult) -> Told {
+fn watched_rows(answer: AggregateResult) -> WatchedRows {
     let rows = answer.rows.into_iter();
     rows.map(|row| (row.key, (row.by, row.json))).collect()
 }
@@ -74,7 +74,7 @@ impl QueryWatches {
             query: query.to_owned(),
             outbox: Arc::clone(outbox),
             state: Mutex::new(WatchState {
-                rows: told(answer),
+                rows: watched_rows(answer),
                 position,
                 asked_at,
             }),
@@ -126,10 +126,10 @@ impl Watch {
         self.outbox.push(&frame);
     }
 
-    /// Tells of what is not as it was told before. Returns whether there was anything.
-    fn tell(&self, answer: AggregateResult, position: Sequence, asked_at: Millis) -> bool {
+    /// Sends the rows that differ from those sent before. Returns whether there were any.
+    fn notify(&self, answer: AggregateResult, position: Sequence, asked_at: Millis) -> bool {
         let mut state = self.state.lock();
-        let rows = told(answer);
+        let rows = watched_rows(answer);
         let before = &state.rows;
         let changed: Vec<&str> = rows
             .iter()
@@ -163,8 +163,8 @@ impl Watch {
 }
 
 impl NodeCore {
-    /// Tells all watches what has changed since they were last told.
-    pub(crate) fn tell_watches(&self) {
+    /// Sends all watches what has changed since they were last notified.
+    pub(crate) fn notify_watches(&self) {
         let now = self.now();
         for watch in self.watches.stale(now) {
             if watch.aggregate.is_dropped() {
@@ -174,7 +174,7 @@ impl NodeCore {
             }
             match self.ask_again(&watch) {
                 Ok((answer, position)) => {
-                    let has_news = watch.tell(answer, position, now);
+                    let has_news = watch.notify(answer, position, now);
                     self.watches
                         .told
                         .fetch_add(u64::from(has_news), Ordering::Relaxed);

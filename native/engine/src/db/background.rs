@@ -70,7 +70,7 @@ impl Work {
         }
     }
 
-    /// Waits until there was a wake after `seen`, or a while.
+    /// Waits until there was a wake after `observe`, or a while.
     fn wait_after(&self, seen: u64, longest: Duration) {
         let until = Instant::now() + longest;
         let mut turn = self.turn.lock();

@@ -369,7 +369,7 @@ impl Db {
         upper: Bound<&[u8]>,
         snapshot: Option<&DbSnapshot>,
     ) -> Result<Scan> {
-        held_or_still(keyspace, snapshot)?;
+        ensure_stable_reads(keyspace, snapshot)?;
         Scan::new(&self.core, keyspace, lower, upper, snapshot)
     }
 
@@ -380,7 +380,7 @@ impl Db {
         snapshot: Option<&DbSnapshot>,
         passing: Passing<'_>,
     ) -> Result<Scan> {
-        held_or_still(keyspace, snapshot)?;
+        ensure_stable_reads(keyspace, snapshot)?;
         Scan::passing(&self.core, keyspace, bounds, snapshot, passing)
     }
 
@@ -498,7 +498,7 @@ impl Db {
 }
 
 /// Fails where what a scan sees would change under it.
-fn held_or_still(keyspace: &Keyspace, snapshot: Option<&DbSnapshot>) -> Result<()> {
+fn ensure_stable_reads(keyspace: &Keyspace, snapshot: Option<&DbSnapshot>) -> Result<()> {
     if snapshot.is_some() || !keyspace.options().accumulates {
         return Ok(());
     }

@@ -305,7 +305,7 @@ fn build(
         (keyspace.clone(), memtable)
     });
     let time = MonotonicTime::new(Arc::clone(&options.clock));
-    time.seen(found.time);
+    time.observe(found.time);
     Ok(Arc::new(DbCore {
         commit: Mutex::new(CommitState {
             next_sequence: found.sequence + 1,

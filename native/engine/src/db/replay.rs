@@ -83,7 +83,7 @@ impl Replay<'_> {
         let detail = "a record of the log is no batch";
         let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
         let logged = Logged::parse(&record.body, record.version).ok_or_else(malformed)?;
-        self.core.time.seen(logged.time);
+        self.core.time.observe(logged.time);
         for (sequence, entry) in (logged.sequence..).zip(logged.entries()) {
             let entry = entry.map_err(|_| malformed())?;
             let flushed = self.flushed.get(&entry.keyspace);

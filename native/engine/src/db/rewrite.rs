@@ -117,8 +117,8 @@ impl DbCore {
         Ok(RangeDeletes::new(&deletes))
     }
 
-    /// Limits the rate; an error if the rewriting is no longer wanted.
-    fn go_on(&self, keyspace: &Keyspace, bytes: u64) -> Result<()> {
+    /// Limits the rate. Fails once the rewrite is cancelled.
+    fn throttle(&self, keyspace: &Keyspace, bytes: u64) -> Result<()> {
         self.limit_rate(bytes);
         if self.work.is_stopping() || keyspace.is_dropped() {
             return Err(Error::Stopped);
@@ -169,7 +169,7 @@ impl<'a> Rewrite<'a> {
     fn span(&self, (from, to): &Span) -> Result<Vec<FileMeta>> {
         let options = self.keyspace.options();
         let number = || self.drafts.number();
-        let progress = |bytes| self.core.go_on(self.keyspace, bytes);
+        let progress = |bytes| self.core.throttle(self.keyspace, bytes);
         let place = |part| TableFactory {
             vfs: &self.core.vfs,
             tables: &self.core.tables,

@@ -191,7 +191,7 @@ impl Scan {
             ScanPosition::Nowhere => return Ok(()),
             ScanPosition::Before => {}
             ScanPosition::At(_) | ScanPosition::Behind => {
-                self.cursor.seek_before(&self.key, Tag::NEWEST)?
+                self.cursor.seek_before(&self.key, Tag::NEWEST)?;
             }
         }
         self.settle_backward()

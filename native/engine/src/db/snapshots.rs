@@ -11,14 +11,14 @@ use crate::key::{Millis, Sequence};
 /// go: at the end of a vector that costs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    held: Mutex<Vec<(Place, usize)>>,
+    held: Mutex<Vec<(SnapshotPoint, usize)>>,
 }
 
 /// What a snapshot sees: up to where, and as of when.
-type Place = (Sequence, Millis);
+type SnapshotPoint = (Sequence, Millis);
 
 /// Holds a place once more.
-fn hold(held: &mut Vec<(Place, usize)>, place: Place) {
+fn hold(held: &mut Vec<(SnapshotPoint, usize)>, place: SnapshotPoint) {
     let behind = held.iter().rposition(|(other, _)| *other <= place);
     match behind.and_then(|at| held.get_mut(at)) {
         Some((other, count)) if *other == place => *count += 1,
@@ -45,7 +45,7 @@ impl Horizon {
 }
 
 impl Snapshots {
-    fn take(&self, core: &DbCore) -> Place {
+    fn take(&self, core: &DbCore) -> SnapshotPoint {
         let mut held = self.held.lock();
         let place = (core.publisher.visible(), core.time.now());
         hold(&mut held, place);
@@ -53,12 +53,12 @@ impl Snapshots {
     }
 
     /// Holds what will be visible at `sequence`, as of `time`, which another snapshot holds.
-    fn hold(&self, sequence: Sequence, time: Millis) -> Place {
+    fn hold(&self, sequence: Sequence, time: Millis) -> SnapshotPoint {
         hold(&mut self.held.lock(), (sequence, time));
         (sequence, time)
     }
 
-    fn give_back(&self, place: Place) {
+    fn give_back(&self, place: SnapshotPoint) {
         let mut held = self.held.lock();
         let Ok(at) = held.binary_search_by_key(&place, |(other, _)| *other) else {
             return;
@@ -96,7 +96,7 @@ impl Snapshots {
 #[derive(Debug)]
 pub struct DbSnapshot {
     core: Arc<DbCore>,
-    place: Place,
+    place: SnapshotPoint,
 }
 
 impl DbSnapshot {

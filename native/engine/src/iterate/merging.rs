@@ -170,12 +170,12 @@ impl MergingCursor {
                 return;
             }
             let right = left + 1;
-            let child = if right < self.live && self.comes_first(right, left) {
+            let child = if right < self.live && self.precedes(right, left) {
                 right
             } else {
                 left
             };
-            if !self.comes_first(child, at) {
+            if !self.precedes(child, at) {
                 return;
             }
             self.sources.swap(child, at);
@@ -184,7 +184,7 @@ impl MergingCursor {
     }
 
     #[inline]
-    fn comes_first(&self, one: usize, other: usize) -> bool {
+    fn precedes(&self, one: usize, other: usize) -> bool {
         let (Some(one), Some(other)) = (self.sources.get(one), self.sources.get(other)) else {
             return false;
         };

@@ -268,11 +268,11 @@ impl RowsCursor {
         }
         self.at -= 1;
         let key = self.key().to_vec();
-        self.go_on(rows, &key);
+        self.advance(rows, &key);
     }
 
-    /// To the row behind a key; the longer this goes on, the more rows are copied at once.
-    fn go_on(&mut self, rows: &MergedRows, key: &[u8]) {
+    /// Moves to the row after a key. Each call copies more rows at once than the one before.
+    fn advance(&mut self, rows: &MergedRows, key: &[u8]) {
         self.clear();
         self.at = 0;
         self.ahead = (2 * self.ahead).clamp(1, MOST_AHEAD);

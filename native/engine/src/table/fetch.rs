@@ -26,7 +26,7 @@ impl ReadAhead {
         end: u64,
     ) -> Result<Vec<u8>> {
         let length = frame_bytes(file, handle)?;
-        if let Some(frame) = self.held(handle.offset, length) {
+        if let Some(frame) = self.buffered(handle.offset, length) {
             return Ok(frame.to_vec());
         }
         let left = end.saturating_sub(handle.offset);
@@ -35,12 +35,12 @@ impl ReadAhead {
         self.start = handle.offset;
         file.read_exact_at(handle.offset, &mut self.bytes)?;
         Ok(self
-            .held(handle.offset, length)
+            .buffered(handle.offset, length)
             .unwrap_or_default()
             .to_vec())
     }
 
-    fn held(&self, offset: u64, length: usize) -> Option<&[u8]> {
+    fn buffered(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let at = to_usize(offset.checked_sub(self.start)?);
         self.bytes.get(at..at.checked_add(length)?)
     }

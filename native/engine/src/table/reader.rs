@@ -197,7 +197,7 @@ impl TableReader {
 
     /// A block that the table keeps, if the budget allows.
     #[inline]
-    fn kept<'a>(
+    fn block_ref<'a>(
         &self,
         handle: Handle,
         what: BlockType,
@@ -236,7 +236,7 @@ impl TableReader {
 
     #[inline]
     fn kept_index<'a>(&self, partition: &'a Partition) -> Result<BlockRef<'a>> {
-        self.kept(partition.index, BlockType::Index, &partition.pinned_index)
+        self.block_ref(partition.index, BlockType::Index, &partition.pinned_index)
     }
 
     /// The index block of a partition.
@@ -294,7 +294,7 @@ impl TableReader {
             if partition.filter.length == 0 {
                 return Ok(true);
             }
-            let filter = self.kept(
+            let filter = self.block_ref(
                 partition.filter,
                 BlockType::Filter,
                 &partition.pinned_filter,
@@ -322,7 +322,7 @@ impl TableReader {
             return Ok(());
         };
         if partition.filter.length > 0 {
-            let filter = self.kept(
+            let filter = self.block_ref(
                 partition.filter,
                 BlockType::Filter,
                 &partition.pinned_filter,

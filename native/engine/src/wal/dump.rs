@@ -66,7 +66,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
                 });
             }
             RecordKind::Truncate => {
-                show(Dumped::Other(format!("records from {next} on are dropped")))
+                show(Dumped::Other(format!("records from {next} on are dropped")));
             }
             RecordKind::Floor => show(Dumped::Other(match decode_floor(record.body) {
                 Some(floor) => format!("records below {} are dropped", floor.index),

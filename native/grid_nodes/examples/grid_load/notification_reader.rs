@@ -113,7 +113,7 @@ impl NotificationReader {
                 let count = all
                     .filter(|hash| !self.workload.is_sorted_hash(hash))
                     .count();
-                self.hear(count, image.written_us, now_us);
+                self.record_latency(count, image.written_us, now_us);
             }
             NodeEvent::Window {
                 image: Some(image),
@@ -125,13 +125,13 @@ impl NotificationReader {
                 let counts =
                     |change: &&WindowChange| all || matches!(change, WindowChange::Add { .. });
                 let count = changes.iter().filter(counts).count();
-                self.hear(count, image.written_us, now_us);
+                self.record_latency(count, image.written_us, now_us);
             }
             _ => {}
         }
     }
 
-    fn hear(&mut self, count: usize, written_us: i64, now_us: u64) {
+    fn record_latency(&mut self, count: usize, written_us: i64, now_us: u64) {
         let latency_us = now_us.saturating_sub(u64::try_from(written_us).unwrap_or(0));
         self.latencies_us
             .extend(std::iter::repeat_n(latency_us, count));

@@ -104,7 +104,7 @@ impl Tail {
                 let (id, body) = entry_of(entry)?;
                 self.after = id;
                 if let WriteEntry::Image(image) = write_entry::decode(&body, None)? {
-                    told += usize::from(self.tell(image));
+                    told += usize::from(self.evaluate(image));
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Tail {
     }
 
     /// Evaluates every query; whether there was something to tell.
-    fn tell(&mut self, image: AfterImage) -> bool {
+    fn evaluate(&mut self, image: AfterImage) -> bool {
         let ImageContent::Document(body) = &image.content else {
             return false;
         };

@@ -198,7 +198,7 @@ impl FilterNode {
         match self.stream.judge(&tick) {
             TickVerdict::Proof => {
                 self.release(now_us);
-                self.voice.say(NodeEvent::Tick(tick), out);
+                self.voice.emit(NodeEvent::Tick(tick), out);
             }
             TickVerdict::Outrun => {}
             TickVerdict::Broken(why) => self.give_up(why, out),
@@ -266,7 +266,7 @@ impl FilterNode {
         }
         if let Some(query) = self.forget(id) {
             let news = failed(query, code, detail);
-            self.voice.say(news, out);
+            self.voice.emit(news, out);
         }
     }
 

@@ -36,7 +36,7 @@ struct PendingRows {
 impl FilterNode {
     pub(super) fn start(&mut self, out: &mut Vec<NodeOutput>) {
         self.phase = FilterPhase::NeedsRebuild;
-        self.voice.say(NodeEvent::Start, out);
+        self.voice.emit(NodeEvent::Start, out);
     }
 
     pub(super) fn begin(&mut self, begin: Begin, now_us: u64, out: &mut Vec<NodeOutput>) {
@@ -91,13 +91,13 @@ impl FilterNode {
                 known.members = found.iter().map(|id| self.queries.member(*id)).collect();
             }
             for id in &found {
-                self.tell(&mut rebuild, *id, &row, out);
+                self.add_row(&mut rebuild, *id, &row, out);
             }
         }
         self.phase = FilterPhase::Rebuilding(rebuild);
     }
 
-    fn tell(
+    fn add_row(
         &mut self,
         rebuild: &mut FilterRebuild,
         id: QueryId,
@@ -139,7 +139,7 @@ impl FilterNode {
         };
         pending.bytes = 0;
         pending.part += 1;
-        self.voice.say(news, out);
+        self.voice.emit(news, out);
     }
 
     pub(super) fn end(&mut self, out: &mut Vec<NodeOutput>) {
@@ -162,9 +162,9 @@ impl FilterNode {
                 self.rebase(&mut rebuild, id, true, out);
                 rebuild.pending.remove(&id);
             }
-            self.voice.say(active, out);
+            self.voice.emit(active, out);
         }
         let snapshot = rebuild.snapshot;
-        self.voice.say(NodeEvent::Rebased { snapshot }, out);
+        self.voice.emit(NodeEvent::Rebased { snapshot }, out);
     }
 }

@@ -145,7 +145,10 @@ impl FilterNode {
             return true;
         }
         if !query.sorted {
-            for image in self.retained.told_left(registration.position, &query.hash) {
+            for image in self
+                .retained
+                .departures_since(registration.position, &query.hash)
+            {
                 let read = left.get(&*image.key).map(|(read, _)| *read);
                 if read.is_some_and(|read| read < image.version) {
                     left.remove(&*image.key);
@@ -160,12 +163,12 @@ impl FilterNode {
                 said.push(image.clone());
             }
         }
-        self.say_that_they_left(query, &said, out);
+        self.report_departures(query, &said, out);
         left.is_empty()
     }
 
     /// Nobody but those who join may have them.
-    fn say_that_they_left(
+    fn report_departures(
         &mut self,
         query: &QueryDefinition,
         images: &[AfterImage],
@@ -179,7 +182,7 @@ impl FilterNode {
                 changed: Vec::from_iter((!query.sorted).then_some(query.hash)),
                 removed: vec![query.hash],
             };
-            self.voice.say(news, out);
+            self.voice.emit(news, out);
             self.retained.one_left(image, query.hash);
             if !image.parts.is_empty() {
                 batches.push(image.xid);
@@ -194,7 +197,7 @@ impl FilterNode {
         batches.dedup();
         for xid in batches {
             if self.batch != Some(xid) {
-                self.voice.say(NodeEvent::Done { xid }, out);
+                self.voice.emit(NodeEvent::Done { xid }, out);
             }
         }
     }
@@ -210,7 +213,7 @@ impl FilterNode {
             Err(refusal) => refusal,
         };
         let news = failed(query.hash, &refusal.code, &refusal.detail);
-        self.voice.say(news, out);
+        self.voice.emit(news, out);
         None
     }
 
@@ -242,7 +245,7 @@ impl FilterNode {
                 request,
             }
         };
-        self.voice.say(news, out);
+        self.voice.emit(news, out);
     }
 
     pub(super) fn is_mine(&self, key: &[u8]) -> bool {
@@ -284,7 +287,7 @@ impl FilterNode {
                 known.leave(member) || matched || (query.sorted && known.obscure)
             };
             if had || *has {
-                self.voice.say(one(image, query.hash, had, *has), out);
+                self.voice.emit(one(image, query.hash, had, *has), out);
             }
             if had && !*has {
                 self.retained.one_left(image, query.hash);
@@ -321,7 +324,7 @@ impl FilterNode {
                 if !image.parts.is_empty() {
                     batches.push(image.xid);
                 }
-                self.voice.say(one(&image, side.hash, !may, may), out);
+                self.voice.emit(one(&image, side.hash, !may, may), out);
             }
             self.repeat_done(batches, out);
         }
@@ -331,7 +334,7 @@ impl FilterNode {
         &self,
         side: &LookupSide,
         registration: &FilterRegistration<'_>,
-    ) -> Result<Vec<Unseen>, DocumentRefusal> {
+    ) -> Result<Vec<UnseenImage>, DocumentRefusal> {
         let filter = Filter::parse(Document::parse(&side.filter)?)?;
         Ok(self.unseen(&filter, &side.collection, registration))
     }
@@ -342,7 +345,7 @@ impl FilterNode {
         filter: &Filter,
         collection: &[u8; 16],
         registration: &FilterRegistration<'_>,
-    ) -> Vec<Unseen> {
+    ) -> Vec<UnseenImage> {
         let images = self.retained.after(registration.position);
         let unseen = images.filter(|image| {
             image.collection == *collection && !registration.snapshot.sees(image.xid)
@@ -353,7 +356,7 @@ impl FilterNode {
 }
 
 /// An after-image and whether it matches.
-type Unseen = (AfterImage, bool);
+type UnseenImage = (AfterImage, bool);
 
 /// The filter of a query.
 pub(crate) fn parse(query: &QueryDefinition) -> Result<Filter, DocumentRefusal> {

@@ -102,8 +102,8 @@ impl Retained {
         }
     }
 
-    /// What came behind `position` and left a query, which was told.
-    pub(super) fn told_left(
+    /// Documents that left a query after `position` and were reported.
+    pub(super) fn departures_since(
         &self,
         position: StreamId,
         query: &QueryHash,

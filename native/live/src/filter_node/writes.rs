@@ -49,7 +49,7 @@ impl FilterNode {
     /// once another entry, or the end of the stream, follows it.
     pub(super) fn end_batch(&mut self, out: &mut Vec<NodeOutput>) {
         if let Some(xid) = self.batch.take() {
-            self.voice.say(NodeEvent::Done { xid }, out);
+            self.voice.emit(NodeEvent::Done { xid }, out);
         }
     }
 
@@ -74,7 +74,7 @@ impl FilterNode {
         let scratch = self.find(image);
         let mut difference = difference(&self.queries, image.xid, &before, &scratch.found);
         let (may, may_not) = self.sides.judge(&image.collection, &scratch.found);
-        self.tell_unevaluated(image, &scratch.failed, out);
+        self.report_unevaluated(image, &scratch.failed, out);
         self.scratch = scratch;
         self.emit_remove_and_change(&passed, image.xid, &mut difference);
         if let Some(known) = self.documents.get_mut(&image.collection, &image.key) {
@@ -99,7 +99,7 @@ impl FilterNode {
                 changed,
                 removed,
             };
-            self.voice.say(news, out);
+            self.voice.emit(news, out);
         }
         if doubtful {
             let ids = self.queries.sorted(&image.collection);
@@ -109,7 +109,7 @@ impl FilterNode {
 
     /// Reports a document to the queries that could not evaluate it. The filter of a query holds its
     /// access rule, so what fails may be a document that nobody who watches the query may read.
-    fn tell_unevaluated(
+    fn report_unevaluated(
         &mut self,
         image: &AfterImage,
         failed: &[QueryId],
@@ -124,7 +124,7 @@ impl FilterNode {
         let queries = queries.filter(|query| query.may_read(document, now_ms));
         let queries: Vec<_> = queries.map(|query| query.hash).collect();
         if !queries.is_empty() {
-            self.voice.say(NodeEvent::Unevaluated { queries }, out);
+            self.voice.emit(NodeEvent::Unevaluated { queries }, out);
         }
     }
 
@@ -207,7 +207,7 @@ impl FilterNode {
                 changed: Vec::new(),
                 removed,
             };
-            self.voice.say(news, out);
+            self.voice.emit(news, out);
         }
     }
 

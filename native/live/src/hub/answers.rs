@@ -84,8 +84,8 @@ impl RegistrationAnswers {
         }
     }
 
-    /// A node has told its whole state of the query.
-    pub(super) fn told_state(
+    /// Records that a node has sent its whole state of the query.
+    pub(super) fn record_state(
         &mut self,
         source: NotificationSource,
         snapshot: &PgSnapshot,
@@ -115,7 +115,7 @@ impl RegistrationAnswers {
 
     /// Where what a node says at a place of the log is said of the query, if it is: that it has read
     /// so much, or that it began with so much. What it said before its answer is said with that.
-    pub(super) fn said(
+    pub(super) fn position_of(
         &self,
         source: NotificationSource,
         at: StreamId,

@@ -53,9 +53,9 @@ pub struct ClientOptions {
 }
 
 /// A group of changes, and the place in the log behind it.
-pub(super) type Missed = (Vec<ResultChange>, StreamId);
+pub(super) type MissedChanges = (Vec<ResultChange>, StreamId);
 
-fn bytes_of_missed((changes, _): &Missed) -> usize {
+fn bytes_of_missed((changes, _): &MissedChanges) -> usize {
     let row = |change: &ResultChange| match change {
         ResultChange::Add { row, .. }
         | ResultChange::Stay { row, .. }
@@ -73,7 +73,7 @@ pub(super) enum ClientPhase {
     /// It came with a token, and waits for its query to be ready.
     Resuming(ResumeToken),
     /// What it missed is being read; what happens meanwhile waits behind. None: too much did.
-    Replaying(ResumeToken, Option<Vec<Missed>>),
+    Replaying(ResumeToken, Option<Vec<MissedChanges>>),
     /// It holds what the hub holds, or what is on its way leads there.
     Running,
     /// It did not read and memory was short: nothing is kept for it until it has taken what it was
@@ -215,7 +215,7 @@ impl HubClient {
     pub(super) fn drained(&mut self, frames: usize, bytes: usize, now_us: u64) -> bool {
         self.taken_us = now_us;
         self.outbox.drained(frames, bytes);
-        let anew = matches!(self.phase, ClientPhase::CutOff) && self.outbox.is_taken();
+        let anew = matches!(self.phase, ClientPhase::CutOff) && self.outbox.is_drained();
         if anew {
             self.begin_anew("too_slow");
         }
@@ -237,7 +237,8 @@ impl HubClient {
     /// Notes that what waits is dropped.
     fn begins_anew(&mut self, reason: &'static str) {
         let (handed, _) = self.outbox.numbers();
-        self.trace.told(DeliveryMode::Anew(reason), (1, 0), handed);
+        self.trace
+            .record_delivery(DeliveryMode::Anew(reason), (1, 0), handed);
     }
 
     /// Whether something waits until it is due or there is room.
@@ -262,7 +263,8 @@ impl HubClient {
         self.dirty = false;
         self.outbox.push_result(rows.list(), seal(self.seq));
         let number = self.outbox.last_number();
-        self.trace.told(DeliveryMode::Result, (1, 0), number);
+        self.trace
+            .record_delivery(DeliveryMode::Result, (1, 0), number);
     }
 
     /// Begins anew: a result follows, and events are counted from 1 again.
@@ -278,21 +280,21 @@ impl HubClient {
         self.give(rows, seal);
         if self.ready {
             let live = self.live;
-            self.tell_ready(seal);
-            self.tell_liveness(live);
+            self.emit_ready(seal);
+            self.emit_liveness(live);
         }
     }
 
-    /// Says that matching is active. Whether it stands still is said anew then.
-    pub(super) fn tell_ready(&mut self, seal: &Seal<'_>) {
+    /// Sends that matching is active. Liveness is sent again after that.
+    pub(super) fn emit_ready(&mut self, seal: &Seal<'_>) {
         let token = seal(self.seq);
         self.outbox.push(frames::ready(&self.name, &token));
         self.ready = true;
         self.live = true;
     }
 
-    /// Says whether it stands still, if that is news.
-    pub(super) fn tell_liveness(&mut self, live: bool) -> bool {
+    /// Sends the liveness, if it has changed.
+    pub(super) fn emit_liveness(&mut self, live: bool) -> bool {
         let news = self.ready && self.live != live;
         if news {
             self.live = live;
@@ -311,7 +313,7 @@ impl HubClient {
             self.dirty = true;
             self.trace.holds();
         } else {
-            self.tell(news, seal);
+            self.emit_group(news, seal);
             self.coalesce_if_full(news.rows, now_us);
         }
     }
@@ -357,7 +359,7 @@ impl HubClient {
             bodies: &[],
             rows,
         };
-        self.tell(&news, seal);
+        self.emit_group(&news, seal);
         self.coalesce_if_full(rows, now_us);
     }
 
@@ -377,13 +379,13 @@ impl HubClient {
         !self.dirty
     }
 
-    /// Tells of a group at once.
-    pub(super) fn tell(&mut self, news: &QueryUpdate<'_>, seal: &Seal<'_>) {
+    /// Sends the events of a group at once.
+    pub(super) fn emit_group(&mut self, news: &QueryUpdate<'_>, seal: &Seal<'_>) {
         let heard: Vec<(usize, &ResultChange)> = news
             .group
             .iter()
             .enumerate()
-            .filter(|(_, change)| self.hears(change))
+            .filter(|(_, change)| self.is_interested_in(change))
             .collect();
         let count = heard.len();
         if count > LARGEST_GROUP {
@@ -418,10 +420,10 @@ impl HubClient {
             DeliveryMode::Muted
         };
         let number = self.outbox.last_number();
-        self.trace.told(how, (first, self.seq), number);
+        self.trace.record_delivery(how, (first, self.seq), number);
     }
 
-    fn hears(&self, change: &ResultChange) -> bool {
+    fn is_interested_in(&self, change: &ResultChange) -> bool {
         let [add, changed, moved, remove] = self.options.muted;
         !match change {
             ResultChange::Add { .. } => add,

@@ -4,7 +4,7 @@ use crate::message::{Notification, QueryHash, StreamId};
 use crate::snapshot::PgSnapshot;
 
 use super::change::ResultChange;
-use super::client::{ClientPhase, HubClient, Missed, QueryUpdate};
+use super::client::{ClientPhase, HubClient, MissedChanges, QueryUpdate};
 use super::event_bodies::EventBodies;
 use super::query::HubQuery;
 use super::sources::NotificationLog;
@@ -173,16 +173,16 @@ impl Hub {
                 if caught_up != Some(true) {
                     return false;
                 }
-                client.tell_ready(&seal);
+                client.emit_ready(&seal);
             }
             ClientPhase::Resuming(token) if resumable(&token, query, log) => {
                 let upto = query.shown_up_to(log);
-                return self.go_on(id, token, upto);
+                return self.resume_client(id, token, upto);
             }
             ClientPhase::Resuming(_) => {
                 client.reset("resume_not_possible", rows, &seal);
                 if !client.is_waiting() {
-                    client.tell_ready(&seal);
+                    client.emit_ready(&seal);
                 }
             }
             other => {
@@ -196,7 +196,7 @@ impl Hub {
 
     /// Has read what a client missed up to a place in the log; one that is sent whole results needs
     /// no more than the present one. False: it still waits for something.
-    fn go_on(&mut self, id: u64, token: ResumeToken, upto: StreamId) -> bool {
+    fn resume_client(&mut self, id: u64, token: ResumeToken, upto: StreamId) -> bool {
         let Some(client) = self.clients.get_mut(&id) else {
             return true;
         };
@@ -243,28 +243,28 @@ impl Hub {
             groups.extend(meanwhile);
             groups
         });
-        let fits = |groups: &Vec<Missed>| {
+        let fits = |groups: &Vec<MissedChanges>| {
             groups.iter().map(|(group, _)| group.len()).sum::<usize>() <= most
         };
         client.trace.at(self.now_us, query.trace.groups);
         if let Some(groups) = groups.filter(fits) {
             client.seq = token.seq;
             client.trace.resumes(true);
-            client.tell_ready(&|seq| stamp.at(&token.seen, token.position, seq));
+            client.emit_ready(&|seq| stamp.at(&token.seen, token.position, seq));
             for (group, place) in groups {
                 let news = QueryUpdate {
                     group: &group,
                     bodies: &[],
                     rows,
                 };
-                client.tell(&news, &|seq| stamp.at(&token.seen, place, seq));
+                client.emit_group(&news, &|seq| stamp.at(&token.seen, place, seq));
             }
             client.trace.resumes(false);
             client.coalesce_if_full(rows, self.now_us);
         } else {
             client.reset("resume_not_possible", rows, &|seq| stamp.seal(seq));
             if !client.is_waiting() {
-                client.tell_ready(&|seq| stamp.seal(seq));
+                client.emit_ready(&|seq| stamp.seal(seq));
             }
         }
         if client.is_behind() {
@@ -283,7 +283,7 @@ impl Hub {
         if now_us.saturating_sub(self.judged_us) >= JUDGE_US {
             self.judged_us = now_us;
             self.judge_all();
-            self.tell_unevaluated();
+            self.emit_unevaluated();
             self.keep_within_budget();
         }
         for hash in self.waiting.clone() {
@@ -312,7 +312,7 @@ impl Hub {
             let shown = live || query.is_proven(now_us);
             for id in &query.clients {
                 if let Some(client) = self.clients.get_mut(id)
-                    && client.tell_liveness(shown)
+                    && client.emit_liveness(shown)
                 {
                     told.push(*id);
                 }
@@ -331,7 +331,7 @@ impl Hub {
         query.stands_still();
         for id in query.clients.clone() {
             let client = self.clients.get_mut(&id);
-            if client.is_some_and(|client| client.tell_liveness(false)) {
+            if client.is_some_and(|client| client.emit_liveness(false)) {
                 self.has_frames_for(id);
             }
         }
@@ -378,7 +378,7 @@ impl Hub {
                     }
                 }
                 TurnOutcome::Over => {
-                    self.taken_out(id);
+                    self.remove_client(id);
                 }
             }
         }

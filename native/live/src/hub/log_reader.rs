@@ -21,7 +21,7 @@ impl Hub {
         };
         log.position = position;
         let source = notification.source;
-        match log.hear(source, notification.token, notification.count) {
+        match log.check_sequence(source, notification.token, notification.count) {
             SequenceCheck::Outrun => return,
             SequenceCheck::Hole => self.lost(partition),
             SequenceCheck::Next => {}
@@ -88,7 +88,7 @@ impl Hub {
                 known.sort_unstable();
                 known.dedup();
                 for hash in &known {
-                    self.tell_query(hash, place, source, news);
+                    self.apply_query_event(hash, place, source, news);
                 }
                 known
             }
@@ -102,7 +102,7 @@ impl Hub {
                 asked: FetchId { query, .. },
                 ..
             } => {
-                self.tell_query(query, place, source, news);
+                self.apply_query_event(query, place, source, news);
                 vec![*query]
             }
             NodeEvent::Unevaluated { queries } => {
@@ -115,14 +115,14 @@ impl Hub {
             | NodeEvent::Rebased { .. }
             | NodeEvent::Tick(_)
             | NodeEvent::Done { .. } => {
-                self.hear_of_source(partition, place, source, news);
+                self.apply_source_event(partition, place, source, news);
                 self.waiting.iter().copied().collect()
             }
         }
     }
 
     /// A message that concerns all queries of a log.
-    fn hear_of_source(
+    fn apply_source_event(
         &mut self,
         partition: u16,
         place: EntryPosition,
@@ -169,7 +169,7 @@ impl Hub {
     }
 
     /// Applies a message to one query.
-    pub(super) fn tell_query(
+    pub(super) fn apply_query_event(
         &mut self,
         hash: &QueryHash,
         place: EntryPosition,
@@ -227,12 +227,12 @@ impl Hub {
             NodeEvent::TooOld { request, .. } if *request != query.request() => {}
             // In another life it was registered by others since, so that ours is over.
             NodeEvent::Active { .. } | NodeEvent::TooOld { .. } => self.register_again(hash),
-            _ => self.tell_state(hash, place, source, news),
+            _ => self.apply_state(hash, place, source, news),
         }
     }
 
     /// A node's whole state, or a step of a window.
-    fn tell_state(
+    fn apply_state(
         &mut self,
         hash: &QueryHash,
         place: EntryPosition,

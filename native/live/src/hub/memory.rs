@@ -57,7 +57,7 @@ impl MemoryUsage {
 }
 
 /// What a message takes that is kept for later.
-pub(super) fn of_news(news: &NodeEvent) -> usize {
+pub(super) fn event_bytes(news: &NodeEvent) -> usize {
     let rows = |rows: &[ResultRow]| rows.iter().map(bytes_of).sum::<usize>();
     let own = match news {
         NodeEvent::Match { image, .. } => match &image.content {
@@ -108,10 +108,10 @@ impl Hub {
             return;
         }
         let aim = part(self.config.memory_bytes, RELIEVED);
-        self.let_go_of_results(aim);
+        self.evict_results(aim);
         if self.memory.total() > aim {
             self.cut_off_who_does_not_read(aim);
-            self.let_go_of_results(aim);
+            self.evict_results(aim);
         }
         if self.memory.total() > part(self.config.memory_bytes, ENDING) {
             self.end_the_largest();
@@ -148,8 +148,8 @@ impl Hub {
         self.memory = memory;
     }
 
-    /// Whoever was given the whole longest ago comes first.
-    fn let_go_of_results(&mut self, aim: usize) {
+    /// Evicts in the order in which whole results were last used.
+    fn evict_results(&mut self, aim: usize) {
         let mut known: Vec<(u64, QueryHash)> = Vec::new();
         for (hash, query) in &self.queries {
             let mut clients = query.clients.iter().filter_map(|id| self.clients.get(id));
@@ -179,7 +179,7 @@ impl Hub {
     fn cut_off_who_does_not_read(&mut self, aim: usize) {
         let unread = |taken_us: u64| self.now_us.saturating_sub(taken_us) >= UNREAD_US;
         let clients = self.clients.iter().filter(|(_, client)| {
-            client.bytes() > 0 && !client.outbox.is_taken() && unread(client.taken_us)
+            client.bytes() > 0 && !client.outbox.is_drained() && unread(client.taken_us)
         });
         let mut slow: Vec<_> = clients
             .map(|(id, one)| (Reverse(one.bytes()), *id))
@@ -231,7 +231,7 @@ impl Hub {
         let tenant = query.definition.tenant;
         if self.memory.total() + bytes > budget {
             self.look_at_memory();
-            self.let_go_of_results(budget.saturating_sub(bytes));
+            self.evict_results(budget.saturating_sub(bytes));
         }
         let code = if bytes > budget / 4 {
             "result_too_large"

@@ -166,7 +166,7 @@ impl Hub {
 
     /// Ends a subscription without a word.
     pub fn detach(&mut self, id: u64) {
-        let Some(client) = self.taken_out(id) else {
+        let Some(client) = self.remove_client(id) else {
             return;
         };
         self.behind.remove(&id);
@@ -181,8 +181,8 @@ impl Hub {
         }
     }
 
-    /// Takes a subscription out, and gives its connection the room back that it had.
-    fn taken_out(&mut self, id: u64) -> Option<HubClient> {
+    /// Removes a subscription and returns its room to the connection.
+    fn remove_client(&mut self, id: u64) -> Option<HubClient> {
         let client = self.clients.remove(&id)?;
         let resumed = self
             .windows
@@ -194,8 +194,8 @@ impl Hub {
 
     /// Names the registration that a query waits for; to be asked for before the log's end is noted,
     /// and given back with the rows. None: it waits for none.
-    pub fn asked(&self, hash: &QueryHash) -> Option<u64> {
-        self.queries.get(hash).and_then(HubQuery::asked)
+    pub fn registration_id(&self, hash: &QueryHash) -> Option<u64> {
+        self.queries.get(hash).and_then(HubQuery::registration_id)
     }
 
     /// Takes the rows of a query, as registered behind `log_end` by the request `request`. Rows of
@@ -212,7 +212,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        if query.asked() != Some(asked) {
+        if query.registration_id() != Some(asked) {
             return;
         }
         if let Some(again) = query.refreshed(activation, &rows, self.now_us) {
@@ -244,7 +244,7 @@ impl Hub {
             if place.at > log_end {
                 let before = place.before.max(last);
                 last = place.at;
-                self.tell_query(hash, EntryPosition { before, ..place }, source, &news);
+                self.apply_query_event(hash, EntryPosition { before, ..place }, source, &news);
             }
         }
         self.settle(hash);

@@ -49,7 +49,7 @@ impl ClientOutbox {
     }
 
     /// Whether the client has taken all that it was handed.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(super) fn is_drained(&self) -> bool {
         self.in_flight.0 == 0
     }
 

@@ -144,8 +144,8 @@ impl HubQuery {
         self.window.is_renewing()
     }
 
-    /// With which version a document that was shown is remembered to have gone, and how.
-    pub(super) fn gone_of(&self, key: &[u8]) -> Option<(u64, RemovalReason)> {
+    /// The version with which a shown document was removed, and why.
+    pub(super) fn removal_of(&self, key: &[u8]) -> Option<(u64, RemovalReason)> {
         let gone = self.gone.get(key);
         gone.map(|(version, gone, _)| (*version, *gone))
     }
@@ -419,7 +419,7 @@ impl HubQuery {
         match source {
             NotificationSource::Sort => {
                 let told = ResultRows::new(rows, Some((0, None)));
-                let told = self.window.told(told);
+                let told = self.window.replace_window(told);
                 told.map_or_else(Vec::new, |told| self.replace(told))
             }
             NotificationSource::Filter(_)
@@ -428,7 +428,7 @@ impl HubQuery {
                 Vec::new()
             }
             NotificationSource::Filter(partition) => {
-                self.answers.told_state(source, snapshot, place.at);
+                self.answers.record_state(source, snapshot, place.at);
                 let snapshot = snapshot.clone();
                 let item = QueuedItem::State {
                     partition,

@@ -13,7 +13,7 @@ use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
 use super::change::bytes_of;
-use super::memory::{KEY_BYTES, of_news};
+use super::memory::{KEY_BYTES, event_bytes};
 use super::sources::NotificationLog;
 
 /// A batch whose end does not come is not waited for longer, while everybody is there: its query is
@@ -41,7 +41,7 @@ pub(super) enum QueuedItem {
         parts: Arc<[u16]>,
         steps: Vec<QueuedWrite>,
         /// Where each node has told of it: what it said before the last of that is no end of it.
-        said: Said,
+        said: ReportedPositions,
     },
     /// A filter node's members.
     State {
@@ -75,9 +75,9 @@ impl QueuedItem {
 
 /// Where the nodes of write partitions have told of a write or a batch first, and last.
 #[derive(Debug, Default)]
-pub(super) struct Said(Vec<(u16, StreamId, StreamId)>);
+pub(super) struct ReportedPositions(Vec<(u16, StreamId, StreamId)>);
 
-impl Said {
+impl ReportedPositions {
     fn at(part: u16, at: StreamId) -> Self {
         Self(vec![(part, at, at)])
     }
@@ -125,19 +125,19 @@ pub(super) struct EntryPosition {
 }
 
 /// An entry of the log, for a query.
-pub(super) type Entry = (EntryPosition, NotificationSource, NodeEvent);
+pub(super) type LogEntry = (EntryPosition, NotificationSource, NodeEvent);
 
 /// What the log says of a query while its registration is on its way.
 #[derive(Debug, Default)]
 pub(super) struct HeldBack {
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     bytes: usize,
 }
 
 impl HeldBack {
     /// Keeps an entry; returns whether there was room for all of them.
-    pub(super) fn keep(&mut self, entry: Entry) -> bool {
-        let bytes = of_news(&entry.2);
+    pub(super) fn keep(&mut self, entry: LogEntry) -> bool {
+        let bytes = event_bytes(&entry.2);
         let fits = self.entries.len() < MOST_WAITING && self.bytes + bytes <= MOST_WAITING_BYTES;
         if !fits {
             self.take();
@@ -147,7 +147,7 @@ impl HeldBack {
         fits
     }
 
-    pub(super) fn take(&mut self) -> Vec<Entry> {
+    pub(super) fn take(&mut self) -> Vec<LogEntry> {
         self.bytes = 0;
         std::mem::take(&mut self.entries)
     }
@@ -227,7 +227,7 @@ impl ChangeQueue {
             xid,
             parts: Arc::clone(parts),
             steps: vec![step],
-            said: Said::at(part, place.at),
+            said: ReportedPositions::at(part, place.at),
         };
         self.push(item, place);
     }
@@ -348,13 +348,13 @@ impl ChangeQueue {
         };
         let behind = self.waiting.iter().skip(count);
         let mut behind = behind.take_while(|one| one.before < last);
-        behind.any(|one| ends().any(|(part, end)| one.tells(*part, *end)))
+        behind.any(|one| ends().any(|(part, end)| one.is_reported_before(*part, *end)))
     }
 }
 
 impl QueuedEntry {
-    /// Whether a node told something of it before a place.
-    fn tells(&self, part: u16, end: StreamId) -> bool {
+    /// Whether a node reported a part of it before a position.
+    fn is_reported_before(&self, part: u16, end: StreamId) -> bool {
         match &self.item {
             QueuedItem::Writes { said, .. } => {
                 let first = said.0.iter().find(|(of, ..)| *of == part);
@@ -374,5 +374,5 @@ fn reached(
     let mut filters = sources
         .iter()
         .filter(|source| **source != NotificationSource::Sort);
-    filters.all(|source| log.has_told(*source, snapshot, answers))
+    filters.all(|source| log.has_reported(*source, snapshot, answers))
 }

@@ -10,7 +10,7 @@ use crate::message::{
 use crate::snapshot::PgSnapshot;
 
 use super::change::ResultChange;
-use super::client::Missed;
+use super::client::MissedChanges;
 use super::query::HubQuery;
 use super::sources::{SequenceCheck, SourceCounts};
 use super::token::ResumeToken;
@@ -22,7 +22,7 @@ pub(super) fn groups(
     query: &HubQuery,
     token: &ResumeToken,
     entries: &[(StreamId, Notification)],
-) -> Option<Vec<Missed>> {
+) -> Option<Vec<MissedChanges>> {
     let mut told = LogReplay {
         query,
         seen: &token.seen,
@@ -33,7 +33,7 @@ pub(super) fn groups(
     let mut counts = SourceCounts::default();
     let mut before = token.position;
     for (at, notification) in entries {
-        match counts.hear(notification.source, notification.token, notification.count) {
+        match counts.check_sequence(notification.source, notification.token, notification.count) {
             SequenceCheck::Next => told.read(notification, before, *at)?,
             SequenceCheck::Outrun => {}
             SequenceCheck::Hole => return None,
@@ -59,7 +59,7 @@ struct ReplayedBatch {
 
 /// Makes one of groups that overlap in the log, so that there is a place behind each. Within one the
 /// order is the log's, in which the nodes' words make sense.
-fn joined(groups: Vec<ReplayedGroup>, end: StreamId) -> Vec<Missed> {
+fn joined(groups: Vec<ReplayedGroup>, end: StreamId) -> Vec<MissedChanges> {
     let mut apart: Vec<ReplayedGroup> = Vec::new();
     for group in groups {
         match apart.last_mut() {

@@ -6,7 +6,7 @@ use crate::message::{FencingToken, Incarnation, NotificationSource, StreamId, St
 use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
-use super::queue::{Ends, EntryPosition, Said};
+use super::queue::{Ends, EntryPosition, ReportedPositions};
 
 /// After so long without a tick a source counts as behind.
 const STALE_US: u64 = 2_000_000;
@@ -29,7 +29,7 @@ pub(super) enum SequenceCheck {
 pub(super) struct SourceCounts(HashMap<NotificationSource, (FencingToken, u64)>);
 
 impl SourceCounts {
-    pub(super) fn hear(
+    pub(super) fn check_sequence(
         &mut self,
         source: NotificationSource,
         token: FencingToken,
@@ -87,13 +87,13 @@ pub(super) struct NotificationLog {
 }
 
 impl NotificationLog {
-    pub(super) fn hear(
+    pub(super) fn check_sequence(
         &mut self,
         source: NotificationSource,
         token: FencingToken,
         count: u64,
     ) -> SequenceCheck {
-        self.counts.hear(source, token, count)
+        self.counts.check_sequence(source, token, count)
     }
 
     pub(super) fn start(&mut self, source: NotificationSource, place: EntryPosition) {
@@ -168,25 +168,25 @@ impl NotificationLog {
         state.is_some_and(|state| state.reached.covers(snapshot))
     }
 
-    /// The same, where it has said so of a query.
-    pub(super) fn has_told(
+    /// The same, if the source has reported it for a query.
+    pub(super) fn has_reported(
         &self,
         source: NotificationSource,
         snapshot: &PgSnapshot,
         answers: &RegistrationAnswers,
     ) -> bool {
-        let mut told = self.told(source, answers);
+        let mut told = self.reported_state(source, answers);
         told.any(|(seen, _)| seen.covers(snapshot))
     }
 
-    /// What a source has seen and told a query all of, and where it said so.
-    fn told<'l>(
+    /// The snapshot that a source has reported to a query in full, and the position of the report.
+    fn reported_state<'l>(
         &'l self,
         source: NotificationSource,
         answers: &'l RegistrationAnswers,
     ) -> impl Iterator<Item = (&'l PgSnapshot, StreamId)> {
         let reached = self.sources.get(&source).and_then(|state| {
-            let at = answers.said(source, state.reached_at, state.has_read)?;
+            let at = answers.position_of(source, state.reached_at, state.has_read)?;
             Some((&state.reached, at))
         });
         reached.into_iter().chain(answers.state_of(source))
@@ -210,11 +210,11 @@ impl NotificationLog {
         &self,
         xid: u64,
         part: u16,
-        told: (&Said, &RegistrationAnswers),
+        told: (&ReportedPositions, &RegistrationAnswers),
     ) -> Option<StreamId> {
         let at = *self.done.get(&xid)?.1.get(&part)?;
         let (said, answers) = told;
-        let said_at = answers.said(NotificationSource::Filter(part), at, true)?;
+        let said_at = answers.position_of(NotificationSource::Filter(part), at, true)?;
         said.is_over(part, at).then_some(said_at)
     }
 
@@ -224,7 +224,7 @@ impl NotificationLog {
         &self,
         xid: u64,
         parts: &[u16],
-        told: (&Said, &RegistrationAnswers),
+        told: (&ReportedPositions, &RegistrationAnswers),
     ) -> Option<Ends> {
         let ends = parts.iter().map(|&part| {
             let at = self.done_at(xid, part, told)?;
@@ -238,12 +238,12 @@ impl NotificationLog {
         &self,
         xid: u64,
         parts: &[u16],
-        told: (&Said, &RegistrationAnswers),
+        told: (&ReportedPositions, &RegistrationAnswers),
     ) -> Option<Ends> {
         let (said, answers) = told;
         let ends = parts.iter().map(|&part| {
             let reached = || {
-                let mut told = self.told(NotificationSource::Filter(part), answers);
+                let mut told = self.reported_state(NotificationSource::Filter(part), answers);
                 let over = told.find(|(seen, at)| said.is_over(part, *at) && seen.sees(xid));
                 over.map(|(_, at)| at)
             };

@@ -54,8 +54,8 @@ impl Hub {
         }
     }
 
-    /// Tells whoever has to be told and has room for it.
-    pub(super) fn tell_unevaluated(&mut self) {
+    /// Sends the counts to each client that is due and has room.
+    pub(super) fn emit_unevaluated(&mut self) {
         let mut told = Vec::new();
         for (hash, query) in &mut self.queries {
             let written = std::mem::take(&mut query.unevaluated.written);

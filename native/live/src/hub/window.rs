@@ -70,7 +70,7 @@ impl SortWindow {
     }
 
     /// The whole window; handed back if it is to be shown.
-    pub(super) fn told(&mut self, rows: ResultRows) -> Option<ResultRows> {
+    pub(super) fn replace_window(&mut self, rows: ResultRows) -> Option<ResultRows> {
         self.renewing = None;
         if self.is_shown() {
             return Some(rows);

@@ -29,7 +29,7 @@ impl SortNode {
                     number: self.questions,
                 };
                 query.ask_for(asked, now_us);
-                self.voice.say(NodeEvent::Fetch { asked, keys }, out);
+                self.voice.emit(NodeEvent::Fetch { asked, keys }, out);
             }
         }
     }
@@ -60,7 +60,7 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash).filter(waits) else {
             return;
         };
-        let told = |side: &QueryHash, key: &[u8]| self.sides.told(side, key);
+        let told = |side: &QueryHash, key: &[u8]| self.sides.latest_version(side, key);
         if let Err(refusal) = query.resolve(&told, self.complete.as_ref()) {
             return self.fail(hash, &refusal, out);
         }

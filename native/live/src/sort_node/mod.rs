@@ -176,7 +176,7 @@ impl SortNode {
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) {
-        match self.sources.hear(id, &notification) {
+        match self.sources.check_entry(id, &notification) {
             EntryVerdict::Nothing => return,
             EntryVerdict::Lost => return self.give_up(Why::Lost, out),
             EntryVerdict::News => {}
@@ -286,13 +286,13 @@ impl SortNode {
             let advance = query.advance(&self.sources, self.complete.as_ref(), remembered);
             if std::mem::take(&mut query.unevaluated) {
                 let queries = vec![hash];
-                self.voice.say(NodeEvent::Unevaluated { queries }, out);
+                self.voice.emit(NodeEvent::Unevaluated { queries }, out);
             }
             match advance {
                 Ok(Advance::Stuck) => break,
                 Ok(Advance::Unseen) => {}
                 Ok(Advance::Whole) => self.show(hash, out),
-                Ok(Advance::Seen(news)) => self.voice.say(news, out),
+                Ok(Advance::Seen(news)) => self.voice.emit(news, out),
                 Err(refusal) => return self.fail(hash, &refusal, out),
             }
             self.check(hash, now_us, out);
@@ -347,7 +347,7 @@ impl SortNode {
                 activation: query.activation,
                 slack: query.slack,
             };
-            self.voice.say(news, out);
+            self.voice.emit(news, out);
         }
     }
 
@@ -408,7 +408,7 @@ impl SortNode {
         if let Some(tick) = self.sources.common_tick() {
             self.complete = Some(tick.snapshot.clone());
             self.resolve_all(now_us, out);
-            self.voice.say(NodeEvent::Tick(tick), out);
+            self.voice.emit(NodeEvent::Tick(tick), out);
         }
     }
 
@@ -470,7 +470,7 @@ impl SortNode {
             code: refusal.code.clone().into_owned(),
             detail: refusal.detail.clone(),
         };
-        self.voice.say(news, out);
+        self.voice.emit(news, out);
     }
 
     fn request(

@@ -14,7 +14,7 @@ use crate::lookups::{Join, join_of};
 use crate::message::{QueryDefinition, ResultRow};
 
 /// Bytes that compare as documents do in this query.
-pub(crate) type Place = Arc<[u8]>;
+pub(crate) type SortPosition = Arc<[u8]>;
 
 /// How documents compare.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl SortOrder {
     }
 
     /// Where a document stands. None: it cannot be evaluated, and is left out.
-    pub(crate) fn place(&self, row: &ResultRow) -> Option<Place> {
+    pub(crate) fn place(&self, row: &ResultRow) -> Option<SortPosition> {
         if self.join.as_ref().is_some_and(|join| !join.can_embed(row)) {
             return None;
         }

@@ -45,7 +45,7 @@ struct RebuiltQuery {
 impl SortNode {
     pub(super) fn start(&mut self, out: &mut Vec<NodeOutput>) {
         self.phase = SortPhase::NeedsRebuild;
-        self.voice.say(NodeEvent::Start, out);
+        self.voice.emit(NodeEvent::Start, out);
     }
 
     pub(super) fn begin(&mut self, begin: Begin, out: &mut Vec<NodeOutput>) {
@@ -139,7 +139,7 @@ impl SortNode {
                 mut query,
                 gathered,
             } = building;
-            match gathered.kept(true, query.order()) {
+            match gathered.into_rows(true, query.order()) {
                 Err(refusal) => {
                     self.sides.leave(&query.hash, &query.sides);
                     self.refuse(query.hash, &refusal, out);
@@ -162,10 +162,10 @@ impl SortNode {
                 self.look_for(hash, now_us, out);
                 continue;
             }
-            self.tell(hash, out);
+            self.emit_start(hash, out);
             self.check(hash, now_us, out);
         }
-        self.voice.say(NodeEvent::Rebased { snapshot }, out);
+        self.voice.emit(NodeEvent::Rebased { snapshot }, out);
     }
 }
 

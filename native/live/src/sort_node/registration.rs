@@ -114,7 +114,7 @@ impl SortNode {
             gathered.push(row, order);
         }
         Ok(Aside {
-            rows: gathered.kept(registration.complete, order)?,
+            rows: gathered.into_rows(registration.complete, order)?,
             snapshot: registration.snapshot.clone(),
             request: registration.id,
             steps: Vec::new(),
@@ -143,7 +143,7 @@ impl SortNode {
             self.renew_with(registration, now_us, out)?;
         }
         if !registration.renewal {
-            self.tell(hash, out);
+            self.emit_start(hash, out);
         }
         Ok(())
     }
@@ -226,21 +226,21 @@ impl SortNode {
             return;
         };
         self.lacking.remove(&hash);
-        let before = query.go_on();
+        let before = query.refresh_window();
         if query.shown {
             let left = |row: &ResultRow| (row.document_version(), RemovalReason::Left);
             let changes = steps(&before, &query.window(), &left);
-            let news = query.news(None, changes);
-            self.voice.say(news, out);
+            let news = query.window_event(None, changes);
+            self.voice.emit(news, out);
         }
         query.shown = true;
         if query.owed {
-            self.tell(hash, out);
+            self.emit_start(hash, out);
         }
     }
 
-    /// From where those start who have just come: now, or when the rows are complete.
-    pub(super) fn tell(&mut self, hash: QueryHash, out: &mut Vec<NodeOutput>) {
+    /// Sends new subscribers their start: now, or when the rows are complete.
+    pub(super) fn emit_start(&mut self, hash: QueryHash, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
@@ -249,14 +249,14 @@ impl SortNode {
             return;
         }
         for part in query.rebase(self.config.rebase_bytes) {
-            self.voice.say(part, out);
+            self.voice.emit(part, out);
         }
         let active = NodeEvent::Active {
             query: hash,
             activation: query.activation,
             request: query.read,
         };
-        self.voice.say(active, out);
+        self.voice.emit(active, out);
     }
 
     pub(super) fn expire(&mut self, hash: QueryHash, activation: u64, now_us: u64) {
@@ -271,7 +271,7 @@ impl SortNode {
     fn outlive(&mut self, hash: QueryHash, now_us: u64) {
         self.held.remove(&hash);
         if let Some(query) = self.remove(&hash) {
-            self.orphans.outlived(hash, query.told(), now_us);
+            self.orphans.outlived(hash, query.into_history(), now_us);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{groups, lookups};
 
 use super::grouped_rows::GroupedRows;
 use super::joined::{JoinedRows, JoinedSides, Judge};
-use super::order::{Place, SortOrder};
+use super::order::{SortOrder, SortPosition};
 use super::rows::SortedRows;
 
 /// See the module.
@@ -172,7 +172,7 @@ impl RetainedRows {
 /// The first rows, of all that are told.
 #[derive(Debug)]
 pub(super) struct FirstRows {
-    rows: Vec<(Place, ResultRow)>,
+    rows: Vec<(SortPosition, ResultRow)>,
     /// Whether none was left out.
     complete: bool,
     capacity: usize,
@@ -252,8 +252,8 @@ impl RowCollector {
         }
     }
 
-    /// All of it; `all` tells whether every document was told.
-    pub(super) fn kept(
+    /// The collected rows; `all` says whether every document was read.
+    pub(super) fn into_rows(
         self,
         all: bool,
         order: &SortOrder,

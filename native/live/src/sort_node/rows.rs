@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::message::ResultRow;
 
-use super::order::Place;
+use super::order::SortPosition;
 
 #[derive(Debug)]
 struct SortedRow {
-    place: Place,
+    place: SortPosition,
     row: Arc<ResultRow>,
 }
 
@@ -18,7 +18,7 @@ struct SortedRow {
 #[derive(Debug)]
 pub(super) struct SortedRows {
     in_order: Vec<SortedRow>,
-    by_key: HashMap<Arc<[u8]>, Place>,
+    by_key: HashMap<Arc<[u8]>, SortPosition>,
     /// Whether there are no others.
     complete: bool,
     /// How many are kept.
@@ -27,7 +27,11 @@ pub(super) struct SortedRows {
 
 impl SortedRows {
     /// The first `capacity` of the rows; `complete` says whether there are no others.
-    pub(super) fn new(rows: Vec<(Place, ResultRow)>, complete: bool, capacity: usize) -> Self {
+    pub(super) fn new(
+        rows: Vec<(SortPosition, ResultRow)>,
+        complete: bool,
+        capacity: usize,
+    ) -> Self {
         let mut in_order: Vec<_> = rows
             .into_iter()
             .map(|(place, row)| SortedRow {
@@ -65,7 +69,7 @@ impl SortedRows {
         self.in_order.get(index).map(|placed| &placed.row)
     }
 
-    fn find(&self, place: &Place) -> Result<usize, usize> {
+    fn find(&self, place: &SortPosition) -> Result<usize, usize> {
         self.in_order
             .binary_search_by(|placed| placed.place.cmp(place))
     }
@@ -80,7 +84,7 @@ impl SortedRows {
 
     /// Puts a row in its place, where another version of it is not held. Returns the row that does
     /// not fit any more, or that stands beyond the last known one.
-    pub(super) fn insert(&mut self, place: Place, row: ResultRow) -> Option<Arc<ResultRow>> {
+    pub(super) fn insert(&mut self, place: SortPosition, row: ResultRow) -> Option<Arc<ResultRow>> {
         let row = Arc::new(row);
         let index = match self.find(&place) {
             Ok(index) | Err(index) => index,

@@ -70,8 +70,8 @@ impl SharedSides {
         }
     }
 
-    /// The highest version of a document that was told lately.
-    pub(super) fn told(&self, side: &QueryHash, key: &[u8]) -> Option<u64> {
+    /// The highest version of a document that was reported lately.
+    pub(super) fn latest_version(&self, side: &QueryHash, key: &[u8]) -> Option<u64> {
         let told = self.known.get(side)?.told.get(key);
         told.map(|(version, _)| *version)
     }

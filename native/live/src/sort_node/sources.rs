@@ -61,7 +61,11 @@ impl Sources {
         }
     }
 
-    pub(super) fn hear(&mut self, id: StreamId, notification: &Notification) -> EntryVerdict {
+    pub(super) fn check_entry(
+        &mut self,
+        id: StreamId,
+        notification: &Notification,
+    ) -> EntryVerdict {
         let begin = self.begin.take();
         if begin.is_some_and(|begin| id.ms > begin.ms.saturating_add(TRIMMED_MS)) {
             return EntryVerdict::Lost;

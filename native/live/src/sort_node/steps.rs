@@ -224,7 +224,7 @@ mod tests {
         rows
     }
 
-    fn gone(row: &ResultRow) -> (u64, RemovalReason) {
+    fn removal(row: &ResultRow) -> (u64, RemovalReason) {
         (row.version, RemovalReason::Left)
     }
 
@@ -238,7 +238,7 @@ mod tests {
         fn steps_lead_from_the_old_window_to_the_new_one(old in window(), new in window()) {
             let old: Vec<_> = old.into_iter().map(|(key, version)| row(key, version)).collect();
             let rows: Vec<_> = new.iter().map(|(key, version)| row(*key, *version)).collect();
-            let changes = steps(&old, &rows, &gone);
+            let changes = steps(&old, &rows, &removal);
             prop_assert_eq!(follow(&old, &changes), new);
         }
     }
@@ -249,6 +249,6 @@ mod tests {
         let mut new = old.clone();
         let first = new.remove(0);
         new.push(row(first.key[0], 2));
-        assert_eq!(steps(&old, &new, &gone).len(), 1);
+        assert_eq!(steps(&old, &new, &removal).len(), 1);
     }
 }

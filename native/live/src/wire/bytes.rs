@@ -160,7 +160,7 @@ impl<'a> MessageReader<'a> {
         self.list(30, Self::row)
     }
 
-    pub(super) fn asked(&mut self) -> Result<FetchId, MalformedMessage> {
+    pub(super) fn registration_id(&mut self) -> Result<FetchId, MalformedMessage> {
         Ok(FetchId {
             query: self.hash()?,
             activation: self.u64()?,
@@ -277,7 +277,7 @@ pub(super) trait Put {
         self.put_long(&row.body);
     }
 
-    fn put_asked(&mut self, asked: &FetchId) {
+    fn put_fetch_id(&mut self, asked: &FetchId) {
         self.put(&asked.query.0);
         self.put_u64(asked.activation);
         self.put_u64(asked.token.0);

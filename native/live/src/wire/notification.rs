@@ -46,7 +46,7 @@ pub fn decode(bytes: &[u8]) -> Result<Notification, MalformedMessage> {
     };
     let token = FencingToken(reader.u64()?);
     let count = reader.u64()?;
-    let news = news(&mut reader, kind)?;
+    let news = event(&mut reader, kind)?;
     reader.finish()?;
     Ok(Notification {
         source,
@@ -56,7 +56,7 @@ pub fn decode(bytes: &[u8]) -> Result<Notification, MalformedMessage> {
     })
 }
 
-fn news(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, MalformedMessage> {
+fn event(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, MalformedMessage> {
     Ok(match kind {
         START => NodeEvent::Start,
         MATCH => NodeEvent::Match {
@@ -107,7 +107,7 @@ fn news(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, Malformed
             slack: reader.u32()?,
         },
         FETCH => NodeEvent::Fetch {
-            asked: reader.asked()?,
+            asked: reader.registration_id()?,
             keys: reader.list(4, MessageReader::keys)?,
         },
         UNEVALUATED => NodeEvent::Unevaluated {
@@ -189,7 +189,7 @@ pub fn encode(notification: &Notification) -> Vec<u8> {
     }
     out.put_u64(notification.token.0);
     out.put_u64(notification.count);
-    put_news(&mut out, &notification.news);
+    put_event(&mut out, &notification.news);
     out
 }
 
@@ -211,7 +211,7 @@ const fn kind(news: &NodeEvent) -> u8 {
     }
 }
 
-fn put_news(out: &mut Vec<u8>, news: &NodeEvent) {
+fn put_event(out: &mut Vec<u8>, news: &NodeEvent) {
     match news {
         NodeEvent::Start => {}
         NodeEvent::Match {
@@ -252,7 +252,7 @@ fn put_news(out: &mut Vec<u8>, news: &NodeEvent) {
         NodeEvent::Tick(tick) => out.put_tick(tick),
         NodeEvent::Rebased { snapshot } => out.put_snapshot(snapshot),
         NodeEvent::Fetch { asked, keys } => {
-            out.put_asked(asked);
+            out.put_fetch_id(asked);
             out.put_count(keys.len());
             for side in keys {
                 out.put_keys(side);

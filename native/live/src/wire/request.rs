@@ -40,7 +40,7 @@ pub fn decode(bytes: &[u8]) -> Result<NodeRequest, MalformedMessage> {
             activation: reader.u64()?,
         },
         FETCHED => NodeRequest::Fetched {
-            asked: reader.asked()?,
+            asked: reader.registration_id()?,
             documents: reader.list(4, |reader| reader.list(19, fetched))?,
         },
         _ => return Err(MalformedMessage("unknown kind of request")),
@@ -135,7 +135,7 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
         }
         NodeRequest::Fetched { asked, documents } => {
             out.put_u8(FETCHED);
-            out.put_asked(asked);
+            out.put_fetch_id(asked);
             out.put_count(documents.len());
             for side in documents {
                 out.put_count(side.len());
@@ -149,15 +149,18 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
 }
 
 /// A sort node's question for documents, as it is handed to whoever reads them.
-pub type Question = (FetchId, Vec<Vec<Arc<[u8]>>>);
+pub type FetchRequest = (FetchId, Vec<Vec<Arc<[u8]>>>);
 
 /// Reads a question.
-pub fn decode_question(bytes: &[u8]) -> Result<Question, MalformedMessage> {
+pub fn decode_question(bytes: &[u8]) -> Result<FetchRequest, MalformedMessage> {
     let mut reader = MessageReader::new(bytes);
     if reader.array()? != [FORMAT, QUESTION] {
         return Err(MalformedMessage("not a question of this format"));
     }
-    let question = (reader.asked()?, reader.list(4, MessageReader::keys)?);
+    let question = (
+        reader.registration_id()?,
+        reader.list(4, MessageReader::keys)?,
+    );
     reader.finish()?;
     Ok(question)
 }
@@ -165,7 +168,7 @@ pub fn decode_question(bytes: &[u8]) -> Result<Question, MalformedMessage> {
 /// The bytes of a question.
 pub fn encode_question(asked: &FetchId, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
     let mut out = vec![FORMAT, QUESTION];
-    out.put_asked(asked);
+    out.put_fetch_id(asked);
     out.put_count(keys.len());
     for side in keys {
         out.put_keys(side);

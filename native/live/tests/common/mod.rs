@@ -168,7 +168,7 @@ pub(crate) fn renewal(mut request: NodeRequest) -> NodeRequest {
     request
 }
 
-pub(crate) fn told(
+pub(crate) fn notification(
     source: NotificationSource,
     token: u64,
     count: u64,

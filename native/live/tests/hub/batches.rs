@@ -25,7 +25,7 @@ fn opened() -> (Desk, QueryDefinition) {
 }
 
 fn done(desk: &mut Desk, source: NotificationSource, xid: u64) {
-    desk.say(source, NodeEvent::Done { xid });
+    desk.notify(source, NodeEvent::Done { xid });
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn a_new_nodes_state_from_before_a_batch_that_another_told_of_first_takes_nothin
     let ids = ["a", "b", "c", "d", "e", "f"];
     let zero = ids.into_iter().find(of(0)).unwrap();
     let one = ids.into_iter().find(of(1)).unwrap();
-    desk.say(F1, NodeEvent::Start);
+    desk.notify(F1, NodeEvent::Start);
     desk.matched(F0, part(8, zero, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 8);
     desk.rebase(F1, &q, 8, &[]);
     desk.active(F1, &q);
-    desk.say(F1, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F1, NodeEvent::Rebased { snapshot: until(8) });
     desk.matched(F1, part(8, one, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F1, 8);
     desk.ticks(9);
@@ -111,9 +111,9 @@ fn a_batch_that_a_node_tells_with_its_answer_is_shown_with_the_answer() {
 fn what_a_node_began_with_before_it_read_the_registration_is_no_end_of_a_batch() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
-    desk.say(F1, NodeEvent::Start);
+    desk.notify(F1, NodeEvent::Start);
     desk.register(&q, until(6), &[row("a", 1, 1)]);
-    desk.say(F1, NodeEvent::Rebased { snapshot: until(7) });
+    desk.notify(F1, NodeEvent::Rebased { snapshot: until(7) });
     desk.active(F0, &q);
     desk.matched(F0, part(6, "a", 2, None), Is::Removed, q.hash);
     done(&mut desk, F0, 6);
@@ -139,9 +139,9 @@ fn an_answer_that_is_read_again_after_its_node_was_replaced_counts_no_more() {
             ..last
         },
     };
-    desk.say(F1, answer);
-    desk.say(F1, NodeEvent::Start);
-    desk.say(F1, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F1, answer);
+    desk.notify(F1, NodeEvent::Start);
+    desk.notify(F1, NodeEvent::Rebased { snapshot: until(8) });
     desk.register_behind(&q, noted, until(6), &[]);
     desk.active(F0, &q);
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
@@ -159,13 +159,13 @@ fn a_new_nodes_state_waits_for_one_that_has_not_read_the_registration() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let (a, b) = (id_of(0), id_of(1));
     desk.attach(1, &q);
-    desk.say(F1, NodeEvent::Start);
+    desk.notify(F1, NodeEvent::Start);
     desk.register(&q, until(6), &[]);
-    desk.say(F1, NodeEvent::Rebased { snapshot: until(9) });
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F1, NodeEvent::Rebased { snapshot: until(9) });
+    desk.notify(F0, NodeEvent::Start);
     desk.rebase(F0, &q, 8, &[row(&a, 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
     assert_eq!(desk.lines(), ["s1 result"]);
     desk.matched(F1, part(6, &b, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F1, 6);
@@ -183,10 +183,10 @@ fn the_states_of_two_new_nodes_are_shown_together_as_each_may_hold_a_part_of_a_b
     let (mut desk, q) = opened();
     let (a, b) = (id_of(0), id_of(1));
     for (node, next, id) in [(F0, 8, &a), (F1, 9, &b)] {
-        desk.say(node, NodeEvent::Start);
+        desk.notify(node, NodeEvent::Start);
         desk.rebase(node, &q, next, &[row(id, 1, 1)]);
         desk.active(node, &q);
-        desk.say(
+        desk.notify(
             node,
             NodeEvent::Rebased {
                 snapshot: until(next),
@@ -363,10 +363,10 @@ fn the_half_of_a_batch_that_a_new_node_knows_from_its_rebuild_comes_with_the_oth
     desk.matched(F0, part(6, "a", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 6);
     let b = id_of(1);
-    desk.say(F1, NodeEvent::Start);
+    desk.notify(F1, NodeEvent::Start);
     desk.rebase(F1, &q, 8, &[row(&b, 1, 1)]);
     desk.active(F1, &q);
-    desk.say(F1, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F1, NodeEvent::Rebased { snapshot: until(8) });
     assert!(desk.lines().is_empty());
     desk.tick(F0, 8);
     assert_eq!(

@@ -14,7 +14,7 @@ use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::{Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
-use crate::common::{query, told, until};
+use crate::common::{notification, query, until};
 
 pub(crate) const F0: NotificationSource = NotificationSource::Filter(0);
 pub(crate) const F1: NotificationSource = NotificationSource::Filter(1);
@@ -112,14 +112,14 @@ impl Desk {
     }
 
     /// A node says something.
-    pub(crate) fn say(&mut self, source: NotificationSource, news: NodeEvent) {
+    pub(crate) fn notify(&mut self, source: NotificationSource, news: NodeEvent) {
         let (token, count) = self.counts.get(&source).copied().unwrap_or((1, 0));
         let (token, count) = match news {
             NodeEvent::Start => (token + 1, 1),
             _ => (token, count + 1),
         };
         self.counts.insert(source, (token, count));
-        self.enter(told(source, token, count, news));
+        self.enter(notification(source, token, count, news));
     }
 
     pub(crate) fn enter(&mut self, notification: Notification) {
@@ -150,7 +150,7 @@ impl Desk {
             incarnation: self.life,
             snapshot: until(next),
         };
-        self.say(source, NodeEvent::Tick(tick));
+        self.notify(source, NodeEvent::Tick(tick));
     }
 
     pub(crate) fn attach(&mut self, id: u64, query: &QueryDefinition) {
@@ -198,7 +198,7 @@ impl Desk {
     ) {
         self.requests += 1;
         let registered = (query.activation, self.request());
-        let asked = self.hub.asked(&query.hash).unwrap_or_default();
+        let asked = self.hub.registration_id(&query.hash).unwrap_or_default();
         self.hub
             .registered(&query.hash, asked, registered, end, snapshot, rows.to_vec());
     }
@@ -218,7 +218,7 @@ impl Desk {
             activation: query.activation,
             request: self.request(),
         };
-        self.say(source, news);
+        self.notify(source, news);
     }
 
     /// A filter node does not go on from the rows of the last request.
@@ -228,7 +228,7 @@ impl Desk {
             activation: query.activation,
             request: self.request(),
         };
-        self.say(source, news);
+        self.notify(source, news);
     }
 
     /// Registers, and lets all nodes answer until subscribers are told that they are ready.
@@ -271,7 +271,7 @@ impl Desk {
             part: 0,
             last: true,
         };
-        self.say(source, news);
+        self.notify(source, news);
     }
 
     pub(crate) fn matched(
@@ -288,7 +288,7 @@ impl Desk {
             changed: one(Is::Changed),
             removed: one(Is::Removed),
         };
-        self.say(source, news);
+        self.notify(source, news);
     }
 
     /// A write by which some of those who watch joined with a version that was passed over.
@@ -306,7 +306,7 @@ impl Desk {
             changed: vec![query],
             removed: one(Is::Removed),
         };
-        self.say(source, news);
+        self.notify(source, news);
     }
 
     pub(crate) fn window(&mut self, query: &QueryDefinition, xid: u64, changes: Vec<WindowChange>) {
@@ -323,7 +323,7 @@ impl Desk {
             image,
             changes,
         };
-        self.say(SORT, news);
+        self.notify(SORT, news);
     }
 
     /// Frames, of clients that take all.

@@ -3,7 +3,7 @@
 use rillbase_live::hub::{ClientOptions, HubRequest};
 use rillbase_live::message::NodeEvent;
 
-use crate::common::{image, query, row, told, until};
+use crate::common::{image, notification, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, token, watched};
 
 #[test]
@@ -118,7 +118,7 @@ fn too_old_asks_for_a_registration_once() {
 #[test]
 fn one_who_has_lost_its_lease_is_not_believed() {
     let (mut desk, q) = watched(&[]);
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F0, NodeEvent::Start);
     desk.take();
     let news = NodeEvent::Match {
         image: image(6, "a", 1, Some(1)),
@@ -126,7 +126,7 @@ fn one_who_has_lost_its_lease_is_not_believed() {
         changed: Vec::new(),
         removed: Vec::new(),
     };
-    desk.enter(told(F0, 1, 9, news));
+    desk.enter(notification(F0, 1, 9, news));
     assert!(desk.lines().is_empty());
 }
 
@@ -147,10 +147,10 @@ fn a_new_node_tells_its_members_and_the_difference_is_told() {
         &[row(&kept, 2, 1), row(&gone, 1, 1), row(&other, 1, 1)],
     );
     desk.take();
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F0, NodeEvent::Start);
     desk.rebase(F0, &q, 8, &[row(&kept, 2, 1), row(&new, 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(8);
     desk.pass(250_000);
     let expected = [
@@ -166,7 +166,7 @@ fn a_query_that_a_node_gave_up_is_failed() {
     desk.take_requests();
     let (query, code) = (q.hash, "out_of_fuel".to_owned());
     let detail = String::new();
-    desk.say(
+    desk.notify(
         F0,
         NodeEvent::Failed {
             query,
@@ -197,7 +197,7 @@ fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
     // However many are written, a notice is sent now and then.
     for _ in 0..100 {
         let queries = vec![q.hash];
-        desk.say(F0, NodeEvent::Unevaluated { queries });
+        desk.notify(F0, NodeEvent::Unevaluated { queries });
     }
     assert_eq!(notices(&mut desk), [""; 0]);
     desk.pass(250_000);
@@ -218,7 +218,7 @@ fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
 fn rows_of_a_registration_that_nobody_waits_for_are_not_taken() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
-    let (asked, end) = (desk.hub.asked(&q.hash).unwrap(), desk.end());
+    let (asked, end) = (desk.hub.registration_id(&q.hash).unwrap(), desk.end());
     desk.open(&q, 5, &[row("a", 1, 1)]);
     desk.take();
     desk.hub.registered(
@@ -250,7 +250,7 @@ fn an_answer_to_an_earlier_request_makes_nobody_ready() {
     let earlier = desk.request();
     desk.register(&q, until(5), &[]);
     for source in [F0, F1] {
-        desk.say(
+        desk.notify(
             source,
             NodeEvent::Active {
                 query: q.hash,
@@ -271,7 +271,7 @@ fn an_answer_to_an_earlier_request_makes_nobody_ready() {
 fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
     let (mut desk, q) = watched(&[]);
     desk.take();
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F0, NodeEvent::Start);
     desk.skip(F0);
     desk.ticks(6);
     desk.register(&q, until(6), &[]);
@@ -288,10 +288,10 @@ fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
 fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
     let (mut desk, q) = watched(&[]);
     desk.take();
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F0, NodeEvent::Start);
     desk.rebase(F0, &q, 8, &[]);
     desk.active(F0, &q);
-    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(7);
     desk.pass(250_000);
     assert_eq!(desk.lines(), ["s1 stale"]);
@@ -328,11 +328,11 @@ fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
     let end = desk.end();
     desk.hub.lost(0);
     for source in [F0, F1] {
-        desk.say(source, NodeEvent::Start);
+        desk.notify(source, NodeEvent::Start);
         desk.rebase(source, &q, 12, &[]);
         desk.active(source, &q);
         let snapshot = until(12);
-        desk.say(source, NodeEvent::Rebased { snapshot });
+        desk.notify(source, NodeEvent::Rebased { snapshot });
     }
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.ticks(11);

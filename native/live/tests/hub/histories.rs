@@ -234,7 +234,7 @@ impl World {
             self.desk.matched(node(at), image, how, self.q.hash);
         }
         if batch && self.streams[at].front().is_none_or(|next| next.xid != xid) {
-            self.desk.say(node(at), NodeEvent::Done { xid });
+            self.desk.notify(node(at), NodeEvent::Done { xid });
         }
     }
 
@@ -248,11 +248,11 @@ impl World {
             .map(|(id, version)| row(id, *version, 1))
             .collect();
         let source = node(at);
-        self.desk.say(source, NodeEvent::Start);
+        self.desk.notify(source, NodeEvent::Start);
         self.desk.rebase(source, &q, self.next, &rows);
         self.desk.active(source, &q);
         let snapshot = until(self.next);
-        self.desk.say(source, NodeEvent::Rebased { snapshot });
+        self.desk.notify(source, NodeEvent::Rebased { snapshot });
     }
 
     fn register(&mut self) {
@@ -278,7 +278,7 @@ impl World {
     }
 
     /// The oldest client is cut off in the middle of a group, maybe, and comes back.
-    fn come_back(&mut self) {
+    fn reconnect(&mut self) {
         let Some((id, mut reader)) = self.readers.pop_first() else {
             return;
         };
@@ -314,7 +314,7 @@ impl World {
                 };
                 self.attach(None, options);
             }
-            Act::Return => self.come_back(),
+            Act::Return => self.reconnect(),
             Act::Pass(ms) => {
                 self.desk.pass(u64::from(*ms) * 1000);
                 self.tick_if_through();
@@ -332,7 +332,7 @@ impl World {
         self.desk.pass(0);
     }
 
-    fn come_to_rest(&mut self) {
+    fn settle(&mut self) {
         for at in 0..2 {
             while !self.streams[at].is_empty() {
                 self.handle(at);
@@ -356,7 +356,7 @@ proptest! {
         for act in &acts {
             world.act(act);
         }
-        world.come_to_rest();
+        world.settle();
         let there: BTreeMap<String, i64> = world
             .matching(None)
             .into_iter()

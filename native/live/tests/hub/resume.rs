@@ -240,7 +240,12 @@ fn two_who_differ() -> (Desk, Desk, QueryDefinition, [String; 2]) {
 }
 
 /// What the client is told that comes to the first hub, which has followed the log of the second.
-fn goes_on(desk: &mut Desk, other: &Desk, q: &QueryDefinition, token: String) -> Vec<String> {
+fn resume_elsewhere(
+    desk: &mut Desk,
+    other: &Desk,
+    q: &QueryDefinition,
+    token: String,
+) -> Vec<String> {
     desk.follow(other);
     let mut lines = resume(desk, 2, q, token);
     lines.retain(|line| line.starts_with("s2"));
@@ -252,7 +257,7 @@ fn a_row_that_only_others_held_is_added_for_who_goes_on() {
     let (mut desk, mut other, q, [first, _]) = two_who_differ();
     other.matched_by_some(F0, image(7, "a", 3, Some(1)), Is::Added, q.hash);
     other.ticks(8);
-    let told = goes_on(&mut desk, &other, &q, first);
+    let told = resume_elsewhere(&mut desk, &other, &q, first);
     assert_eq!(told, ["s2 ready", "s2 add a@3 #2"]);
 }
 
@@ -261,7 +266,7 @@ fn a_row_that_only_others_held_is_not_removed_for_who_goes_on() {
     let (mut desk, mut other, q, [first, _]) = two_who_differ();
     other.matched_by_some(F0, image(7, "a", 3, None), Is::Removed, q.hash);
     other.ticks(8);
-    assert_eq!(goes_on(&mut desk, &other, &q, first), ["s2 ready"]);
+    assert_eq!(resume_elsewhere(&mut desk, &other, &q, first), ["s2 ready"]);
 }
 
 #[test]
@@ -269,7 +274,7 @@ fn who_may_hold_a_row_that_others_do_not_begins_anew() {
     let (mut desk, mut other, q, [_, second]) = two_who_differ();
     other.matched_by_some(F0, image(7, "a", 3, Some(1)), Is::Added, q.hash);
     other.ticks(8);
-    let told = goes_on(&mut desk, &other, &q, second);
+    let told = resume_elsewhere(&mut desk, &other, &q, second);
     let anew = [
         "s2 reset resume_not_possible",
         "s2 result a@3 z@1",
@@ -281,7 +286,7 @@ fn who_may_hold_a_row_that_others_do_not_begins_anew() {
 #[test]
 fn who_holds_what_the_log_does_not_tell_yet_goes_on_when_it_does() {
     let (mut desk, mut other, q, [_, second]) = two_who_differ();
-    assert!(goes_on(&mut desk, &other, &q, second).is_empty());
+    assert!(resume_elsewhere(&mut desk, &other, &q, second).is_empty());
     other.matched(F0, image(6, "a", 2, Some(1)), Is::Added, q.hash);
     other.matched(F0, image(7, "a", 3, Some(1)), Is::Changed, q.hash);
     other.ticks(8);

@@ -27,10 +27,10 @@ fn a_nodes_members_under_newer_rules_are_not_shown() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
     desk.take();
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F0, NodeEvent::Start);
     desk.rebase_under(4, F0, &q, 8, &[row("a", 2, 1), row("secret", 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(8);
     is_judged_and_silent(&mut desk, &q);
 }
@@ -41,13 +41,13 @@ fn members_under_the_same_rules_are() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[]);
     desk.take();
-    desk.say(F0, NodeEvent::Start);
+    desk.notify(F0, NodeEvent::Start);
     let id = ('a'..='z').map(String::from);
     let mut id = id.filter(|id| rillbase_documents::id::key_hash(id.as_bytes()) % 2 == 0);
     let id = id.next().unwrap();
     desk.rebase_under(3, F0, &q, 8, &[row(&id, 1, 1)]);
     desk.active(F0, &q);
-    desk.say(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(8);
     assert_eq!(desk.lines(), [format!("s1 add {id}@1 #1")]);
 }
@@ -72,7 +72,7 @@ fn a_window_that_ever_held_a_row_under_newer_rules_is_not_shown() {
                 image: None,
                 changes: vec![WindowChange::Add { index, row }],
             };
-            desk.say(SORT, news);
+            desk.notify(SORT, news);
         }
         is_judged_and_silent(&mut desk, &q);
     }

@@ -105,7 +105,7 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
     let (mut desk, q) = opened();
     let (query, activation) = (q.hash, q.activation);
     let slack = 4;
-    desk.say(
+    desk.notify(
         SORT,
         NodeEvent::Renew {
             query,
@@ -118,7 +118,7 @@ fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
     assert_eq!(desk.lines(), ["s1 stale"]);
     let changes = vec![add(3, "d", 1)];
     let image = None;
-    desk.say(
+    desk.notify(
         SORT,
         NodeEvent::Window {
             query,
@@ -147,7 +147,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
         activation,
         slack: 4,
     };
-    desk.say(SORT, renew);
+    desk.notify(SORT, renew);
     desk.ticks(9);
     assert_eq!(desk.lines(), ["s1 result a@2"]);
     let newer = WindowChange::Change {
@@ -161,7 +161,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
         image: None,
         changes: vec![newer, add(1, "b", 1)],
     };
-    desk.say(SORT, renewed);
+    desk.notify(SORT, renewed);
     desk.pass(1000);
     desk.ticks(9);
     assert_eq!(desk.lines(), ["s1 add b@1 1 #1", "s1 ready"]);
@@ -170,7 +170,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
 #[test]
 fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
     let (mut desk, q) = opened();
-    desk.say(SORT, NodeEvent::Start);
+    desk.notify(SORT, NodeEvent::Start);
     desk.rebase(
         SORT,
         &q,
@@ -178,7 +178,7 @@ fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
         &[row("a", 1, 1), row("c", 2, 2), row("d", 1, 3)],
     );
     desk.active(SORT, &q);
-    desk.say(SORT, NodeEvent::Rebased { snapshot: until(8) });
+    desk.notify(SORT, NodeEvent::Rebased { snapshot: until(8) });
     let lines = desk.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
     desk.pass(1000);

@@ -155,7 +155,7 @@ fn of_node(state: &State, actions: &mut Vec<Action>) {
             if state.node.can_read(&state.valkey) {
                 actions.push(Action::NodeReads);
             }
-            if state.node.can_hear(&state.valkey) {
+            if state.node.has_input(&state.valkey) {
                 actions.push(Action::NodeHears);
             }
         }

@@ -47,7 +47,7 @@ impl Client {
         (self.rows, self.named, self.token) = (rows, named, token);
     }
 
-    pub(crate) fn tell(&mut self, document: usize, version: u8, change: Change) {
+    pub(crate) fn apply_change(&mut self, document: usize, version: u8, change: Change) {
         let held = &mut self.rows[document];
         let named = self.named[document];
         self.confused |= match change {
@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// Its app server is gone; another one is asked.
-    pub(crate) fn come_back(&mut self) {
+    pub(crate) fn reconnect(&mut self) {
         self.ready = false;
         if self.phase == Phase::Running && self.token.is_some() {
             self.phase = Phase::Resuming;

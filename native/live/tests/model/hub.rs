@@ -107,7 +107,7 @@ impl Hub {
 impl State {
     pub(crate) fn crash_hub(&mut self) {
         self.hub = Hub::new(self.valkey.log.end());
-        self.client.come_back();
+        self.client.reconnect();
     }
 
     pub(crate) fn hub_notes(&mut self, scope: &Scope) {
@@ -155,7 +155,7 @@ impl State {
                 self.hub_judges(scope, news, false);
             }
         }
-        self.tell_difference(scope, before);
+        self.emit_difference(scope, before);
     }
 
     pub(crate) fn hub_listens(&mut self, scope: &Scope) {
@@ -199,7 +199,7 @@ impl State {
                 let before = self.hub.rows;
                 self.hub_rebases(scope, seen);
                 if tell {
-                    self.tell_difference(scope, before);
+                    self.emit_difference(scope, before);
                 }
             }
             News::TooOld(_) | News::Rebase(_) | News::Start | News::Tick(_) => {}
@@ -231,7 +231,7 @@ impl State {
             (None, false) => return,
         };
         if tell && self.client.phase == Phase::Running {
-            self.client.tell(document, version, change);
+            self.client.apply_change(document, version, change);
             self.client.token = self.hub.token();
         }
     }
@@ -247,7 +247,7 @@ impl State {
     }
 
     /// Tells the client what leads from one result to the present one, or gives it the first.
-    fn tell_difference(&mut self, scope: &Scope, before: Option<Rows>) {
+    fn emit_difference(&mut self, scope: &Scope, before: Option<Rows>) {
         let now = self.hub.rows.unwrap_or_default();
         match self.client.phase {
             Phase::Waiting => {
@@ -260,11 +260,12 @@ impl State {
                     let gone = self.hub.gone[document];
                     match (held, now[document]) {
                         (Some(old), None) => {
-                            self.client.tell(document, old.max(gone), Change::Remove);
+                            self.client
+                                .apply_change(document, old.max(gone), Change::Remove);
                         }
-                        (None, Some(new)) => self.client.tell(document, new, Change::Add),
+                        (None, Some(new)) => self.client.apply_change(document, new, Change::Add),
                         (Some(old), Some(new)) if old != new => {
-                            self.client.tell(document, new, Change::Stay);
+                            self.client.apply_change(document, new, Change::Stay);
                         }
                         _ => {}
                     }
@@ -308,7 +309,8 @@ impl State {
                 Kind::Changed => Change::Stay,
                 Kind::Removed => Change::Remove,
             };
-            self.client.tell(write.document, write.version, change);
+            self.client
+                .apply_change(write.document, write.version, change);
         }
     }
 

@@ -37,14 +37,14 @@ impl Node {
         valkey.writes.end() > self.writes
     }
 
-    pub(crate) fn can_hear(&self, valkey: &Valkey) -> bool {
+    pub(crate) fn has_input(&self, valkey: &Valkey) -> bool {
         valkey.requests.end() > self.requests
     }
 
     /// Whether it has read all that there is, and waits for more.
     pub(crate) fn has_read_all(&self, state: &State) -> bool {
         let valkey = &state.valkey;
-        self.phase == Phase::Running && !self.can_read(valkey) && !self.can_hear(valkey)
+        self.phase == Phase::Running && !self.can_read(valkey) && !self.has_input(valkey)
     }
 }
 
@@ -118,11 +118,11 @@ impl State {
         if self.node.guard.has(number) {
             return;
         }
-        self.tell_match(write.document, number, write.matches);
+        self.emit_match(write.document, number, write.matches);
     }
 
     /// Says what a write changes.
-    fn tell_match(&mut self, document: usize, number: u8, matches: bool) {
+    fn emit_match(&mut self, document: usize, number: u8, matches: bool) {
         let had = std::mem::replace(&mut self.node.members[document], matches);
         let kind = match (had, matches) {
             (false, true) => Kind::Added,
@@ -166,7 +166,7 @@ impl State {
             let seen = request.seen.has(number);
             let newest = self.node.handled[write.document] == write.version;
             if place > request.noted && !seen && newest {
-                self.tell_match(write.document, number, write.matches);
+                self.emit_match(write.document, number, write.matches);
             }
         }
     }

@@ -7,7 +7,7 @@ use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
 use crate::database::Database;
-use crate::queries::{Query, Wanted, apart, both, content};
+use crate::queries::{Query, QuerySpec, apart, both, content};
 
 pub(crate) type Checked = Result<(), String>;
 
@@ -32,7 +32,7 @@ struct Event {
     reason = "each is a fact of its own, and all combinations occur"
 )]
 pub(crate) struct Client {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: QuerySpec,
     pub(crate) options: ClientOptions,
     /// It does not say by itself what it has taken.
     pub(crate) slow: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(wanted: Wanted, options: ClientOptions, slow: bool) -> Self {
+    pub(crate) fn new(wanted: QuerySpec, options: ClientOptions, slow: bool) -> Self {
         Self {
             wanted,
             options,

@@ -9,7 +9,7 @@ use rillbase_live::snapshot::PgSnapshot;
 
 use crate::database::Database;
 use crate::demands::Demand;
-use crate::queries::{Query, Wanted};
+use crate::queries::{Query, QuerySpec};
 use crate::valkey::{Stream, Valkey};
 
 /// Who was not heard of for so long may have lost its queries.
@@ -69,7 +69,7 @@ pub(crate) enum Task {
 /// A subscription, as the app server knows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscription {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: QuerySpec,
     pub(crate) query: Query,
     options: ClientOptions,
 }
@@ -143,7 +143,7 @@ impl Process {
     pub(crate) fn subscribe(
         &mut self,
         client: u64,
-        wanted: Wanted,
+        wanted: QuerySpec,
         options: ClientOptions,
         rules: u64,
         resume: Option<String>,
@@ -210,7 +210,7 @@ impl Process {
             return;
         }
         if !valkey.hub_alive(self.number) || now_us - self.alive_us > FORGOTTEN_US {
-            self.hub.forgotten(0, &valkey.held(self.number));
+            self.hub.forgotten(0, &valkey.queries_of(self.number));
         }
         self.alive_us = now_us;
     }
@@ -231,12 +231,12 @@ impl Process {
         let Some(task) = self.tasks.remove(at) else {
             return;
         };
-        if let Some(next) = self.go_on(task, valkey, database) {
+        if let Some(next) = self.resume(task, valkey, database) {
             self.tasks.insert(at.min(self.tasks.len()), next);
         }
     }
 
-    fn go_on(&mut self, task: Task, valkey: &mut Valkey, database: &Database) -> Option<Task> {
+    fn resume(&mut self, task: Task, valkey: &mut Valkey, database: &Database) -> Option<Task> {
         match task {
             Task::Unregister(hash) => {
                 if self.hub.definition(&hash).is_none() {
@@ -266,7 +266,7 @@ impl Process {
         let away = database.is_away(valkey.now_us);
         match task {
             Task::Register(hash) => {
-                let asked = self.hub.asked(&hash)?;
+                let asked = self.hub.registration_id(&hash)?;
                 Some(Task::Note(hash, asked, Ends::of(valkey)))
             }
             Task::Note(hash, ..) if away => Some(Task::Register(hash)),

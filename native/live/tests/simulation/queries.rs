@@ -12,7 +12,7 @@ use crate::database::{Database, Version, number};
 
 /// What somebody wants to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct QuerySpec {
     number: u8,
     /// `n` is at least this …
     low: i64,
@@ -28,13 +28,13 @@ pub(crate) struct Wanted {
     joined: bool,
 }
 
-const fn wanted(
+const fn spec(
     number: u8,
     (low, high): (i64, i64),
     window: Option<(u32, u32, u32)>,
     ruled: bool,
-) -> Wanted {
-    Wanted {
+) -> QuerySpec {
+    QuerySpec {
         number,
         low,
         high,
@@ -46,32 +46,32 @@ const fn wanted(
 }
 
 /// Groups by `n`: by that, or those with the most documents first.
-const fn grouped(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Wanted {
-    Wanted {
+const fn grouped(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> QuerySpec {
+    QuerySpec {
         grouped: true,
-        ..wanted(number, (0, 1_000), window, ruled)
+        ..spec(number, (0, 1_000), window, ruled)
     }
 }
 
 /// With the document whose `_id` is `n`.
-const fn joined(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Wanted {
-    Wanted {
+const fn joined(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> QuerySpec {
+    QuerySpec {
         joined: true,
-        ..wanted(number, (-1_000, 1_000), window, ruled)
+        ..spec(number, (-1_000, 1_000), window, ruled)
     }
 }
 
 /// All of them.
-pub(crate) const WANTED: [Wanted; 15] = [
-    wanted(1, (0, 1_000), None, false),
-    wanted(2, (3, 7), None, false),
-    wanted(3, (5, 6), None, false),
-    wanted(4, (0, 1_000), Some((0, 2, 1)), false),
-    wanted(5, (-1_000, 1_000), Some((1, 2, 0)), false),
-    wanted(6, (2, 8), Some((0, 3, 2)), false),
-    wanted(7, (0, 5), Some((0, u32::MAX, 0)), false),
-    wanted(8, (0, 1_000), None, true),
-    wanted(9, (0, 1_000), Some((0, 3, 1)), true),
+pub(crate) const WANTED: [QuerySpec; 15] = [
+    spec(1, (0, 1_000), None, false),
+    spec(2, (3, 7), None, false),
+    spec(3, (5, 6), None, false),
+    spec(4, (0, 1_000), Some((0, 2, 1)), false),
+    spec(5, (-1_000, 1_000), Some((1, 2, 0)), false),
+    spec(6, (2, 8), Some((0, 3, 2)), false),
+    spec(7, (0, 5), Some((0, u32::MAX, 0)), false),
+    spec(8, (0, 1_000), None, true),
+    spec(9, (0, 1_000), Some((0, 3, 1)), true),
     grouped(10, None, false),
     grouped(11, Some((1, 2, 0)), false),
     grouped(12, Some((0, 3, 0)), true),
@@ -83,7 +83,7 @@ pub(crate) const WANTED: [Wanted; 15] = [
 /// A query: what somebody wants, under the rules of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Query {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: QuerySpec,
     /// The version of the rules in it; 0: none are.
     pub(crate) rules: u64,
 }
@@ -95,7 +95,7 @@ fn bson(json: &str) -> Arc<[u8]> {
     }
 }
 
-impl Wanted {
+impl QuerySpec {
     /// The query under the rules in force.
     pub(crate) fn under(self, rules: u64) -> Query {
         Query {

@@ -17,7 +17,7 @@ const SNAPSHOT_US: u64 = 6_000_000;
 
 /// A snapshot, and the transactions that keep it from being ticked.
 #[derive(Debug)]
-struct Taken {
+struct TakenWrite {
     snapshot: PgSnapshot,
     at_us: u64,
     outstanding: BTreeSet<u64>,
@@ -30,7 +30,7 @@ struct Taken {
 struct Life {
     incarnation: Incarnation,
     complete: bool,
-    taken: VecDeque<Taken>,
+    taken: VecDeque<TakenWrite>,
     sent: BTreeSet<u64>,
 }
 
@@ -207,7 +207,7 @@ impl Life {
         for taken in self.taken.iter_mut().filter(|taken| taken.marks_count) {
             taken.outstanding.retain(|xid| unmarked.contains(xid));
         }
-        self.taken.push_back(Taken {
+        self.taken.push_back(TakenWrite {
             snapshot: database.snapshot(),
             at_us: now_us,
             outstanding: if again {
@@ -227,7 +227,7 @@ impl Life {
     /// passed over, and those before it.
     fn provable(&mut self, now_us: u64) -> Option<PgSnapshot> {
         let proven =
-            |taken: &&Taken| taken.outstanding.is_empty() && taken.at_us + GRACE_US <= now_us;
+            |taken: &&TakenWrite| taken.outstanding.is_empty() && taken.at_us + GRACE_US <= now_us;
         let count = self.taken.iter().take_while(proven).count();
         let newest = self.taken.get(count.checked_sub(1)?)?;
         if newest.at_us + SNAPSHOT_US >= now_us {

@@ -341,7 +341,7 @@ impl Valkey {
     }
 
     /// The queries that an app server holds.
-    pub(crate) fn held(&self, hub: u64) -> HashSet<QueryHash> {
+    pub(crate) fn queries_of(&self, hub: u64) -> HashSet<QueryHash> {
         let held = self.holders.iter().filter(|(_, all)| all.contains(&hub));
         held.map(|(query, _)| *query).collect()
     }

@@ -13,7 +13,8 @@ mod stage;
 mod batches;
 
 use crate::common::{
-    COLLECTION, at, hash, image, query, register, renewal, row, sorted, tick, told, until, without,
+    COLLECTION, at, hash, image, notification, query, register, renewal, row, sorted, tick, until,
+    without,
 };
 use crate::stage::{Stage, active, three};
 use rillbase_live::message::{FencingToken, NodeEvent, NodeRequest, NotificationSource, StreamId};
@@ -194,8 +195,14 @@ fn versions_never_fall_after_a_row_has_left() {
 fn a_tick_is_said_when_all_filter_nodes_have_reached_it() {
     let mut node = Stage::new();
     assert_eq!(node.tick(1, &until(2)), ["tick 1"]);
-    assert!(node.hear(0, NodeEvent::Tick(tick(3, until(3)))).is_empty());
-    assert_eq!(node.hear(1, NodeEvent::Tick(tick(2, until(3)))), ["tick 2"]);
+    assert!(
+        node.notify(0, NodeEvent::Tick(tick(3, until(3))))
+            .is_empty()
+    );
+    assert_eq!(
+        node.notify(1, NodeEvent::Tick(tick(2, until(3)))),
+        ["tick 2"]
+    );
 }
 
 #[test]
@@ -210,7 +217,7 @@ fn a_hole_in_what_a_filter_node_says_rebuilds_the_sort_node() {
 #[test]
 fn a_log_that_was_trimmed_behind_the_place_where_it_was_left_rebuilds_the_sort_node() {
     let mut node = Stage::new();
-    let notification = told(NotificationSource::Filter(0), 1, 900, NodeEvent::Start);
+    let notification = notification(NotificationSource::Filter(0), 1, 900, NodeEvent::Start);
     let id = StreamId {
         ms: 60_000,
         number: 0,
@@ -228,11 +235,14 @@ fn a_log_that_was_trimmed_behind_the_place_where_it_was_left_rebuilds_the_sort_n
 fn a_filter_node_that_was_rebuilt_rebuilds_the_sort_node() {
     let mut node = three();
     node.tick(1, &until(2));
-    node.hear(0, NodeEvent::Start);
-    assert!(node.hear(1, NodeEvent::Tick(tick(2, until(3)))).is_empty());
+    node.notify(0, NodeEvent::Start);
+    assert!(
+        node.notify(1, NodeEvent::Tick(tick(2, until(3))))
+            .is_empty()
+    );
     let snapshot = until(9);
     assert_eq!(
-        node.hear(0, NodeEvent::Rebased { snapshot }),
+        node.notify(0, NodeEvent::Rebased { snapshot }),
         ["rebuild FilterNode"]
     );
 }
@@ -242,16 +252,16 @@ fn a_filter_node_that_was_rebuilt_before_the_sort_node_needs_nothing() {
     let mut node = three();
     node.begin(&[], without(12, &[9]));
     node.give(Input::End);
-    node.hear(0, NodeEvent::Start);
+    node.notify(0, NodeEvent::Start);
     let snapshot = until(9);
-    assert!(node.hear(0, NodeEvent::Rebased { snapshot }).is_empty());
+    assert!(node.notify(0, NodeEvent::Rebased { snapshot }).is_empty());
     assert_eq!(node.tick(1, &until(9)), ["tick 1"]);
 }
 
 #[test]
 fn an_entry_of_a_filter_node_that_lost_its_lease_is_ignored() {
     let mut node = three();
-    let new = told(NotificationSource::Filter(0), 9, 1, NodeEvent::Start);
+    let new = notification(NotificationSource::Filter(0), 9, 1, NodeEvent::Start);
     node.give(Input::Entry {
         id: at(101),
         entry: new,
@@ -356,8 +366,8 @@ fn an_answer_to_somebody_who_asked_before_says_nothing_of_new_rows() {
     let rows = [row("c", 1, 30), row("d", 1, 40)];
     let again = register(&sorted("s", 0, 2, 2), 0, &until(8), &rows, false);
     assert!(node.ask_alone(renewal(again)).is_empty());
-    assert!(node.hear(0, active(at(1))).is_empty());
-    assert!(node.hear(1, active(at(1))).is_empty());
+    assert!(node.notify(0, active(at(1))).is_empty());
+    assert!(node.notify(1, active(at(1))).is_empty());
     assert!(node.accept(0).is_empty());
     assert_eq!(node.accept(1).len(), 1);
 }
@@ -409,7 +419,7 @@ fn rows_read_before_a_filter_node_was_rebuilt_are_asked_for_again() {
     node.begin(&[], until(9));
     node.give(Input::End);
     let snapshot = until(8);
-    node.hear(0, NodeEvent::Rebased { snapshot });
+    node.notify(0, NodeEvent::Rebased { snapshot });
     let rows = [row("a", 1, 10), row("b", 1, 20)];
     let answers = node.ask(register(&sorted("s", 0, 2, 1), 0, &until(5), &rows, true));
     assert_eq!(answers, ["renew s 1"]);

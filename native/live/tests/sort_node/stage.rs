@@ -8,7 +8,9 @@ use rillbase_live::node::Begin;
 use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 
-use crate::common::{COLLECTION, at, hash, lines, register, row, sorted, tick, told, until};
+use crate::common::{
+    COLLECTION, at, hash, lines, notification, register, row, sorted, tick, until,
+};
 
 /// A node, a clock, and a log in which two filter nodes speak.
 pub(crate) struct Stage {
@@ -60,10 +62,10 @@ impl Stage {
     }
 
     /// What a filter node says next.
-    pub(crate) fn hear(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
+    pub(crate) fn notify(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
         let count = &mut self.counts[usize::from(partition)];
         *count += 1;
-        let entry = told(NotificationSource::Filter(partition), 1, *count, news);
+        let entry = notification(NotificationSource::Filter(partition), 1, *count, news);
         self.read += 1;
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
@@ -71,12 +73,12 @@ impl Stage {
 
     /// A write that enters or stays in the query `s`.
     pub(crate) fn put(&mut self, image: AfterImage) -> Vec<String> {
-        self.hear(0, news(image, &[hash("s")], &[]))
+        self.notify(0, match_event(image, &[hash("s")], &[]))
     }
 
     /// A write that leaves it.
     pub(crate) fn leave(&mut self, image: AfterImage) -> Vec<String> {
-        self.hear(0, news(image, &[], &[hash("s")]))
+        self.notify(0, match_event(image, &[], &[hash("s")]))
     }
 
     /// A request that both filter nodes go on from.
@@ -97,7 +99,7 @@ impl Stage {
     /// A filter node goes on from the last request for `s`.
     pub(crate) fn accept(&mut self, partition: u16) -> Vec<String> {
         let request = at(self.requests);
-        self.hear(partition, active(request))
+        self.notify(partition, active(request))
     }
 
     /// A filter node calls a request for `s` too old.
@@ -108,14 +110,14 @@ impl Stage {
             activation,
             request,
         };
-        self.hear(partition, news)
+        self.notify(partition, news)
     }
 
     /// Both filter nodes have told what the snapshot sees.
     pub(crate) fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
-        let first = self.hear(0, NodeEvent::Tick(tick(count, snapshot.clone())));
+        let first = self.notify(0, NodeEvent::Tick(tick(count, snapshot.clone())));
         assert!(first.is_empty());
-        self.hear(1, NodeEvent::Tick(tick(count, snapshot.clone())))
+        self.notify(1, NodeEvent::Tick(tick(count, snapshot.clone())))
     }
 }
 
@@ -127,7 +129,11 @@ pub(crate) fn active(request: StreamId) -> NodeEvent {
     }
 }
 
-pub(crate) fn news(image: AfterImage, changed: &[QueryHash], removed: &[QueryHash]) -> NodeEvent {
+pub(crate) fn match_event(
+    image: AfterImage,
+    changed: &[QueryHash],
+    removed: &[QueryHash],
+) -> NodeEvent {
     NodeEvent::Match {
         image,
         added: Vec::new(),

@@ -96,7 +96,7 @@ pub(crate) trait BenchmarkJob {
         true
     }
 
-    fn told(&self) -> SystemStatistics;
+    fn statistics(&self) -> SystemStatistics;
 }
 
 /// Opens a system; `None`: its library is not there.

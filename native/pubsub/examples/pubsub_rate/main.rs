@@ -52,7 +52,7 @@ struct RunOptions {
     dir: PathBuf,
 }
 
-fn asked() -> Option<RunOptions> {
+fn parse_arguments() -> Option<RunOptions> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let self_join = arguments.iter().any(|argument| argument == "--self-join");
     let named: Vec<&String> = arguments
@@ -126,7 +126,7 @@ fn rounds(asked: &mut RunOptions, out: &mut io::Stdout) -> io::Result<Vec<Vec<Ru
 
 fn main() -> io::Result<()> {
     let mut out = io::stdout();
-    let Some(mut asked) = asked() else {
+    let Some(mut asked) = parse_arguments() else {
         let what = "unknown or malformed option; the options are described in the source";
         return writeln!(out, "{what}");
     };

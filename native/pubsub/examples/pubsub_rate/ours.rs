@@ -190,7 +190,7 @@ impl BenchmarkJob for TopicStoreJob {
         self.polls.is_none()
     }
 
-    fn told(&self) -> SystemStatistics {
+    fn statistics(&self) -> SystemStatistics {
         let (cost, stats) = (self.store.cost(), self.db.stats());
         let spaces = stats.keyspaces.iter();
         let runs = spaces

@@ -254,7 +254,7 @@ impl BenchmarkJob for Peer {
         Ok(0)
     }
 
-    fn told(&self) -> SystemStatistics {
+    fn statistics(&self) -> SystemStatistics {
         SystemStatistics::default()
     }
 }

@@ -180,14 +180,14 @@ impl Tested {
         };
         let lives = all.published * LIFE + subscribed;
         let alive = lives * setup.rate / 1000 / all.operations().max(1);
-        measured.told = self.job.told();
+        measured.told = self.job.statistics();
         measured.live_bytes = alive * measured.told.record_bytes;
         measured
     }
 }
 
 /// Says how far a run is, and what an operation took lately.
-fn tell(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
+fn print_progress(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
     let lately = systems.iter().zip(tested).map(|(system, one)| {
         let last = one.measured.parts.last().map_or(0.0, RunPart::mean_us);
         format!("{} {last:.1} µs", system.name())
@@ -241,7 +241,7 @@ pub(crate) fn run(
             one.part(first, steps, setup.rate)?;
         }
         if (number + 1) % TOLD == 0 {
-            tell(number + 1, systems, &tested)?;
+            print_progress(number + 1, systems, &tested)?;
             let measured = so_far(&tested, setup);
             if measured.iter().all(RunMeasurement::is_steady) {
                 interim(systems, &measured)?;

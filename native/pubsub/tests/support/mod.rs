@@ -128,11 +128,11 @@ fn names<T>(found: &[StoredRecord<T>], id: impl Fn(&T) -> &[u8]) -> Vec<String> 
 
 /// The names of publications that were found.
 pub(crate) fn publications(answer: &StoreAnswer) -> Vec<String> {
-    told(&answer.publications)
+    publication_names(&answer.publications)
 }
 
 /// The names of publications.
-pub(crate) fn told(found: &[StoredRecord<PublicationRecord>]) -> Vec<String> {
+pub(crate) fn publication_names(found: &[StoredRecord<PublicationRecord>]) -> Vec<String> {
     names(found, |news| &news.id)
 }
 

@@ -42,7 +42,7 @@ impl Cover {
 }
 
 #[derive(Debug, Clone)]
-struct News {
+struct ModelPublication {
     cover: Cover,
     record: PublicationRecord,
     number: i32,
@@ -60,7 +60,7 @@ struct Wish {
 /// A naive matcher.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    news: Vec<News>,
+    news: Vec<ModelPublication>,
     wishes: Vec<Wish>,
     /// Which wish and which news have met.
     met: HashSet<(usize, usize)>,
@@ -71,7 +71,7 @@ fn name(id: &[u8]) -> String {
 }
 
 impl Model {
-    fn meet(wish: &Wish, news: &News, now: u64) -> bool {
+    fn meet(wish: &Wish, news: &ModelPublication, now: u64) -> bool {
         wish.record.until >= now
             && news.record.until >= now
             && !wish.ended
@@ -98,7 +98,7 @@ impl Model {
         (record, number): (PublicationRecord, i32),
         now: u64,
     ) -> (Vec<String>, Vec<String>) {
-        let news = News {
+        let news = ModelPublication {
             cover,
             record,
             number,
@@ -183,7 +183,7 @@ impl Model {
     }
 
     /// All that a subscription has met that is alive.
-    pub(crate) fn told(&self, wish: usize, now: u64) -> Option<Vec<String>> {
+    pub(crate) fn deliveries(&self, wish: usize, now: u64) -> Option<Vec<String>> {
         let ended = self.wishes[wish].ended || self.wishes[wish].record.until < now;
         let told = (0..self.news.len()).filter(|&news| {
             self.news[news].record.until >= now

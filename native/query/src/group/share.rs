@@ -29,7 +29,7 @@ impl GroupShare {
 
     /// The share in as few bytes as it is kept in: the group's own key and no `_id`.
     #[must_use]
-    pub fn kept(self, key: Arc<[u8]>) -> RetainedShare {
+    pub fn into_retained(self, key: Arc<[u8]>) -> RetainedShare {
         RetainedShare {
             key,
             given: self.given,

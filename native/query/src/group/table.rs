@@ -87,7 +87,7 @@ impl GroupTable {
             }
         });
         row.change(&share.given, true);
-        share.kept(key)
+        share.into_retained(key)
     }
 
     /// Takes a share back that is in. A group without documents is none.

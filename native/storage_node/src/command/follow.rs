@@ -29,9 +29,9 @@ pub(super) const REPLY_BYTES: usize = 8 << 20;
 /// So many publications of a subscription are read if the reader does not say.
 const DEFAULT_COUNT: usize = 1000;
 
-type Known = (Arc<TopicEntry>, SubscriptionLocator);
+type LocatedSubscription = (Arc<TopicEntry>, SubscriptionLocator);
 
-fn subscription(session: &CommandSession, words: &mut Words<'_>) -> Result<Known> {
+fn subscription(session: &CommandSession, words: &mut Words<'_>) -> Result<LocatedSubscription> {
     sid::parse(session.namespace()?, words.text()?)
 }
 
@@ -193,10 +193,10 @@ pub(super) fn ack(
 struct SubscriptionRead {
     wait_ms: Option<u64>,
     count: usize,
-    subscriptions: Vec<(Known, Sequence)>,
+    subscriptions: Vec<(LocatedSubscription, Sequence)>,
 }
 
-fn wanted(
+fn parse_read(
     node: &NodeCore,
     session: &CommandSession,
     mut words: Words<'_>,
@@ -238,7 +238,7 @@ pub(super) fn read(
     words: Words<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let wanted = wanted(node, session, words)?;
+    let wanted = parse_read(node, session, words)?;
     if wanted.wait_ms.is_some() && session.awaits.is_empty() && !session.is_late {
         // Before the store is read, so that nothing comes between.
         for ((topic, name), _) in &wanted.subscriptions {

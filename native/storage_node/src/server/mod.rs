@@ -150,7 +150,7 @@ impl NodeServer {
 /// Tells watches of what has changed, and builds generations, until the node ends.
 fn keep_aggregates(node: &NodeCore) {
     while !node.is_stopping() {
-        node.tell_watches();
+        node.notify_watches();
         match node.aggregates.fill() {
             // There is more to do: no pause, but for watches.
             Ok(true) => {}
@@ -163,8 +163,8 @@ fn keep_aggregates(node: &NodeCore) {
     }
 }
 
-/// Says how the node is now.
-fn tell_operator(node: &NodeCore, health: WriteAvailability) {
+/// Logs the node's state.
+fn log_health(node: &NodeCore, health: WriteAvailability) {
     match health {
         WriteAvailability::Well => {
             crate::log::info("there is room on the disk again: writes are taken")
@@ -191,7 +191,7 @@ fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
         node.tick();
         let found = node.health();
         if found != std::mem::replace(&mut health, found) {
-            tell_operator(node, found);
+            log_health(node, found);
         }
         if found == WriteAvailability::Failed {
             // Whoever starts it again finds what was acknowledged.

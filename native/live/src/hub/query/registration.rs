@@ -6,7 +6,7 @@ use crate::snapshot::PgSnapshot;
 
 use super::super::change::{ResultRows, bytes_of};
 use super::super::memory::KEY_BYTES;
-use super::super::queue::Entry;
+use super::super::queue::LogEntry;
 use super::HubQuery;
 
 /// Bodies that are still missing are asked for again after so long.
@@ -28,7 +28,7 @@ pub(in crate::hub) enum RegistrationProgress {
 
 impl HubQuery {
     /// Names the registration that is on its way. A query asks less often than 2^24 times.
-    pub(in crate::hub) fn asked(&self) -> Option<u64> {
+    pub(in crate::hub) fn registration_id(&self) -> Option<u64> {
         let (number, times) = self.asked;
         (self.registration != RegistrationProgress::Done).then_some(number << 24 | times)
     }
@@ -106,7 +106,7 @@ impl HubQuery {
     }
 
     /// Keeps an entry until the registration is there.
-    pub(in crate::hub) fn hold_back(&mut self, entry: Entry) {
+    pub(in crate::hub) fn hold_back(&mut self, entry: LogEntry) {
         if !self.held_back.keep(entry) {
             self.registration = RegistrationProgress::Outdated;
         }
@@ -119,7 +119,7 @@ impl HubQuery {
         (activation, request): (u64, StreamId),
         snapshot: PgSnapshot,
         rows: Vec<ResultRow>,
-    ) -> (Vec<Entry>, bool) {
+    ) -> (Vec<LogEntry>, bool) {
         let anew = self.rows.is_none() || activation != self.activation;
         self.activation = activation;
         self.answers.begin(request, anew);

@@ -50,7 +50,7 @@ impl Hub {
     pub fn trace(&self, question: &TraceRequest<'_>) -> Option<String> {
         let client = self.clients.get(&question.client)?;
         let query = self.queries.get(&client.query)?;
-        let seen = seen(query, question.key);
+        let seen = traced_changes(query, question.key);
         let mut writer = DocumentWriter::new();
         let figures = self.figures(question.client);
         let state = figures.map_or("starting", |figures| figures.state);
@@ -59,7 +59,7 @@ impl Hub {
         describe_document(&mut writer, query, question);
         let mut changes = ArrayWriter::new();
         for one in &seen {
-            let told = client.told_of(one.group);
+            let told = client.delivery_of(one.group);
             let change = described(one, told, client);
             changes.push(ValueRef::Document(Document::trusted(&change)));
         }
@@ -73,7 +73,7 @@ impl Hub {
 }
 
 /// What the query showed of the document, the oldest first.
-fn seen(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
+fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
     let mut found = Vec::new();
     for happened in query.trace.ring.iter().rev() {
         let Happened::Shown {
@@ -164,7 +164,7 @@ fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &T
     maybe(writer, "held_version", version);
     let index = held.filter(|_| query.definition.sorted);
     maybe(writer, "held_index", index.map(|index| index as u64));
-    if let Some((version, gone)) = query.gone_of(question.key) {
+    if let Some((version, gone)) = query.removal_of(question.key) {
         number(writer, "gone_version", version);
         text(
             writer,
@@ -271,7 +271,7 @@ fn describe_client(writer: &mut DocumentWriter, client: &HubClient) {
 
 impl HubClient {
     /// How it was told of a group of its query: by what came first that stands for it.
-    fn told_of(&self, group: u64) -> Option<&TracedDelivery> {
+    fn delivery_of(&self, group: u64) -> Option<&TracedDelivery> {
         let covers = |told: &&TracedDelivery| told.groups.0 <= group && group <= told.groups.1;
         let exact = |told: &&TracedDelivery| told.groups.0 > 0;
         let mut found = self.trace.ring.iter().filter(covers);

@@ -270,8 +270,8 @@ impl ClientTrace {
         self.since.get_or_insert(self.group);
     }
 
-    /// Is told of everything up to the present group.
-    pub(super) fn told(&mut self, how: DeliveryMode, events: (u64, u64), number: u64) {
+    /// Records that the client was sent everything up to the present group.
+    pub(super) fn record_delivery(&mut self, how: DeliveryMode, events: (u64, u64), number: u64) {
         let since = self.since.take();
         let (how, first) = match how {
             DeliveryMode::Events if self.resumes => (DeliveryMode::Resumed, 0),

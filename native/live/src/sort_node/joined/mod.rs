@@ -18,7 +18,7 @@ use rillbase_documents::refusal::DocumentRefusal;
 use crate::lookups::Join;
 use crate::message::{AfterImage, FetchedDocument, QueryHash, ResultRow};
 
-use super::order::Place;
+use super::order::SortPosition;
 use super::rows::SortedRows;
 
 use side::JoinedSide;
@@ -142,7 +142,7 @@ impl JoinedRows {
     pub(super) fn change(
         &mut self,
         key: &[u8],
-        new: Option<(Place, ResultRow)>,
+        new: Option<(SortPosition, ResultRow)>,
     ) -> Result<Option<Arc<ResultRow>>, DocumentRefusal> {
         let shown = self.rows.index(key).and_then(|index| self.rows.at(index));
         let less = shown.map_or(0, |row| row.body.len());

@@ -164,7 +164,7 @@ impl SortedQuery {
         if changes.is_empty() {
             return Ok(Advance::Unseen);
         }
-        Ok(Advance::Seen(self.news(cause(&batch), changes)))
+        Ok(Advance::Seen(self.window_event(cause(&batch), changes)))
     }
 
     pub(super) fn note_applied(&mut self, xid: u64) {

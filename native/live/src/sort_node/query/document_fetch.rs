@@ -38,7 +38,7 @@ pub(in super::super) enum Lack {
 }
 
 /// Tells the highest version of a side's document that was told lately.
-pub(in super::super) type ToldVersion<'t> = dyn Fn(&QueryHash, &[u8]) -> Option<u64> + 't;
+pub(in super::super) type VersionLookup<'t> = dyn Fn(&QueryHash, &[u8]) -> Option<u64> + 't;
 
 impl SortedQuery {
     /// What is to be asked for now. One question at a time: what is found missing meanwhile is asked
@@ -93,7 +93,7 @@ impl SortedQuery {
     /// Takes what was read, as far as it may count. `complete` sees what was told.
     pub(in super::super) fn resolve(
         &mut self,
-        told: &ToldVersion<'_>,
+        told: &VersionLookup<'_>,
         complete: Option<&PgSnapshot>,
     ) -> Result<(), DocumentRefusal> {
         let (queue, snapshot) = (&self.queue, &self.snapshot);

@@ -129,8 +129,8 @@ impl SortedQuery {
         });
     }
 
-    /// What was told of it in this life.
-    pub(super) fn told(self) -> OrphanHistory {
+    /// What was reported of the query in this activation.
+    pub(super) fn into_history(self) -> OrphanHistory {
         let dropped = self.waiting.into_iter().flat_map(|waiting| waiting.dropped);
         let queued = self.queue.iter().map(|step| step.image.xid);
         let mut xids = self.applied;
@@ -143,13 +143,13 @@ impl SortedQuery {
     }
 
     /// How many rows the window reaches down to; none: all.
-    fn wanted(&self) -> Option<usize> {
+    fn window_end(&self) -> Option<usize> {
         Some(self.offset.saturating_add(self.limit?))
     }
 
     /// How many rows are kept.
     fn capacity(&self, max_rows: usize) -> usize {
-        let wanted = self.wanted();
+        let wanted = self.window_end();
         wanted.map_or(max_rows, |rows| rows.saturating_add(to_usize(self.slack)))
     }
 
@@ -182,7 +182,8 @@ impl SortedQuery {
 
     /// Whether rows at the end of the window may be missing.
     pub(super) fn is_short(&self) -> bool {
-        self.wanted().is_some_and(|rows| !self.rows.reaches(rows))
+        self.window_end()
+            .is_some_and(|rows| !self.rows.reaches(rows))
     }
 
     /// Whether rows refer to something of which nothing is known.
@@ -201,8 +202,8 @@ impl SortedQuery {
         self.told_last.is_some()
     }
 
-    /// The window is what the rows are, again. Returns what it was.
-    pub(super) fn go_on(&mut self) -> Vec<Arc<ResultRow>> {
+    /// Takes the window from the rows again and returns the previous one.
+    pub(super) fn refresh_window(&mut self) -> Vec<Arc<ResultRow>> {
         self.told_last.take().unwrap_or_default()
     }
 
@@ -230,7 +231,11 @@ impl SortedQuery {
         self.rules_version = self.rules_version.max(version);
     }
 
-    pub(super) fn news(&self, image: Option<Cause>, changes: Vec<WindowChange>) -> NodeEvent {
+    pub(super) fn window_event(
+        &self,
+        image: Option<Cause>,
+        changes: Vec<WindowChange>,
+    ) -> NodeEvent {
         NodeEvent::Window {
             query: self.hash,
             activation: self.activation,

@@ -66,12 +66,12 @@ pub(super) fn sentence(
                 &predicate.path.text(),
                 found,
                 holds,
-                &wanted(&predicate.test),
+                &display_test(&predicate.test),
             ) + &note;
         }
         FilterClause::Not(inner) => match inner.as_ref() {
             FilterClause::Field(predicate) => {
-                let asked = format!("not {}", wanted(&predicate.test));
+                let asked = format!("not {}", display_test(&predicate.test));
                 return about(&predicate.path.text(), found, holds, &asked);
             }
             FilterClause::Whole(whole) => format!("it is not so that {}", of_whole(whole)),
@@ -129,11 +129,11 @@ fn other_types(test: &Test, path: &str, document: Document<'_>) -> String {
     )
 }
 
-fn told(value: ValueRef<'_>) -> String {
+fn display_value(value: ValueRef<'_>) -> String {
     cut(&value_to_string(value, Form::Relaxed))
 }
 
-fn wanted(test: &Test) -> String {
+fn display_test(test: &Test) -> String {
     match test {
         Test::Compare(comparison, operand) => {
             let how = match comparison {
@@ -143,10 +143,13 @@ fn wanted(test: &Test) -> String {
                 Comparison::Greater => "greater than",
                 Comparison::GreaterOrEqual => "at least",
             };
-            format!("{how} {}", told(operand.as_ref()))
+            format!("{how} {}", display_value(operand.as_ref()))
         }
         Test::In(list) => {
-            let values = list.values().iter().map(|value| told(value.as_ref()));
+            let values = list
+                .values()
+                .iter()
+                .map(|value| display_value(value.as_ref()));
             let patterns = list.patterns().iter().map(written);
             cut(&format!(
                 "one of {}",
@@ -169,11 +172,11 @@ fn wanted(test: &Test) -> String {
         }
         Test::Geo(test) => {
             let (name, argument) = test.source();
-            cut(&format!("{name} {}", told(argument.as_ref())))
+            cut(&format!("{name} {}", display_value(argument.as_ref())))
         }
         Test::Near(near) => cut(&format!(
             "a place near {}",
-            told(ValueRef::Document(near.source()))
+            display_value(ValueRef::Document(near.source()))
         )),
     }
 }
