@@ -181,7 +181,7 @@ impl<'a> RowScan<'a> {
         RowKeyParts::of(key, self.plan.dimensions.len(), has_time).ok_or_else(malformed)
     }
 
-    /// Whether a query reads this key, judged by its values and bucket, or where the scan continues.
+    /// Whether the query reads a key, by its values and bucket, or where the scan continues.
     fn seek_decision(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
         for (place, allowed) in self.plan.allowed.iter().enumerate() {
             let Some(allowed) = allowed else { continue };
