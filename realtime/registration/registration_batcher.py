@@ -14,7 +14,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from foundation import bulk_budget
 from foundation.errors import ApiError
@@ -22,14 +22,12 @@ from foundation.turns import Turns
 from realtime.events.layer import GridLayer, query_partition
 from realtime.grid.layout import GridEpoch
 from realtime.registration.register import (
-    CollectionReference,
     OtherRules,
     RegistrationResult,
+    CollectionReference,
     register_all,
 )
 from rillbase_native import LiveQuery
-
-_Place = tuple[GridEpoch, CollectionReference, int]
 
 #: Queries of one snapshot: it should not be held for long. While several tenants are active, they
 #: should not hold the event loop for long either.
@@ -57,6 +55,16 @@ class QueryRegistrar(Protocol):
     ) -> Awaitable[Sequence[RegistrationResult]]: ...
 
 
+class _Target(NamedTuple):
+    """What registrations of one batch have in common."""
+
+    layer: GridLayer
+    grid: GridEpoch
+    hub: str
+    source: CollectionReference
+    query_partition: int
+
+
 @dataclass(slots=True, eq=False)
 class _PendingRegistration:
     query: LiveQuery
@@ -71,9 +79,9 @@ class RegistrationBatcher:
         of_one = max(1, under_way // 2)
         self._turns = Turns(under_way, of_one, bulk_budget.subscription_starts, rests=RESTS)
         self._registers = registers
-        self._waiting: dict[_Place, list[_PendingRegistration]] = {}
+        self._waiting: dict[_Target, list[_PendingRegistration]] = {}
         self._max_pumps = of_one
-        self._pumps = Counter[_Place]()
+        self._pumps = Counter[_Target]()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def register(
@@ -89,86 +97,95 @@ class RegistrationBatcher:
 
         Raises what `register` does, and `NotWatched` if that is not needed when its turn comes.
         """
-        mine = _PendingRegistration(query, is_watched, asyncio.get_running_loop().create_future())
-        place = (grid, source, query_partition(query.hash, grid.query_partitions))
-        self._waiting.setdefault(place, []).append(mine)
-        if self._pumps[place] < self._max_pumps:
-            self._pumps[place] += 1
-            pump = asyncio.create_task(self._pump(layer, hub, place))
+        pending = _PendingRegistration(
+            query, is_watched, asyncio.get_running_loop().create_future()
+        )
+        partition = query_partition(query.hash, grid.query_partitions)
+        target = _Target(layer, grid, hub, source, partition)
+        self._waiting.setdefault(target, []).append(pending)
+        if self._pumps[target] < self._max_pumps:
+            self._pumps[target] += 1
+            pump = asyncio.create_task(self._pump(target))
             self._tasks.add(pump)
             pump.add_done_callback(self._tasks.discard)
-        registration = await mine.answer
+        registration = await pending.answer
         # A whole batch is answered at once, but its queries continue one by one.
         await bulk_budget.subscription_starts.wait(source.tenant_id, is_last=True)
         return registration
 
-    async def _pump(self, layer: GridLayer, hub: str, place: _Place) -> None:
-        """Register what waits for one place, until nothing does."""
-        grid, source, _ = place
-        budget = bulk_budget.subscription_starts
+    async def _pump(self, target: _Target) -> None:
+        """Register what waits for one target, until nothing does."""
+        budget, tenant = bulk_budget.subscription_starts, target.source.tenant_id
         try:
-            while place in self._waiting:
-                await budget.wait_for_batch(source.tenant_id)
-                async with self._turns.turn(source.tenant_id):
-                    if taken := self._take(place):
-                        work = self._serve(layer, grid, hub, source, taken)
-                        await budget.metered(source.tenant_id, work)
+            while target in self._waiting:
+                await budget.wait_for_batch(tenant)
+                async with self._turns.turn(tenant):
+                    if batch := self._take(target):
+                        await budget.metered(tenant, self._serve(target, batch))
         finally:
-            self._pumps[place] -= 1
-            if not self._pumps[place]:
-                del self._pumps[place]
+            self._pumps[target] -= 1
+            if not self._pumps[target]:
+                del self._pumps[target]
+                # Only a pump that was cancelled leaves any.
+                _fail(self._waiting.pop(target, []), asyncio.CancelledError())
 
-    def _take(self, place: _Place) -> list[_PendingRegistration]:
+    def _take(self, target: _Target) -> list[_PendingRegistration]:
         """Take the next queries to register, dropping those without subscribers."""
-        wanted = list[_PendingRegistration]()
-        for one in self._waiting.pop(place, []):
-            if one.answer.done():
+        watched = list[_PendingRegistration]()
+        for pending in self._waiting.pop(target, []):
+            if pending.answer.done():
                 continue
-            if one.is_watched():
-                wanted.append(one)
+            try:
+                is_watched = pending.is_watched()
+            except Exception as failed:  # noqa: BLE001 -- the others of the batch must not get it
+                pending.answer.set_exception(failed)
+                continue
+            if is_watched:
+                watched.append(pending)
             else:
-                one.answer.set_exception(NotWatched())
+                pending.answer.set_exception(NotWatched())
         is_contended = bulk_budget.subscription_starts.contention.is_contended
-        n_taken = AT_ONCE_IF_CONTENDED if is_contended else AT_ONCE
-        if rest := wanted[n_taken:]:
-            self._waiting[place] = rest
-        return wanted[:n_taken]
+        batch_size = AT_ONCE_IF_CONTENDED if is_contended else AT_ONCE
+        if rest := watched[batch_size:]:
+            self._waiting[target] = rest
+        return watched[:batch_size]
 
-    async def _serve(
-        self,
-        layer: GridLayer,
-        grid: GridEpoch,
-        hub: str,
-        source: CollectionReference,
-        taken: list[_PendingRegistration],
-    ) -> None:
-        queries = [one.query for one in taken]
+    async def _serve(self, target: _Target, batch: list[_PendingRegistration]) -> None:
+        """Register a batch. Every answer is resolved, also if this is cancelled."""
+        queries = [pending.query for pending in batch]
+        layer, grid, hub, source, _ = target
         try:
-            registrations = await self._registers(layer, grid, hub, queries, source, renewal=False)
-            for one, registration in zip(taken, registrations, strict=False):
-                if not one.answer.done():
-                    one.answer.set_result(registration)
+            registered = await self._registers(layer, grid, hub, queries, source, renewal=False)
+            for pending, registration in zip(batch, registered, strict=False):
+                if not pending.answer.done():
+                    pending.answer.set_result(registration)
+            if rest := batch[len(registered) :]:
+                await self._serve(target, rest)
         except (ApiError, OtherRules) as refused:
-            if len(taken) == 1:
-                _fail(taken, refused)
-                return
-            # One of them is refused; each learns for itself which.
-            for one in taken:
-                await self._serve(layer, grid, hub, source, [one])
+            if len(batch) == 1:
+                _fail(batch, refused)
+            else:
+                await self._serve_one_by_one(target, batch)
         except BaseException as failed:
-            _fail(taken, failed)
+            _fail(batch, failed)
             if not isinstance(failed, Exception):
                 raise
-        else:
-            if left := taken[len(registrations) :]:
-                await self._serve(layer, grid, hub, source, left)
+
+    async def _serve_one_by_one(self, target: _Target, batch: list[_PendingRegistration]) -> None:
+        """Find out which of several is refused."""
+        try:
+            for pending in batch:
+                await self._serve(target, [pending])
+        except BaseException as failed:
+            _fail(batch, failed)
+            raise
 
 
-def _fail(taken: list[_PendingRegistration], failed: BaseException) -> None:
-    for one in taken:
-        if one.answer.done():
+def _fail(batch: list[_PendingRegistration], failed: BaseException) -> None:
+    for pending in batch:
+        if pending.answer.done():
             continue
         if isinstance(failed, asyncio.CancelledError):
-            one.answer.cancel()
+            pending.answer.cancel()
         else:
-            one.answer.set_exception(failed)
+            pending.answer.set_exception(failed)
