@@ -1,6 +1,6 @@
 """The connection layer that all products share: WebSockets, server-sent events, tickets.
 
-endpoint             accepts WebSockets at `/v1/realtime`
+consumer             accepts WebSockets and hands their messages over
 connection           the life of one WebSocket
 connection_state     its states, and the table of legal transitions
 event_stream, event_stream_consumer
@@ -8,9 +8,8 @@ event_stream, event_stream_consumer
 callers, tickets     authentication of clients: by header, `hello`, `auth` or ticket
 messages, frames     what clients send, and what they receive
 message_calls        messages that correspond to REST calls; products register them
-subscription_kinds   what can be subscribed to; products register it
-open_subscription    one subscription of a connection, from its reservation to its last frame
-starts               admits new subscriptions, several at a time
+subscriptions        what can be subscribed to, how subscriptions are admitted, and those that a
+                     connection has
 outgoing             the queue of frames to one client
 connection_registry  all connections of the process: re-checks credentials, sends heartbeats
 server_channel       receives the messages of other server processes

@@ -20,10 +20,9 @@ from connections.close_codes import CloseReason, code_for
 from connections.connection_state import State, step
 from connections.message_calls import MessageCall
 from connections.messages import Message
-from connections.open_subscription import OpenSubscription
 from connections.outgoing import Outgoing
 from connections.products import Products
-from connections.subscription_kinds import Subscriber
+from connections.subscriptions import ConnectionSubscriptions, OpenSubscription, Subscriber
 from connections.write_order import InOrder
 from data_plane.calls import check_rate_limits
 from data_plane.request_reader import EJSON_HEADER, EJSON_PARAMETER, is_canonical
@@ -34,7 +33,6 @@ from foundation.errors import (
     ApiError,
     BodyTooLarge,
     CredentialsExpired,
-    IdInUse,
     InvalidBody,
     NotFound,
     TokenExpired,
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 GREETING_S = 5.0
 #: An expired connection is closed unless `auth` arrives within this time.
 EXPIRED_S = 60.0
-MAX_SUBSCRIPTIONS = 1_000
 MAX_AT_ONCE = 64
 #: How long queued frames may take to leave when the server closes.
 LAST_WORDS_S = 2.0
@@ -76,11 +73,17 @@ class Connection:
         self._canonical = False
         self._receive = receive
         self._send = send
-        self._kinds = products.kinds
         self._calls = products.calls
         self._registry = registry
         self._outgoing = Outgoing()
-        self._held: dict[str, OpenSubscription] = {}
+        self._held = ConnectionSubscriptions(
+            self._subscriber,
+            self._request_id,
+            products.kinds,
+            registry.starts,
+            self._outgoing,
+            self._one_less,
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._order = InOrder()
@@ -103,7 +106,7 @@ class Connection:
             await self._leave(sender, closing)
         finally:
             reader.cancel()
-            await self._let_go()
+            await self._held.close()
             for task in (sender, reader, *self._tasks):
                 task.cancel()
             await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
@@ -136,23 +139,18 @@ class Connection:
         if isinstance(refused, CredentialsExpired):
             self._expire()
         elif refused is not None:
-            self._end_all(refused)
+            self._held.end_all(refused)
             self.close(CloseReason(code_for(refused), refused.code))
         elif party is not None and party.principal != self.party.principal:
             await self._become(party)
 
     def end(self, name: str, error: ApiError) -> bool:
         """End one subscription; return whether it existed."""
-        held = self._held.pop(name, None)
-        if held is None:
-            return False
-        held.end(error)
-        self._one_less()
-        return True
+        return self._held.end(name, error)
 
     @property
     def subscriptions(self) -> list[OpenSubscription]:
-        return list(self._held.values())
+        return list(self._held)
 
     def _enter(self, state: State) -> None:
         self.state = step(self.state, state)
@@ -251,11 +249,11 @@ class Connection:
             case "auth":
                 await self._auth(message)
             case "subscribe":
-                # Because nothing is read meanwhile, a client that sends thousands costs nothing.
-                await self._registry.may_start(self.party)
+                # Not read meanwhile, a client that sends thousands costs nothing.
+                await self._registry.starts.wait(self.party)
                 if self.state is State.CLOSED:
                     return
-                await self._registry.metered(self.party, self._begin(message))
+                await self._registry.starts.metered(self.party, self._begin(message))
             case kind if kind in self._calls:
                 message.required_id()
                 await self._start(message, self._perform(message, self._calls[kind]))
@@ -263,8 +261,9 @@ class Connection:
                 raise messages.wrong("type", "Unknown message type.")
 
     async def _begin(self, message: Message) -> None:
-        work = self._subscribe(message, self._reserve(message))
-        await self._start(message, self._registry.metered(self.party, work))
+        held = self._held.reserve(message.required_id())
+        work = self._held.open(held, message.value, self._present)
+        await self._start(message, self._registry.starts.metered(self.party, work))
 
     async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
         """Start work that takes time; wait first while too much is running."""
@@ -322,45 +321,13 @@ class Connection:
             body = await call.perform(party.principal, party.tenant)
         self.tell(frames.ack(message.id, body))
 
-    def _reserve(self, message: Message) -> OpenSubscription:
-        name = message.required_id()
-        if name in self._held:
-            raise IdInUse(f"The connection already has a subscription {name!r}.")
-        if len(self._held) >= MAX_SUBSCRIPTIONS:
-            raise TooManySubscriptions(
-                f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions."
-            )
-        held = self._held[name] = OpenSubscription(
-            name, self._outgoing, self._request_id, self._forget
-        )
-        return held
-
-    async def _subscribe(self, message: Message, held: OpenSubscription) -> None:
-        try:
-            await self._registry.count_in(held, self._present(), calls=1)
-            kind = self._kinds.of(message.value)
-            subscriber = self._subscriber(self._present(), held.name)
-            held.begun(await kind.open(subscriber, message.value, held))
-        except BaseException:
-            self._forget(held)
-            raise
-
     def _subscriber(self, party: Party, name: str) -> Subscriber:
         return Subscriber(party.principal, party.tenant, self.id, name, self._canonical)
 
     def _unsubscribe(self, message: Message) -> None:
         message.allow(())
-        held = self._held.pop(message.required_id(), None)
-        if held is None:
+        if not self._held.end(message.required_id(), None):
             raise NotFound(f"The connection has no subscription {message.id!r}.")
-        held.end(None)
-        self._one_less()
-
-    def _forget(self, held: OpenSubscription) -> None:
-        held.uncount()
-        if self._held.get(held.name) is held:
-            del self._held[held.name]
-            self._one_less()
 
     def _one_less(self) -> None:
         if self.party is not None:
@@ -383,32 +350,13 @@ class Connection:
 
     async def _become(self, party: Party) -> None:
         self.party = party
-        for held in self.subscriptions:
-            await held.judge(self._subscriber(party, held.name))
+        await self._held.judge(party)
 
     def _expire(self) -> None:
         self._enter(State.EXPIRED)
-        self._end_all(TokenExpired())
+        self._held.end_all(TokenExpired())
         closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
-
-    def _end_all(self, error: ApiError) -> None:
-        """End all subscriptions and report the reason."""
-        held, self._held = self._held, {}
-        for each in held.values():
-            each.end(error)
-
-    async def _let_go(self) -> None:
-        """Close all subscriptions without notice, a few at a time: there may be thousands."""
-        held, self._held = list(self._held.values()), {}
-        budget = EventLoopBudget()
-        try:
-            while held:
-                held.pop().close()
-                await budget.yield_if_spent()
-        finally:
-            for each in held:
-                each.close()
 
     async def _leave(self, sender: asyncio.Task[None], closing: CloseReason) -> None:
         """Send the error and the close frame, if the client is still connected."""

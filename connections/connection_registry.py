@@ -10,18 +10,17 @@ import asyncio
 import logging
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Coroutine, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 from uuid import UUID
 
 from django.db import DatabaseError
 
 from connections import frames
 from connections.callers import Party
-from connections.open_subscription import OpenSubscription
 from connections.penalty_delay import PenaltyDelay
 from connections.quotas import Counts, Quotas
-from connections.starts import Start, Starts
+from connections.subscriptions import OpenSubscription, Start, Starts
 from data_plane.calls import check_rate_limits, looked_up
 from foundation import bulk_budget, contention, server_messages
 from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
@@ -43,7 +42,6 @@ UNTOLD_SHARE = 0.2
 #: The message of a server that is about to stop.
 STOPPING = "server.stopping"
 
-T = TypeVar("T")
 Verdict = tuple[Party, None] | tuple[None, ApiError]
 
 
@@ -87,7 +85,7 @@ class ConnectionRegistry:
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.penalty_delay = PenaltyDelay(contention.tenants)
-        self._starts = Starts(bulk_budget.subscription_starts, (_check_rate_limits, self._count_in))
+        self.starts = Starts(bulk_budget.subscription_starts, (_check_rate_limits, self._count_in))
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
         self._told: set[str] = set()
@@ -147,22 +145,6 @@ class ConnectionRegistry:
     def left(self, party: Party) -> None:
         """Called when a subscription has ended."""
         self._quotas.gone(party.tenant.id)
-
-    async def count_in(self, held: OpenSubscription, party: Party, *, calls: int = 0) -> None:
-        """Count a subscription when it may start, or raise if its tenant has too many.
-
-        `calls`: what it counts as against the rate of calls, if it came without a counted request.
-        """
-        await self._starts.admit(held, party, calls)
-
-    async def may_start(self, party: Party | None) -> None:
-        """Wait until the budget of bulk work lets a tenant start another subscription."""
-        if party is not None:
-            await bulk_budget.subscription_starts.wait(party.tenant.id)
-
-    async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
-        """Start a subscription and charge its cost to the tenant."""
-        return await bulk_budget.subscription_starts.metered(party and party.tenant.id, work)
 
     async def _count_in(self, starts: Sequence[Start]) -> None:
         """Count new subscriptions of one tenant, or raise if it would have too many."""

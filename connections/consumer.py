@@ -1,4 +1,4 @@
-"""The Channels consumer under every WebSocket protocol of the product.
+"""The Channels consumer under every WebSocket protocol of the product, and that of `/v1/realtime`.
 
 A subclass accepts or rejects the handshake. The object that it returns then reads and writes the
 connection, in a separate task: messages enter through `websocket_receive`, frames leave through
@@ -17,13 +17,19 @@ from typing import Any, cast
 from channels.consumer import AsyncConsumer
 from channels.exceptions import StopConsumer
 
+from connections.callers import Handshake
+from connections.connection import Connection
+from connections.connection_registry import ConnectionRegistry
+from connections.products import Products
 from data_plane.http import problem_answer
 from foundation.asgi import Message, Receive, Scope, Send
-from foundation.errors import ApiError
+from foundation.errors import ApiError, NotFound
 
 log = logging.getLogger(__name__)
 
 INTERNAL_ERROR = 1011
+PATH = "/v1/realtime"
+SUBPROTOCOL = "rillbase.v1"
 
 #: Reads and writes a connection until it ends.
 Serve = Callable[[Receive, Send], Awaitable[None]]
@@ -151,3 +157,25 @@ class WebSocketConsumer(AsyncConsumer, ABC):
     def _cancel(self, _: asyncio.Task[None]) -> None:
         if self._serving is not None:
             self._serving.cancel()
+
+
+class RealtimeConsumer(WebSocketConsumer):
+    """The WebSocket protocol of the data plane."""
+
+    def __init__(self, products: Products, registry: ConnectionRegistry) -> None:
+        super().__init__()
+        self._products = products
+        self._registry = registry
+
+    async def opened(self) -> Serve | None:
+        self.scope["state"]["route"] = PATH
+        handshake = Handshake.of(self.scope)
+        offered = self.scope.get("subprotocols", ())
+        if offered and SUBPROTOCOL not in offered:
+            await self.refuse(NotFound(f"The only supported subprotocol is {SUBPROTOCOL}."))
+            return None
+        chosen = SUBPROTOCOL if offered else None
+        await self.send({"type": "websocket.accept", "subprotocol": chosen})
+        return lambda receive, send: Connection(
+            handshake, receive, send, self._products, self._registry
+        ).run()

@@ -16,9 +16,8 @@ from collections.abc import AsyncIterator
 
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry, Verdict
-from connections.open_subscription import OpenSubscription
 from connections.outgoing import Sent
-from connections.subscription_kinds import Kind, Subscriber
+from connections.subscriptions import Kind, OpenSubscription, Subscriber
 from foundation.errors import ApiError, CredentialsExpired, TokenExpired
 from rillbase_native import Value
 
@@ -74,9 +73,9 @@ class Stream:
         """Start the query, or raise why it cannot start."""
         await self._registry.admit(self, self.party)
         try:
-            await self._registry.count_in(self._held, self.party)
+            await self._registry.starts.admit(self._held, self.party)
             opened = kind.open(self._subscriber, message, self._held)
-            self._held.begun(await self._registry.metered(self.party, opened))
+            self._held.begun(await self._registry.starts.metered(self.party, opened))
         except BaseException:
             self.leave()
             raise

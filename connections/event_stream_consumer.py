@@ -20,7 +20,7 @@ from channels.generic.http import AsyncHttpConsumer
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream import RESUME_TOKEN, Stream
-from connections.subscription_kinds import Kind
+from connections.subscriptions import Kind
 from data_plane.calls import Call
 from data_plane.http import Answer, problem_answer
 from foundation.api.problems import translate

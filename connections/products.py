@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connections.message_calls import MessageCalls
-from connections.subscription_kinds import Kinds
+from connections.subscriptions import Kinds
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from aggregates.live.feed import Rows as FedRows
 from aggregates.live.rows import SubscriptionRows
 from aggregates.live.subscribe_request import AggregateSubscribeRequest
 from aggregates.live.tokens import AggregateResumePoint, AggregateTokens
-from connections.subscription_kinds import Outlet, Subscriber
+from connections.subscriptions import Outlet, Subscriber
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject
 from rillbase_native import Value

@@ -12,7 +12,7 @@ from connections.connection_registry import STOPPING, ConnectionRegistry
 from connections.credential_rechecks import CredentialRechecks
 from connections.products import Products
 from connections.server_channel import ServerChannel
-from connections.subscription_kinds import Kinds
+from connections.subscriptions import Kinds
 from data_plane.calls import Call
 from data_plane.http import Operation
 from documents.api import messages as document_messages
@@ -26,9 +26,8 @@ from realtime.clusters import grids
 from realtime.delivery_trace import exchange
 from realtime.delivery_trace.question_listener import QuestionListener
 from realtime.grid import layout
-from realtime.hub.documents import QuerySubscriptionKind
-from realtime.hub.hub_requests import HubRequests
 from realtime.hub.process import HubProcess
+from realtime.hub.query_subscriptions import QuerySubscriptionKind
 from realtime.hub.watches import CollectionWatcher
 from realtime.subscriptions import names, subscription_list
 from realtime.subscriptions.records import SubscriptionRecords
@@ -106,7 +105,7 @@ def build() -> LiveConnections:
     """Put a process's part together. Nothing runs before `start`."""
     process = HubProcess()
     documents = QuerySubscriptionKind(process)
-    process.serve, process.settle = HubRequests(documents).serve, documents.settle
+    process.settle = documents.settle
     topics, aggregates = TopicSubscriptions(), AggregateSubscriptionKind()
     kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
     records, rechecks = SubscriptionRecords(process.name, registry), CredentialRechecks(registry)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.urls import re_path
 
-from connections.endpoint import RealtimeConsumer
+from connections.consumer import RealtimeConsumer
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import NotFound
 from rillbase_server.edge import refuse_handshake

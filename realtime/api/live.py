@@ -5,7 +5,7 @@ from __future__ import annotations
 from connections.callers import Handshake, Party, by_ticket
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
-from connections.subscription_kinds import Kinds
+from connections.subscriptions import Kinds
 from data_plane.calls import Call, check_rate_limits
 from data_plane.http import Answer, Body, Head, problem_answer
 from data_plane.request_reader import (

@@ -21,7 +21,7 @@ from realtime.delivery_trace import evidence, story, subjects
 from realtime.delivery_trace.evidence import Subject
 from realtime.delivery_trace.exchange import LIFETIME_S, answers, answers_here, questions
 from realtime.delivery_trace.question import Hypothesis, TraceQuestion
-from realtime.hub.documents import QuerySubscription
+from realtime.hub.query_subscriptions import QuerySubscription
 from realtime.registration import subscribe_request as wanting
 from rillbase_native import Value
 

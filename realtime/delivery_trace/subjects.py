@@ -17,7 +17,7 @@ from foundation.json_types import JsonObject, JsonValue
 from foundation.names import NAME_PATTERN
 from realtime.delivery_trace.evidence import Subject, TracedVersion
 from realtime.grid.layout import read_served
-from realtime.hub.documents import QuerySubscription
+from realtime.hub.query_subscriptions import QuerySubscription
 from realtime.registration.subscribe_request import QuerySubscribeRequest
 from rillbase_native import Filter, Value, id_key
 

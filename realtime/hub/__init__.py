@@ -4,7 +4,9 @@ process   which hubs there are: one for the shared grid, one for each tenant's o
 running   one of them: the machine, its clock, its frames and what it wants done
 logs      reads the notification logs
 moving    which grid epoch a hub follows next
-hub_requests  registers, renews, replays
+hub_requests
+          registers, renews, replays
 watches   notices changed rules and deleted collections
-documents the kind of subscription: queries of documents
+query_subscriptions
+          the kind of subscription: queries of documents
 """

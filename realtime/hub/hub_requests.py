@@ -16,12 +16,17 @@ from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
 from realtime.events import layer as events
-from realtime.hub.documents import QuerySubscription, QuerySubscriptionKind
 from realtime.hub.logs import Entry, listed
 from realtime.hub.running import HubRequest, RunningHub
 from realtime.registration import fetches, renewals
-from realtime.registration.register import CollectionReference, OtherRules, as_tuple, register
-from realtime.registration.registration_batcher import NotWatched, RegistrationBatcher
+from realtime.registration.registration import (
+    CollectionReference,
+    NotWatched,
+    OtherRules,
+    RegistrationBatcher,
+    as_tuple,
+    register,
+)
 from rillbase_native import (
     FailQuery,
     FetchDocuments,
@@ -46,8 +51,7 @@ MAX_REPLAYED = 100_000
 class HubRequests:
     """Serves the requests of a process's hubs."""
 
-    def __init__(self, queries: QuerySubscriptionKind) -> None:
-        self._queries = queries
+    def __init__(self) -> None:
         self._together = RegistrationBatcher(REGISTRATIONS_AT_ONCE)
         #: Queries whose subscribers are being checked. The hub repeats its request meanwhile.
         self._judged: set[bytes] = set()
@@ -77,28 +81,20 @@ class HubRequests:
             return
         self._judged.add(query)
         try:
-            for watched in self._watched(running, query):
+            for watched in running.subscriptions(query):
                 await watched.judge(watched.subscriber)
         finally:
             self._judged.discard(query)
 
-    def _watched(self, running: RunningHub, query: bytes) -> list[QuerySubscription]:
-        numbers = running.hub.subscriptions(query)
-        return [
-            subscription
-            for n in numbers
-            if (subscription := self._queries.watched.get(n)) is not None
-        ]
-
     def _fail(self, running: RunningHub, request: FailQuery) -> None:
         error = CATALOGUE.get(request.code, Internal)(request.detail)
-        for watched in self._watched(running, request.query):
+        for watched in running.subscriptions(request.query):
             watched.note(error)
         running.hub.refused(request.query, _problem(error))
 
     def _log_unevaluated(self, running: RunningHub, query: bytes, count: int) -> None:
         """Add to the error log that documents cannot be evaluated for a live query."""
-        for watched in self._watched(running, query)[:1]:
+        for watched in running.subscriptions(query)[:1]:
             source = watched.source
             notices = Notices(count, "Live queries cannot evaluate these expressions.")
             notices.log(source.tenant_id, source.collection, area=Area.LIVE)
@@ -108,7 +104,7 @@ class HubRequests:
         pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
             live_query = running.hub.query(query)
-            watched = self._watched(running, query)
+            watched = running.subscriptions(query)
             if live_query is None or not watched or running.grid is not grid:
                 return
             try:
@@ -148,7 +144,7 @@ class HubRequests:
             running.name,
             query,
             source,
-            lambda: bool(self._watched(running, query.hash)),
+            lambda: bool(running.subscriptions(query.hash)),
         )
         if running.grid is not grid:
             # It has been asked for once more, of the grid that is followed now.
@@ -169,7 +165,7 @@ class HubRequests:
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when there is room for it."""
         live_query = await _when_there_is_room(running, query, renewals.limits(query))
-        watched = self._watched(running, query)
+        watched = running.subscriptions(query)
         if live_query is None or not watched:
             return
         wider, source = live_query.with_slack(slack), watched[0].source
@@ -189,7 +185,7 @@ class HubRequests:
         if not (await limiter().acheck(fetches.turn(question))).allowed:
             return
         live_query = await _when_there_is_room(running, query, fetches.limits(query))
-        watched = self._watched(running, query)
+        watched = running.subscriptions(query)
         if live_query is None or not watched:
             return
         grid, source = running.grid, watched[0].source

@@ -26,7 +26,8 @@ from foundation.json_types import JsonObject
 from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
 from realtime.grid.layout import ServingGrids, read_served
 from realtime.hub import moving
-from realtime.hub.running import HubRequest, RunningHub, Serve
+from realtime.hub.hub_requests import HubRequests
+from realtime.hub.running import RunningHub
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class HubProcess:
 
     def __init__(self) -> None:
         self.name = secrets.token_hex(8)
-        self.serve: Serve = _nobody
+        self._requests = HubRequests()
         #: Has subscriptions change hubs after it has become known which grids there are.
         self.settle: Callable[[], Awaitable[None]] = _nothing
         self._served: ServingGrids | None = None
@@ -134,7 +135,7 @@ class HubProcess:
         running = RunningHub(
             name,
             grids[-1],
-            self.serve,
+            self._requests.serve,
             memory_bytes=environment().rillbase_live_memory_mib * MIB // part,
             trace_bytes=environment().rillbase_trace_mib * MIB // part,
         )
@@ -200,10 +201,6 @@ async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
                 raise
             log.info("the grid is read again: %s", away)
         await asyncio.sleep(PAUSE_S)
-
-
-async def _nobody(running: RunningHub, request: HubRequest) -> None:
-    raise RuntimeError(f"no handler serves {type(request).__name__}")
 
 
 async def _nothing() -> None:

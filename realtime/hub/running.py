@@ -10,20 +10,21 @@ import logging
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from redis.exceptions import RedisError
 
-from connections.subscription_kinds import Outlet
+from connections.subscriptions import Outlet, Subscriber
 from documents.outbox.clock import ValkeyClock
 from foundation import event_server
 from foundation.environment import environment
+from foundation.errors import ApiError
 from foundation.event_loop_budget import EventLoopBudget
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
 from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import Entry, LogReader
+from realtime.registration.registration import CollectionReference
 from rillbase_native import (
     FailQuery,
     FetchDocuments,
@@ -64,12 +65,26 @@ HubRequest: TypeAlias = (
 Serve = Callable[["RunningHub", HubRequest], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedSubscription:
-    """A subscription that is registered with the machine."""
+class HubSubscription(Protocol):
+    """A subscription that is attached to the machine."""
 
-    outlet: Outlet
-    query: bytes
+    @property
+    def outlet(self) -> Outlet: ...
+
+    @property
+    def subscriber(self) -> Subscriber: ...
+
+    @property
+    def source(self) -> CollectionReference: ...
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Continue with the caller's current permissions, under the rules in force."""
+
+    def note(self, error: ApiError) -> None:
+        """Have the tenant's error log keep why the subscription ends."""
+
+    def ended(self) -> None:
+        """Called when its last frame has been handed out: it is no longer attached."""
 
 
 class RunningHub:
@@ -91,7 +106,8 @@ class RunningHub:
             memory_bytes=memory_bytes,
             trace_bytes=trace_bytes,
         )
-        self.attached: dict[int, AttachedSubscription] = {}
+        #: By the machine's number.
+        self.attached: dict[int, HubSubscription] = {}
         self.clock = ValkeyClock(time.monotonic)
         self._serve = serve
         self._readers: dict[int, LogReader] = {}
@@ -156,6 +172,11 @@ class RunningHub:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
 
+    def subscriptions(self, query: bytes) -> list[HubSubscription]:
+        """Return the subscriptions of a query."""
+        numbers = self.hub.subscriptions(query)
+        return [attached for n in numbers if (attached := self.attached.get(n)) is not None]
+
     def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
         """Learn what has left for a client."""
         self.hub.drained(subscription, frames, size_bytes)
@@ -203,7 +224,7 @@ class RunningHub:
                 attached.outlet.send(frame)
                 if is_last:
                     del self.attached[subscription]
-                    attached.outlet.ended()
+                    attached.ended()
 
     async def _let_go(self, queries: list[bytes]) -> None:
         try:

@@ -16,7 +16,7 @@ from documents.store.database import pool, scope
 from foundation.errors import NotFound
 from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid
-from realtime.hub.documents import QuerySubscription, QuerySubscriptionKind, Reads
+from realtime.hub.query_subscriptions import QuerySubscription, QuerySubscriptionKind, Reads
 
 log = logging.getLogger(__name__)
 

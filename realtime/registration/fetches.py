@@ -25,7 +25,12 @@ from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer, query_partition
 from realtime.grid.layout import GridEpoch
 from realtime.registration.initial_rows import take_snapshot
-from realtime.registration.register import CollectionReference, OtherRules, compare, sides_of_query
+from realtime.registration.registration import (
+    CollectionReference,
+    OtherRules,
+    compare,
+    sides_of_query,
+)
 from realtime.registration.renewals import of_all, with_grids
 from rillbase_native import LiveQuery, Question
 

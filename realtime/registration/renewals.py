@@ -24,7 +24,7 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch, read_grid
-from realtime.registration.register import CollectionReference, OtherRules, register
+from realtime.registration.registration import CollectionReference, OtherRules, register
 from rillbase_native import LiveQuery
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry, Guest
-from connections.open_subscription import OpenSubscription
+from connections.subscriptions import OpenSubscription
 from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
 from foundation.event_server import wire

@@ -12,9 +12,9 @@ from channels.testing import WebsocketCommunicator
 
 from connections.connection_registry import ConnectionRegistry
 from connections.connection_state import TRANSITIONS, IllegalTransition, State, step
-from connections.endpoint import RealtimeConsumer
+from connections.consumer import RealtimeConsumer
 from connections.products import Products
-from connections.subscription_kinds import Kinds
+from connections.subscriptions import Kinds
 from foundation import event_server
 from foundation.limits import limiter
 from tests.make import make_key, make_tenant

@@ -13,7 +13,7 @@ from channels.testing import ApplicationCommunicator
 from connections.callers import Party
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
-from connections.subscription_kinds import Outlet, Subscriber
+from connections.subscriptions import Outlet, Subscriber
 from data_plane.calls import Call
 from foundation import event_server
 from foundation.errors import NotFound

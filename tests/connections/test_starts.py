@@ -10,8 +10,7 @@ from typing import cast
 from uuid import UUID, uuid4
 
 from connections.callers import Party
-from connections.open_subscription import OpenSubscription
-from connections.starts import MAX_BATCH, Start, Starts
+from connections.subscriptions import MAX_BATCH, OpenSubscription, Start, Starts
 from foundation.bulk_budget import BulkBudget
 from foundation.contention import Contention
 from foundation.errors import TooManySubscriptions

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema
 
-from connections.subscription_kinds import Kinds
+from connections.subscriptions import Kinds
 from rillbase_server.live import MESSAGE_CALLS
 from tenants.roles import DATA_SCOPES, RETIRED_SCOPES
 from tests.caller import Caller, problem, with_key

@@ -18,9 +18,8 @@ from typing import Protocol, TypedDict, cast
 import strawberry
 from strawberry.scalars import JSON
 
-from connections.open_subscription import OpenSubscription
 from connections.outgoing import Sent
-from connections.subscription_kinds import Kinds, Subscriber
+from connections.subscriptions import Kinds, OpenSubscription, Subscriber
 from foundation import bulk_budget
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.json_types import JsonObject, JsonValue

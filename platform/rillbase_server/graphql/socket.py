@@ -24,9 +24,8 @@ from connections import messages
 from connections.callers import Handshake, Party
 from connections.connection_registry import ConnectionRegistry, Verdict
 from connections.consumer import Serve, WebSocketConsumer
-from connections.open_subscription import OpenSubscription
 from connections.outgoing import Outgoing
-from connections.subscription_kinds import Kinds, Subscriber
+from connections.subscriptions import Kinds, OpenSubscription, Subscriber
 from data_plane.calls import check_rate_limits
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
@@ -189,7 +188,7 @@ class Connection:
         party, request_id = self._open_party(), self._handshake.request_id
         held = self._held[name] = OpenSubscription(name, feed, request_id, self._forget_held)
         try:
-            await self._server.registry.count_in(held, party)
+            await self._server.registry.starts.admit(held, party)
         except BaseException:
             self._forget_held(held)
             raise

@@ -8,7 +8,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from connections.subscription_kinds import Outlet, Subscriber
+from connections.subscriptions import Outlet, Subscriber
 from foundation.api.problems import translate
 from foundation.errors import (
     ApiError,

@@ -12,12 +12,13 @@ from documents.outbox.entries import Snapshot
 from foundation.errors import ResultTooLarge
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch
-from realtime.registration.register import RegistrationResult, CollectionReference
-from realtime.registration.registration_batcher import (
+from realtime.registration.registration import (
     AT_ONCE,
+    CollectionReference,
     NotWatched,
     QueryRegistrar,
     RegistrationBatcher,
+    RegistrationResult,
 )
 from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until

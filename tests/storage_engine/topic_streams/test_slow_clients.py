@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from connections.subscription_kinds import Subscriber
+from connections.subscriptions import Subscriber
 from foundation.scope import scoped
 from rillbase_native import Value
 from storage_engine.models import Topic

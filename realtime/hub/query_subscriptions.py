@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
-from connections.subscription_kinds import Outlet, Subscriber
+from connections.subscriptions import Outlet, Subscriber
 from documents.store import facts
 from documents.store.access import access_of
 from documents.store.lookups import sides_of
@@ -19,9 +19,9 @@ from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
-from realtime.hub.running import AttachedSubscription, RunningHub
+from realtime.hub.running import RunningHub
 from realtime.registration import subscribe_request as wanting
-from realtime.registration.register import CollectionReference, slack_for
+from realtime.registration.registration import CollectionReference, slack_for
 from realtime.registration.subscribe_request import MATCHES, QuerySubscribeRequest
 from rillbase_native import LiveQuery, Value
 from tenants import error_log
@@ -47,15 +47,12 @@ class QuerySubscriptionKind:
     def __init__(self, process: HubProcess) -> None:
         self._process = process
         self._numbers = itertools.count(1)
-        #: By the machine's number.
-        self.watched: dict[int, QuerySubscription] = {}
-        #: The same by what their queries depend on, so that checking costs as much as there are
-        #: collections and not as there are subscriptions.
+        #: By what their queries depend on and the machine's number, so that checking costs as much
+        #: as there are collections and not as there are subscriptions.
         self.by_reads: dict[Reads, dict[int, QuerySubscription]] = {}
 
     def add(self, watched: QuerySubscription, query: LiveQuery) -> None:
         """Add a subscription."""
-        self.watched[watched.number] = watched
         tenant = watched.subscriber.tenant.id
         sides = [Reads(tenant, collection, version) for collection, version, _ in query.sides()]
         watched.reads = (Reads(tenant, query.collection, query.rules_version), *sides)
@@ -64,7 +61,6 @@ class QuerySubscriptionKind:
 
     def discard(self, watched: QuerySubscription) -> None:
         """Remove a subscription."""
-        self.watched.pop(watched.number, None)
         for reads in watched.reads:
             others = self.by_reads.get(reads, {})
             others.pop(watched.number, None)
@@ -134,12 +130,12 @@ class QuerySubscription:
     async def judge(self, subscriber: Subscriber) -> None:
         """Continue with the caller's current permissions, under the rules in force."""
         self.subscriber = subscriber
-        if self.number not in self.kind.watched:
+        if self.number not in self.running.attached:
             return
         try:
             query = await self._allowed(fresh=True)
         except ApiError as refused:
-            self._end(refused)
+            self.end(refused)
             return
         if self.query is not None and query.hash != self.query.hash:
             self.close()
@@ -233,7 +229,7 @@ class QuerySubscription:
     ) -> None:
         options = self.wanted.options
         self.kind.add(self, query)
-        self.running.attached[self.number] = AttachedSubscription(self.outlet, query.hash)
+        self.running.attached[self.number] = self
         self.running.hub.attach(
             self.number,
             self.subscriber.name,
@@ -256,8 +252,8 @@ class QuerySubscription:
         actor = self.subscriber.principal.actor
         return sha256(f"{self.subscriber.tenant.id}|{actor}".encode()).digest()[:16]
 
-    def _end(self, error: ApiError) -> None:
-        """End, and say why."""
+    def end(self, error: ApiError) -> None:
+        """End, and send the client the error."""
         self.note(error)
         self.close()
         problem = json.dumps(error.problem()).encode()
@@ -275,6 +271,7 @@ class QuerySubscription:
             actor=self.subscriber.principal.actor,
         )
 
-    def end(self, error: ApiError) -> None:
-        """End because of something outside: a deleted collection."""
-        self._end(error)
+    def ended(self) -> None:
+        """Forget the subscription: the machine has sent its last frame."""
+        self.kind.discard(self)
+        self.outlet.ended()

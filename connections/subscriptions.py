@@ -1,0 +1,399 @@
+"""How connections admit, open and hold subscriptions, whatever is subscribed to.
+
+Products register their kinds of subscription. A kind is selected by the member of `subscribe` that
+names its source: `collection`, `topic`, `aggregate`. Products must not import each other, so
+`rillbase_server` decides which kinds are registered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from connections import frames
+from connections.callers import Party
+from connections.outgoing import Sent
+from foundation.bulk_budget import BulkBudget
+from foundation.errors import ApiError, IdInUse, InvalidBody, TooManySubscriptions
+from foundation.event_loop_budget import EventLoopBudget
+from foundation.json_types import JsonObject
+from rillbase_native import Value
+from tenants.credentials.facts import TenantFacts
+from tenants.principals import Principal
+
+log = logging.getLogger(__name__)
+
+#: Subscriptions of one connection.
+MAX_SUBSCRIPTIONS = 1_000
+#: A client may send thousands at once; those of one batch are opened at the same time.
+MAX_BATCH = 32
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Who subscribes, and under which name on which connection."""
+
+    principal: Principal
+    tenant: TenantFacts
+    connection: str
+    #: The name that the client chose for the subscription.
+    name: str
+    #: Documents are sent as canonical Extended JSON.
+    canonical: bool = False
+
+
+class Outlet(Protocol):
+    """The destination of the frames of one subscription."""
+
+    def send(self, frame: bytes) -> None:
+        """Queue a frame, JSON text. It is kept until the client has received it."""
+
+    def ended(self) -> None:
+        """Forget the subscription: the frame that says so has been sent."""
+
+
+class Subscription(Protocol):
+    """One subscription that has started."""
+
+    def close(self) -> None:
+        """Send nothing more, not even a notification of the end."""
+
+    def unsubscribed(self) -> None:
+        """Called when the client has unsubscribed and will not resume. `close` follows."""
+
+    def drained(self, frames: int, size_bytes: int) -> None:
+        """Called with how many of the frames and bytes have left for the client."""
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Continue with the caller's current scopes and claims. End if they do not allow it."""
+
+    def figures(self) -> JsonObject:
+        """Describe the subscription to the tenant's members: its source and its state."""
+
+
+class Kind(Protocol):
+    """Something that can be subscribed to."""
+
+    @property
+    def member(self) -> str:
+        """The member of `subscribe` that names the source."""
+
+    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Subscription:
+        """Start a subscription, or raise. Frames may be sent before this returns."""
+
+
+class Kinds:
+    """The kinds of an installation."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self._by_member = {kind.member: kind for kind in kinds}
+
+    def of(self, message: Value) -> Kind:
+        """Return the kind of a `subscribe` message, or raise unless it names one source."""
+        found = [kind for member, kind in self._by_member.items() if message.get(member)]
+        if len(found) != 1:
+            names = ", ".join(f"`{member}`" for member in self._by_member)
+            raise InvalidBody(f"A subscription must name exactly one of: {names}.")
+        return found[0]
+
+
+class FrameQueue(Protocol):
+    """The frames that wait to be sent to one client."""
+
+    def put(self, frame: bytes, sent: Sent | None = None) -> None:
+        """Queue a frame; `sent` is called with its size once it has left."""
+
+
+class OpenSubscription:
+    """The outlet of one subscription. It may end before it has started."""
+
+    def __init__(
+        self,
+        name: str,
+        queue: FrameQueue,
+        request_id: str,
+        forget: Callable[[OpenSubscription], None],
+    ) -> None:
+        self.name = name
+        self.id = secrets.token_hex(8)
+        self.begun_at = time.time()
+        #: Called when it no longer counts against its tenant's quota; None if it does not count.
+        self._uncount: Callable[[], None] | None = None
+        self._queue = queue
+        self._request_id = request_id
+        self._forget = forget
+        self._subscription: Subscription | None = None
+        self._over = False
+        #: Frames and bytes that left before the subscription existed.
+        self._early = (0, 0)
+
+    def counted(self, uncount: Callable[[], None]) -> None:
+        """Record that it counts against its tenant's quota until it calls `uncount`, once."""
+        self._uncount = uncount
+        if self._over:
+            self.uncount()
+
+    def uncount(self) -> None:
+        """Stop counting it against the quota. Idempotent."""
+        uncount, self._uncount = self._uncount, None
+        if uncount is not None:
+            uncount()
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame of the subscription."""
+        if not self._over:
+            self._queue.put(frame, self._sent)
+
+    def ended(self) -> None:
+        """Release the name: the subscription has sent its last frame."""
+        self._over = True
+        self.uncount()
+        self._forget(self)
+
+    def begun(self, subscription: Subscription) -> None:
+        """Attach the subscription that was opened under the name."""
+        if self._over:
+            subscription.close()
+            return
+        self._subscription = subscription
+        if self._early[0]:
+            subscription.drained(*self._early)
+
+    def end(self, error: ApiError | None) -> None:
+        """End the subscription and send the client the error; None: the client unsubscribed."""
+        if self._over:
+            return
+        if error is None and self._subscription is not None:
+            self._subscription.unsubscribed()
+        self.close()
+        self._queue.put(frames.end(self.name, error, self._request_id))
+
+    def close(self) -> None:
+        """End the subscription without notifying the client."""
+        self._over = True
+        self.uncount()
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+
+    async def judge(self, subscriber: Subscriber) -> None:
+        """Continue with the caller's current rights."""
+        if self._subscription is not None:
+            await self._subscription.judge(subscriber)
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """The subscription behind the name, if it has started and not ended."""
+        return self._subscription
+
+    def _sent(self, size_bytes: int) -> None:
+        if self._subscription is not None:
+            self._subscription.drained(1, size_bytes)
+        elif not self._over:
+            self._early = (self._early[0] + 1, self._early[1] + size_bytes)
+
+
+@dataclass(slots=True, eq=False)
+class Start:
+    """A subscription that waits to be admitted."""
+
+    held: OpenSubscription
+    party: Party
+    #: Number of calls that it counts as: 0 if its request has already been counted.
+    calls: int
+    verdict: asyncio.Future[None]
+
+
+#: Admits several starts of one credential, or raises why not all of them can be admitted.
+Step = Callable[[Sequence[Start]], Awaitable[None]]
+
+
+class Starts:
+    """Admits the subscriptions of one event loop that are about to start.
+
+    A start counts against its tenant's rate of calls and its quota of subscriptions, which are kept
+    in Valkey. Starts of one credential that wait at the same time share these two calls; a single
+    one makes them immediately. Starts are bulk work: while other tenants are active they wait for
+    the budget (foundation/bulk_budget.py), and starts that arrive meanwhile are admitted with them.
+    """
+
+    def __init__(self, budget: BulkBudget, steps: Sequence[Step]) -> None:
+        self._budget = budget
+        self._steps = steps
+        self._waiting: dict[Hashable, list[Start]] = {}
+        self._pumps: set[asyncio.Task[None]] = set()
+
+    async def wait(self, party: Party | None) -> None:
+        """Wait until the budget lets a tenant start another subscription."""
+        if party is not None:
+            await self._budget.wait(party.tenant.id)
+
+    async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
+        """Start a subscription at the expense of its tenant."""
+        return await self._budget.metered(party and party.tenant.id, work)
+
+    async def admit(self, held: OpenSubscription, party: Party, *, calls: int = 0) -> None:
+        """Wait until a subscription is admitted, or raise why it is not.
+
+        `calls`: what it counts as against the rate of calls, if it came without a counted request.
+        """
+        verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        start = Start(held, party, calls, verdict)
+        credential = (party.tenant.id, party.principal.credential_id)
+        if (waiting := self._waiting.get(credential)) is not None:
+            waiting.append(start)
+        else:
+            self._waiting[credential] = [start]
+            pump = asyncio.create_task(self._pump(credential, party.tenant.id))
+            self._pumps.add(pump)
+            pump.add_done_callback(self._pumps.discard)
+        try:
+            await verdict
+            # A whole batch is admitted at once, but its subscriptions are opened one by one.
+            await self._budget.wait(party.tenant.id)
+        except BaseException:
+            # The start may have been counted before it was cancelled.
+            held.uncount()
+            raise
+
+    async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
+        """Admit what waits for one credential, until nothing does."""
+        waiting = self._waiting[credential]
+        try:
+            while waiting:
+                await self._budget.wait_for_batch(tenant)
+                batch, waiting[:MAX_BATCH] = waiting[:MAX_BATCH], []
+                await self._budget.metered(tenant, self._serve(batch))
+        finally:
+            del self._waiting[credential]
+            for start in waiting:
+                start.verdict.cancel()
+
+    async def _serve(self, batch: list[Start]) -> None:
+        for step in self._steps:
+            batch = await _passed(batch, step)
+        for start in batch:
+            if not start.verdict.done():
+                start.verdict.set_result(None)
+
+
+async def _passed(batch: list[Start], step: Step) -> list[Start]:
+    """Apply a step to starts, each alone if it fails for all together. Return those that passed."""
+    batch = [start for start in batch if not start.verdict.done()]
+    if not batch:
+        return []
+    try:
+        await step(batch)
+    except ApiError as refused:
+        if len(batch) > 1:
+            return [passed for start in batch for passed in await _passed([start], step)]
+        _refuse(batch, refused)
+    except Exception as failed:
+        log.exception("subscriptions could not be admitted")
+        _refuse(batch, failed)
+    else:
+        return batch
+    return []
+
+
+def _refuse(batch: Sequence[Start], error: Exception) -> None:
+    """Notify those that still wait: a client may have disconnected while the step ran."""
+    for start in batch:
+        if not start.verdict.done():
+            start.verdict.set_exception(error)
+
+
+class ConnectionSubscriptions:
+    """The subscriptions of one connection, by the names that its client chose."""
+
+    __slots__ = ("_ended", "_held", "_kinds", "_queue", "_request_id", "_starts", "_subscriber")
+
+    def __init__(
+        self,
+        subscriber: Callable[[Party, str], Subscriber],
+        request_id: str,
+        kinds: Kinds,
+        starts: Starts,
+        queue: FrameQueue,
+        ended: Callable[[], None],
+    ) -> None:
+        """`ended` is called whenever one of them has ended."""
+        self._subscriber = subscriber
+        self._request_id = request_id
+        self._kinds = kinds
+        self._starts = starts
+        self._queue = queue
+        self._ended = ended
+        self._held: dict[str, OpenSubscription] = {}
+
+    def __iter__(self) -> Iterator[OpenSubscription]:
+        return iter(list(self._held.values()))
+
+    def reserve(self, name: str) -> OpenSubscription:
+        """Reserve a name, or raise why a subscription cannot have it."""
+        if name in self._held:
+            raise IdInUse(f"The connection already has a subscription {name!r}.")
+        if len(self._held) >= MAX_SUBSCRIPTIONS:
+            raise TooManySubscriptions(
+                f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions."
+            )
+        held = OpenSubscription(name, self._queue, self._request_id, self._forget)
+        self._held[name] = held
+        return held
+
+    async def open(
+        self, held: OpenSubscription, message: Value, caller: Callable[[], Party]
+    ) -> None:
+        """Admit a subscription and open it. `caller` raises if nobody may subscribe any more."""
+        try:
+            await self._starts.admit(held, caller(), calls=1)
+            kind, subscriber = self._kinds.of(message), self._subscriber(caller(), held.name)
+            held.begun(await kind.open(subscriber, message, held))
+        except BaseException:
+            self._forget(held)
+            raise
+
+    def end(self, name: str, error: ApiError | None) -> bool:
+        """End one, None: because its client unsubscribed; return whether it existed."""
+        held = self._held.pop(name, None)
+        if held is None:
+            return False
+        held.end(error)
+        self._ended()
+        return True
+
+    def end_all(self, error: ApiError) -> None:
+        """End all of them, and send their client the error."""
+        held, self._held = self._held, {}
+        for each in held.values():
+            each.end(error)
+
+    async def judge(self, party: Party) -> None:
+        """Continue with the caller's current rights."""
+        for held in self:
+            await held.judge(self._subscriber(party, held.name))
+
+    async def close(self) -> None:
+        """Close all of them without notice, a few at a time: there may be very many."""
+        held, self._held = list(self._held.values()), {}
+        budget = EventLoopBudget()
+        try:
+            while held:
+                held.pop().close()
+                await budget.yield_if_spent()
+        finally:
+            for each in held:
+                each.close()
+
+    def _forget(self, held: OpenSubscription) -> None:
+        held.uncount()
+        if self._held.get(held.name) is held:
+            del self._held[held.name]
+            self._ended()
