@@ -1,4 +1,4 @@
-"""What the engine counts, as tables for people."""
+"""Formats the engine's counters as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size(count: float) -> str:
-    """Return a number of bytes in the unit in which it is short."""
+    """Format a number of bytes with a suitable unit."""
     for unit in _UNITS[:-1]:
         if count < _STEP:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -20,7 +20,7 @@ def size(count: float) -> str:
 
 
 def stats(engine: Engine) -> Iterable[str]:
-    """Yield the lines that say what a database holds, by keyspace and level."""
+    """Yield the lines that describe a database, by keyspace and level."""
     counted = engine.stats()
     rows = [
         (
@@ -56,7 +56,7 @@ def stats(engine: Engine) -> Iterable[str]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Yield the lines of a table: the first column to the left, numbers to the right."""
+    """Yield the lines of a table: the first column left-aligned, numbers right-aligned."""
     widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
         first, *others = zip(row, widths, strict=True)

@@ -28,7 +28,7 @@ Command: TypeAlias = Callable[[argparse.Namespace], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; return the exit status."""
+    """Run the command line; return the exit status."""
     options = _parser().parse_args(arguments)
     command: Command = options.command
     try:
@@ -37,13 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"error: {error}", to_people=True)
         return 1
     except BrokenPipeError:
-        # The reader of the output has closed it.
+        # The reader of the output has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 class NoDatabaseError(Exception):
-    """The directory holds no database."""
+    """The directory contains no database."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(f"{directory} contains no database")
@@ -141,7 +141,7 @@ def _restore(options: argparse.Namespace) -> None:
 
 
 def _existing(directory: Path) -> Path:
-    """Return the directory if it holds a database; opening another one would make one."""
+    """Return the directory if it contains a database; opening any other would create one."""
     if not (directory / "CURRENT").is_file():
         raise NoDatabaseError(directory)
     return directory

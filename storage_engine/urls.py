@@ -1,4 +1,4 @@
-"""The addresses of topics in the control plane, below `/api/v1/`."""
+"""The URLs of topics in the control plane, below `/api/v1/`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The data plane of documents: `/v1/collections/…` and `/v1/transactions`.
 
-Each handler reads its request, asks the store, and answers. What holds for all calls (who, within
-which limits) has happened before, in `data_plane.calls`.
+Each handler reads its request, calls the store, and responds. Authentication and rate limits, which
+apply to all calls, come first, in `data_plane.calls`.
 """

@@ -77,7 +77,7 @@ async def _write(
 
 
 def _answer(outcomes: Outcomes, form: bool) -> Answer:  # noqa: FBT001
-    """Answer each operation in its place."""
+    """Return the result of each operation, in order."""
     refusals = [
         to_json({"error": as_api_error(refused).problem(request_id.get())}).decode()
         for _, refused in outcomes.refusals()

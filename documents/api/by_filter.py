@@ -1,9 +1,7 @@
-"""Changing whatever matches a filter.
-
-Documents are found in the order of their ids and changed in batches, each a transaction of its
-own. A document that no longer matches when its turn comes is left alone. So is one that cannot be
-evaluated, which the answer counts. A call that is cut off has done a part, and says so by its
-counts when it ends by itself.
+"""Changes documents that match a filter. They are found in the order of their ids and changed in
+batches, each in a separate transaction. A document that no longer matches when its turn comes is
+not changed, nor is one that cannot be evaluated, which the response counts. A call that runs out of
+time has changed some of them, and its counts report how many.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ _NOT_EVALUATED = frozenset({QueryTooExpensive.code, EvaluationFailed.code})
 
 @dataclass(slots=True)
 class Counts:
-    """What a call has done."""
+    """The counts of a call."""
 
     matched: int = 0
     changed: int = 0
@@ -88,7 +86,7 @@ async def delete(call: Call) -> Answer:
 
 
 def _filter(body: Value) -> Filter:
-    """A filter has to be given: nothing is changed everywhere by leaving it out."""
+    """A filter is required, so that omitting it does not change all documents."""
     with refusing():
         return Filter.parse(required(body, "filter"))
 
@@ -144,8 +142,8 @@ async def _run(
 async def _batch(call: Call, name: str, operations: list[Operation], notices: Notices) -> int:
     """Change the documents of a batch, and return how many were changed.
 
-    Documents that cannot be evaluated are left out with a notice, as they are when they are looked
-    for. The first that cannot be changed for another reason ends the call.
+    Documents that cannot be evaluated are skipped with a notice, as in queries. The first that
+    cannot be changed for another reason ends the call.
     """
     written = await write(
         Write(call.tenant.id, name, Operations(operations), atomic=False, principal=call.principal)

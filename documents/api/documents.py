@@ -135,9 +135,8 @@ async def delete(call: Call) -> Answer:
 async def _write(
     call: Call, name: str, operation: Operation, text: bytes, *, reveals: bool = False
 ) -> Answer:
-    """Write one document and answer with it.
-
-    `reveals`: the document holds more than the caller has sent, so showing it is reading it.
+    """Write one document and respond with it. `reveals`: the document contains more than the caller
+    has sent, so returning it requires the right to read it.
     """
     may_read = not reveals or READ in call.principal.scopes
     readable = await _readable(call, name) if may_read else _unreadable
@@ -192,7 +191,7 @@ def _answer(
 
 
 def shown(document: StoredDocument, *, canonical_form: bool) -> bytes:
-    """Return the envelope of a document as it was read."""
+    """Return the envelope of a document that was read."""
     return envelope(
         document.version,
         document.created_ms,

@@ -1,4 +1,4 @@
-"""Asking for documents by filter."""
+"""Queries for documents."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _query(body: Value) -> Query:
 
 
 def read_lookups(body: Value) -> Lookups | None:
-    """Return what is to be looked up for each document, if anything is."""
+    """Return the lookups of the query, if there are any."""
     given = body.get("lookup")
     if given is None or given.is_null:
         return None
@@ -127,7 +127,7 @@ def read_lookups(body: Value) -> Lookups | None:
 
 
 def read_group(body: Value) -> Group | None:
-    """Return how documents are to be grouped, if they are."""
+    """Return the grouping of the query, if there is one."""
     given = body.get("group")
     if given is None or given.is_null:
         return None
@@ -141,7 +141,7 @@ def read_group(body: Value) -> Group | None:
 
 
 def read_group_sort(body: Value, grouped: Group) -> Sort | None:
-    """Return the order of groups; None: that of the values that they are grouped by."""
+    """Return the order of groups; None: ordered by the values of their fields."""
     given = body.get("sort")
     if given is None or given.is_null:
         return None
@@ -172,7 +172,7 @@ def _limit(body: Value) -> int:
 
 
 def from_url(given: dict[str, str]) -> Value:
-    """Return the parameters as the body that they stand for."""
+    """Return the parameters as the equivalent body."""
     parts = []
     for name, text in given.items():
         if name == "cursor":

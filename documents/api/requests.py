@@ -1,4 +1,4 @@
-"""What the calls have in common: names, ids, preconditions, idempotency keys."""
+"""Parts that calls have in common: names, ids, preconditions, idempotency keys."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
 def collection_name(call: Call, scope: str) -> str:
-    """Return the collection that the path names, if the caller may use it so."""
+    """Return the collection that the path names, if the caller has the scope."""
     return usable(call, call.parameters["collection"], scope)
 
 
 def usable(call: Call, name: str, scope: str) -> str:
-    """Return the name of a collection, if it is one and the caller may use it so."""
+    """Return the name of a collection, if it is valid and the caller has the scope."""
     if not _NAME.match(name):
         raise NotFound(f"The collection {name[:100]!r} does not exist.")
     call.require_collection_scope(scope, name)
@@ -39,7 +39,7 @@ def path_id(call: Call) -> tuple[Value, bytes]:
 
 
 def expected(call: Call) -> Expected | None:
-    """Return what `If-Match` and `If-None-Match` ask of the document."""
+    """Return the preconditions of `If-Match` and `If-None-Match`."""
     match, none_match = (call.head.headers.get(h) for h in ("If-Match", "If-None-Match"))
     if none_match is not None:
         if none_match.strip() != "*":

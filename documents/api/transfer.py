@@ -56,7 +56,7 @@ async def import_lines(call: Call) -> Answer:
 
 
 def _is_abandoned() -> bool:
-    """Tell whether the client of the current request has hung up."""
+    """Return whether the client of the current request has disconnected."""
     connection = request_context.connection.get()
     return connection is not None and connection.is_closed
 

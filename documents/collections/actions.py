@@ -39,7 +39,7 @@ DROP_TASK = "documents.collections.drop"
 
 
 class CollectionValues(TypedDict, total=False):
-    """A collection as given in a checked body, except for what `Declarations` holds."""
+    """A collection as in a validated body, except for what `Declarations` contains."""
 
     name: str
     indexes: list[dict[str, object]]
@@ -52,7 +52,7 @@ def active() -> models.QuerySet[Collection]:
 
 
 def indexes_of(collection: Collection) -> list[Index]:
-    """Return a collection's indexes, also those that are being built or have failed."""
+    """Return a collection's indexes, including those that are being built or have failed."""
     rows = Index.objects.filter(collection=collection).exclude(state=Index.State.DROPPING)
     return list(rows.order_by("number"))
 
@@ -81,7 +81,7 @@ def do_create(
     values: CollectionValues,
     declarations: Declarations,
 ) -> tuple[Collection, list[Index]]:
-    """Make a collection. Its indexes are ready at once: there is nothing to put in."""
+    """Create a collection. Its indexes are ready immediately, because it is empty."""
     wanted = wanted_of(values.get("indexes", []))
     # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "collections", active())
@@ -117,7 +117,7 @@ def do_change(
     values: CollectionValues,
     declarations: Declarations,
 ) -> list[Index]:
-    """Change a locked collection. Return its indexes as they are then."""
+    """Change a locked collection. Return its indexes after the change."""
     present = indexes_of(collection)
     before = describe(collection, present)
     going, coming = _index_changes(present, values)
@@ -183,7 +183,9 @@ def drop_index(collection: Collection, index: Index) -> None:
 def _index_changes(
     present: Sequence[Index], values: CollectionValues
 ) -> tuple[list[Index], list[WantedIndex]]:
-    """Compare callers' indexes and our own apart: a body may name either, both or none."""
+    """Compare callers' indexes and internal ones separately: a body may change either, both or
+    none.
+    """
     declared = [index for index in present if is_declared(index)]
     own = [index for index in present if not is_declared(index)]
     going: list[Index] = []

@@ -20,8 +20,8 @@ becomes `failed`, with an error that names a document; its entries go. What brea
 is found by PostgreSQL's own unique index over enforced entries, against writers' entries too.
 
 Each batch is a short transaction of bounded documents and bytes and advances `position`, so a
-backfill that was killed resumes there. Two that run at once take turns by the lock of the index's
-row, or the second one exits.
+backfill that was killed resumes there. Two concurrent backfills take turns by the lock of the
+index's row, or the second one exits.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from rillbase_native import Definition, QueryError, format_id, id_of
 
 BATCH_DOCUMENTS = 1_000
 BATCH_BYTES = 32 * 1024 * 1024
-#: A task works for this long, then makes room for others.
+#: A task works for this long, then yields to others.
 SLICE_S = 5.0
-#: More documents than this are not counted beforehand; the total then grows along.
+#: Above this number, documents are not counted beforehand, and the total grows with the progress.
 MAX_COUNTED = 5_000_000
 #: Deadlock or lock timeout: another transaction went first.
 _TRY_AGAIN = frozenset({"40P01", "55P03"})
@@ -92,14 +92,14 @@ _Document = tuple[bytes, bytes, list[tuple[bytes, bool, bool]]]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Locked documents, and the key behind which the next batch begins."""
+    """Locked documents, and the key after which the next batch begins."""
 
     end: bytes
     documents: Sequence[_Document]
 
 
 class _BrokenIndex(Exception):
-    """Documents break the index; the text says which and how."""
+    """Documents violate the index; the text names them and the reason."""
 
 
 @task(name=BACKFILL_TASK)
@@ -140,7 +140,7 @@ def step(tenant_id: UUID, number: int) -> bool:
 
 
 def _count(tenant_id: UUID, number: int) -> None:
-    """Record how much there is to do, before the first batch."""
+    """Record the total number of documents, before the first batch."""
     with scoped(tenant_id=tenant_id):
         fresh = Index.objects.filter(number=number, position=None, state=Index.State.BUILDING)
         index = fresh.first()
@@ -153,7 +153,9 @@ def _count(tenant_id: UUID, number: int) -> None:
 
 
 def _claim(number: int) -> Index | None:
-    """Lock as writers do, then the index's row; None: nothing to do, or another task has it."""
+    """Lock like writers, then lock the index's row; None: nothing to do, or another task has the
+    lock.
+    """
     building = Index.objects.filter(number=number, state=Index.State.BUILDING)
     collection_id = building.values_list("collection_id", flat=True).first()
     if collection_id is None:
@@ -226,7 +228,7 @@ def _same_values(first: bytes, second: bytes) -> _BrokenIndex:
 
 
 def _name(body: bytes) -> str:
-    """Return a document's `_id` as paths show it, cut where it is long."""
+    """Return a document's `_id` as in paths, truncated if it is long."""
     return format_id(id_of(body))[:200]
 
 

@@ -1,4 +1,4 @@
-"""Everything of a tenant in the tables of documents goes with the tenant."""
+"""Removes a tenant's collections and documents with the tenant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OUTBOX = (
 
 
 def clean(tenant_id: UUID) -> None:
-    """Remove collections with all that they hold, and changes still to be published."""
+    """Remove collections with their contents, and changes that are still to be published."""
     collections = Collection.unscoped.using(ALIAS).filter(tenant_id=tenant_id)
     for collection_id in collections.values_list("pk", flat=True):
         _shut(collection_id)
@@ -28,7 +28,7 @@ def clean(tenant_id: UUID) -> None:
 
 
 def _shut(collection_id: UUID) -> None:
-    """Wait for running writers to finish, and let no other start."""
+    """Wait for running writers to finish, and prevent others from starting."""
     with transaction.atomic(using=ALIAS):
         lock_alone(collection_id, ALIAS)
         Collection.unscoped.using(ALIAS).filter(pk=collection_id).update(

@@ -1,8 +1,7 @@
-"""Schema and access rules as a collection keeps them: text that says exactly what was sent.
-
-The order of members and the kinds of numbers count in both, and neither survives a detour over
-Python's values. So they are taken from the body's bytes by the native reader, checked by the code
-that will evaluate them, and kept as canonical Extended JSON.
+"""Schema and access rules as a collection stores them: text that preserves exactly what was sent.
+The order of members and the types of numbers are significant, and a conversion to Python values
+would lose them. So the native reader takes them from the bytes of the body, the code that will
+evaluate them checks them, and they are stored as canonical Extended JSON.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from foundation.errors import FieldProblem, InvalidFilter, InvalidSchema
 from foundation.refusals import as_api_error
 from rillbase_native import Definition, QueryError, Rule, Value
 
-#: Operators that rank documents; a rule says yes or no.
+#: Operators that rank documents; a rule only allows or denies.
 _RANKING = frozenset({"$near", "$nearSphere", "$text"})
 
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """What a body says; a member that it lacks is absent."""
+    """The declarations of a body; a missing member is absent."""
 
     names: frozenset[str]
     schema: str | None
@@ -29,7 +28,7 @@ class Declarations:
 
 
 def read_declarations(body: bytes) -> Declarations:
-    """Check schema and rules of a body whose form has been checked, or raise the error."""
+    """Check schema and rules of a validated body, or raise the error."""
     try:
         value = Value.parse(body)
     except QueryError as refused:
@@ -80,7 +79,7 @@ def _check_rule(rule: Value, pointer: str) -> None:
 
 
 def _find_ranking(value: Value, pointer: str) -> str | None:
-    """Return where a ranking operator stands, if one does."""
+    """Return the position of a ranking operator, if there is one."""
     if value.kind == "object":
         members = [(name, value.get(name)) for name in value.names()]
     elif value.kind == "array":

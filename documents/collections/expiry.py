@@ -1,13 +1,11 @@
 """Deletes expired documents, like any other delete.
 
-Every second the sweep looks, for each collection with a TTL, at the beginning of its internal
-index over the field: the entries of dates that have passed. What it finds it deletes through
-`documents.store`, so versions, index entries and subscriptions are as for any delete, and only
-while the document still matches: one that got a later date meanwhile stays. Until the delete
-commits, every read and every subscription shows the document.
-
-As elsewhere in the query language, a list is due when any date in it is, and a field that holds no
-date never is.
+Every second, for each collection with a TTL, the sweep reads the beginning of its internal index
+over the field: the entries of dates that have passed. It deletes those documents through
+`documents.store`, so versions, index entries and subscriptions are updated as for any delete, and
+only if the document still matches: one that got a later date meanwhile remains. Until the delete
+commits, every read and every subscription shows the document. As elsewhere in the query language, a
+list is due when any date in it is, and a field without a date never is.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from foundation.tasks.definition import PERIODIC
 from rillbase_native import Filter, Operation, Operations, Value, id_of
 
 ALIAS = "relay"
-#: A backlog is worked off in runs of this length, each of batches that leave room for others.
+#: A backlog is processed in runs of this length, in batches that yield to other work.
 RUN_S = 5.0
 BATCH_DOCUMENTS = 500
 BATCH_BYTES = 32 * 1024 * 1024
@@ -129,14 +127,14 @@ def _expired(path: str, latest_ms: int) -> Filter:
 
 
 def _deletes(collection: _ExpiryTarget, bodies: list[bytes]) -> Write:
-    """Return independent deletes: a document may have changed or gone since it was found."""
+    """Return independent deletes: a document may have changed since it was found."""
     deletes = [Operation.delete_found(id_of(body), collection.expired) for body in bodies]
     return Write(collection.tenant_id, collection.name, Operations(deletes), atomic=False)
 
 
 @contextmanager
 def _alone() -> Iterator[bool]:
-    """Yield whether no other run is active; keep others out until the block ends."""
+    """Yield whether no other run is active; exclude others until the block ends."""
     with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK_NUMBER,))
         (locked,) = cursor.fetchone()

@@ -1,7 +1,6 @@
-"""What collections and properties are called in GraphQL.
-
-Names there have letters, digits and underscores, no digit first and no `__` in front. Two names
-that become one are refused when they are declared, so that whatever is declared can be asked for.
+"""The names of collections and properties in GraphQL. They consist of letters, digits and
+underscores and do not start with a digit or `__`. Two names that would become equal are rejected
+when they are declared, so that everything that is declared can be queried.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from foundation.json_types import JsonValue
 _FORBIDDEN = re.compile(r"[^_0-9A-Za-z]")
 _ALLOWED = re.compile(r"(?!__)[_A-Za-z][_0-9A-Za-z]*\Z")
 
-#: Root fields that are there for every tenant, with names that a collection could have.
+#: Root fields of every tenant's schema whose names a collection could have.
 RESERVED = frozenset(
     {"count", "document", "documents", "explain", "groups", "node", "nodes"}
     | {"publications", "publish", "tenant", "tenants", "viewer"}
@@ -26,7 +25,7 @@ def is_name(text: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Return a name for a property: itself where that is allowed."""
+    """Return the name of a property, unchanged if that is allowed."""
     name = _FORBIDDEN.sub("_", text)
     if name.startswith("__"):
         return "x" + name
@@ -40,16 +39,14 @@ def of_collection(collection: str) -> str:
 
 
 def type_name(field: str) -> str:
-    """Return what the types that belong to a root field are called after.
-
-    Underscores before letters go, and the letters become capitals: fields that differ have
-    names that differ, since fields are lower case.
+    """Return the prefix for the types of a root field. Underscores before letters are removed and
+    the letters capitalized; since fields are lower case, different fields have different names.
     """
     return re.sub(r"_([a-z])", lambda found: found[1].upper(), field[:1].upper() + field[1:])
 
 
 def clash(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return two names that become one."""
+    """Return two names that become equal."""
     seen: dict[str, str] = {}
     for name in names:
         first = seen.setdefault(escaped(name), name)
@@ -59,7 +56,9 @@ def clash(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def clashes(schema: Mapping[str, JsonValue], pointer: str) -> Iterator[tuple[str, str]]:
-    """Yield where a schema has two properties of one name, and which they are."""
+    """Yield the places where a schema has two properties whose names become equal, and the
+    properties.
+    """
     properties = schema.get("properties")
     if isinstance(properties, dict):
         found = clash(properties)

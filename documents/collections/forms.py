@@ -1,7 +1,5 @@
-"""What a caller may say of a collection.
-
-Schema and access rules are only looked at for their outer form here; `declarations` reads them
-from the bytes of the body.
+"""Request bodies for collections. Only the outer form of schema and access rules is checked here;
+`declarations` reads them from the bytes of the body.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ class SchemaField(serializers.JSONField):
 
 
 class AccessRules(Body):
-    """What end users and anonymous callers may do. A rule that is absent is false."""
+    """What end users and anonymous callers may do. A missing rule is false."""
 
     read = RuleField(required=False)
     create = RuleField(required=False)  # type: ignore[assignment]
@@ -91,7 +89,7 @@ class AccessRules(Body):
 
 
 class Ttl(Body):
-    """When documents expire: so long after the date that they hold in a field."""
+    """When documents expire: a period after the date in one of their fields."""
 
     field = PathField()
     after_s = serializers.IntegerField(min_value=0, max_value=MAX_TTL_S)
@@ -117,7 +115,7 @@ class DeclaredIndex(Body):
 
 
 def _complete(form: Body, attrs: dict[str, object], *names: str) -> dict[str, object]:
-    """Ask for what must be there. A change may leave out members, but not members of members."""
+    """Require mandatory fields. A change may omit fields, but not nested ones."""
     missing = [name for name in names if name not in attrs]
     if missing:
         required = form.error_messages["required"]
@@ -128,7 +126,10 @@ def _complete(form: Body, attrs: dict[str, object], *names: str) -> dict[str, ob
 
 
 class CollectionChange(Body):
-    """What may be changed of a collection. Each member replaces the one before as a whole."""
+    """The fields of a collection that can be changed.
+
+    Each replaces the previous value as a whole.
+    """
 
     schema = SchemaField(
         allow_null=True, default=None, help_text="JSON Schema for every document; null: no schema."
@@ -144,7 +145,7 @@ class CollectionChange(Body):
 
 
 class CollectionCreation(CollectionChange):
-    """What a new collection needs."""
+    """The fields of a new collection."""
 
     name = NameField()
     backend = serializers.CharField(

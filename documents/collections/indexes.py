@@ -1,10 +1,8 @@
-"""What a list of indexes asks for, compared with the indexes that are there. Pure.
-
-Indexes are known by name. One that is declared as it is stays; one that is declared differently is
-replaced; one that failed is built again whenever it is declared.
-
-A collection with a TTL has one more, which finds what has expired. Its name is none that a caller
-could give, and the API does not show it; queries may use it as any other.
+"""Compares a declared list of indexes with the existing ones. Pure. Indexes are identified by name.
+One whose declaration is unchanged remains; one whose declaration has changed is replaced; one that
+failed is built again whenever it is declared. A collection with a TTL has an internal index, which
+finds expired documents. Callers cannot use its name, and the API does not show it; queries may use
+it like any other.
 """
 
 from __future__ import annotations
@@ -22,14 +20,14 @@ TTL_INDEX = "~ttl"
 
 @dataclass(frozen=True, slots=True)
 class WantedIndex:
-    """An index as it is declared."""
+    """The declaration of an index."""
 
     name: str
     fields: tuple[tuple[str, int], ...]
     unique: bool = False
 
     def is_met_by(self, index: Index) -> bool:
-        """Return whether an index is this one, and works or will work."""
+        """Return whether an index has this declaration and has not failed."""
         return (
             index.name == self.name
             and fields_of(index) == self.fields
@@ -44,7 +42,7 @@ def fields_of(index: Index) -> tuple[tuple[str, int], ...]:
 
 
 def wanted_of(declared: Iterable[Mapping[str, object]]) -> list[WantedIndex]:
-    """Return what a checked body declares. Raise where a name or a path comes twice."""
+    """Return the indexes that a validated body declares. Raise if a name or a path is repeated."""
     wanted: list[WantedIndex] = []
     problems: list[FieldProblem] = []
     for number, form in enumerate(declared):
@@ -71,14 +69,14 @@ def ttl_index(ttl: Mapping[str, object] | None) -> list[WantedIndex]:
 
 
 def is_declared(index: Index) -> bool:
-    """Return whether an index is a caller's, and not one of our own."""
+    """Return whether an index was declared by a caller and is not internal."""
     return index.name != TTL_INDEX
 
 
 def changes(
     present: Sequence[Index], wanted: Sequence[WantedIndex]
 ) -> tuple[list[Index], list[WantedIndex]]:
-    """Return which indexes go and which come."""
+    """Return which indexes to drop and which to create."""
     going = [index for index in present if not any(want.is_met_by(index) for want in wanted)]
     coming = [want for want in wanted if not any(want.is_met_by(index) for index in present)]
     return going, coming

@@ -19,7 +19,7 @@ from foundation.tasks import run_after_commit, task
 
 ALIAS = "relay"
 BATCH_ROWS = 5_000
-#: A task works for this long, then makes room for others.
+#: A task works for this long, then yields to others.
 SLICE_S = 5.0
 
 #: Rows of these tables never move while they are being removed, so their `ctid` identifies them.
@@ -49,7 +49,7 @@ def drop_index(*, index: int) -> None:
 
 @task(name=DROP_TASK)
 def drop(*, collection: str) -> None:
-    """Remove all that a dropped collection held, and then its row."""
+    """Remove the contents of a dropped collection, and then its row."""
     dropped = Collection.unscoped.using(ALIAS).filter(
         pk=UUID(collection), state=Collection.State.DROPPING
     )

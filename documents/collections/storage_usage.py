@@ -1,8 +1,8 @@
 """Storage used by tenants' documents, measured once an hour.
 
-Usage is sums by period, and a level has no sum. So an hour's measurement counts as document-hours
-and byte-hours: a day's sum divided by 24 is the day's mean. Tombstones and index entries are not
-counted; bytes are those of the documents as BSON.
+Usage consists of sums by period, but a level has no sum. So an hour's measurement counts as
+document-hours and byte-hours: a day's sum divided by 24 is the day's mean. Tombstones and index
+entries are not counted; bytes are those of the documents as BSON.
 
 Each tenant is measured by a separate statement, which reads rows' headers and no document. An hour
 is measured once: an interrupted run continues with the remaining tenants.

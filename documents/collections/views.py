@@ -32,7 +32,7 @@ EJSON_HEADER = "Rillbase-EJSON"
 
 
 class IndexProgress(serializers.Serializer[object]):
-    """How far the back-fill of an index has come."""
+    """The progress of an index's backfill."""
 
     done = serializers.IntegerField(help_text="Number of documents indexed so far.")
     total = serializers.IntegerField(help_text="Number of documents when the build started.")
@@ -117,7 +117,7 @@ class _CollectionsView(DeclaredView):
     kind = "collections"
 
     def shown(self, collection: Collection, indexes: list[Index]) -> JsonObject:
-        """Return a collection in the form of Extended JSON that the caller asks for."""
+        """Return a collection in the form of Extended JSON that the caller requests."""
         wanted = self.request.headers.get(EJSON_HEADER, "relaxed")
         if wanted not in ("relaxed", "canonical"):
             raise InvalidParameter(f"{EJSON_HEADER} must be relaxed or canonical.")

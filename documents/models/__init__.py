@@ -1,4 +1,4 @@
-"""What the control plane keeps. Documents themselves are rows that only SQL sees."""
+"""Tables of the control plane. Documents themselves are rows that are accessed only with SQL."""
 
 from documents.models.collection import Collection
 from documents.models.import_job import ImportJob

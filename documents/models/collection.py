@@ -12,22 +12,21 @@ from tenants.models import Tenant
 
 
 class Collection(TenantOwned, Resource):
-    """A named set of documents and what holds for all of them.
-
-    Whoever writes documents reads this row after taking the collection's lock, and whoever
-    changes what writers must know holds that lock alone and raises `write_version`
-    (`documents.store.locks`). So no write goes by a definition that is no longer in force.
+    """A named set of documents and its definition. Writers of documents read this row after taking
+    the collection's lock, and a change of the definition holds that lock exclusively and raises
+    `write_version` (`documents.store.locks`). So no write uses an outdated definition.
     """
 
     class State(models.TextChoices):
         ACTIVE = "active"
-        #: Its name is free again; its documents are removed in the background.
+        #: The name can be reused; documents are removed in the background.
         DROPPING = "dropping"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="collections")
     name = models.CharField(max_length=63, validators=[RegexValidator(rf"\A{NAME_PATTERN}\Z")])
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
-    #: Extended JSON, since the order of members and the kinds of numbers count; null: none.
+    #: Extended JSON, since the order of members and the types of numbers are significant; null:
+    #: none.
     schema = models.TextField(null=True, blank=True)  # noqa: DJ001 -- absent is not empty
     #: Extended JSON: `{"read": filter | true | false, …}`.
     access_rules = models.TextField(default="{}")
@@ -38,9 +37,9 @@ class Collection(TenantOwned, Resource):
     source_id = models.UUIDField(null=True, blank=True)
     #: Ids without a row start at this version + 1; raised when tombstones are purged.
     version_floor = models.BigIntegerField(default=0)
-    #: Grows with any change that writers must know: schema, rules, indexes, state.
+    #: Increases with every change that affects writers: schema, rules, indexes, state.
     write_version = models.BigIntegerField(default=1)
-    #: Grows with the access rules; after-images carry it.
+    #: Increases when the access rules change; after-images contain it.
     rules_version = models.BigIntegerField(default=1)
 
     class Meta:

@@ -10,7 +10,7 @@ from foundation.scope import TenantOwned
 
 
 class ImportJob(TenantOwned):
-    """An import as far as it has come. What is counted has been committed."""
+    """The progress of an import. What is counted has been committed."""
 
     class Mode(models.TextChoices):
         INSERT = "insert"
@@ -19,7 +19,7 @@ class ImportJob(TenantOwned):
 
     class State(models.TextChoices):
         RUNNING = "running"
-        #: Its stream broke off; sending it again with `resume` continues after `lines_done`.
+        #: The stream was interrupted; sending it again with `resume` continues after `lines_done`.
         INTERRUPTED = "interrupted"
         DONE = "done"
 

@@ -11,14 +11,14 @@ from foundation.scope import TenantOwned
 class Index(TenantOwned):
     """An index over fields of a collection. Its entries are rows, so no DDL is ever needed.
 
-    Writers keep the entries of an index from the moment it is `building`; queries use it once it
-    is `ready`, when the back-fill has been through all older documents.
+    Writers maintain the entries of an index as soon as it is `building`; queries use it once it is
+    `ready`, when the backfill has processed all older documents.
     """
 
     class State(models.TextChoices):
         BUILDING = "building"
         READY = "ready"
-        #: Documents that break it were found; `error` names one.
+        #: Documents violate it; `error` names one of them.
         FAILED = "failed"
         DROPPING = "dropping"
 

@@ -1,4 +1,4 @@
-"""After-images: what a committed transaction tells the event layer.
+"""After-images: what a committed transaction sends to the event layer.
 
 The native code packs them, from what it wrote to the store, as the arguments of a call.
 """
@@ -12,7 +12,7 @@ from uuid import UUID
 from documents.outbox.events import PackedGroup
 from rillbase_native import Changes
 
-#: A call carries no more than about this, unless one atomic batch or one document is larger.
+#: A call contains no more than about this, unless one atomic batch or one document is larger.
 CALL_BYTES = 1024 * 1024
 
 
@@ -26,11 +26,11 @@ class CommittedTransaction:
     changes: Changes
     #: For each collection, the version of the access rules that the transaction read.
     rules_versions: Sequence[int]
-    #: Hashes of all keys that an atomic batch wrote, in whatever collection; None: no such batch.
+    #: Hashes of all keys that an atomic batch wrote, in all collections; None: no such batch.
     batch_hashes: Sequence[int] | None = None
 
     def groups(self) -> list[PackedGroup]:
-        """Return what is appended at once. An atomic batch stays whole."""
+        """Divide into groups that are appended at once. An atomic batch is not divided."""
         parts = self.changes.after_images(
             self.xid,
             self.tenant_id.bytes,

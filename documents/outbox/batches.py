@@ -17,7 +17,7 @@ _UNSIGNED = 0xFFFF_FFFF
 
 
 def standing_for(hashes: Sequence[int]) -> Sequence[int]:
-    """Return hashes that fall into the same partitions as all of these, in whatever grid."""
+    """Return hashes that fall into the same partitions as all of these, in any grid."""
     if len(hashes) <= FEW:
         return hashes
     # By number of partitions, those that no chosen hash falls into yet.

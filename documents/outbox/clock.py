@@ -1,9 +1,7 @@
-"""Valkey's time, estimated by a process without asking.
-
-Each answer of the event layer names the time at which it was given. Later, at least as much time
-has passed there as here since the answer arrived, so the estimate never runs ahead of Valkey. It
-lags behind by the way back, and by whatever pause the process makes: an entry whose maker was
-paused carries an old stamp and is refused.
+"""Valkey's time, estimated without asking. Each reply of the event layer contains its time. Since
+then, at least as much time has passed there as here since the reply arrived, so the estimate never
+runs ahead of Valkey. It lags behind by the latency of the reply, and by any pause of the process:
+an entry of a writer that was paused has an old stamp and is rejected.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ class ValkeyClock:
         self._ahead_us: int | None = None
 
     def hear(self, time_us: int) -> None:
-        """Learn from an answer that has just arrived."""
+        """Record the time of a reply that has just arrived."""
         self._ahead_us = time_us - self._here_us()
 
     def forget(self) -> None:
-        """Stop estimating: another server may answer next."""
+        """Stop estimating: the next reply may come from another server."""
         self._ahead_us = None
 
     @property
@@ -33,7 +31,7 @@ class ValkeyClock:
         return self._ahead_us is not None
 
     def now_us(self) -> int | None:
-        """Return the latest time that Valkey's clock has certainly reached; None: not known."""
+        """Return the latest time that Valkey's clock has certainly reached; None if unknown."""
         return None if self._ahead_us is None else self._here_us() + self._ahead_us
 
     def _here_us(self) -> int:

@@ -1,4 +1,4 @@
-"""The role `rb_relay`'s connections, and how the ring of slots turns."""
+"""The role `rb_relay`'s connections, and the rotation of slots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foundation.environment import environment
 from foundation.per_loop import PerLoop
 from foundation.postgres import Pool, Statement
 
-#: As the tables were made: a slot for each of so many minutes.
+#: The number of tables: each slot covers one minute.
 OUTBOX_SLOTS = 8
 SLOT_S = 60
 #: The slot that rows and marks written now belong to.
@@ -17,10 +17,10 @@ CURRENT_SLOT = (
     f"((extract(epoch FROM clock_timestamp())::bigint / {SLOT_S}) % {OUTBOX_SLOTS})::smallint"
 )
 
-#: What this role commits may be lost in a crash of the database: a mark that is missing means
-#: that something is published once more. A plan is made for each execution, since how much of the
-#: outbox a watermark leaves out changes from one to the next; and by the indexes, since the outbox
-#: fills and empties too quickly for statistics about it to be right.
+#: What this role commits may be lost in a crash of the database: if a mark is missing, something is
+#: published again. Each execution is planned separately, since the part of the outbox that a
+#: watermark excludes varies; and plans use the indexes, since the outbox fills and empties too
+#: quickly for correct statistics.
 _SETTINGS = (
     "-c statement_timeout=30s -c lock_timeout=200ms -c idle_in_transaction_session_timeout=10s "
     "-c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c enable_seqscan=off"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: A document that is rewritten between any two reads is not chased any deeper.
+#: Limits the depth for a document that is rewritten between any two reads.
 MOST_LEVELS = 8
 
 
@@ -31,11 +31,11 @@ class DependencyStack:
         self.published.clear()
 
     def first(self, most: int) -> tuple[int, ...]:
-        """Return the next transactions to publish, at most `most`, in their order."""
+        """Return the next transactions to publish, at most `most`, in order."""
         return tuple(self._levels[-1][:most])
 
     def put(self, newer: frozenset[int]) -> bool:
-        """Put these before all others; return whether there was anything to put, and room."""
+        """Push these before all others; return whether there were any and there was room."""
         missing = newer - self.published
         if not missing or len(self._levels) == MOST_LEVELS:
             return False

@@ -17,13 +17,13 @@ FORMAT = 1
 class Kind(IntEnum):
     PUT = 1
     DELETE = 2
-    #: A newer version exists already; this one only counts as a part of its batch.
+    #: A newer version already exists; this one only counts as a part of its batch.
     SUPERSEDED = 3
     TICK = 4
 
 
 class MalformedEntry(ValueError):
-    """Bytes that are no entry of this format."""
+    """The bytes are not an entry of this format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Image:
     collection_id: UUID
     version: int
     rules_version: int
-    #: When the document came into being, in milliseconds since 1970.
+    #: When the document was created, in milliseconds since 1970.
     created_ms: int
-    #: When it was written, in microseconds since 1970. With the moment above, it is what answers
-    #: show; it decides nothing.
+    #: When it was written, in microseconds since 1970. Responses show both times; they are not used
+    #: for ordering.
     written_us: int
     key: bytes
     #: BSON: the document, for deletes its `_id` alone, for superseded ones nothing.
@@ -48,8 +48,8 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """PostgreSQL's `pg_snapshot`: transactions below `xmin` are over, those from `xmax` on are not
-    visible, and those between are visible unless `running` has them.
+    """PostgreSQL's `pg_snapshot`: transactions below `xmin` have ended, those from `xmax` on are
+    not visible, and those between are visible unless `running` has them.
     """
 
     xmin: int
@@ -69,15 +69,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Proof that the stream holds whatever the snapshot sees."""
+    """Proof that the stream contains everything that the snapshot sees."""
 
     token: int
-    #: Names the lives of Valkey and PostgreSQL in which the stream is complete.
+    #: Identifies the incarnations of Valkey and PostgreSQL in which the stream is complete.
     incarnation: bytes
     snapshot: Snapshot
     #: Valkey's time when it was appended; written by the function.
     time_us: int
-    #: How many entries the stream has been given, this one included; written by the function.
+    #: Number of entries appended to the stream, including this one; written by the function.
     count: int
 
 
@@ -110,7 +110,7 @@ def encode_image(image: Image) -> bytes:
 
 
 def encode_tick_body(token: int, incarnation: bytes, snapshot: Snapshot) -> bytes:
-    """Return a tick without its head, time and count, which the function puts before it."""
+    """Return a tick without its head, time and count, which the function prepends."""
     running = snapshot.running
     return _TICK.pack(token, incarnation, snapshot.xmin, snapshot.xmax, len(running)) + b"".join(
         xid.to_bytes(8, "big") for xid in running
@@ -118,7 +118,7 @@ def encode_tick_body(token: int, incarnation: bytes, snapshot: Snapshot) -> byte
 
 
 def decode(raw: bytes) -> Image | Tick:
-    """Read an entry; raise `MalformedEntry` for anything else."""
+    """Parse an entry; raise `MalformedEntry` if it is not valid."""
     if len(raw) < _HEAD.size or raw[0] != FORMAT:
         raise MalformedEntry("not an entry of this format")
     if raw[1] == Kind.TICK:

@@ -16,7 +16,7 @@ from foundation.valkey_wire import Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
 _LIBRARY = "rillbase_events_2"
-#: After-images are kept so that a query registered meanwhile can be matched with them.
+#: After-images are retained so that queries registered in the meantime can be matched with them.
 RETENTION_MS = 10_000
 RETENTION_BYTES = 256 * 1024 * 1024
 _ROOT = "{rillbase}:events:"
@@ -24,23 +24,23 @@ _HASH_BYTES = 4
 
 
 class Verdict(StrEnum):
-    """What the function did."""
+    """The outcome of the function."""
 
     OK = "ok"
-    #: The server knows nothing yet, or no longer: a relay has to set it up.
+    #: The server has no data, or lost it: a relay has to initialise it.
     ABSENT = "absent"
     #: A newer relay has taken over.
     OUTRUN = "outrun"
     #: The stamp is too old, or lies in the future.
     LATE = "late"
     AHEAD = "ahead"
-    #: The server is not the one that the tick was made for.
+    #: The tick was created for a different server.
     REBORN = "reborn"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The verdict, with Valkey's time in microseconds when it was given."""
+    """The verdict, with Valkey's time in microseconds of the call."""
 
     verdict: Verdict
     time_us: int
@@ -52,9 +52,9 @@ class EventLayerStatus:
 
     time_us: int
     run_id: str
-    #: Made when the streams were set up; empty: they are not.
+    #: Created with the streams; empty if there are none.
     random: str
-    #: The incarnation, as hex, in which everything kept has been published.
+    #: The incarnation, as hex, in which all retained rows have been published.
     complete: str
     epochs: str
 
@@ -119,7 +119,7 @@ class EventLayer:
     async def tick(
         self, stamp_us: int, token: int, look: EventLayerStatus, incarnation: bytes, body: bytes
     ) -> Answer:
-        """Append a tick to every stream, if the server still is the one that was looked at."""
+        """Append a tick to every stream, if the server is still the one that was examined."""
         return _answer(
             await self._functions.call(
                 "tick", stamp_us, token, look.run_id, look.random, incarnation.hex(), body
@@ -138,7 +138,7 @@ class EventLayer:
         retention_ms: int = RETENTION_MS,
         retention_bytes: int = RETENTION_BYTES,
     ) -> Answer:
-        """Set the streams up, or bring their epochs up to date; forget older installations."""
+        """Create the streams, or update their epochs; forget older installations."""
         if await self._forget_older():
             return Answer(Verdict.OUTRUN, (await self.look()).time_us)
         return _answer(
@@ -168,7 +168,7 @@ class EventLayer:
 
 
 def prefix(installation: int) -> str:
-    """Return how all names of an installation epoch begin."""
+    """Return the prefix of all names of an installation epoch."""
     return f"{_ROOT}{installation}"
 
 

@@ -1,8 +1,8 @@
 """The installation epoch: raised after a backup was restored.
 
-A restored database uses transaction ids and versions once more that streams and clients know
-already. Streams carry the epoch in their names and resume tokens in their contents, so nothing of
-the time before is taken for something of the time after.
+A restored database reuses transaction ids and versions that streams and clients already know. The
+names of streams and the contents of resume tokens include the epoch, so nothing from before the
+restore is mistaken for something after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carries the relay's requests out: the loop around `documents.outbox.machine`."""
+"""Executes the relay's requests: the loop around `documents.outbox.machine`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONNECT_TIMEOUT_S = 2.0
 #: A server counts as available once nothing has failed for this long. An event layer with a full
 #: disk alternates between serving reads and rejecting writes, several times a second.
 STEADY_S = 1.0
-#: Appending a page takes milliseconds; a frozen server is given up.
+#: Appending a page takes milliseconds; a frozen server counts as failed.
 ANSWER_TIMEOUT_S = 10.0
 
 AtDatabase = Claim | ListRows | Fetch | Mark | EmptySlot
@@ -61,7 +61,7 @@ class RelayLoop:
         )
         self._events: EventLayer | None = None
         self._task: asyncio.Task[None] | None = None
-        #: The server that failed last, until it answers again.
+        #: The server that failed last, until it responds again.
         self._away = ""
         self._failed_s = 0.0
         self._asked = False
@@ -69,11 +69,11 @@ class RelayLoop:
 
     @property
     def ready(self) -> bool:
-        """Whether it has asked for the lease: it leads, or it would take over."""
+        """Whether it has requested the lease: it leads, or it would take over."""
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Describe the state, for people and probes."""
+        """Describe the state, for operators and probes."""
         since_s = None if self._ticked_s is None else round(time.monotonic() - self._ticked_s, 3)
         return {
             "leading": self._relay.token is not None,
@@ -86,7 +86,7 @@ class RelayLoop:
         self._task = asyncio.create_task(self._run(), name="relay")
 
     async def stop(self) -> None:
-        """End between two requests or in the middle of one, and let the next relay lead."""
+        """Stop, even during a request, and release the lease for the next relay."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -108,7 +108,7 @@ class RelayLoop:
             await asyncio.sleep(max(0.0, self._relay.due_s - time.monotonic()))
 
     async def _reply(self, request: Request) -> Reply:
-        """Carry a request out. No failure in it ends the relay."""
+        """Execute a request. No failure of it ends the relay."""
         server = "database" if isinstance(request, AtDatabase) else "event layer"
         try:
             reply = await self._carry_out(request)

@@ -1,8 +1,8 @@
 """The publisher of one event loop.
 
-Transactions wait in a bounded queue. What has gathered while calls were under way leaves in the
-next one, so a busy process makes few large calls and an idle one publishes at once. A transaction
-is marked when all of its parts have been appended; if any was not, the relay appends them all.
+Transactions wait in a bounded queue. What has accumulated during a call is sent in the next one, so
+a busy process makes few large calls and an idle one publishes at once. A transaction is marked when
+all of its parts have been appended; if any was not, the relay appends them all.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ REFRESH_S = 10.0
 
 
 class Transaction(Protocol):
-    """What a transaction wrote, packed when it is known that it can be published."""
+    """The writes of a transaction, packed once it is known that they can be published."""
 
     @property
     def xid(self) -> int: ...
 
     def groups(self) -> Sequence[Group | PackedGroup]:
-        """Return what is appended at once."""
+        """Return the groups that are appended at once."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class LoopPublisher:
         self._keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look for the event layer, now and whenever it is lost."""
+        """Find the event layer, now and whenever it is lost."""
         self._keeper = self._loop.create_task(self._keep(), name="publisher")
 
     @property
@@ -107,7 +107,7 @@ class LoopPublisher:
         await self._wire.aclose()
 
     def stamp(self) -> int | None:
-        """Return Valkey's time in microseconds, never ahead of it; None: not known."""
+        """Return Valkey's time in microseconds, never ahead of it; None if unknown."""
         return self._clock.now_us()
 
     def offer(self, stamp_us: int | None, transaction: Transaction) -> None:
@@ -151,7 +151,7 @@ class LoopPublisher:
         return taken
 
     async def _publish(self, taken: Sequence[_Call]) -> None:
-        """Append under the oldest stamp, so that none counts for younger than it is."""
+        """Append with the oldest stamp, so that none appears newer than it is."""
         events = self._events
         if events is None or not await self._append(events, taken):
             PUBLISHED.labels("failed").inc(len(taken))
@@ -177,7 +177,7 @@ class LoopPublisher:
         return answer.verdict is Verdict.OK
 
     def _lose(self, events: EventLayer, why: str) -> None:
-        """Publish nothing until a server answers again."""
+        """Publish nothing until a server responds again."""
         if self._events is events:
             logger.warning("the relay publishes until the event layer is available again: %s", why)
             self._events = None
@@ -199,7 +199,7 @@ class LoopPublisher:
                 continue
 
     async def _find(self) -> EventLayer | None:
-        """Return the streams of the installation epoch in force, if a relay has set them up."""
+        """Return the streams of the current installation epoch, if a relay has created them."""
         try:
             async with relay_pool().session() as session:
                 (found,) = await session.run([(INSTALLATION, ())])

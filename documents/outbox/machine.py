@@ -1,6 +1,6 @@
 """The relay as a pure state machine: replies and time in, requests out.
 
-It works in rounds, about four a second, and has one request under way at a time::
+It works in rounds, about four a second, and has one request in flight at a time::
 
     claim ─▶ look ─▶ (install) ─▶ list ─▶ ( fetch ─▶ append ─▶ mark )* ─▶ tick ─▶ (empty a slot)
 
@@ -55,12 +55,13 @@ from documents.outbox.requests import (
 
 #: From the beginning of one round to that of the next.
 ROUND_S = 0.2
-#: How long a writer is given to publish by itself, and how old a snapshot is when it is ticked.
+#: How long a writer has to publish its writes, and the age of a snapshot when it is ticked.
 GRACE_S = 0.25
-#: Readers take a tick as current, so older snapshots are not ticked. If each answer of the servers
-#: takes two seconds, it is six until the next list.
+#: Readers treat a tick as current, so older snapshots are not ticked. If each reply of the servers
+#: takes two seconds, the next list comes after six.
 SNAPSHOT_S = 6.0
-#: A longer round is broken off, so that the lease is prolonged and ticks come while it catches up.
+#: A longer round is interrupted, so that the lease is renewed and ticks are sent while the relay
+#: catches up.
 LONG_ROUND_S = 1.0
 #: How often a relay without the lease tries to claim it.
 CLAIM_S = 1.0
@@ -71,10 +72,10 @@ LEASE_S = 3.0
 PATIENCE_S = 30.0
 EMPTY_S = 5.0
 SLOTS = 8
-#: Most transactions that are asked for at once, and about how many rows.
+#: Maximum number of transactions that are requested at once, and approximate number of rows.
 FETCH_XIDS = 1_000
 FETCH_ROWS = 2_000
-#: While the event layer takes nothing, no more snapshots than these are remembered.
+#: Maximum number of snapshots that are kept while the event layer accepts nothing.
 MAX_TAKEN = 8
 
 
@@ -87,7 +88,7 @@ class SnapshotInProgress:
     """A snapshot and the transactions that must be published before its tick."""
 
     snapshot: Snapshot
-    #: When it was asked for, and when it came: it was taken between the two.
+    #: When it was requested and received: it was taken between the two.
     asked_s: float
     at_s: float
     outstanding: set[int]
@@ -97,11 +98,11 @@ class SnapshotInProgress:
 
 @dataclass(slots=True)
 class Life:
-    """What is known of one life of the event layer. Begun anew with each."""
+    """What is known about one incarnation of the event layer."""
 
     incarnation: bytes
     look: EventLayerStatus
-    #: Whether everything kept has been published in this life.
+    #: Whether all retained rows have been published in this incarnation.
     complete: bool
     taken: deque[SnapshotInProgress] = field(default_factory=deque)
     #: Published, but not known to be marked.
@@ -126,7 +127,7 @@ class Relay:
         self.token: int | None = None
         self.life: Life | None = None
         self._world: World | None = None
-        #: Valkey's time when it last answered: the stamp of whatever is read next.
+        #: Valkey's time in its last reply: the stamp of what is read next.
         self._time_us = 0
         self._number = 0
         self._asked: Request | None = None
@@ -138,7 +139,7 @@ class Relay:
         self._backlog: deque[int] = deque()
         self._ahead = DependencyStack()
         self._after = 0
-        #: Of the entries on their way: the stamp, and the transactions that they complete.
+        #: Of the entries in flight: the stamp, and the transactions that they complete.
         self._stamp_us = 0
         self._done: tuple[int, ...] = ()
         #: Whether this round has published a transaction of the backlog to its end.
@@ -146,11 +147,11 @@ class Relay:
 
     @property
     def unfinished(self) -> int:
-        """How many transactions are known that have to be published by this relay."""
+        """Number of known transactions that this relay has to publish."""
         return len(self._backlog)
 
     def wake(self, now_s: float) -> Step:
-        """Begin a round if it is time and none is under way."""
+        """Start a round if one is due and none is in progress."""
         if now_s < self.due_s:
             return None
         return self._begin(now_s)
@@ -183,7 +184,7 @@ class Relay:
                 return self._heard_later(asked, reply, now_s)
 
     def _heard_later(self, asked: Request, reply: Reply, now_s: float) -> Step:
-        """Continue a round that knows what it has to do."""
+        """Continue a round after its list."""
         match asked, reply:
             case Fetch(), FetchResult():
                 return self._fetched(reply, now_s)
@@ -200,7 +201,7 @@ class Relay:
             case _:
                 raise AssertionError(f"{reply} is not a reply to {asked}")
 
-    # A round's beginning.
+    # The start of a round.
 
     def _begin(self, now_s: float) -> tuple[int, Request]:
         self._round_s = now_s
@@ -273,7 +274,7 @@ class Relay:
         return SnapshotInProgress(reply.snapshot, self._asked_s, now_s, outstanding, marks_count)
 
     def _plan(self, life: Life, now_s: float) -> None:
-        """Collect the transactions that writers had time to publish and did not."""
+        """Collect the transactions that writers did not publish in time."""
         found: set[int] = set()
         for taken in life.taken:
             if not taken.marks_count or now_s - taken.at_s >= GRACE_S:
@@ -283,7 +284,7 @@ class Relay:
     # The rest of a round.
 
     def _go_on(self, now_s: float) -> Step:
-        """Take the next step: mark, publish more, tick, empty a slot, rest."""
+        """Take the next step: mark, publish more, tick, empty a slot, or end the round."""
         life = self.life
         if life is None:
             return self._rest()
@@ -311,7 +312,7 @@ class Relay:
         return self._keep_house(now_s)
 
     def _may_break_off(self, now_s: float) -> bool:
-        """Return whether the round is long. Each makes progress and cuts no transaction in two:
+        """Return whether the round is long. Each makes progress and divides no transaction:
         otherwise a slow list, or a long transaction, would be restarted forever.
         """
         return self._is_long(now_s) and self._advanced and self._after == 0
@@ -401,7 +402,7 @@ class Relay:
         self._slot = (self._slot + 1) % SLOTS
         return self._ask(EmptySlot(self._slot), now_s)
 
-    # What goes wrong.
+    # Failures.
 
     def _refused(self, verdict: Verdict, now_s: float) -> Step:
         """Handle the event layer's rejection of a request."""
@@ -418,7 +419,7 @@ class Relay:
 
     def _failed(self, asked: Request, now_s: float) -> Step:
         if isinstance(asked, Append):
-            # Perhaps it has no memory left, which only trimming brings back.
+            # It may have run out of memory, which only trimming frees.
             return self._ask(Trim(asked.installation), now_s)
         return self._rest(CLAIM_S if isinstance(asked, Claim) else ROUND_S)
 
@@ -436,7 +437,7 @@ class Relay:
         return self._number, request
 
     def _known(self) -> tuple[World, int]:
-        """Return what every step after the claim may rely on."""
+        """Return the state that every step after the claim relies on."""
         if self._world is None or self.token is None:
             raise AssertionError("nothing is asked without a token")
         return self._world, self.token

@@ -1,7 +1,7 @@
 """Marks: which transactions have been published, so that the relay need not publish them.
 
-A mark is a separate row, since updating rows of the outbox would write each of them twice. Marks
-are not waited for and need not survive a crash: without its mark, a row is published once more.
+A mark is a separate row, since updating rows of the outbox would write each of them twice. Nothing
+waits for marks, and they need not survive a crash: without its mark, a row is published again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Publishes right after the commit, in the process that wrote.
 
-A writer never waits for the event layer and never fails with it: what cannot be taken at once is
-dropped here, since the outbox has it and the relay publishes it.
+A writer never waits for the event layer and never fails with it: what cannot be queued immediately
+is dropped here, since it is in the outbox and the relay publishes it.
 
-A writer calls `stamp` before it sends its COMMIT and `offer` afterwards. The stamp is Valkey's
-time as this process estimates it; the event layer refuses old ones. So a writer that was paused
-anywhere between commit and publish cannot publish an image that others have long outrun.
+A writer calls `stamp` before it sends its COMMIT and `offer` afterwards. The stamp is Valkey's time
+as this process estimates it; the event layer rejects old ones. So a writer that was paused anywhere
+between commit and publish cannot publish an outdated image.
 
-Only processes that serve publish. In others, Celery's workers for example, an event loop lives
-as long as one task, and the relay does it all.
+Only processes that serve publish. In others, Celery's workers for example, an event loop lives as
+long as one task, and the relay publishes everything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Process:
 
 
 def publish_from_here() -> None:
-    """Let this process publish what it writes from now on."""
+    """Enable publishing in this process."""
     _Process.publishes = True
 
 
@@ -49,7 +49,7 @@ def stamp() -> int | None:
 
 
 def offer(stamp_us: int | None, transaction: CommittedTransaction) -> None:
-    """Hand over everything that one transaction wrote, after its commit. Returns at once."""
+    """Queue everything that one transaction wrote, after its commit. Returns immediately."""
     if (publisher := _publishers.existing()) is not None:
         publisher.offer(stamp_us, transaction)
 

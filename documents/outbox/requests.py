@@ -1,7 +1,7 @@
 """The relay's requests to PostgreSQL and the event layer, and their replies.
 
 The relay itself (`documents.outbox.machine`) does no input or output: it emits these requests and
-is handed the replies. `documents.outbox.loop` carries them out; the simulator does it in memory.
+receives the replies. `documents.outbox.loop` executes them; the simulator does it in memory.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from documents.outbox.events import Answer, EventLayerStatus, Group
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What PostgreSQL holds to be true about the event layer and about itself."""
+    """The state of the event layer and of the database, as recorded in PostgreSQL."""
 
     #: The installation epoch.
     installation: int
-    #: The grid's epochs in force, "number:partitions number:partitions@tenant …".
+    #: The current epochs of the grid, "number:partitions number:partitions@tenant …".
     epochs: str
-    #: One life of the database: cluster, timeline, and the time between two crashes.
+    #: The incarnation of the database: cluster, timeline, and the time between two crashes.
     database: str
 
 
@@ -51,7 +51,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Set the event layer up, or tell it of other grid epochs."""
+    """Initialise the event layer, or update its grid epochs."""
 
     installation: int
     token: int
@@ -65,7 +65,7 @@ class ListRows:
     token: int
     watermark: int
     marked_too: bool
-    #: Whether to prolong the lease.
+    #: Whether to renew the lease.
     renew: bool
 
 
@@ -81,7 +81,7 @@ class RowList:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Read the rows of these transactions, in their order, from behind row `after` of the first."""
+    """Read the rows of these transactions, in order, starting after row `after` of the first."""
 
     xids: tuple[int, ...]
     after: int
@@ -92,11 +92,11 @@ class FetchResult:
     """As many rows as fit into one call, and at least one if there is any."""
 
     groups: Sequence[Group]
-    #: Transactions of which all rows have been read by now.
+    #: Transactions whose rows have all been read.
     done: tuple[int, ...]
-    #: The last row that was read of the first transaction that is not done; 0: none.
+    #: The last row that was read of the first incomplete transaction; 0: none.
     after: int
-    #: Transactions that have rewritten documents of these rows, as far as committed by then.
+    #: Transactions that have rewritten documents of these rows, as far as they have committed.
     newer: frozenset[int] = frozenset()
 
 
@@ -110,7 +110,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Note that these transactions have been published."""
+    """Record that these transactions have been published."""
 
     xids: tuple[int, ...]
 
@@ -141,7 +141,7 @@ class EmptySlot:
 
 @dataclass(frozen=True, slots=True)
 class RequestDone:
-    """A request without a result succeeded."""
+    """A request without a result has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)

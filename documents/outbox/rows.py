@@ -34,10 +34,10 @@ PAGE_BYTES = 4 * 1024 * 1024
 MAX_BATCH_BYTES = 32 * 1024 * 1024
 #: More than the largest batch has, so that each is listed as a whole.
 PAGE_ROWS = 12_000
-#: How long rows stay after they were marked, so that they can be published again.
+#: How long rows are retained after they were marked, so that they can be published again.
 KEPT_S = 60
 
-#: Null where PostgreSQL's life has no name yet.
+#: Null if PostgreSQL's incarnation has no name yet.
 _WORLD = Statement(
     "SELECT (SELECT epoch FROM documents_installation), "
     "(SELECT string_agg(number || ':' || write_partitions || "
@@ -98,7 +98,7 @@ _ROWS = Statement(
 
 
 class Size(NamedTuple):
-    """One row, before its document is read."""
+    """One row, without its document."""
 
     xid: int
     id: int
@@ -125,7 +125,7 @@ class OutboxRows:
         return ClaimResult(claimed.integer(0, 0) if claimed.rows else None, _world(world))
 
     async def release(self, token: int) -> None:
-        """Let the next relay have the lease at once."""
+        """Release the lease for the next relay."""
         await self._run([(_RELEASE, (int8(token),))])
 
     async def list_rows(self, asked: ListRows) -> RowList:
@@ -149,7 +149,7 @@ class OutboxRows:
     async def fetch(self, asked: Fetch) -> FetchResult:
         """Read a page. A document that has been written since is not read: its row is superseded.
 
-        Sizes are looked at first. Documents may be replaced meanwhile, but then they are not read.
+        Sizes are read first. Documents may be replaced meanwhile, but then they are not read.
         """
         first = asked.xids[0]
         parameters = (xid8s(asked.xids), int8(first), int8(asked.after))
@@ -178,9 +178,9 @@ class OutboxRows:
     async def empty(self, slot: int) -> bool:
         """Empty a slot if all its rows were marked long enough ago; return whether it was.
 
-        The lock waits for every transaction that has written to the slot, so none can commit a
-        row behind the check; later writers find an empty slot and write to that. Waiting blocks
-        others, so the wait is short.
+        The lock waits for every transaction that has written to the slot, so none can commit a row
+        after the check; later writers find an empty slot and write to that. Waiting blocks others,
+        so the wait is short.
         """
         statements = _EMPTY[slot]
         (found,) = await self._run([(statements.check, ())])
@@ -252,7 +252,7 @@ def cut(listed: Sequence[Size], *, all_listed: bool) -> list[Size]:
         rows = list(group)
         size = sum(row.bytes for row in rows)
         if is_batch and page and not all_listed and xid == listed[-1].xid:
-            # The rest of it may not be listed.
+            # The rest of the batch may not be listed.
             return page
         if is_batch and size <= MAX_BATCH_BYTES:
             if page and total + size > PAGE_BYTES:
@@ -274,7 +274,7 @@ def progress(
     """Return which transactions have been read completely, and where the next one continues."""
     unread = {size.xid for size in listed[len(page) :]}
     if not all_listed:
-        # More rows than were listed: those of the last transaction listed, or behind it.
+        # There are more rows than were listed: those of the last listed transaction, or later ones.
         last = listed[-1].xid
         unread |= {xid for xid in asked if xid >= last}
     done = tuple(xid for xid in asked if xid not in unread)
@@ -283,7 +283,7 @@ def progress(
 
 
 def _groups(rows: Result, page: Sequence[Size]) -> list[Group]:
-    """Return the entries; those of a batch together. One that was too large is no batch."""
+    """Return the entries, those of a batch together. An oversized batch is not treated as one."""
     sizes: dict[int, int] = {}
     for size in page:
         sizes[size.xid] = sizes.get(size.xid, 0) + size.bytes
@@ -311,7 +311,7 @@ def _newer(rows: Result) -> frozenset[int]:
 
 
 def _whole_xid(low: int, near: int) -> int:
-    """Return the transaction of which a row keeps the lower half of the id, by one of its time."""
+    """Complete the transaction id whose lower half a row contains, given an id of the same time."""
     return near + (low - near + 2**31) % 2**32 - 2**31
 
 
@@ -320,7 +320,7 @@ def _entry(rows: Result, row: int) -> bytes:
     deleted_id, body = rows.raw(row, 8), rows.raw(row, 11)
     is_current = current is not None and int.from_bytes(current, "big", signed=True) == version
     if deleted_id is not None and (is_current or current is None):
-        # Where the tombstone itself is gone nothing newer can be there.
+        # If the tombstone itself is gone, there can be nothing newer.
         kind, content = Kind.DELETE, deleted_id
     elif is_current and body is not None:
         kind, content = Kind.PUT, body

@@ -1,4 +1,4 @@
-"""Creates the sample collections that a tenant lacks, and fills those never written to."""
+"""Creates missing sample collections of a tenant, and fills those that were never written to."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from documents.samples.sample import Sample
 from foundation.json_types import JsonObject
 
-#: As the todos name them, their name, the `_id` of a city.
+#: The `_id` used in the todos, the name, the `_id` of a city.
 _PEOPLE = (
     ("ada", "Ada Okafor", "london"),
     ("grace", "Grace Lindqvist", "stockholm"),

@@ -1,4 +1,4 @@
-"""The catalogue of a shop for desks and what stands on them."""
+"""The catalogue of a shop for desks and accessories."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ def products() -> Sample:
 
 
 def _price(amount: float) -> JsonObject:
-    """Return an exact price that ends in 90 cents or so, as prices do."""
+    """Return an exact price that ends in about 90 cents."""
     return {"$numberDecimal": f"{max(1, round(amount)) - 0.1:.2f}"}

@@ -1,4 +1,4 @@
-"""Lists of things to do, of four people. Signed-in end users see and change their own alone."""
+"""To-do lists of four people. Signed-in end users can only read and change their own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _DECLARATION: JsonObject = {
 
 
 def todos() -> Sample:
-    """Return the data set. What is due is due around now."""
+    """Return the data set. Due dates are close to the current time."""
     choice = random.Random(_SEED)  # noqa: S311 -- the same everywhere
     today = datetime.datetime.now(datetime.UTC).replace(hour=9, minute=0, second=0, microsecond=0)
     titles = [f"{verb} {whom}" for verb in _VERBS for whom in _WHOM]

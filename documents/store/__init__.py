@@ -1,4 +1,4 @@
-"""Reading and writing documents: the one way for every part of the product.
+"""Reading and writing documents, for every part of the product.
 
 facts      a collection's definition, compiled
 access     what its rules allow the caller

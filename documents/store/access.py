@@ -1,4 +1,4 @@
-"""What a collection's access rules let a caller do.
+"""What a collection's access rules allow a caller to do.
 
 Rules bind end users and anonymous callers; keys and members obey their scopes. An absent rule is
 false. Claims are inserted as literals, so no claim can become an operator.
@@ -16,7 +16,7 @@ from foundation.json_types import JsonValue
 from rillbase_native import Filter, Value
 from tenants.principals import Principal
 
-#: What a caller may read of a collection whose rules let it read nothing.
+#: The filter for a caller that may read nothing of a collection.
 NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
 
 
@@ -42,7 +42,7 @@ def access_of(collection: CollectionFacts, principal: Principal) -> Access | Non
 
 
 def bind(collection: CollectionFacts, claims: Mapping[str, JsonValue] | None) -> Access:
-    """Insert claims into the rules. Where one is missing, its rule is false."""
+    """Insert claims into the rules. If a claim is missing, its rule is false."""
     text = None if claims is None else json.dumps(dict(claims)).encode()
     filters = {}
     for action in ACTIONS:

@@ -1,14 +1,14 @@
-"""One try at a group of writes.
+"""One attempt at a group of writes.
 
 Two round trips, and more for large documents. The first locks: the callers' idempotency keys, the
 collections, the rows of the documents that may be there, in the order of their keys. Then the
-native code decides everything in memory: a write that is refused leaves nothing behind and does not
-disturb the others. The second round trip writes documents, index entries, outbox rows and
-idempotency records, and commits.
+native code decides everything in memory: a write that is rejected has no effect and does not affect
+the others. The second round trip writes documents, index entries, outbox rows and idempotency
+records, and commits.
 
-What the group took for granted is checked where it counts: the collection's definition under its
-lock, an absent document by the insert itself. A document whose `_id` was made here is taken for
-absent without looking.
+The group's assumptions are verified where they matter: the collection's definition under its lock,
+an absent document by the insert itself. A document whose `_id` was generated here is assumed absent
+without a read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
 _ENFORCED = "documents_indexentry_unique"
 
 Ended = WriteResult | ApiError
-#: Key, version, moment of creation and body of a document that is locked.
+#: Key, version, creation time and body of a locked document.
 Row = tuple[bytes, bytes, bytes, bytes | None]
 #: The filters of read, create, update and delete.
 Rules = tuple[Filter | None, Filter | None, Filter | None, Filter | None]
@@ -50,7 +50,7 @@ class Stale(Exception):
 
 
 class UniqueKeyConflict(Exception):
-    """A unique index has one of the keys already. `places`: the keys that may be concerned."""
+    """A unique index has one of the keys already. `places`: the keys that may be affected."""
 
     def __init__(self, places: Sequence[bytes]) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class UniqueKeyConflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _PlannedWrite:
-    """A write of this attempt, with its collections by the names that its operations use."""
+    """A write of this attempt, with its collections by the names used in its operations."""
 
     position: int
     write: Write
@@ -76,7 +76,7 @@ class _LockedRows:
 
 
 class Attempt:
-    """One try at a group."""
+    """One attempt at a group."""
 
     def __init__(
         self, tenant_id: UUID, writes: Sequence[Write], *, again: bool, max_held_bytes: int
@@ -90,7 +90,10 @@ class Attempt:
         self._collections: list[CollectionFacts] = []
 
     async def run(self) -> list[Ended]:
-        """Return how each write ended. Raises `LargeResult` if locked documents are too large."""
+        """Return the outcome of each write.
+
+        Raises `LargeResult` if locked documents are too large.
+        """
         planned = [
             found
             for position, write in enumerate(self._writes)
@@ -144,7 +147,9 @@ class Attempt:
         await self._finish(session, changes, planned, skipped)
 
     def _claims(self, planned: list[_PlannedWrite]) -> list[Claim]:
-        """Return the keys to claim. One that two writes of this group carry is the first one's."""
+        """Return the keys to claim. If two writes of this group have the same key, the first one
+        claims it.
+        """
         held: dict[bytes, Claim] = {}
         for plan in list(planned):
             claim = plan.write.claim
@@ -235,7 +240,7 @@ class Attempt:
         planned: Sequence[_PlannedWrite],
         skipped: Sequence[int],
     ) -> None:
-        """Write everything, and only then report how each write ended."""
+        """Write everything, and only then report the outcome of each write."""
         written: list[tuple[_PlannedWrite, WriteResult]] = []
         for number, plan in enumerate(planned):
             if number in skipped:
@@ -287,12 +292,12 @@ class Attempt:
 
 
 def _may_write(write: Write, known: dict[str, CollectionFacts]) -> bool:
-    """Return whether each collection is written by what it says writes it."""
+    """Return whether each collection allows this writer."""
     return all(found.source_id == write.source_id for found in known.values())
 
 
 def _rules(collection: CollectionFacts, write: Write) -> Rules | None:
-    """Return what the native code tests; None: no rule binds this caller."""
+    """Return the filters for the native code; None: access rules do not apply to this caller."""
     access = None if write.principal is None else access_of(collection, write.principal)
     if access is None:
         return None
@@ -306,7 +311,7 @@ def _rows(found: Result) -> list[Row]:
 
 
 def _also(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:
-    """Return what goes into the transaction besides the documents."""
+    """Return the further statements of the transaction."""
     recorded = claims.records(
         (plan.write.claim, one.answer)
         for plan, one in written

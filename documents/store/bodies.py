@@ -1,8 +1,8 @@
 """Bodies of documents, read so that a round trip carries a bounded number of bytes.
 
 A document has up to 16 MiB, and a batch thousands of documents. A batch therefore carries only
-bodies that are small enough for all of them to fit. In place of a larger one it has the body's
-size; those bodies are read afterwards in the same snapshot, as many at once as fit.
+bodies that are small enough for all of them to fit. For a larger body it contains only the size;
+those bodies are read afterwards in the same snapshot, as many at a time as fit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BODIES = Statement(
     (Oid.UUID, Oid.BYTEA_ARRAY),
 )
 
-#: As the parameter of a statement: every body is carried.
+#: As the parameter of a statement: every body is included.
 ANY_SIZE = int4(2**31 - 1)
 
 #: A document's key, and its body or the size of its body.
@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 
 def carried(body: str, largest: str) -> str:
-    """Return the SQL of a body that is carried if it has at most so many bytes."""
+    """Return the SQL of a body that is included if it has at most this many bytes."""
     return (
         f"CASE WHEN octet_length({body}) <= {largest} THEN {body} "
         f"ELSE int4send(octet_length({body})) END"
@@ -49,24 +49,24 @@ def carried(body: str, largest: str) -> str:
 
 
 def largest_carried(rows: int) -> bytes:
-    """Return the parameter for a round trip that has up to so many rows."""
+    """Return the parameter for a round trip of up to this many rows."""
     return int4(max(ALWAYS_CARRIED, ROUND_TRIP_BYTES // max(1, rows)))
 
 
 def omitted_size(cell: bytes) -> int:
-    """Return the size of a body that is not carried; 0 for one that is."""
+    """Return the size of an omitted body; 0 for one that is included."""
     return int.from_bytes(cell, "big") if len(cell) == _SIZE_BYTES else 0
 
 
 def size_bytes(cell: bytes) -> int:
-    """Return the size of a body, carried or not."""
+    """Return the size of a body, included or not."""
     return omitted_size(cell) or len(cell)
 
 
 async def read_omitted(
     session: Runs, collection: bytes, cells: Sequence[Cell]
 ) -> AsyncIterator[tuple[slice, dict[bytes, bytes]]]:
-    """Yield parts of a batch, in order, each with the bodies by key that the batch omits of it.
+    """Yield parts of a batch, in order, each with its omitted bodies by key.
 
     A document may occur several times.
     """

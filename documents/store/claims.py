@@ -48,7 +48,7 @@ _KEPT_HEADERS = ("ETag", "Location")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An idempotency key that a call carries, and the hash of what it asks."""
+    """An idempotency key that a call carries, and the hash of the request."""
 
     key_hash: bytes
     request_hash: bytes
@@ -71,7 +71,7 @@ def look_up(claims: list[Claim]) -> list[Step]:
 
 
 def settle(claims: list[Claim], locked: Result, found: Result) -> dict[bytes, Answer | ApiError]:
-    """Return what settles a call before it runs: its first answer, or why it must not run."""
+    """Return the outcome of a call before it runs: the recorded response, or why it may not run."""
     settled: dict[bytes, Answer | ApiError] = {}
     rows = {found.bytes(row, 0): row for row in range(found.rows)}
     for number, claim in enumerate(claims):
@@ -96,7 +96,7 @@ def _replay(claim: Claim, found: Result, row: int) -> Answer | ApiError:
 
 
 def records(answered: Iterable[tuple[Claim, Answer]]) -> list[Step]:
-    """Record answers with the changes that they tell of. Errors are not recorded."""
+    """Record responses together with their changes. Errors are not recorded."""
     steps: list[Step] = []
     for claim, answer in answered:
         if answer.status >= 400 or not isinstance(answer.body, bytes):  # noqa: PLR2004 -- errors

@@ -1,4 +1,4 @@
-"""Cursors of queries: behind which place the next page begins, sealed for this query alone."""
+"""Cursors of queries: the position after which the next page starts, valid only for this query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CursorPosition:
     key: bytes
 
     def resume(self, *, by_index: bool) -> Position | None:
-        """Return where to resume reading, if the row was read in the same way."""
+        """Return where to resume reading, if the row was read with the same plan."""
         if not by_index:
             return Position(b"", self.key)
         return Position(self.entry, self.key) if self.entry else None

@@ -1,4 +1,4 @@
-"""The hot path's connections, and the statements that open a transaction in a tenant's name."""
+"""The hot path's connections, and the statements that open a transaction of a tenant."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from foundation.per_loop import PerLoop
 from foundation.postgres import Pool, Statement
 from foundation.postgres.session import Oid, Step
 
-#: Every statement here is meant to find its rows by an index, whatever the statistics of a table
-#: that has just been filled say; and to be planned once, not each time.
+#: Every statement here must use an index, regardless of the statistics of a table that has just
+#: been filled, and is planned only once.
 SETTINGS = " ".join(
     f"-c {name}={value}"
     for name, value in {
@@ -60,7 +60,7 @@ def _conninfo() -> str:
 
 
 def scope(tenant_id: UUID) -> Step:
-    """Name the tenant until the transaction ends. Without BEGIN, that is at the round trip's end:
+    """Set the tenant until the transaction ends. Without BEGIN, it ends with the round trip:
     statements that are pipelined together are a transaction.
     """
     return _SCOPE, (str(tenant_id).encode(),)
@@ -72,7 +72,7 @@ def begin(tenant_id: UUID) -> list[Step]:
 
 
 def begin_snapshot(tenant_id: UUID) -> list[Step]:
-    """Begin a transaction that reads, all of it as of one moment."""
+    """Begin a read-only transaction with one snapshot."""
     return [(_BEGIN_SNAPSHOT, ()), scope(tenant_id)]
 
 

@@ -1,4 +1,4 @@
-"""How a query is answered: the plan, PostgreSQL's plan for it, and its place in the grid."""
+"""How a query is executed: the plan, PostgreSQL's plan for it, and its place in the grid."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from foundation.postgres import Runs, Statement
 
 
 async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
-    """Return the plan of a query, and what is left out of its answer.
-
-    The query is run for the latter, within its usual bounds.
+    """Return the plan of a query, and what is missing from its result. For the latter, the query is
+    run within its usual limits.
     """
     return await in_turn(tenant_id, partial(_explain, tenant_id, name, query))
 
@@ -52,7 +51,7 @@ async def _explain(tenant_id: UUID, name: str, query: Query, max_held_bytes: int
 
 
 async def _notices(reading: CollectionReader, query: Query) -> list[JsonValue]:
-    """Return what the query's answer would say, or that it would be refused."""
+    """Return the notices of the query's response, or the error with which it would fail."""
     notices = Notices()
     try:
         notices.add((await answer(reading, query)).unevaluated)

@@ -1,7 +1,7 @@
 """A collection's definition, at most a second old and compiled once per version.
 
-Readers and writers check `write_version` again in the statement batch that reads or writes, so a
-change that they do not know of makes them start over and is never overlooked.
+Readers and writers check `write_version` again in the statement batch that reads or writes, so an
+unknown change makes them start over.
 """
 
 from __future__ import annotations

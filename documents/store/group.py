@@ -1,8 +1,8 @@
 """Several writes of one tenant as one transaction, retried until it succeeds.
 
-An attempt (`documents.store.attempt`) assumes what was true a moment ago. If that has changed, the
-group starts over. If a unique index has a key already, the group is split, so that only the
-operation concerned fails. It is split, too, if its documents do not fit into memory together.
+An attempt (`documents.store.attempt`) relies on recent facts. If that has changed, the group starts
+over. If a unique index has a key already, the group is split, so that only the affected operation
+fails. It is also split if its documents do not fit into memory together.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from foundation.refusals import as_api_error
 from rillbase_native import Filter, Outcomes
 
 ATTEMPTS = 8
-#: As the native code says it of documents that a rule refuses.
+#: The native code's text for documents that a rule rejects.
 FORBIDDEN_BY_RULE = "the collection's access rules do not allow it"
 _TRY_AGAIN = frozenset({"40P01", "40001"})
 
 
 async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
-    """Run the writes and return how each ended, in their order."""
+    """Run the writes and return their outcomes, in order."""
     for attempt in range(ATTEMPTS):
         try:
             return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempt > 0))
@@ -68,7 +68,7 @@ async def _apart(
 ) -> list[Ended]:
     """Run a group that cannot be one transaction in parts, so that only what must fail fails.
 
-    `refused` returns why a write fails that cannot be divided.
+    `refused` returns the error of a write that cannot be divided.
     """
     if len(writes) > 1:
         return [(await run_group(tenant_id, [write]))[0] for write in writes]
@@ -88,7 +88,7 @@ async def _apart(
 
 
 async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[Ended]:
-    """Write down what goes with a write whose operations became several transactions."""
+    """Record what accompanies a write whose operations became several transactions."""
     answer = write.answer(ended) if write.answer else None
     also = write.also
     if write.claim is not None or also is not None:
@@ -103,7 +103,7 @@ async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[End
 
 
 async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write) -> Outcomes:
-    """Name the indexes concerned, as far as the keys in the way are still there.
+    """Name the indexes, as far as the conflicting keys still exist.
 
     A caller who may not read a conflicting document learns only that a rule rejects the write: for
     that caller it does not exist.
@@ -115,7 +115,7 @@ async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write
             rule = rules.get(found.bytes(row, 1))
             if rule is None:
                 continue
-            # One at a time: they may be large.
+            # Read one at a time, because they may be large.
             in_the_way = statements.body(found.bytes(row, 1), found.bytes(row, 2))
             _, result = await session.run([scope(tenant_id), in_the_way])
             body = result.raw(0, 0) if result.rows else None
@@ -130,7 +130,7 @@ async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write
 
 
 async def _read_rules(tenant_id: UUID, write: Write) -> dict[bytes, Filter]:
-    """Return what the caller may read of each collection that a rule binds it in, by id."""
+    """Return the caller's read filters by collection id, for collections with access rules."""
     rules: dict[bytes, Filter] = {}
     if write.principal is None:
         return rules

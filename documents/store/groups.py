@@ -21,17 +21,17 @@ from documents.store.queries import (
 from rillbase_native import Filter, Group, Grouping, Sort
 from tenants.principals import Principal
 
-#: Documents that one query groups, asked once or watched.
+#: Maximum number of documents that a query or a live query groups.
 MAX_GROUPED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class GroupQuery:
-    """What is asked of a collection's documents, grouped."""
+    """A query with groups."""
 
     filter: Filter
     group: Group
-    #: None: by the values that they are grouped by.
+    #: None: ordered by the values of the grouping fields.
     sort: Sort | None = None
     offset: int = 0
     limit: int = DEFAULT_LIMIT
@@ -58,7 +58,7 @@ class GroupedResult:
 async def group(
     tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None
 ) -> GroupedResult:
-    """Group what matches and the caller may read."""
+    """Group the matching documents that the caller may read."""
     grouping = await in_turn(tenant_id, partial(_group, tenant_id, name, query, principal))
     return GroupedResult(grouping, query, noticed(grouping, tenant_id, name))
 

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 #: Greater than every key of a document or an index entry. PostgreSQL uses a bound for an index only
-#: if it is surely there, so "to the end" is a value too.
+#: if it always exists, so "to the end" is also a value.
 BEHIND_ALL = b"\xff" * 1_100

@@ -18,9 +18,9 @@ from foundation.turns import Turns
 
 T = TypeVar("T")
 
-#: What a read may hold of its result without a turn, and with one.
+#: Bytes of its result that a read may hold without a turn, and with one.
 SMALL_BYTES, LARGE_BYTES = 1024 * 1024, 64 * 1024 * 1024
-#: Large results that are read at once in a process, and those of one tenant.
+#: Large results that a process reads concurrently, in total and per tenant.
 AT_ONCE, OF_ONE = 3, 2
 
 _turns = PerLoop(lambda: Turns(AT_ONCE, OF_ONE, bulk_budget.tenants))
@@ -35,9 +35,8 @@ class ResultDoesNotFit(QueryTooExpensive):
 
 
 async def in_turn(tenant_id: UUID, read: Callable[[int], Awaitable[T]]) -> T:
-    """Read a result: at once if it is small, otherwise in turn.
-
-    `read` takes how many bytes it may hold. It raises `LargeResult` if it had to hold more.
+    """Read a result: immediately if it is small, otherwise in turn. `read` gets the number of bytes
+    that it may hold. It raises `LargeResult` if it had to hold more.
     """
     try:
         return await read(SMALL_BYTES)

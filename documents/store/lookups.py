@@ -1,7 +1,6 @@
-"""Documents that others refer to: read in the snapshot of the query that shows them.
-
-The caller must be allowed to read them, too: documents that the `read` rule of their collection
-hides are absent, like those that do not exist.
+"""Referenced documents, read in the snapshot of the query that includes them. The caller must be
+allowed to read them as well: documents that the `read` rule of their collection hides are absent,
+like those that do not exist.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from foundation.postgres.session import Oid
 from rillbase_native import Filter, Lookups
 from tenants.principals import Principal
 
-#: What one page looks up, each document once.
+#: Maximum number of documents that one page looks up, each counted once.
 MAX_LOOKED_UP = 10_000
 MAX_BYTES = 64 * 1024 * 1024
-#: What a collection may have of which all is read. `_SIZE` looks at one document more.
+#: Maximum size of a collection that is read completely. `_SIZE` examines one document more.
 SMALL, SMALL_BYTES = 1_000, 1024 * 1024
-#: Documents of one statement.
+#: Documents per statement.
 AT_ONCE = 1_000
 VERSIONS_AT_ONCE = 50
 _SIZE = Statement(
@@ -45,18 +44,18 @@ _VERSIONS = Statement(
     "FROM documents_document WHERE collection_id = $1 AND key = ANY($2)",
     (Oid.UUID, Oid.BYTEA_ARRAY, Oid.INT4),
 )
-#: Key, version, the transaction's id in the row, and body.
+#: Key, version, the transaction id in the row, and body.
 _VersionRow = tuple[bytes, int, int, bytes | None]
-#: The lowest transaction id that is not PostgreSQL's own, and how many a row can tell apart.
+#: The lowest regular transaction id, and the number of ids that a row can distinguish.
 _FIRST_XID, _XIDS = 3, 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A collection that is looked up, as one caller may see it."""
+    """A collection of a lookup, with the access of one caller."""
 
     collection: CollectionFacts
-    #: None: no rule binds the caller.
+    #: None: access rules do not apply to the caller.
     rule: Filter | None
 
 
@@ -65,18 +64,18 @@ class Version:
     """A document as a snapshot has it, deletions included."""
 
     key: bytes
-    #: 0: it was never there, or that was forgotten.
+    #: 0: it never existed, or its tombstone was removed.
     version: int
     #: The transaction that wrote it; 0: no longer known.
     xid: int
-    #: None: it does not exist, or may not be seen.
+    #: None: it does not exist, or the caller may not read it.
     body: bytes | None
 
 
 async def sides_of(
     tenant_id: UUID, lookups: Lookups | None, principal: Principal | None, *, fresh: bool = False
 ) -> list[Side]:
-    """Return the collections that are looked up, or raise why one of them cannot be."""
+    """Return the collections of the lookups, or raise why one of them cannot be read."""
     sides = []
     for name in lookups.collections if lookups is not None else ():
         if principal is not None:
@@ -95,9 +94,8 @@ async def read_sides(
     now_ms: int,
     max_held_bytes: int,
 ) -> list[list[StoredDocument]] | None:
-    """Return the documents with these keys that may be seen, of each side.
-
-    None: a collection is not in the snapshot as it was known.
+    """Return the readable documents with these keys, for each lookup. None: a collection has
+    changed in the snapshot.
     """
     checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
     if not all(map(is_current, checks, (side.collection for side in sides))):
@@ -149,9 +147,8 @@ async def read_versions(
     most_bytes: int,
     now_ms: int,
 ) -> list[list[Version]] | None:
-    """Return which version the snapshot below `xmax` has of documents, of each side.
-
-    Once there are so many bytes, the rest is left out. None: a collection is not as it was known.
+    """Return the versions of documents in the snapshot below `xmax`, for each lookup. Beyond a
+    number of bytes, the rest is omitted. None: a collection has changed.
     """
     checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
     if not all(map(is_current, checks, (side.collection for side in sides))):
@@ -197,7 +194,7 @@ def _version(side: Side, row: _VersionRow, xmax: int, now_ms: int) -> Version:
 
 
 def whole_xid(xid: int, xmax: int) -> int:
-    """Return the transaction below `xmax` of which a row has the lower half; 0: too long ago."""
+    """Return the transaction below `xmax` whose lower half is in a row; 0: too long ago."""
     whole = xmax - xmax % _XIDS + xid
     if whole >= xmax:
         whole -= _XIDS
@@ -205,7 +202,7 @@ def whole_xid(xid: int, xmax: int) -> int:
 
 
 async def read_small(session: Runs, side: Side, now_ms: int) -> list[StoredDocument] | None:
-    """Return all documents of a collection that may be seen; None: it is not small."""
+    """Return all readable documents of a collection; None if it is not small."""
     (size,) = await session.run([(_SIZE, (side.collection.id.bytes,))])
     if size.integer(0, 0) > SMALL or size.integer(0, 1) > SMALL_BYTES:
         return None

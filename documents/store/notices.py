@@ -1,9 +1,7 @@
-"""What an answer says besides its result: documents that were left out, since they could not be
-evaluated.
-
-A document that is too large for a query, or has a value that one of its expressions does not take,
-must not end the queries of others. They continue without it. The caller learns how many of the
-documents that it may read are missing, and so does the tenant's error log.
+"""Notices of a response: documents that are missing because they could not be evaluated. A document
+that is too large for a query, or has a value that an expression does not accept, must not make
+queries fail. They continue without it. The response and the tenant's error log report how many of
+the documents that the caller may read are missing.
 """
 
 from __future__ import annotations
@@ -20,23 +18,23 @@ NOT_EVALUATED = "documents_not_evaluated"
 
 @dataclass(slots=True)
 class Notices:
-    """Documents that were left out of an answer, and why the first of them was."""
+    """The number of documents missing from a response, and the reason for the first."""
 
     not_evaluated: int = 0
     detail: str = ""
 
     def add(self, unevaluated: tuple[int, str | None]) -> None:
-        """Count what the native code has counted."""
+        """Add the counts of the native code."""
         count, detail = unevaluated
         self.not_evaluated += count
         self.detail = self.detail or detail or ""
 
     def include(self, others: Notices) -> None:
-        """Count what was left out of a further part of the answer."""
+        """Add the counts of a further part of the response."""
         self.add((others.not_evaluated, others.detail))
 
     def listed(self) -> list[JsonObject]:
-        """Return the notices as the API has them."""
+        """Return the notices as in the API."""
         if not self.not_evaluated:
             return []
         return [{"code": NOT_EVALUATED, "count": self.not_evaluated, "detail": self.detail}]
@@ -47,7 +45,7 @@ class Notices:
         return b',"notices":' + to_json(listed) if listed else b""
 
     def log(self, tenant_id: UUID, collection: str, *, area: Area = Area.REQUEST) -> None:
-        """Keep them in the tenant's error log."""
+        """Record them in the tenant's error log."""
         if self.not_evaluated:
             counted = f"{self.not_evaluated} left out: {self.detail}"
             note(tenant_id, area, NOT_EVALUATED, place=f"collection {collection}", detail=counted)

@@ -1,8 +1,8 @@
-"""Which rows can answer a query: a proven superset of what matches, in which order.
+"""Chooses the rows that are read for a query, a proven superset of the matches, and their order.
 
-There are three ways: by the documents' keys, by an index that is read in the order of the sort,
-and by an index whose rows are sorted afterwards. A range of an index is preferred the fewer
-entries it has; that is counted, up to a bound, and not guessed.
+There are three kinds of plans: by the documents' keys, by an index that is read in the order of the
+sort, and by an index whose rows are sorted afterwards. Ranges with fewer entries are preferred;
+entries are counted, up to a limit, not estimated.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Fields = Sequence[tuple[str, int]]
 #: In a filter as BSON, an array as the operand of `$eq` or within that of `$in` or `$all`.
 _ARRAY_OPERAND = re.compile(rb"\x04(\$eq|\d+)\0")
 EVERYTHING: list[Range] = [(b"", None)]
-#: Counting stops here: beyond, one way is as good as another.
+#: Counting stops here: above this number, the plans do not differ much.
 COUNT_AT_MOST = 2_000
 
 _COUNT = Statement(
     "SELECT (SELECT count(*) FROM (SELECT 1 FROM unnest($2::bytea[], $3::bytea[]) AS r(low, high) "
     "CROSS JOIN LATERAL (SELECT 1 FROM documents_indexentry e WHERE e.index_number = $1 "
     "AND e.key >= r.low AND e.key < r.high LIMIT $4) AS found LIMIT $4) AS n), "
-    # The empty key marks documents that have several keys.
+    # The empty key denotes documents that have several keys.
     "EXISTS (SELECT 1 FROM documents_indexentry m WHERE m.index_number = $1 AND m.key = '')",
     (Oid.INT8, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY, Oid.INT8),
 )
@@ -41,8 +41,8 @@ _COUNT = Statement(
 class Plan:
     """How candidates are read.
 
-    `order`: `id` in the order of keys; `index` in the order of an index, which is the sort's;
-    `any` as they come.
+    `order`: `id` in the order of keys; `index` in the order of an index, which is the sort's; `any`
+    in any order.
     """
 
     index: IndexFacts | None
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many entries a candidate's ranges have, and whether its order can be relied on."""
+    """The number of entries in a candidate's ranges, and whether its order is reliable."""
 
     candidate: Candidate
     entries: int
@@ -68,7 +68,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An index and what a filter says about it."""
+    """An index and the ranges that a filter implies for it."""
 
     index: IndexFacts
     bounds: Bounds | None
@@ -76,14 +76,13 @@ class Candidate:
 
 
 def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool:
-    """Return whether the ranges leave out values of the fields that an index sorts by.
-
-    A document with several values may then be found by one and have its place in the sort by
-    another that is not read: it would come too late, or on no page at all. Where one field lies
-    within another (`a` and `a.b`), the value of the first limits those of the second likewise.
+    """Return whether the ranges exclude values of the fields that an index sorts by. A document
+    with several values may then be found by one value but sorted by another that is not read: it
+    would come too late, or on no page at all. If one field is part of another (`a` and `a.b`), the
+    value of the first restricts those of the second.
     """
-    # The entries by which a document is found that has an array as a value do not sort by the
-    # values of its other arrays.
+    # If a document is found by the entry of a whole array, that entry does not sort by the values
+    # of its other arrays.
     if _ARRAY_OPERAND.search(wanted.canonical()):
         return True
     paths = [path for path, _ in index_fields]
@@ -116,7 +115,7 @@ async def choose(
     rows_wanted: int,
     in_order: bool = True,
 ) -> Plan:
-    """Choose how to read. `in_order` False: an index's order turned out not to be the sort's."""
+    """Choose a plan. `in_order` False: an index's order turned out to differ from the sort's."""
     by_id = wanted.id_bounds()
     order: Literal["id", "any"] = "id" if sort.by_id else "any"
     if by_id is not None:

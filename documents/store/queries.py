@@ -43,7 +43,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 10_000
 MAX_EXAMINED = 200_000
 MAX_SECONDS = 5.0
 MAX_SORT_BYTES = 64 * 1024 * 1024
-#: A page ends behind the document with which it has more.
+#: A page ends after the document with which it exceeds this size.
 PAGE_BYTES = 16 * 1024 * 1024
 SMALLEST_BATCH = 16
 
@@ -55,7 +55,7 @@ _COUNT_ALL = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked of a collection."""
+    """A query of a collection."""
 
     filter: Filter
     sort: Sort
@@ -63,14 +63,14 @@ class Query:
     offset: int = 0
     limit: int = DEFAULT_LIMIT
     cursor: str | None = None
-    #: For what groups the documents are read: of others than those, all of each is.
+    #: The grouping for which documents are read; without one, whole documents are read.
     group: Group | None = None
     lookups: Lookups | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as JSON, the cursor of the next one, and what was left out."""
+    """A page as JSON, the cursor of the next one, and the notices."""
 
     items: bytes
     next_cursor: str | None
@@ -84,9 +84,9 @@ class CollectionReader:
     session: Runs
     collection: CollectionFacts
     filter: Filter
-    #: What the caller may read, which is a part of the filter; None: everything.
+    #: The caller's read filter, which is combined with the query's; None: everything is readable.
     readable: Filter | None
-    #: What may be held of the result.
+    #: Bytes of the result that may be held.
     max_held_bytes: int
     #: Rows of the first batch, where those of several queries share a round trip.
     first_batch_rows: int = LARGEST_BATCH
@@ -101,7 +101,7 @@ async def opened(
     *,
     max_held_bytes: int = SMALL_BYTES,
 ) -> AsyncIterator[CollectionReader]:
-    """Open a snapshot in which the collection is as it is known."""
+    """Open a snapshot in which the collection has not changed."""
     async with pool().session() as session:
         collection = await _current(session, tenant_id, name)
         access = access_of(collection, principal) if principal is not None else None
@@ -127,7 +127,7 @@ async def _current(session: Session, tenant_id: UUID, name: str) -> CollectionFa
 async def select(
     tenant_id: UUID, name: str, query: Query, principal: Principal | None
 ) -> QueryResult:
-    """Answer a query. The page is rendered by the caller, in the form that is asked for."""
+    """Run a query. The caller renders the page in the requested form."""
     return await in_turn(tenant_id, partial(_select, tenant_id, name, query, principal))
 
 
@@ -150,7 +150,7 @@ async def _select(
 async def _embed(
     reading: CollectionReader, selection: Selection, lookups: Lookups | None, sides: Sequence[Side]
 ) -> bool:
-    """Show with each document those that it refers to. False: a collection has changed."""
+    """Add the looked-up documents to each document. False: a collection has changed."""
     if lookups is None:
         return True
     keys = native(partial(selection.references, lookups))
@@ -183,11 +183,11 @@ class UnevaluatedCounter(Protocol):
 
     @property
     def unevaluated(self) -> tuple[int, str | None]:
-        """How many, and why the first of them."""
+        """The number, and the reason for the first."""
 
 
 def noticed(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -> Notices:
-    """Return what was left out of an answer, and keep it in the error log."""
+    """Return the notices of a response, and record them in the error log."""
     notices = Notices()
     notices.add(counting.unevaluated)
     notices.log(tenant_id, collection)
@@ -200,7 +200,7 @@ async def answer(
     after: cursors.CursorPosition | None = None,
     budget: Budget | None = None,
 ) -> Selection:
-    """Answer a query in a snapshot that is open. Its filter is the reading's."""
+    """Run a query in an open snapshot, with the filter of the reading."""
     budget = budget or Budget()
     for in_order in (True, False):
         plan = await choose(
@@ -248,11 +248,11 @@ class CandidateSink(Protocol):
     """Consumes candidate rows."""
 
     def feed(self, rows: Sequence[Row]) -> Literal["more", "enough", "misplaced"]:
-        """Take candidates in."""
+        """Add candidates."""
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes of the result are held."""
+        """Bytes of the result that are held."""
 
 
 async def feed(
@@ -263,7 +263,7 @@ async def feed(
     budget: Budget,
     wanted: int = FIRST_BATCH,
 ) -> bool:
-    """Read until there is enough. False: the plan's order is not the sort's after all."""
+    """Read until the page is complete. False: the plan's order differs from the sort's."""
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
@@ -282,14 +282,14 @@ async def feed(
 
 
 def _first_batch(plan: Plan, wanted: int) -> int:
-    """Rows in order are read about as many as are wanted; those to be sorted, all."""
+    """Rows in order are read until the page is complete; rows to be sorted are all read."""
     if plan.order == "any":
         return min((plan.estimate or FIRST_BATCH) + 1, LARGEST_BATCH)
     return min(max(wanted, SMALLEST_BATCH), FIRST_BATCH)
 
 
 class Budget:
-    """What one query may cost."""
+    """The budget of one query."""
 
     def __init__(
         self,
@@ -303,7 +303,7 @@ class Budget:
 
     @classmethod
     def unlimited(cls, page_bytes: int) -> Budget:
-        """Return the budget of what reads everything in any case, page by page."""
+        """Return the budget of calls that read everything anyway, page by page."""
         return cls(math.inf, math.inf, page_bytes)
 
     def spend(self, rows: int) -> None:
@@ -319,8 +319,8 @@ class Budget:
 async def count(
     tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
 ) -> tuple[int, Notices]:
-    """Return how many documents match, and what was left out."""
-    # A page without documents holds one at most.
+    """Return the number of matching documents, and the notices."""
+    # A page of size zero holds at most one document.
     async with opened(tenant_id, name, wanted, principal, max_held_bytes=LARGE_BYTES) as reading:
         if reading.filter.canonical() == Filter.parse(None).canonical():
             (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
@@ -333,7 +333,7 @@ async def count(
 
 
 async def plan_for_all(reading: CollectionReader) -> Plan:
-    """Choose how to read whatever matches, in any order."""
+    """Choose a plan for reading all matches in any order."""
     plan = await choose(
         reading.session,
         reading.collection,
@@ -347,7 +347,7 @@ async def plan_for_all(reading: CollectionReader) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """Documents in the order of their ids; `last`: more may follow behind this place."""
+    """Documents in the order of their ids; `last`: more may follow after this position."""
 
     bodies: list[bytes]
     last: bytes | None
@@ -364,7 +364,7 @@ async def find(
     after: bytes = b"",
     budget: Budget | None = None,
 ) -> Bodies:
-    """Return the next documents that match, behind the place `after`."""
+    """Return the next matching documents, after the position `after`."""
     query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.CursorPosition(after, b"", after) if after else None
 
@@ -380,7 +380,7 @@ async def find(
 
 
 def native(call: Callable[[], T]) -> T:
-    """Call the native code; raise what it refuses as an error of the API."""
+    """Call the native code; raise its errors as errors of the API."""
     try:
         return call()
     except QueryError as refused:

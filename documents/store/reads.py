@@ -1,4 +1,4 @@
-"""Documents by id: one round trip, which is one transaction, and others for large bodies."""
+"""Documents by id: one round trip, which is one transaction, and further ones for large bodies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BY_KEY = Statement(
 
 
 class KeptChanging(Unavailable):
-    """A collection was changed again and again while it was to be read."""
+    """A collection was changed repeatedly while it was being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class StoredDocument:
     version: int
     created_ms: int
     updated_ms: int
-    #: In the rows of `BY_KEY`, the size of one that is omitted.
+    #: In the rows of `BY_KEY`, the size of an omitted body.
     body: bytes
 
     @property
@@ -65,14 +65,14 @@ def row(result: Result, number: int) -> StoredDocument:
 
 
 def is_current(check: Result, collection: CollectionFacts) -> bool:
-    """Return whether the collection is still as it was known."""
+    """Return whether the collection is unchanged."""
     return check.rows == 1 and check.integer(0, 0) == collection.write_version
 
 
 async def get(
     tenant_id: UUID, name: str, keys: Sequence[bytes], principal: Principal | None, now_ms: int
 ) -> dict[bytes, StoredDocument]:
-    """Return the documents that exist and that the caller may read; None: one of our own parts."""
+    """Return the documents that exist and that the caller may read; None: an internal caller."""
     return await in_turn(tenant_id, partial(_get, tenant_id, name, keys, principal, now_ms))
 
 
@@ -97,7 +97,7 @@ async def _get(
 async def _read(
     session: Session, collection: CollectionFacts, keys: Sequence[bytes], max_held_bytes: int
 ) -> list[StoredDocument] | None:
-    """Return the documents that exist; None: the collection is not as it was known."""
+    """Return the documents that exist; None: the collection has changed."""
     largest = bodies.largest_carried(len(keys))
     found = await _documents(session, collection, keys, largest)
     if found is None:
@@ -106,7 +106,7 @@ async def _read(
         raise LargeResult
     omitted = [(document.key, document.body) for document in found if document.is_omitted]
     found = [document for document in found if not document.is_omitted]
-    # Each part is read as of its own moment, as a whole: version and body belong together.
+    # Each part is read in one snapshot, so version and body belong together.
     for part in bodies.parts(omitted):
         more = await _documents(session, collection, part.omitted, bodies.ANY_SIZE)
         if more is None:

@@ -1,4 +1,4 @@
-"""Reads the rows of a plan in batches, each beginning behind the last row of the one before.
+"""Reads the rows of a plan in batches, each starting after the last row of the previous one.
 
 A batch is bounded in rows and in bytes: large bodies are read separately.
 """
@@ -33,9 +33,9 @@ _DOCUMENTS = Statement(
     "AND body IS NOT NULL ORDER BY key LIMIT $5",
     (Oid.UUID, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8, Oid.INT4),
 )
-#: The documents are fetched one by one for entries that a range of the index gave in order. The
-#: place to begin is one row comparison and nothing else bounds it from below: beside `key >= low`
-#: PostgreSQL descends to the one that it meets first, which may be the beginning of the index.
+#: Documents are fetched one by one for the entries of an index range, in order. The start is a
+#: single row comparison without another lower bound: with an additional `key >= low`, PostgreSQL
+#: descends to whichever comes first, which may be the beginning of the index.
 _FORWARD = Statement(
     "SELECT e.document_key, d.version, d.created_at, d.updated_at, "  # noqa: S608
     f"{bodies.carried('d.body', '$7')}, e.key FROM ("
@@ -78,7 +78,7 @@ async def scan(
     *,
     first_batch: int = FIRST_BATCH,
 ) -> AsyncIterator[list[Row]]:
-    """Yield batches of the plan's rows. Stop asking for them when the query is answered."""
+    """Yield batches of the plan's rows. The caller stops iterating when the query is complete."""
     ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
     for start in range(0, len(ranges), TOGETHER):
         some = ranges[start : start + TOGETHER]
@@ -126,7 +126,7 @@ async def _complete(
 def statement(
     collection: CollectionFacts, plan: Plan, bounds: Range
 ) -> tuple[Statement, tuple[Parameter, ...]]:
-    """Return what the first batch of a range is read with."""
+    """Return the statement for the first batch of a range."""
     largest = bodies.largest_carried(FIRST_BATCH)
     asked, parameters = _step(collection, plan, bounds, None, FIRST_BATCH, largest)
     return asked, tuple(parameters)
@@ -149,13 +149,13 @@ def _step(
         begin = position or Position(BEHIND_ALL, b"")
         end = (begin.entry, begin.document_key, int8(size), largest_body)
         return _BACKWARD, (*head, low, high, *end)
-    # No document's key is empty, so behind (low, "") means from low on.
+    # No document's key is empty, so after (low, "") means from low on.
     begin = position if position and position.entry >= low else Position(low, b"")
     return _FORWARD, (*head, begin.entry, begin.document_key, high, int8(size), largest_body)
 
 
 def _rows(result: Result, plan: Plan) -> list[Row]:
-    """Return all rows. Very many come this way, so that each call less for a row counts."""
+    """Return all rows. There are so many that each function call per row matters."""
     cell, with_entry, rows = result.reader(), plan.index is not None, list[Row]()
     for row in range(result.rows):
         version, created_us, updated_us = _NUMBERS(cell(row, 1) + cell(row, 2) + cell(row, 3))

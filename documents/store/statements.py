@@ -18,7 +18,7 @@ CHECK = Statement(
     "FROM documents_collection WHERE id = $1 AND state = 'active'",
     (Oid.UUID,),
 )
-#: In the order of the keys, so that groups which meet wait for one another in the same order.
+#: In the order of the keys, so that concurrent groups lock in the same order.
 LOCK_ROWS = Statement(
     f"SELECT key, version, created_at, {bodies.carried('body', '$3')} FROM documents_document "  # noqa: S608
     "WHERE collection_id = $1 AND key = ANY($2) ORDER BY key FOR UPDATE",
@@ -92,7 +92,7 @@ _ADD_ENTRIES = Statement(
     ),
 )
 TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
-#: Which enforced entries of other documents stand in the way.
+#: Enforced entries of other documents that conflict.
 _TAKEN = Statement(
     "SELECT x.name, x.collection_id, e.document_key "
     "FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
@@ -109,7 +109,7 @@ _BODY = Statement(
 
 
 def written(tenant_id: UUID, collection_id: bytes, number: int, changes: Changes) -> list[Step]:
-    """Write the documents of a collection: those that have no row yet, and those that have one."""
+    """Write the documents of a collection, with and without existing rows."""
     steps: list[Step] = []
     if (inserted := changes.inserted(number)) is not None:
         steps.append((_INSERT, (tenant_id.bytes, collection_id, *inserted)))
@@ -126,7 +126,7 @@ def announced(
     rules_version: int,
     batch_hashes: Sequence[int] | None,
 ) -> list[Step]:
-    """Announce the changes of a collection in the transaction that makes them."""
+    """Insert the outbox rows of a collection's changes, in the same transaction."""
     rows = changes.announced(number)
     if rows is None:
         return []
@@ -135,7 +135,7 @@ def announced(
 
 
 def entries(tenant_id: UUID, changes: Changes) -> list[Step]:
-    """Bring the entries of all indexes up to date."""
+    """Update the entries of all indexes."""
     steps: list[Step] = []
     if (removed := changes.removed()) is not None:
         steps.append((_REMOVE_ENTRIES, removed))
@@ -145,7 +145,9 @@ def entries(tenant_id: UUID, changes: Changes) -> list[Step]:
 
 
 def taken(places: Sequence[bytes]) -> Step:
-    """Name the indexes in which others have enforced entries with the same keys, and the others."""
+    """Return the indexes in which other documents have enforced entries with the same keys, and
+    those documents.
+    """
     return _TAKEN, places
 
 

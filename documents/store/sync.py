@@ -15,7 +15,7 @@ from documents.store.writer import write
 
 
 def write_all(wanted: Sequence[Write]) -> list[WriteResult]:
-    """Write one after the other, durably. Raise the error if a whole write is rejected."""
+    """Write durably, one after the other. Raise the error if a whole write is rejected."""
     return asyncio.run(_write_all(wanted))
 
 

@@ -1,4 +1,4 @@
-"""What a caller wants written, and the result."""
+"""A caller's write, and its result."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from foundation.postgres.session import Step
 from rillbase_native import Expected, Operations, Outcomes
 from tenants.principals import Principal
 
-#: For writes that only carry an idempotency key, or additional statements.
+#: For writes with only an idempotency key or additional statements.
 NO_OPERATIONS = Operations([])
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Operations of one caller that are answered together.
+    """Operations of one caller with a common response.
 
     `atomic`: all or none. Otherwise each operation is independent. `principal` None: an internal
-    caller, which no access rule binds.
+    caller, to which no access rules apply.
     """
 
     tenant_id: UUID
-    #: The collection of those operations that name none.
+    #: The collection of operations that do not name one.
     collection: str = ""
     operations: Operations = NO_OPERATIONS
     atomic: bool = True
@@ -34,9 +34,11 @@ class Write:
     principal: Principal | None = None
     claim: Claim | None = None
     answer: Callable[[Outcomes], Answer] | None = None
-    #: Statements that belong to the transaction, such as those that note how far an import is.
+    #: Statements that belong to the transaction, such as those that record the progress of an
+    #: import.
     also: Callable[[Outcomes], list[Step]] | None = None
-    #: The source that writes this; only the collection's own may write to one that has a source.
+    #: The source that makes the write; a collection with a source accepts only writes of that
+    #: source.
     source_id: UUID | None = None
 
     @property
@@ -65,7 +67,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The outcomes of a write, and its rendered answer if one was requested."""
+    """The outcomes of a write, and its rendered response if one was requested."""
 
     outcomes: Outcomes
     answer: Answer | None = None

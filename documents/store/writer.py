@@ -1,12 +1,11 @@
 """Gathers the writes of several callers into groups.
 
-While a tenant's group is on its way to the database, single writes that arrive wait and leave
-together with the next one: an idle process adds no delay, and in a busy one several callers share
-one transaction, one flush of the log and its round trips. Writes of several operations are separate
-transactions.
+While a group of a tenant is being written, arriving single writes wait and form the next group: an
+idle process adds no delay, and in a busy one several callers share one transaction, one flush of
+the log and its round trips. Writes of several operations are separate transactions.
 
 Each tenant has its own lane with few groups at once, so one tenant's writes never block another's;
-connections are shared in turn. Bulk writes are throttled while several tenants are active:
+connections are shared by taking turns. Bulk writes are throttled while several tenants are active:
 PostgreSQL and Valkey spend far more on them than this process, and serve every tenant.
 """
 
@@ -65,7 +64,10 @@ class Lane:
         task.add_done_callback(self._running.discard)
 
     async def _run(self) -> None:
-        """Run groups until no write is waiting. A caller that goes away does not stop its write."""
+        """Run groups until no write is waiting.
+
+        A caller that is cancelled does not stop its write.
+        """
         while self._waiting:
             taken = self._take()
             try:

@@ -1,4 +1,4 @@
-"""Pages as lines. Each page is read in a separate snapshot, so an export holds nothing up."""
+"""Pages as lines. Each page is read in a separate snapshot, so an export blocks nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from documents.store.queries import Bodies
 from rillbase_native import Filter, Value
 from tenants.principals import Principal
 
-#: A page waits in memory for its reader, who may be slow.
+#: A page waits in memory for its reader, which may be slow.
 PAGE, PAGE_BYTES = 500, 512 * 1024
 
 
@@ -42,7 +42,7 @@ async def rest(
     *,
     canonical: bool,
 ) -> AsyncIterator[bytes]:
-    """Yield the lines, page by page. A failure breaks the stream off, so it is never just short."""
+    """Yield the lines, page by page. A failure aborts the stream, so it never looks complete."""
     while True:
         lines = [Value.from_bson(body).ejson(canonical=canonical) for body in page.bodies]
         if lines:

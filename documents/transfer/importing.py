@@ -1,4 +1,4 @@
-"""Lines as writes: a thousand a transaction, each line standing for itself."""
+"""Lines as writes: a thousand per transaction, each line independent."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
 from tenants.principals import Principal
 
 BATCH_LINES = 1_000
-#: Of lines. A batch waits for its turn in memory, and is there more than once while it is written.
+#: Size of a batch of lines. It waits for its turn in memory, with several copies while it is
+#: written.
 BATCH_BYTES = 1024 * 1024
-#: Imports of one tenant that are read at once. The others wait unread.
+#: Imports of one tenant that are read concurrently. Others wait unread.
 OF_ONE_TENANT = 4
 
 _running: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
 
 
 def tenants_imports(tenant_id: UUID) -> asyncio.Semaphore:
-    """Return what an import of a tenant has to acquire before its body is read."""
+    """Return the semaphore that an import acquires before its body is read."""
     return _running.setdefault(tenant_id, asyncio.Semaphore(OF_ONE_TENANT))
 
 
 @dataclass(slots=True)
 class Batch:
-    """Lines that are written together; those that cannot be read are errors already."""
+    """Lines that are written together; those that cannot be parsed are already errors."""
 
     first_line: int
     lines: int = 0
@@ -73,9 +74,8 @@ async def run(
     principal: Principal,
     is_abandoned: Callable[[], bool],
 ) -> Progress:
-    """Import until the lines end, or the client has hung up.
-
-    However this ends, the job says how far it came.
+    """Import until the lines end or the client disconnects. The job records the progress in any
+    case.
     """
     try:
         batch = Batch(progress.lines_done + 1)
@@ -107,7 +107,7 @@ def _check(is_abandoned: Callable[[], bool]) -> None:
 async def _write(
     tenant_id: UUID, name: str, progress: Progress, batch: Batch, principal: Principal
 ) -> Progress:
-    """Write a batch; the counts that hold afterwards are part of its transaction."""
+    """Write a batch; the updated counts are part of its transaction."""
     wanted = Write(
         tenant_id,
         name,
@@ -121,7 +121,7 @@ async def _write(
 
 
 def _after(progress: Progress, batch: Batch, outcomes: Outcomes) -> Progress:
-    """Return the counts once a batch has ended so."""
+    """Return the counts after a batch with these outcomes."""
     after = Progress(
         id=progress.id,
         mode=progress.mode,

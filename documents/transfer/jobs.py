@@ -18,7 +18,7 @@ from foundation.postgres import Result, Statement
 from foundation.postgres.session import Oid, Step, int8
 
 MAX_ERRORS = 1_000
-#: A job that has not moved for a minute has lost its process.
+#: A job without progress for a minute has lost its process.
 
 _SELECT = (
     "SELECT id, mode, CASE WHEN state = 'running' AND updated_at < now() - interval '60 s' "
@@ -69,7 +69,7 @@ class Progress:
     updated_ms: int = 0
 
     def note(self) -> Step:
-        """Return the statement that writes the counts down."""
+        """Return the statement that stores the counts."""
         return _NOTE, (
             self.id.bytes,
             self.state.encode(),
@@ -94,7 +94,7 @@ class Progress:
 
 
 async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> Progress:
-    """Make a job."""
+    """Create a job."""
     progress = Progress(uuid7(), mode)
     parameters = (progress.id.bytes, tenant_id.bytes, collection_id.bytes, mode.encode())
     async with pool().session() as session:
@@ -140,7 +140,7 @@ async def latest(
 
 
 async def write_down(tenant_id: UUID, progress: Progress) -> None:
-    """Note the counts outside any write."""
+    """Store the counts outside any write."""
     async with pool().session() as session:
         await session.run([scope(tenant_id), progress.note()])
 

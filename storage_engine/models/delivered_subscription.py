@@ -12,10 +12,9 @@ from tenants.models.webhook import Webhook
 
 
 class DeliveredSubscription(TenantOwned):
-    """How far a subscription has been told to its webhook.
-
-    The position moves in the transaction that makes the delivery, so no publication is told twice
-    or left out, wherever the sweep is cut off.
+    """The position up to which a subscription has been delivered to its webhook. It advances in the
+    transaction that creates the delivery, so no publication is delivered twice or skipped, wherever
+    the sweep is interrupted.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -24,7 +23,7 @@ class DeliveredSubscription(TenantOwned):
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="+")
     #: The node's name of the subscription.
     name = models.TextField()
-    #: As the API calls it.
+    #: The name in the API.
     public_id = models.TextField()
     subscriber = models.CharField(max_length=200, blank=True)
     position = models.BigIntegerField()

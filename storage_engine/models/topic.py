@@ -12,20 +12,18 @@ from tenants.models import Tenant
 
 
 class Topic(TenantOwned, Resource):
-    """Where publications and subscriptions meet.
-
-    The storage node knows a topic by its id and not by its name, so a topic that was dropped and
-    made again is another one.
+    """A channel of publications and subscriptions. The storage node identifies a topic by its id
+    and not by its name, so a topic that was dropped and created again is a different one.
     """
 
     class Kind(models.TextChoices):
-        #: Equal ids meet.
+        #: Equal ids match.
         FLAT = "flat"
-        #: An id meets itself, those above it and those below it.
+        #: An id matches itself, its ancestors and its descendants.
         HIERARCHY = "hierarchy"
-        #: Areas on earth meet that have a point in common.
+        #: Areas on earth match if they have a point in common.
         GEO = "geo"
-        #: Areas of a plane meet that have a point in common.
+        #: Areas of a plane match if they have a point in common.
         PLANE = "plane"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="topics")
@@ -33,9 +31,9 @@ class Topic(TenantOwned, Resource):
     kind = models.CharField(max_length=10, choices=Kind.choices)
     #: `{"bounds": [west, south, east, north], "sides", "depth"}` of a plane, null otherwise.
     grid = models.JSONField(null=True, blank=True)
-    #: The longest life of a publication.
+    #: The maximum life of a publication.
     retention_s = models.PositiveIntegerField()
-    #: The most that a publication may carry, as BSON.
+    #: The maximum size of a publication's data, as BSON.
     max_data_bytes = models.PositiveIntegerField()
 
     class Meta:

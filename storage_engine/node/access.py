@@ -1,4 +1,4 @@
-"""Where the storage node is, and the keys to a tenant's namespace in it.
+"""The address of the storage node, and the credentials of a tenant's namespace in it.
 
 A namespace is named by its tenant's id. Its token is derived from the administrator's, so nothing
 is stored and every process knows it. A process that finds a namespace missing creates it.
@@ -16,7 +16,7 @@ from foundation.environment import environment
 from foundation.errors import Unavailable
 from foundation.resp_pipeline import Argument
 
-#: What the node answers where a namespace is missing; unauthenticated clients learn no more.
+#: The node's reply if a namespace is missing; unauthenticated clients learn no more.
 NO_NAMESPACE = frozenset({"WRONGPASS", "NO_NAMESPACE"})
 
 
@@ -28,11 +28,11 @@ class Access:
     token: str
 
     def administrator(self) -> tuple[tuple[Argument, ...], ...]:
-        """Return what the administrator's connection begins with."""
+        """Return the first commands of the administrator's connection."""
         return (("HELLO", 3, "AUTH", "admin", self.token),)
 
     def tenant(self, tenant_id: UUID) -> tuple[tuple[Argument, ...], ...]:
-        """Return what a tenant's connection begins with."""
+        """Return the first commands of a tenant's connection."""
         name = str(tenant_id)
         return (
             ("HELLO", 3, "AUTH", name, self.token_of(name)),
@@ -40,7 +40,7 @@ class Access:
         )
 
     def making(self, tenant_id: UUID) -> tuple[Argument, ...]:
-        """Return the command that makes a tenant's namespace."""
+        """Return the command that creates a tenant's namespace."""
         name = str(tenant_id)
         return ("RB.NAMESPACE.CREATE", name, self.token_of(name))
 
@@ -49,7 +49,7 @@ class Access:
 
 
 def access() -> Access:
-    """Return the way to the node, or raise that this installation has none."""
+    """Return the access to the node, or raise if this installation has none."""
     url = environment().storage_url
     if not url:
         raise Unavailable("This installation has no storage node.")

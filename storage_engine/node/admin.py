@@ -25,7 +25,7 @@ def is_there() -> bool:
 
 
 def checkpoint(name: str) -> str:
-    """Take a checkpoint of all that the node has; return where it is on the node's disk."""
+    """Create a checkpoint of the node's data; return its path on the node's disk."""
     with _connected("admin", access().token) as node:
         said = node.call("RB.CHECKPOINT", name)
     return said.decode() if isinstance(said, bytes) else str(said)
@@ -58,7 +58,7 @@ def set_retention(tenant_id: UUID, topic_id: UUID, retention_s: int) -> None:
 
 @contextmanager
 def within(tenant_id: UUID) -> Iterator[ValkeySockets | None]:
-    """Lend connections for a tenant, or None if the node has nothing of it."""
+    """Lend connections for a tenant, or None if the node has no data of it."""
     name = str(tenant_id)
     with _connected(name, access().token_of(name)) as node:
         try:
@@ -72,7 +72,7 @@ def within(tenant_id: UUID) -> Iterator[ValkeySockets | None]:
 
 
 def code_of(refused: ResponseError) -> str:
-    """Return the code of a refusal."""
+    """Return the code of an error."""
     return str(refused).partition(" ")[0]
 
 

@@ -1,4 +1,4 @@
-"""Calls of the storage node in the name of a tenant, for the event loop.
+"""Calls of the storage node on behalf of a tenant, for the event loop.
 
 Each tenant that is active in this process has its own connection; the one that has been idle the
 longest is evicted for a new one. A call waits while the node restarts, up to `PATIENCE_S`, and is
@@ -33,14 +33,16 @@ class Client:
         self._wires: OrderedDict[UUID, asyncio.Task[Wire]] = OrderedDict()
 
     async def call(self, tenant_id: UUID, *command: Argument) -> Reply:
-        """Return the reply, or raise the error of the API that stands for the refusal."""
+        """Return the reply, or raise the error of the API that corresponds to the node's error."""
         try:
             return await self.try_call(tenant_id, *command)
         except CommandRejected as refused:
             raise as_api_error(refused) from None
 
     async def try_call(self, tenant_id: UUID, *command: Argument) -> Reply:
-        """Return the reply; raise `CommandRejected`, or `Unavailable` if the node stays away."""
+        """Return the reply; raise `CommandRejected`, or `Unavailable` if the node stays
+        unavailable.
+        """
         pause_s = FIRST_PAUSE_S
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -55,7 +57,7 @@ class Client:
             raise away() from None
 
     async def call_once(self, tenant_id: UUID, *command: Argument) -> Reply:
-        """Send a command that must not come twice.
+        """Send a command that must not be repeated.
 
         It waits for a connection as other calls do, and is sent over it once: without a reply, it
         is unknown whether it was executed.
@@ -79,7 +81,7 @@ class Client:
         while self._wires:
             _, task = self._wires.popitem()
             _drop(task)
-        # Transports close in the loop's next turn.
+        # Transports close in the loop's next iteration.
         await asyncio.sleep(0)
 
     async def _wire(self, tenant_id: UUID) -> Wire:
@@ -99,7 +101,7 @@ def new_wire() -> Wire:
 
 
 async def opened(tenant_id: UUID, new: Callable[[], Wire] = new_wire) -> Wire:
-    """Return a connection within a tenant's namespace, which is made if it is missing."""
+    """Return a connection in a tenant's namespace, which is created if it is missing."""
     way = access()
     wire = new()
     try:
@@ -126,7 +128,7 @@ def _is_over(task: asyncio.Task[Wire]) -> bool:
 
 
 def _drop(task: asyncio.Task[Wire]) -> None:
-    """Close a connection, as soon as it is there."""
+    """Close a connection as soon as it is open."""
     task.add_done_callback(_close)
 
 

@@ -1,12 +1,9 @@
-"""Follows subscriptions: what they meet, in the order of positions, without a gap.
-
-A tenant that follows anything in this process has one connection for it. After a break the
-connection is made again and every subscription resumed behind the position that its followers
-have; the node sends what was missed, then what comes. What a follower has seen already is dropped
-here, since several followers of one subscription may stand at different positions.
-
-A follower that cannot take more is passed over, and catches up by position later: what waits for
-it is kept by the node and not here.
+"""Follows subscriptions: the matching publications, ordered by position, without a gap. A tenant
+that follows anything in this process has one connection for it. After a failure, the connection is
+reopened and every subscription resumes after the position of its followers; the node sends what was
+missed, then new publications. What a follower has already received is dropped here, since several
+followers of one subscription may be at different positions. A follower that cannot accept more is
+skipped and catches up by position later: what waits for it is kept in the node and not here.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from storage_engine.node.tenant_feed import LoopFeeds, TenantFeed
 from storage_engine.node.wire import CommandRejected, Reply, Wire
 
 PUBLICATION, END = b"rb.publication", b"rb.end"
-#: Why a subscription has ended, for followers that begin after its end.
+#: Why a subscription has ended, for followers that start after its end.
 GONE = "gone"
 
 
@@ -29,10 +26,10 @@ class Follower(Protocol):
     """Receives the publications of one subscription."""
 
     def take(self, publication: Publication) -> bool:
-        """Take the next publication. False: not now; `FeedFollower.go_on` asks for it again."""
+        """Accept the next publication. False: not now; `FeedFollower.go_on` requests it again."""
 
     def live(self) -> None:
-        """Called when every publication from now on will be passed on."""
+        """Called when all future publications will be received."""
 
     def stale(self) -> None:
         """Called when the node is unavailable. `live` follows, after the missed publications."""
@@ -48,14 +45,14 @@ class FeedFollower:
         self.name = name
         self.position = position
         self.follower = follower
-        #: Passed over until the node has begun again at its position.
+        #: Skipped until the node has restarted at its position.
         self.waits = True
-        #: Could take no more, and has not asked to resume.
+        #: Could not accept more, and has not asked to resume.
         self.lags = False
         self._feed = feed
 
     def go_on(self) -> None:
-        """Ask for what comes behind the last publication that was taken."""
+        """Request what follows the last accepted publication."""
         self._feed.resume(self)
 
     def close(self) -> None:
@@ -75,7 +72,7 @@ class Feed(TenantFeed):
         return not self._following
 
     def follow(self, name: str, position: int, follower: Follower) -> FeedFollower:
-        """Begin behind a position."""
+        """Start after a position."""
         following = FeedFollower(self, name, position, follower)
         self._following[name].append(following)
         if self._wire is not None:
@@ -90,7 +87,7 @@ class Feed(TenantFeed):
             self._tell("RB.SUB.PAUSE", following.name)
 
     def resume(self, following: FeedFollower) -> None:
-        """Have the node begin again, at the least position that a follower needs."""
+        """Restart at the lowest position that a follower needs."""
         following.waits, following.lags = True, False
         wire = self._wire
         others = self._following.get(following.name, [])

@@ -1,4 +1,4 @@
-"""Publications and subscriptions as the node answers them."""
+"""Publications and subscriptions in the node's replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Words = tuple[bytes | float, ...]
 
 
 class UnexpectedReply(Exception):
-    """The node's answer does not have the expected form."""
+    """The node's reply does not have the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def items(reply: Reply) -> list[Reply]:
 
 
 def member(reply: Reply, name: bytes) -> Reply:
-    """Return a member of a map, None where there is none."""
+    """Return a member of a map, or None if it is missing."""
     return _map(reply).get(name)
 
 

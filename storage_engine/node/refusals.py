@@ -1,4 +1,4 @@
-"""What the storage node refuses, as errors of the API."""
+"""Converts errors of the storage node into errors of the API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage_engine.node.wire import CommandRejected
 
 log = logging.getLogger(__name__)
 
-#: The member of a request that a code speaks of.
+#: The member of a request to which a code refers.
 _POINTERS = {
     "INVALID_ID": "/id",
     "INVALID_AREA": "/geo",
@@ -67,7 +67,7 @@ def as_api_error(refused: CommandRejected) -> ApiError:
 
 
 def away() -> ApiError:
-    """Return the error for a node that does not answer."""
+    """Return the error for a node that does not respond."""
     return errors.Unavailable(
         "The storage node does not respond. Retry.", headers={"Retry-After": "1"}
     )

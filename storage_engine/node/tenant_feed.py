@@ -1,7 +1,7 @@
 """Pushes from one tenant's namespace, over a connection that reconnects after failures.
 
 A tenant that receives pushes here has one connection for them, opened with its own token, so that
-the node's isolation of namespaces holds for pushes too. A subclass subscribes anew after each
+the node's isolation of namespaces holds for pushes too. A subclass subscribes again after each
 reconnect: the base class only keeps the connection, reports when it is opened and lost, and pings
 it, since a silent connection may be dead.
 """
@@ -42,7 +42,7 @@ class TenantFeed(ABC):
 
     @abstractmethod
     def _connected(self, wire: Wire) -> None:
-        """Subscribe again: the node knows nothing of this new connection."""
+        """Subscribe again on a new connection."""
 
     @abstractmethod
     def _lost(self) -> None:
@@ -53,7 +53,7 @@ class TenantFeed(ABC):
         """Handle a push of the node."""
 
     def _tell(self, *command: Argument) -> None:
-        """Send a command whose answer is ignored."""
+        """Send a command whose reply is ignored."""
         if self._wire is not None and not self._wire.closed:
             self._wire.call(*command).add_done_callback(
                 lambda reply: None if reply.cancelled() else reply.exception() and None
@@ -133,7 +133,7 @@ class TenantFeeds(Generic[F]):
 
 
 class LoopFeeds(Generic[F]):
-    """The feeds of each event loop of this process: a connection belongs to the loop it is of."""
+    """The feeds of each event loop of this process: a connection belongs to one loop."""
 
     def __init__(self, make: Callable[[UUID], F]) -> None:
         self._feeds = PerLoop(lambda: TenantFeeds(make))

@@ -21,11 +21,11 @@ DEFAULT_PORT = 6379
 
 
 class NodeAway(Exception):
-    """There is no connection, or no answer came over it."""
+    """There is no connection, or no reply arrived."""
 
 
 class CommandRejected(Exception):
-    """The node refused a command: `code` is for programs, the text for people."""
+    """The node rejected a command: `code` is for programs, the text for people."""
 
     def __init__(self, line: str) -> None:
         self.code, _, self.text = line.partition(" ")
@@ -56,7 +56,7 @@ class Wire(RespPipeline[Reply]):
         greeting: Sequence[tuple[Argument, ...]],
         timeout_s: float,
     ) -> None:
-        """Connect, and say what a connection begins with."""
+        """Connect, and send the first commands."""
         tls = ssl.create_default_context() if parts.scheme == "rediss" else None
         host, port = parts.hostname or "localhost", parts.port or DEFAULT_PORT
         try:
@@ -71,7 +71,7 @@ class Wire(RespPipeline[Reply]):
 
     def pushed(self, message: Push) -> None:
         if self._on_push is not None:
-            # After the tasks that wait for the replies before it.
+            # This runs after the tasks that wait for earlier replies.
             self._loop.call_soon(self._on_push, cast("list[Reply]", message))
 
     def close(self, why: str = "closed") -> None:

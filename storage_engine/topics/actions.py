@@ -1,7 +1,5 @@
-"""Topics are made, changed and dropped.
-
-The row is what decides. The storage node hears of a new topic with its first call, and of a
-dropped one by a task, so that a transaction never waits for the node and holds without it.
+"""Create, change and drop topics. The row is authoritative. The storage node learns of a new topic
+with its first call, and of a dropped one from a task, so a transaction never waits for the node.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ AGAIN_AFTER_S = 10.0
 
 
 class TopicValues(TypedDict, total=False):
-    """What a checked body says of a topic."""
+    """The fields of a validated body."""
 
     name: str
     kind: str
@@ -41,8 +39,8 @@ class TopicValues(TypedDict, total=False):
 
 
 def do_create(principal: Principal | None, tenant: Tenant, values: TopicValues) -> Topic:
-    """Make a topic."""
-    # This locks the tenant's row, so the name cannot be taken between the look and the insert.
+    """Create a topic."""
+    # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "topics", Topic.objects.all())
     if Topic.objects.filter(name=values["name"]).exists():
         raise NameTaken(f"There is a topic {values['name']!r} already.")
@@ -70,10 +68,9 @@ def do_change(principal: Principal | None, topic: Topic, values: TopicValues) ->
 
 
 def do_delete(principal: Principal | None, topic: Topic) -> None:
-    """Drop a locked topic with all that was published and subscribed to there.
-
-    The node is notified as soon as this has committed, so that subscribers hear of it at once; the
-    task is for when it does not answer.
+    """Drop a locked topic with all of its publications and subscriptions. The node is notified as
+    soon as this has committed, so that subscribers learn of it immediately; the task covers a node
+    that does not respond.
     """
     before, arguments = describe(topic), _arguments(topic)
     tenant_id, topic_id = topic.tenant_id, topic.pk

@@ -1,4 +1,4 @@
-"""Everything of a tenant that belongs to topics goes with the tenant."""
+"""Removes a tenant's topics with the tenant."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Notifies webhooks of what subscriptions match, and of their end.
 
-Every second a sweep asks the node, for each subscription that goes to a webhook, what lies behind
-its position. What it finds becomes a delivery in the transaction that advances the position, so
-sweeps may overlap or be interrupted: nothing is delivered twice or left out. Webhooks do the
-signing, sending and retrying. The last delivery of a subscription says that it has ended.
+Every second a sweep asks the node, for each subscription with a webhook, for what follows its
+position. What it finds becomes a delivery in the transaction that advances the position, so sweeps
+may overlap or be interrupted: nothing is delivered twice or left out. Webhooks sign, send and
+retry. The last delivery of a subscription reports that it has ended.
 
 The node keeps such a subscription for a while longer than its `to` (`subscribe.GRACE_MS`), so that
-what it met in its last second can still be read; what lies behind `to` is dropped here.
+the matches of its last second can still be read; what is later than `to` is dropped here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ALIAS = "relay"
 RUN_S = 5.0
 #: Subscriptions that are asked about in one command; publications and bytes in one delivery.
 TOGETHER, BATCH, BATCH_BYTES = 100, 100, 1024 * 1024
-#: A subscription is over when whatever was published within its time must have been read.
+#: A subscription is over when everything published within its time must have been read.
 SETTLED = datetime.timedelta(seconds=2)
 
 
@@ -96,7 +96,7 @@ Met = Mapping[bytes, Reply]
 
 
 def _read(node: ValkeySockets, rows: list[DeliveredSubscription]) -> dict[str, list[Met] | None]:
-    """Return what subscriptions have met behind their positions; None: it has ended."""
+    """Return what subscriptions have matched after their positions; None: it has ended."""
     words = [word for row in rows for word in (row.name, row.position)]
     reply = node.call("RB.SUB.READ", "COUNT", BATCH, *words)
     found: dict[str, list[Met] | None] = {}
@@ -108,7 +108,7 @@ def _read(node: ValkeySockets, rows: list[DeliveredSubscription]) -> dict[str, l
 
 
 def _pairs(flat: Reply) -> Met:
-    """Return a map, which older clients are sent as names and values in turn."""
+    """Return a map, which RESP2 clients receive as alternating names and values."""
     items = flat if isinstance(flat, list) else []
     names, values = items[::2], items[1::2]
     return {n: v for n, v in zip(names, values, strict=True) if isinstance(n, bytes)}
@@ -130,7 +130,7 @@ def _tell(row: DeliveredSubscription, met: list[Met]) -> bool:
 
 
 def _batch(row: DeliveredSubscription, met: list[Met]) -> tuple[list[JsonValue], int]:
-    """Return what goes into one delivery, and the position behind it."""
+    """Return what goes into one delivery, and the position after it."""
     told, size_bytes, position = list[JsonValue](), 0, row.position
     ends_ms = row.expires_at.timestamp() * 1000
     for publication in met:

@@ -1,4 +1,4 @@
-"""What a call must know of its topic, read at most a second ago."""
+"""What a call needs to know about its topic, read at most a second ago."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TopicFacts:
 
     @property
     def node_name(self) -> str:
-        """What the storage node calls the topic."""
+        """The topic's name in the storage node."""
         return str(self.id)
 
     async def call(self, verb: str, *arguments: Argument) -> Reply:
@@ -62,7 +62,9 @@ class TopicFacts:
 
 
 def allow(principal: Principal, scope: str) -> None:
-    """Raise unless the caller may use topics so. They have no access rules: no end users."""
+    """Raise unless the caller has the scope. End users are rejected, because topics have no
+    access rules.
+    """
     if principal.obeys_access_rules:
         raise Forbidden("Topics are available to keys and members, not to end users.")
     principal.require_scope(scope)

@@ -1,4 +1,4 @@
-"""What a caller may say of a topic."""
+"""Request bodies for topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOUNDS = 4
 
 
 class Grid(Body):
-    """How a plane is cut into cells."""
+    """How a plane is divided into cells."""
 
     bounds = serializers.ListField(
         child=serializers.FloatField(),
@@ -47,7 +47,7 @@ class Grid(Body):
 
 
 class TopicChange(Body):
-    """What may be changed of a topic."""
+    """The fields of a topic that can be changed."""
 
     retention_s = serializers.IntegerField(
         min_value=1,
@@ -64,7 +64,7 @@ class TopicChange(Body):
 
 
 class TopicCreation(TopicChange):
-    """What a new topic needs."""
+    """The fields of a new topic."""
 
     name = NameField()
     kind = serializers.ChoiceField(

@@ -1,9 +1,9 @@
 """A subscription's name in the API.
 
-The node's name is the topic's and a text, which says where the subscription lies. In the API the
-topic stands in the path, and the position behind which the subscription began is part of the name,
-so a client with the name can follow the subscription from its start. Both are sealed, since they
-count what all tenants write.
+The node's name consists of the topic's name and a text that locates the subscription. In the API,
+the topic is in the path, and the position after which the subscription began is part of the name,
+so a client with the name can follow the subscription from its start. Both are encrypted, since they
+count the writes of all tenants.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage_engine.topics.facts import TopicFacts
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionName:
-    """Which subscription it is, and where it began."""
+    """A subscription and its start."""
 
     node_name: str
     position: int
@@ -29,7 +29,7 @@ class SubscriptionName:
 
 
 def read(public: str, topic: TopicFacts) -> SubscriptionName:
-    """Return what a name in a path stands for, or raise `NotFound`."""
+    """Return the subscription that a name in a path denotes, or raise `NotFound`."""
     try:
         name, position = positions.name_of(topic.node_name, public)
     except positions.UnknownToken:

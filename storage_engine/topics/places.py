@@ -1,4 +1,4 @@
-"""Where something is published or subscribed to: an id, or an area."""
+"""The place of a publication or a subscription: an id or an area."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AREAS = (Topic.Kind.GEO, Topic.Kind.PLANE)
 
 
 def read(value: Value, kind: str, *, id_member: str = "id") -> list[Argument]:
-    """Return the words for a body's place, or raise what is wrong with it."""
+    """Return the command arguments for a body's place, or raise why it is not valid."""
     identity, area = value.get(id_member), value.get("geo")
     if kind in _AREAS:
         if identity is not None or area is None:
@@ -49,7 +49,7 @@ def _area(area: Value, kind: str) -> list[Argument]:
 
 
 def _numbers(area: Value, name: str, count: int) -> list[float]:
-    """Return a member that is one number or a list of several."""
+    """Return a member that is a number or a list of numbers."""
     try:
         plain = json.loads(area.get(name).ejson())  # type: ignore[union-attr]
     except ValueError:
@@ -63,7 +63,7 @@ def _numbers(area: Value, name: str, count: int) -> list[float]:
 
 
 def shown(place: Words, kind: str, *, id_member: str = "id") -> JsonObject:
-    """Return the member of an answer that says where something is."""
+    """Return the member of a response that contains the place."""
     word, *rest = (part.decode() if isinstance(part, bytes) else part for part in place)
     match str(word).upper():
         case "CIRCLE":

@@ -1,9 +1,9 @@
 """Positions as tenants see them.
 
-The node counts positions across all tenants, so a number, or the difference of two, tells how much
-others write. Tenants get a token instead: encrypted and authenticated under a key of the
-installation, bound to the topic. The same position has the same token, so a client can tell a
-publication that comes again; which of two comes first only the server can tell.
+The node counts positions across all tenants, so a number, or the difference of two, reveals how
+much others write. Tenants get a token instead: encrypted and authenticated under a key of the
+installation, bound to the topic. The same position has the same token, so a client can recognize a
+repeated publication; only the server can tell which of two comes first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def token_of(topic: str, position: int) -> str:
 
 
 def position_of(topic: str, token: str) -> int:
-    """Return what a token stands for, or raise `UnknownToken`."""
+    """Return the position that a token denotes, or raise `UnknownToken`."""
     return int.from_bytes(_opened(_POSITION, topic, token))
 
 
@@ -37,7 +37,7 @@ def name_token(topic: str, name: str, position: int) -> str:
 
 
 def name_of(topic: str, token: str) -> tuple[str, int]:
-    """Return what `name_token` was given, or raise `UnknownToken`."""
+    """Return the argument of `name_token`, or raise `UnknownToken`."""
     plain = _opened(_NAME, topic, token)
     return plain[_NUMBER_BYTES:].decode(), int.from_bytes(plain[:_NUMBER_BYTES])
 

@@ -1,7 +1,6 @@
-"""Publishing: what a caller may say, and the command that it becomes.
-
-Every publication has a name and is published once under it, so a call that is repeated, by a
-cautious client or by ourselves after the node has restarted, publishes nothing twice.
+"""Publishing: the request, and the command for the node. Every publication has an id and is
+published once under it, so a call that is repeated, by a client or by this process after the node
+has restarted, publishes nothing twice.
 """
 
 from __future__ import annotations
@@ -62,14 +61,14 @@ class PublishResult:
     name: str
     position: int
     matched: int
-    #: Of the same place, when the publisher asked for them.
+    #: At the same place, if the publisher requested them.
     publications: list[Publication] | None
     #: Whether it had been published before.
     again: bool
 
 
 def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
-    """Return what a body says. `key`: the name of a publication that gives none itself."""
+    """Parse a body. `key`: the id of a publication that does not specify one."""
     now = times.now_ms()
     data = body.get("data")
     if data is not None and not data.is_null and data.kind != "object":
@@ -90,7 +89,7 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
 
 
 async def publish(topic: TopicFacts, wanted: PublishRequest) -> PublishResult:
-    """Publish, or find out that this was done before."""
+    """Publish, or detect that this has already been done."""
     reply = await topic.call("RB.PUB", *wanted.arguments())
     found = PublishResult(
         name=wanted.name,
@@ -107,7 +106,7 @@ async def publish(topic: TopicFacts, wanted: PublishRequest) -> PublishResult:
 
 
 async def _check_same(topic: TopicFacts, wanted: PublishRequest, position: int) -> None:
-    """Raise if another publication has the name. One that has expired cannot be compared."""
+    """Raise if a different publication has the same id. One that has expired cannot be compared."""
     words: list[Argument] = [*wanted.place, "AFTER", position - 1, "COUNT", 1]
     before = replies.publications(await topic.call("RB.DATA", *words))
     if before and before[0].position == position and before[0].data != wanted.data:
@@ -130,7 +129,7 @@ def _until(body: Value, now: int) -> int | None:
 
 
 def text(body: Value, name: str, most: int) -> str | None:
-    """Return a member that is a string and not empty, None where there is none."""
+    """Return a member that is a non-empty string, or None if it is missing."""
     found = body.get(name)
     if found is None or found.is_null:
         return None
@@ -140,7 +139,7 @@ def text(body: Value, name: str, most: int) -> str | None:
 
 
 def flag(body: Value, name: str) -> bool:
-    """Return a member that is true or false, false where there is none."""
+    """Return a boolean member, or False if it is missing."""
     found = body.get(name)
     if found is None or found.is_null:
         return False

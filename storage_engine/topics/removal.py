@@ -1,4 +1,4 @@
-"""What the storage node is told of topics that were dropped or changed."""
+"""Notifies the storage node of dropped and changed topics."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ def drop(*, tenant: str, topic: str) -> None:
 
 @task(name=RETENTION_TASK)
 def retain(*, tenant: str, topic: str) -> None:
-    """Tell the node a topic's retention as it is now.
-
-    Another copy of this task may have read an earlier one and be the last to tell the node.
+    """Send a topic's current retention to the node. Another copy of this task may have read an
+    earlier value and be the last to send it.
     """
     tenant_id, topic_id = UUID(tenant), UUID(topic)
     applied: int | None = None

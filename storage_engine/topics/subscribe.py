@@ -1,4 +1,4 @@
-"""Subscribing: what a caller may say, and the command that it becomes."""
+"""Subscribing: the request, and the command for the node."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from storage_engine.topics.publish import flag, text
 
 MEMBERS = ("id", "geo", "from", "to", "subscriber", "filter", "unseen_only", "self_join")
 MAX_SUBSCRIBER_CHARS = 200
-#: How long a subscription lasts that does not say so.
+#: The default duration of a subscription.
 USUAL_MS = 3_600_000
-#: What goes to a webhook is read by a sweep, which needs some time after the end.
+#: A sweep reads publications for webhooks, which takes some time after the end.
 GRACE_MS = 30_000
 
 
@@ -54,14 +54,14 @@ class SubscribeResult:
     """The result of a subscription."""
 
     name: SubscriptionName
-    #: Those of the past.
+    #: Past publications.
     publications: list[Publication]
-    #: Others at the same place, when the subscriber asked for them.
+    #: Others at the same place, if the subscriber requested them.
     subscriptions: list[Subscription] | None
 
 
 def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeRequest:
-    """Return what a body says, or raise what is wrong with it."""
+    """Parse a body, or raise why it is not valid."""
     now = times.now_ms()
     wanted = body.get("filter")
     with refusing():
@@ -94,7 +94,7 @@ def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeR
 async def subscribe(
     topic: TopicFacts, wanted: SubscribeRequest, *, grace_ms: int = 0
 ) -> SubscribeResult:
-    """Subscribe, and return what there is already."""
+    """Subscribe, and return existing matches."""
     reply = await topic.call("RB.SUB", *wanted.arguments(grace_ms))
     name = replies.member(reply, b"subscription")
     if not isinstance(name, bytes):

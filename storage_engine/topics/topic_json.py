@@ -1,4 +1,4 @@
-"""Publications and subscriptions as answers have them."""
+"""Publications and subscriptions as in responses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def publication(topic: TopicFacts, found: Publication, *, canonical: bool) -> by
 
 
 def data(found: Publication, *, canonical: bool) -> bytes:
-    """Return what a publication carries, as Extended JSON."""
+    """Return a publication's data as Extended JSON."""
     if found.data is None:
         return b"null"
     return Value.from_bson(found.data).ejson(canonical=canonical)

@@ -1,4 +1,4 @@
-"""A subscription whose publications go to a webhook, noted down with its first publications."""
+"""Records a subscription whose publications go to a webhook, with its first publications."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tenants.models import Webhook
 
 
 async def webhook_of(tenant_id: UUID, text: str) -> UUID:
-    """Return the tenant's webhook with this id, if it takes deliveries."""
+    """Return the tenant's webhook with this id, if it is active."""
     return await asyncio.to_thread(_webhook_of, tenant_id, text)
 
 
@@ -40,7 +40,7 @@ def _webhook_of(tenant_id: UUID, text: str) -> UUID:
 def noting(
     topic: TopicFacts, wanted: SubscribeRequest, done: SubscribeResult, webhook_id: UUID
 ) -> Callable[[], None]:
-    """Return what notes the subscription down, for the transaction of its answer."""
+    """Return the statements that record the subscription, for the transaction of its response."""
 
     def note() -> None:
         DeliveredSubscription.objects.create(

@@ -9,14 +9,14 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
   schemas: {
-    /** @description What end users and anonymous callers may do. A rule that is absent is false. */
+    /** @description What end users and anonymous callers may do. A missing rule is false. */
     readonly AccessRules: {
       readonly read?: boolean | Record<string, unknown>;
       readonly create?: boolean | Record<string, unknown>;
       readonly update?: boolean | Record<string, unknown>;
       readonly delete?: boolean | Record<string, unknown>;
     };
-    /** @description What end users and anonymous callers may do. A rule that is absent is false. */
+    /** @description What end users and anonymous callers may do. A missing rule is false. */
     readonly AccessRulesRequest: {
       readonly read?: boolean | Record<string, unknown>;
       readonly create?: boolean | Record<string, unknown>;
@@ -300,7 +300,7 @@ export interface components {
       /** Format: date-time */
       readonly updated_at: string;
     };
-    /** @description What a new collection needs. */
+    /** @description The fields of a new collection. */
     readonly CollectionCreationRequest: {
       /** @description JSON Schema for every document; null: no schema. */
       readonly schema?: Record<string, unknown> | null;
@@ -464,7 +464,7 @@ export interface components {
      * @enum {string}
      */
     readonly Granularity: "hour" | "day";
-    /** @description How a plane is cut into cells. */
+    /** @description How a plane is divided into cells. */
     readonly Grid: {
       /** @description West, south, east, north. */
       readonly bounds: readonly number[];
@@ -486,7 +486,7 @@ export interface components {
       readonly write_partitions: number;
       readonly nodes: readonly components["schemas"]["Node"][];
     };
-    /** @description How a plane is cut into cells. */
+    /** @description How a plane is divided into cells. */
     readonly GridRequest: {
       /** @description West, south, east, north. */
       readonly bounds: readonly number[];
@@ -518,7 +518,7 @@ export interface components {
      * @enum {string}
      */
     readonly IndexAnswerState: "building" | "ready" | "failed";
-    /** @description How far the back-fill of an index has come. */
+    /** @description The progress of an index's backfill. */
     readonly IndexProgress: {
       /** @description Number of documents indexed so far. */
       readonly done: number;
@@ -948,7 +948,11 @@ export interface components {
        */
       readonly idle_after_s: number | null;
     };
-    /** @description What may be changed of a collection. Each member replaces the one before as a whole. */
+    /**
+     * @description The fields of a collection that can be changed.
+     *
+     *     Each replaces the previous value as a whole.
+     */
     readonly PatchedCollectionChangeRequest: {
       /** @description JSON Schema for every document; null: no schema. */
       readonly schema?: Record<string, unknown> | null;
@@ -1009,7 +1013,7 @@ export interface components {
       /** @description Origins whose pages may call the data plane with a publishable key. */
       readonly cors_origins?: readonly string[];
     };
-    /** @description What may be changed of a topic. */
+    /** @description The fields of a topic that can be changed. */
     readonly PatchedTopicChangeRequest: {
       /**
        * @description Maximum life of a publication. Existing publications keep theirs.
@@ -1566,7 +1570,7 @@ export interface components {
       /** Format: date-time */
       readonly updated_at: string;
     };
-    /** @description What a new topic needs. */
+    /** @description The fields of a new topic. */
     readonly TopicCreationRequest: {
       /**
        * @description Maximum life of a publication. Existing publications keep theirs.
@@ -1610,7 +1614,7 @@ export interface components {
       readonly field: string;
       readonly after_s: number;
     };
-    /** @description When documents expire: so long after the date that they hold in a field. */
+    /** @description When documents expire: a period after the date in one of their fields. */
     readonly TtlRequest: {
       readonly field: string;
       /** Format: int64 */

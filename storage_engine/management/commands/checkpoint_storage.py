@@ -1,4 +1,4 @@
-"""Take a checkpoint of the storage node: the first step of a backup.
+"""Creates a checkpoint of the storage node: the first step of a backup.
 
 It appears in `checkpoints/NAME` of the node's directory at once. It consists of links, so it takes
 almost no space until compaction replaces its files. The caller copies it elsewhere and removes it.

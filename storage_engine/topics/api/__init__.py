@@ -1,1 +1,1 @@
-"""The data plane of topics: publish, subscribe, look."""
+"""The data plane of topics: publish, subscribe, list."""

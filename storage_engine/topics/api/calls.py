@@ -49,7 +49,7 @@ _KEY_CHARS = 40
 
 
 async def topic_of(call: Call, scope: str) -> TopicFacts:
-    """Return the topic that the path names, if the caller may use it so."""
+    """Return the topic that the path names, if the caller has the scope."""
     facts.allow(call.principal, scope)
     return await named(call, call.parameters["topic"])
 
@@ -82,7 +82,7 @@ async def publish_one(call: Call) -> Answer:
 
 
 def _name_by_key(call: Call) -> str | None:
-    """Return the name of the publication that an idempotency key stands for."""
+    """Return the publication id that corresponds to an idempotency key."""
     key = call.head.headers.get(HEADER)
     if key is None:
         return None
@@ -157,12 +157,12 @@ async def look(call: Call) -> Answer:
 
 
 def cursor_behind(topic: TopicFacts, position: str) -> str:
-    """Return the cursor of what follows a publication, whose position is given as its token."""
+    """Return the cursor after a publication, whose position is given as its token."""
     return seal(position.encode(), _bound(topic))
 
 
 def _bound(topic: TopicFacts) -> bytes:
-    """Return what a cursor is good for."""
+    """Return what a cursor is valid for."""
     return b"topic:" + topic.tenant_id.bytes + topic.id.bytes
 
 

@@ -1,4 +1,6 @@
-"""GET /v1/topics/{topic}/subscriptions/{subscription}/live: what a subscription meets, as it does.
+"""GET /v1/topics/{topic}/subscriptions/{subscription}/live: the matches of a subscription, as they
+are published.
+
 
 The id of an event is its position, so an EventSource that reconnects resumes without a gap.
 """
@@ -26,27 +28,27 @@ from tenants.credentials.credential_reference import standing_of
 ROUTE = "/v1/topics/{topic}/subscriptions/{subscription}/live"
 LAST_EVENT_ID = "Last-Event-ID"
 _POSITION = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
-#: An event's position stands before everything that a publisher has written.
+#: An event's position precedes everything that a publisher has written.
 _EVENT_ID = re.compile(
     rb'\A\{"type":"event","id":"[^"]*","seq":\d+,"match":"add","position":"([^"]*)"'
 )
 
 
 class TopicStreams:
-    """Answers with what subscriptions meet."""
+    """Responds with the matches of subscriptions."""
 
     def __init__(self, kind: TopicSubscriptions, registry: ConnectionRegistry) -> None:
         self._kind = kind
         self._streams = EventStreams(registry)
 
     async def live(self, call: Call) -> Answer:
-        """Answer a caller who has been let in."""
+        """Respond to an authenticated caller."""
         given = parameters(call, "after", EJSON_PARAMETER)
         party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
         return self._answer(party, call, given)
 
     async def by_ticket(self, party: Party, call: Call) -> Answer:
-        """Answer who has a ticket, whose query stands in place of the path's parameters."""
+        """Respond to the holder of a ticket, whose query replaces the path's parameters."""
         return self._answer(party, call, call.parameters)
 
     def _answer(self, party: Party, call: Call, given: dict[str, str]) -> Answer:
@@ -62,7 +64,7 @@ class TopicStreams:
 
 
 def _message(call: Call, after: str | None) -> Value:
-    """Return the `subscribe` that an address stands for."""
+    """Return the `subscribe` message that corresponds to a URL."""
     message: JsonObject = {
         "topic": call.parameters["topic"],
         "subscription_id": call.parameters["subscription"],

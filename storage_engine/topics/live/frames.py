@@ -23,7 +23,7 @@ def results(
     *,
     canonical: bool,
 ) -> list[bytes]:
-    """Return the frames of what has been published, the last with the token."""
+    """Return the frames of existing publications, the last one with the token."""
     parts = [found[start : start + PART] for start in range(0, len(found), PART)] or [found]
     frames = []
     for number, part in enumerate(parts):
@@ -49,7 +49,7 @@ def event(
     *,
     canonical: bool,
 ) -> bytes:
-    """Return the frame of one publication. Its position stands before what others have written."""
+    """Return the frame of one publication. Its position precedes what publishers have written."""
     head = to_json(
         {
             "type": "event",

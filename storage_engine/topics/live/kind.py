@@ -1,4 +1,4 @@
-"""Subscriptions to topics, as the sockets know them."""
+"""The subscription kind of topics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from storage_engine.topics.live.subscribe_request import TopicSubscribeRequest
 from storage_engine.topics.live.tokens import Tokens, TopicResumePoint
 from storage_engine.topics.names import SubscriptionName
 
-#: What may be on its way to a client; the rest waits in the node.
+#: The most that may be in flight to a client; the rest waits in the node.
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
@@ -47,7 +47,7 @@ class TopicSubscriptions:
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: Outlet
     ) -> TopicSubscription:
-        """Begin a subscription, or raise why not."""
+        """Start a subscription, or raise why it cannot start."""
         facts.allow(subscriber.principal, READ)
         wanted = wanting.read(message)
         if not _NAME.match(wanted.topic):
@@ -63,7 +63,7 @@ _ending: set[asyncio.Task[None]] = set()
 
 
 async def _unsubscribe(topic: TopicFacts, name: SubscriptionName) -> None:
-    # If the node is away it ends by its own time.
+    # If the node is unavailable, the subscription ends at its `to`.
     with contextlib.suppress(ApiError):
         await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
 
@@ -79,7 +79,7 @@ class TopicSubscription:
     subscriber: Subscriber
     tokens: Tokens
     state: str = "starting"
-    #: Events that were sent, those before a resumption included.
+    #: Events that were sent, including those before it was resumed.
     events: int = 0
     #: Whether the client has received `ready`.
     told_ready: bool = False
@@ -88,9 +88,9 @@ class TopicSubscription:
     over: bool = False
     name: SubscriptionName | None = None
     following: FeedFollower | None = None
-    #: Whether there is such a subscription, while that is not known.
+    #: Whether the subscription exists, while that is not known.
     found: asyncio.Future[None] | None = None
-    #: Subscribing anew, where the node's subscription had ended.
+    #: Subscribing again because the node's subscription had ended.
     again: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -126,7 +126,7 @@ class TopicSubscription:
         self._follow(done.name, done.name.position)
 
     async def _found(self) -> None:
-        """Wait until the node has said that there is such a subscription."""
+        """Wait until the node has confirmed the subscription."""
         self.found = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -151,21 +151,21 @@ class TopicSubscription:
             self._end(refused)
 
     def close(self) -> None:
-        """Send nothing more. The node's subscription stays, for a client that comes back."""
+        """Send nothing more. The node's subscription remains, for a client that reconnects."""
         self.over = True
         if self.following is not None:
             self.following.close()
             self.following = None
 
     def unsubscribed(self) -> None:
-        """End the node's subscription, if this connection has made it."""
+        """End the node's subscription, if this connection has created it."""
         if self.name is not None and self.wanted.existing is None:
             ending = asyncio.create_task(_unsubscribe(self.topic, self.name))
             _ending.add(ending)
             ending.add_done_callback(_ending.discard)
 
     def drained(self, frames: int, size_bytes: int) -> None:
-        """Learn how much has left for the client."""
+        """Record how much has been sent to the client."""
         self.on_the_way[0] -= frames
         self.on_the_way[1] -= size_bytes
         if self.following is not None and self.following.lags and self._has_room(half=True):
@@ -189,7 +189,7 @@ class TopicSubscription:
         }
 
     def take(self, publication: Publication) -> bool:
-        """Send a publication, unless too much is on its way already."""
+        """Send a publication, unless too much is already in flight."""
         if self.name is None or not self._has_room():
             return False
         self.events += 1
@@ -215,7 +215,7 @@ class TopicSubscription:
         self.state = "live"
 
     def stale(self) -> None:
-        """Tell the client that something may be late."""
+        """Notify the client that publications may be late."""
         self.state = "stale"
         self._send(frames.status(self._id, "stale", "the storage node is unavailable"))
 
@@ -239,7 +239,7 @@ class TopicSubscription:
         return self.wanted.resume is not None and place is not None and self.again is None
 
     async def _begin_again(self) -> None:
-        """Subscribe anew for a client that reconnects too late, and notify it of the reset."""
+        """Subscribe again for a client that reconnects too late, and notify it of the reset."""
         self._send(frames.reset(self._id, "expired"))
         self.events, self.told_ready = 0, False
         try:

@@ -1,4 +1,4 @@
-"""What a subscriber to a topic says."""
+"""Parses `subscribe` messages for topics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rillbase_native import Value
 from storage_engine.topics import positions
 from storage_engine.topics.publish import text
 
-#: A subscription of the connection's own.
+#: The members for a subscription of the connection.
 MEMBERS = ("topic_id", "geo", "from", "to", "subscriber", "filter", "unseen_only")
-#: One that was made by a call.
+#: The members for a subscription that was created by a call.
 EXISTING = ("subscription_id", "after")
 _COMMON = ("type", "id", "topic", "resume")
 MAX_NAME_CHARS = 5_500
@@ -23,15 +23,15 @@ class TopicSubscribeRequest:
     """A parsed subscribe message."""
 
     topic: str
-    #: A subscription that was made by a call; None: one is made.
+    #: A subscription that was created by a call; None: one is created.
     existing: str | None
-    #: Behind which position; None: from its beginning.
+    #: The position after which to start; None: from its beginning.
     after: str | None
     resume: str | None
 
 
 def read(message: Value) -> TopicSubscribeRequest:
-    """Read a `subscribe`, or raise what is wrong with it."""
+    """Parse a `subscribe` message, or raise why it is not valid."""
     existing = text(message, "subscription_id", MAX_NAME_CHARS)
     allowed = (*_COMMON, *(MEMBERS if existing is None else EXISTING))
     problems = [

@@ -1,6 +1,6 @@
 """Resume tokens of topics: the subscription, the position, and the number of events sent.
 
-They are authenticated and bound to the caller and the topic, as those of queries are.
+They are authenticated and bound to the caller and the topic, like those of queries.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Tokens:
         return f"{text}.{self._tag(text)}"
 
     def read(self, token: str) -> TopicResumePoint:
-        """Return what a token says, or raise."""
+        """Return the content of a token, or raise."""
         form = _FORM.match(token) if len(token) <= MAX_CHARS else None
         if form is None or not hmac.compare_digest(form[4], self._tag(token[: -_TAG_CHARS - 1])):
             detail = "The token belongs to a different subscription."
