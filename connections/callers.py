@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from connections import tickets
 from connections.messages import Message
 from data_plane.calls import authenticated, looked_up
-from data_plane.http import Head
+from data_plane.http import CallHead
 from foundation import request_context
 from foundation.asgi import Scope
 from foundation.errors import Forbidden, InvalidCredentials
@@ -30,7 +30,7 @@ _SCHEMES = {"ws": "http", "wss": "https"}
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
+class ConnectionCaller:
     """The caller of a connection, and the reference by which it can be looked up again."""
 
     principal: Principal
@@ -44,14 +44,14 @@ class Handshake:
 
     #: As of a GET, and without cookies.
     scope: Scope
-    head: Head
+    head: CallHead
 
     @classmethod
     def of(cls, scope: Scope) -> Handshake:
         kept = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
         scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
         plain = {**scope, "method": "GET", "scheme": scheme, "headers": kept}
-        return cls(plain, Head(plain))
+        return cls(plain, CallHead(plain))
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -77,12 +77,12 @@ class Handshake:
         return {**self.scope, "headers": kept + added}
 
 
-async def by_headers(handshake: Handshake) -> Party:
+async def by_headers(handshake: Handshake) -> ConnectionCaller:
     """Return the caller that the handshake's headers identify."""
     return await _party(handshake, handshake.head)
 
 
-async def by_message(handshake: Handshake, message: Message, *others: str) -> Party:
+async def by_message(handshake: Handshake, message: Message, *others: str) -> ConnectionCaller:
     """Return the caller that `hello` or `auth` identifies. `others`: further members of the
     message.
     """
@@ -90,7 +90,7 @@ async def by_message(handshake: Handshake, message: Message, *others: str) -> Pa
     token = message.text("token")
     if token is not None and token.startswith(tickets.PREFIX):
         return await _by_ticket(handshake, await tickets.take(token, handshake.origins))
-    return await _party(handshake, Head(scope_of(handshake, message)))
+    return await _party(handshake, CallHead(scope_of(handshake, message)))
 
 
 def scope_of(handshake: Handshake, message: Message) -> Scope:
@@ -107,13 +107,13 @@ def scope_of(handshake: Handshake, message: Message) -> Scope:
         raise InvalidCredentials("Credentials must be text.") from None
 
 
-async def by_ticket(handshake: Handshake, text: str) -> tuple[Party, tickets.Ticket]:
+async def by_ticket(handshake: Handshake, text: str) -> tuple[ConnectionCaller, tickets.Ticket]:
     """Return the caller that an EventSource's ticket identifies, and the ticket."""
     ticket = await tickets.look_at(text, handshake.origins)
     return await _by_ticket(handshake, ticket), ticket
 
 
-async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Party:
+async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> ConnectionCaller:
     if act_as.is_asked(handshake.head):
         raise Forbidden(
             "A ticket stands for its caller: send the header when you create the ticket, and "
@@ -128,15 +128,15 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Party:
             principal, tenant = look_up()
     except NotCached:
         principal, tenant = await looked_up(look_up)
-    return _admitted(handshake, Party(principal, tenant, ticket.standing))
+    return _admitted(handshake, ConnectionCaller(principal, tenant, ticket.standing))
 
 
-async def _party(handshake: Handshake, head: Head) -> Party:
+async def _party(handshake: Handshake, head: CallHead) -> ConnectionCaller:
     principal, tenant = await authenticated(head)
-    return _admitted(handshake, Party(principal, tenant, standing_of(principal, head)))
+    return _admitted(handshake, ConnectionCaller(principal, tenant, standing_of(principal, head)))
 
 
-def _admitted(handshake: Handshake, party: Party) -> Party:
+def _admitted(handshake: Handshake, party: ConnectionCaller) -> ConnectionCaller:
     """Reject pages of origins that the tenant does not list."""
     request_context.authenticated(party.principal.actor)
     request_context.tenant_id.set(str(party.tenant.id))
@@ -144,7 +144,7 @@ def _admitted(handshake: Handshake, party: Party) -> Party:
     return party
 
 
-def same_tenant(before: Party, after: Party) -> None:
+def same_tenant(before: ConnectionCaller, after: ConnectionCaller) -> None:
     """Raise if credentials belong to a different tenant than the connection."""
     if before.tenant.id != after.tenant.id:
         raise Forbidden("A connection cannot change to another tenant.")

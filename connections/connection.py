@@ -15,9 +15,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from connections import callers, frames, messages
-from connections.callers import Handshake, Party
+from connections.callers import ConnectionCaller, Handshake
 from connections.close_codes import CloseReason, code_for
-from connections.connection_state import State, step
+from connections.connection_state import ConnectionPhase, step
 from connections.message_calls import MessageCall
 from connections.messages import Message
 from connections.outgoing import Outgoing
@@ -28,7 +28,7 @@ from data_plane.calls import check_rate_limits
 from data_plane.request_reader import EJSON_HEADER, EJSON_PARAMETER, is_canonical
 from foundation import contention
 from foundation.api.problems import translate
-from foundation.asgi import Claim, Receive, Send, text_of
+from foundation.asgi import MessageClaim, Receive, Send, text_of
 from foundation.errors import (
     ApiError,
     BodyTooLarge,
@@ -65,8 +65,8 @@ class Connection:
         registry: ConnectionRegistry,
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.state = State.GREETING
-        self.party: Party | None = None
+        self.state = ConnectionPhase.GREETING
+        self.party: ConnectionCaller | None = None
         self.handshake = handshake
         self._request_id = handshake.request_id
         #: Documents are sent as canonical Extended JSON.
@@ -90,7 +90,7 @@ class Connection:
         self._closing: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
         #: The memory of the message that was read last.
-        self._claim: Claim | None = None
+        self._claim: MessageClaim | None = None
         #: Pause before the next message is read.
         self._rest_s = 0.0
 
@@ -118,13 +118,13 @@ class Connection:
 
     def tell(self, frame: bytes) -> None:
         """Send a frame that belongs to no subscription."""
-        if self.state is not State.CLOSED:
+        if self.state is not ConnectionPhase.CLOSED:
             self._outgoing.put(frame)
 
     @property
     def is_judged(self) -> bool:
         """Whether its credentials are currently valid."""
-        return self.state is State.OPEN
+        return self.state is ConnectionPhase.OPEN
 
     @property
     def busy(self) -> bool:
@@ -134,7 +134,7 @@ class Connection:
     async def judge(self, verdict: Verdict) -> None:
         """Continue with the current rights of the credentials."""
         party, refused = verdict
-        if self.state is not State.OPEN or self.party is None:
+        if self.state is not ConnectionPhase.OPEN or self.party is None:
             return
         if isinstance(refused, CredentialsExpired):
             self._expire()
@@ -152,7 +152,7 @@ class Connection:
     def subscriptions(self) -> list[OpenSubscription]:
         return list(self._held)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: ConnectionPhase) -> None:
         self.state = step(self.state, state)
 
     async def _read(self) -> None:
@@ -161,12 +161,12 @@ class Connection:
         if party is None:
             return
         self.party = party
-        if self.state is State.CLOSED:
+        if self.state is ConnectionPhase.CLOSED:
             # Closed while it was admitted: it was not counted at that time and was not removed from
             # the count.
             self._registry.leave(self)
             return
-        self._enter(State.OPEN)
+        self._enter(ConnectionPhase.OPEN)
         self.tell(frames.welcome(self.id))
         budget = EventLoopBudget()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
@@ -177,19 +177,19 @@ class Connection:
             await self._outgoing.room()
             await budget.yield_if_spent()
 
-    async def _admitted(self) -> Party | None:
+    async def _admitted(self) -> ConnectionCaller | None:
         """Return the caller once it may connect; record a rejection while its tenant is known."""
         try:
             party = await self._greeted()
-            if party is not None and self.state is not State.CLOSED:
-                self._enter(State.ADMITTING)
+            if party is not None and self.state is not ConnectionPhase.CLOSED:
+                self._enter(ConnectionPhase.ADMITTING)
                 await self._registry.admit(self, party)
         except ApiError as rejected:
             error_log.note_refusal(rejected, "WebSocket hello")
             raise
         return party
 
-    async def _greeted(self) -> Party | None:
+    async def _greeted(self) -> ConnectionCaller | None:
         """Return the caller, or None if the client disconnected before it named one."""
         if self.handshake.has_credentials:
             form = self.handshake.head.headers.get(EJSON_HEADER)
@@ -251,7 +251,7 @@ class Connection:
             case "subscribe":
                 # Not read meanwhile, a client that sends thousands costs nothing.
                 await self._registry.starts.wait(self.party)
-                if self.state is State.CLOSED:
+                if self.state is ConnectionPhase.CLOSED:
                     return
                 await self._registry.starts.metered(self.party, self._begin(message))
             case kind if kind in self._calls:
@@ -300,15 +300,15 @@ class Connection:
         error_log.note_refusal(error, f"WebSocket {what}".rstrip())
         self.tell(frames.error(name, error, self._request_id))
 
-    async def _counted(self) -> Party:
+    async def _counted(self) -> ConnectionCaller:
         """Return the caller, if it may make requests now."""
         party = self._present()
         await check_rate_limits(party.principal, party.tenant, {})
         return party
 
-    def _present(self) -> Party:
+    def _present(self) -> ConnectionCaller:
         """Return the caller, unless its token has expired."""
-        if self.state is State.EXPIRED or self.party is None:
+        if self.state is ConnectionPhase.EXPIRED or self.party is None:
             raise TokenExpired("The token has expired. Send `auth` with a new one.")
         return self.party
 
@@ -321,7 +321,7 @@ class Connection:
             body = await call.perform(party.principal, party.tenant)
         self.tell(frames.ack(message.id, body))
 
-    def _subscriber(self, party: Party, name: str) -> Subscriber:
+    def _subscriber(self, party: ConnectionCaller, name: str) -> Subscriber:
         return Subscriber(party.principal, party.tenant, self.id, name, self._canonical)
 
     def _unsubscribe(self, message: Message) -> None:
@@ -336,24 +336,24 @@ class Connection:
     async def _auth(self, message: Message) -> None:
         """Continue with other credentials of the same tenant."""
         party = await callers.by_message(self.handshake, message)
-        if self.state is State.CLOSED:
+        if self.state is ConnectionPhase.CLOSED:
             return
         if self.party is not None:
             callers.same_tenant(self.party, party)
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        if self.state is State.EXPIRED:
-            self._enter(State.OPEN)
+        if self.state is ConnectionPhase.EXPIRED:
+            self._enter(ConnectionPhase.OPEN)
         await self._become(party)
         self.tell(frames.ack(message.id))
 
-    async def _become(self, party: Party) -> None:
+    async def _become(self, party: ConnectionCaller) -> None:
         self.party = party
         await self._held.judge(party)
 
     def _expire(self) -> None:
-        self._enter(State.EXPIRED)
+        self._enter(ConnectionPhase.EXPIRED)
         self._held.end_all(TokenExpired())
         closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
@@ -364,7 +364,7 @@ class Connection:
             self._refuse(None, closing.error)
             # Its traceback refers to the connection, and the garbage collector runs rarely.
             closing.error.__traceback__ = closing.error.__context__ = None
-        self._enter(State.CLOSED)
+        self._enter(ConnectionPhase.CLOSED)
         self._registry.leave(self)
         if self._expiry is not None:
             self._expiry.cancel()

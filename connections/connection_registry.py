@@ -17,10 +17,10 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from connections import frames
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.penalty_delay import PenaltyDelay
-from connections.quotas import Counts, Quotas
-from connections.subscriptions import OpenSubscription, Start, Starts
+from connections.quotas import ConnectionUsage, Quotas
+from connections.subscriptions import OpenSubscription, PendingStart, Starts
 from data_plane.calls import check_rate_limits, looked_up
 from foundation import bulk_budget, contention, server_messages
 from foundation.errors import ApiError, Internal, TooManyConnections, TooManySubscriptions
@@ -42,7 +42,7 @@ UNTOLD_SHARE = 0.2
 #: The message of a server that is about to stop.
 STOPPING = "server.stopping"
 
-Verdict = tuple[Party, None] | tuple[None, ApiError]
+Verdict = tuple[ConnectionCaller, None] | tuple[None, ApiError]
 
 
 class Guest(Protocol):
@@ -52,7 +52,7 @@ class Guest(Protocol):
     def id(self) -> str: ...
 
     @property
-    def party(self) -> Party | None:
+    def party(self) -> ConnectionCaller | None:
         """The caller, once it is known."""
 
     @property
@@ -109,7 +109,7 @@ class ConnectionRegistry:
         self._tasks = []
         await self._quotas.stop()
 
-    async def admit(self, connection: Guest, party: Party) -> None:
+    async def admit(self, connection: Guest, party: ConnectionCaller) -> None:
         """Count a new connection, or raise if its tenant has too many."""
         tenant, allowed = party.tenant.id, _allowed(party)
         is_first = tenant not in self._by_tenant
@@ -142,11 +142,11 @@ class ConnectionRegistry:
         if connection.party is not None:
             self._discard(connection, connection.party.tenant.id)
 
-    def left(self, party: Party) -> None:
+    def left(self, party: ConnectionCaller) -> None:
         """Called when a subscription has ended."""
         self._quotas.gone(party.tenant.id)
 
-    async def _count_in(self, starts: Sequence[Start]) -> None:
+    async def _count_in(self, starts: Sequence[PendingStart]) -> None:
         """Count new subscriptions of one tenant, or raise if it would have too many."""
         party = starts[0].party
         tenant, allowed = party.tenant.id, _allowed(party)
@@ -169,7 +169,7 @@ class ConnectionRegistry:
         if not self._subscriptions[tenant]:
             del self._subscriptions[tenant]
 
-    async def _open(self, tenant: UUID, allowed: Counts) -> Counts:
+    async def _open(self, tenant: UUID, allowed: ConnectionUsage) -> ConnectionUsage:
         """Return what a tenant has in all processes. Valkey is not asked if this process alone
         has too many.
         """
@@ -178,8 +178,10 @@ class ConnectionRegistry:
             return own
         return await self._quotas.with_others(tenant, allowed)
 
-    def _count(self, tenant: UUID) -> Counts:
-        return Counts(len(self._by_tenant.get(tenant, ())), self._subscriptions.get(tenant, 0))
+    def _count(self, tenant: UUID) -> ConnectionUsage:
+        return ConnectionUsage(
+            len(self._by_tenant.get(tenant, ())), self._subscriptions.get(tenant, 0)
+        )
 
     def _discard(self, connection: Guest, tenant: UUID) -> None:
         if self.connections.pop(connection.id, None) is None:
@@ -221,7 +223,9 @@ class ConnectionRegistry:
             self._told.add(connection.id)
             connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
 
-    async def judge(self, is_concerned: Callable[[Party], bool] = lambda _: True) -> None:
+    async def judge(
+        self, is_concerned: Callable[[ConnectionCaller], bool] = lambda _: True
+    ) -> None:
         """Re-check the credentials of all connections once, or of those that are affected."""
         judged = [
             (connection, party)
@@ -255,31 +259,31 @@ class ConnectionRegistry:
                     connection.tell(beat)
 
 
-def _uncount_all(starts: Sequence[Start]) -> None:
+def _uncount_all(starts: Sequence[PendingStart]) -> None:
     for start in starts:
         start.held.uncount()
 
 
-async def _check_rate_limits(starts: Sequence[Start]) -> None:
+async def _check_rate_limits(starts: Sequence[PendingStart]) -> None:
     """Count starts as calls, or raise if there are too many."""
     calls, party = sum(start.calls for start in starts), starts[0].party
     if calls:
         await check_rate_limits(party.principal, party.tenant, {}, calls=calls)
 
 
-def _allowed(party: Party) -> Counts:
+def _allowed(party: ConnectionCaller) -> ConnectionUsage:
     limits = party.tenant.limits
-    return Counts(limits["connections"], limits["subscriptions"])
+    return ConnectionUsage(limits["connections"], limits["subscriptions"])
 
 
-def _verdicts(parties: list[Party]) -> list[Verdict]:
+def _verdicts(parties: list[ConnectionCaller]) -> list[Verdict]:
     """Return the current identity of each caller, or why it is no longer valid."""
     with at_most(BELIEVED_S):
         read_together({party.standing for party in parties})
         return [_verdict(party) for party in parties]
 
 
-def _verdict(party: Party) -> Verdict:
+def _verdict(party: ConnectionCaller) -> Verdict:
     standing: CredentialReference = party.standing
     try:
         principal, tenant = stand(standing, party.principal.claims)
@@ -291,4 +295,4 @@ def _verdict(party: Party) -> Verdict:
         # A failure with one caller's credentials must not prevent re-checks of the others.
         log.exception("the credentials of a connection could not be checked")
         return None, Internal()
-    return Party(principal, tenant, standing), None
+    return ConnectionCaller(principal, tenant, standing), None

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 
-class State(Enum):
+class ConnectionPhase(Enum):
     """The state of a connection."""
 
     GREETING = "greeting"
@@ -23,12 +23,12 @@ class State(Enum):
     CLOSED = "closed"
 
 
-TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.GREETING: frozenset({State.ADMITTING, State.CLOSED}),
-    State.ADMITTING: frozenset({State.OPEN, State.CLOSED}),
-    State.OPEN: frozenset({State.EXPIRED, State.CLOSED}),
-    State.EXPIRED: frozenset({State.OPEN, State.CLOSED}),
-    State.CLOSED: frozenset(),
+TRANSITIONS: Mapping[ConnectionPhase, frozenset[ConnectionPhase]] = {
+    ConnectionPhase.GREETING: frozenset({ConnectionPhase.ADMITTING, ConnectionPhase.CLOSED}),
+    ConnectionPhase.ADMITTING: frozenset({ConnectionPhase.OPEN, ConnectionPhase.CLOSED}),
+    ConnectionPhase.OPEN: frozenset({ConnectionPhase.EXPIRED, ConnectionPhase.CLOSED}),
+    ConnectionPhase.EXPIRED: frozenset({ConnectionPhase.OPEN, ConnectionPhase.CLOSED}),
+    ConnectionPhase.CLOSED: frozenset(),
 }
 
 
@@ -36,7 +36,7 @@ class IllegalTransition(Exception):
     """A transition that is not legal in the current state: a bug."""
 
 
-def step(state: State, to: State) -> State:
+def step(state: ConnectionPhase, to: ConnectionPhase) -> ConnectionPhase:
     """Return the next state, or raise if the transition is not legal."""
     if to not in TRANSITIONS[state]:
         raise IllegalTransition(f"{state.value} -> {to.value}")

@@ -9,12 +9,12 @@ import asyncio
 import logging
 from functools import partial
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
 from foundation.json_types import JsonObject
 from tenants.credentials import facts
-from tenants.credentials.changes import Changes
-from tenants.principals import Kind
+from tenants.credentials.changes import CredentialChanges
+from tenants.principals import PrincipalKind
 
 log = logging.getLogger(__name__)
 
@@ -24,17 +24,17 @@ class CredentialRechecks:
 
     def __init__(self, registry: ConnectionRegistry) -> None:
         self._registry = registry
-        self._changes: Changes | None = None
+        self._changes: CredentialChanges | None = None
         self._task: asyncio.Task[None] | None = None
 
     def changed(self, message: JsonObject) -> None:
         """Evict what has changed from the caches, and schedule a re-check of the affected
         connections.
         """
-        change = Changes()
+        change = CredentialChanges()
         change.add(message.get("subject"), message.get("name"))
         facts.evict(change)
-        self._changes = self._changes or Changes()
+        self._changes = self._changes or CredentialChanges()
         self._changes.add(message.get("subject"), message.get("name"))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._recheck())
@@ -54,12 +54,12 @@ class CredentialRechecks:
                 log.warning("changed credentials could not be read", exc_info=True)
 
 
-def concerns(changes: Changes, party: Party) -> bool:
+def concerns(changes: CredentialChanges, party: ConnectionCaller) -> bool:
     """Return whether changes may affect a caller."""
     standing, principal = party.standing, party.principal
     named = {
-        Kind.PERSONAL_TOKEN: changes.tokens,
-        Kind.SESSION: changes.sessions,
+        PrincipalKind.PERSONAL_TOKEN: changes.tokens,
+        PrincipalKind.SESSION: changes.sessions,
     }.get(standing.kind, changes.keys)
     return (
         standing.reference in named

@@ -14,10 +14,10 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry, Verdict
 from connections.outgoing import Sent
-from connections.subscriptions import Kind, OpenSubscription, Subscriber
+from connections.subscriptions import OpenSubscription, Subscriber, SubscriptionKind
 from foundation.errors import ApiError, CredentialsExpired, TokenExpired
 from rillbase_native import Value
 
@@ -29,12 +29,12 @@ _TYPE = re.compile(rb'\{"type":"([a-zA-Z]+)"')
 _RESET = b"reset"
 
 
-class Stream:
+class EventStream:
     """One live query as an event stream. The registry treats it like a connection."""
 
     def __init__(
         self,
-        party: Party,
+        party: ConnectionCaller,
         registry: ConnectionRegistry,
         request_id: str,
         event_id: re.Pattern[bytes] = RESUME_TOKEN,
@@ -42,7 +42,7 @@ class Stream:
         canonical: bool = False,
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.party: Party = party
+        self.party: ConnectionCaller = party
         self._registry = registry
         self._waiting: deque[tuple[bytes, Sent | None]] = deque()
         self._wake = asyncio.Event()
@@ -52,7 +52,7 @@ class Stream:
         self._canonical = canonical
         self._subscriber = self._subscriber_of(party)
 
-    def _subscriber_of(self, party: Party) -> Subscriber:
+    def _subscriber_of(self, party: ConnectionCaller) -> Subscriber:
         return Subscriber(party.principal, party.tenant, self.id, NAME, self._canonical)
 
     @property
@@ -69,7 +69,7 @@ class Stream:
     def subscriptions(self) -> list[OpenSubscription]:
         return [self._held]
 
-    async def begin(self, kind: Kind, message: Value) -> None:
+    async def begin(self, kind: SubscriptionKind, message: Value) -> None:
         """Start the query, or raise why it cannot start."""
         await self._registry.admit(self, self.party)
         try:

@@ -17,12 +17,12 @@ from typing import Any, cast
 from channels.exceptions import StopConsumer
 from channels.generic.http import AsyncHttpConsumer
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
-from connections.event_stream import RESUME_TOKEN, Stream
-from connections.subscriptions import Kind
+from connections.event_stream import RESUME_TOKEN, EventStream
+from connections.subscriptions import SubscriptionKind
 from data_plane.calls import Call
-from data_plane.http import Answer, problem_answer
+from data_plane.http import CallResponse, problem_answer
 from foundation.api.problems import translate
 from foundation.asgi import App, Message, Scope
 from foundation.errors import BodyTooLarge
@@ -44,24 +44,26 @@ class EventStreams:
     def answer(
         self,
         call: Call,
-        party: Party,
-        kind: Kind,
+        party: ConnectionCaller,
+        kind: SubscriptionKind,
         message: Value,
         *,
         event_id: re.Pattern[bytes] = RESUME_TOKEN,
         canonical: bool = False,
-    ) -> Answer:
+    ) -> CallResponse:
         """Return the response to a call that subscribes as `message` does."""
 
-        async def begin() -> Stream:
-            stream = Stream(party, self._registry, request_id.get(), event_id, canonical=canonical)
+        async def begin() -> EventStream:
+            stream = EventStream(
+                party, self._registry, request_id.get(), event_id, canonical=canonical
+            )
             await stream.begin(kind, message)
             return stream
 
         def app(headers: Mapping[str, str]) -> App:
             return cast("App", EventStreamConsumer(begin, headers))
 
-        return Answer(media_type=MEDIA_TYPE, app=app)
+        return CallResponse(media_type=MEDIA_TYPE, app=app)
 
 
 class EventStreamConsumer(AsyncHttpConsumer):
@@ -71,7 +73,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
 
     def __init__(
         self,
-        begin: Callable[[], Awaitable[Stream]],
+        begin: Callable[[], Awaitable[EventStream]],
         headers: Mapping[str, str],
     ) -> None:
         """`begin` opens the stream or raises why it cannot; `headers` are added in both cases."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connections.message_calls import MessageCalls
-from connections.subscriptions import Kinds
+from connections.subscriptions import SubscriptionKinds
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    kinds: Kinds
+    kinds: SubscriptionKinds
     calls: MessageCalls

@@ -29,7 +29,7 @@ TELL_S = 4.0
 SOON_S = 0.02
 
 
-class Counts(NamedTuple):
+class ConnectionUsage(NamedTuple):
     """The numbers of one tenant."""
 
     connections: int
@@ -40,7 +40,10 @@ class Quotas:
     """The counts of this process, as part of those of all processes."""
 
     def __init__(
-        self, process: str, count: Callable[[UUID], Counts], tenants: Callable[[], Iterable[UUID]]
+        self,
+        process: str,
+        count: Callable[[UUID], ConnectionUsage],
+        tenants: Callable[[], Iterable[UUID]],
     ) -> None:
         self._process = process
         self._count = count
@@ -59,7 +62,7 @@ class Quotas:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def with_others(self, tenant: UUID, allowed: Counts) -> Counts:
+    async def with_others(self, tenant: UUID, allowed: ConnectionUsage) -> ConnectionUsage:
         """Return the numbers of a tenant in all processes, including what this process has just
         added.
         """
@@ -72,7 +75,7 @@ class Quotas:
         except RedisError as away:
             log.debug("connections of other servers could not be counted: %s", away)
             return own
-        return Counts(integer(connections), integer(subscriptions))
+        return ConnectionUsage(integer(connections), integer(subscriptions))
 
     def gone(self, tenant: UUID) -> None:
         """Called when a tenant's numbers decrease in this process."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from connections import frames
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.outgoing import Sent
 from foundation.bulk_budget import BulkBudget
 from foundation.errors import ApiError, IdInUse, InvalidBody, TooManySubscriptions
@@ -49,7 +49,7 @@ class Subscriber:
     canonical: bool = False
 
 
-class Outlet(Protocol):
+class SubscriptionOutlet(Protocol):
     """The destination of the frames of one subscription."""
 
     def send(self, frame: bytes) -> None:
@@ -78,24 +78,26 @@ class Subscription(Protocol):
         """Describe the subscription to the tenant's members: its source and its state."""
 
 
-class Kind(Protocol):
+class SubscriptionKind(Protocol):
     """Something that can be subscribed to."""
 
     @property
     def member(self) -> str:
         """The member of `subscribe` that names the source."""
 
-    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Subscription:
+    async def open(
+        self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
+    ) -> Subscription:
         """Start a subscription, or raise. Frames may be sent before this returns."""
 
 
-class Kinds:
+class SubscriptionKinds:
     """The kinds of an installation."""
 
-    def __init__(self, *kinds: Kind) -> None:
+    def __init__(self, *kinds: SubscriptionKind) -> None:
         self._by_member = {kind.member: kind for kind in kinds}
 
-    def of(self, message: Value) -> Kind:
+    def of(self, message: Value) -> SubscriptionKind:
         """Return the kind of a `subscribe` message, or raise unless it names one source."""
         found = [kind for member, kind in self._by_member.items() if message.get(member)]
         if len(found) != 1:
@@ -201,18 +203,18 @@ class OpenSubscription:
 
 
 @dataclass(slots=True, eq=False)
-class Start:
+class PendingStart:
     """A subscription that waits to be admitted."""
 
     held: OpenSubscription
-    party: Party
+    party: ConnectionCaller
     #: Number of calls that it counts as: 0 if its request has already been counted.
     calls: int
     verdict: asyncio.Future[None]
 
 
 #: Admits several starts of one credential, or raises why not all of them can be admitted.
-Step = Callable[[Sequence[Start]], Awaitable[None]]
+Step = Callable[[Sequence[PendingStart]], Awaitable[None]]
 
 
 class Starts:
@@ -227,25 +229,27 @@ class Starts:
     def __init__(self, budget: BulkBudget, steps: Sequence[Step]) -> None:
         self._budget = budget
         self._steps = steps
-        self._waiting: dict[Hashable, list[Start]] = {}
+        self._waiting: dict[Hashable, list[PendingStart]] = {}
         self._pumps: set[asyncio.Task[None]] = set()
 
-    async def wait(self, party: Party | None) -> None:
+    async def wait(self, party: ConnectionCaller | None) -> None:
         """Wait until the budget lets a tenant start another subscription."""
         if party is not None:
             await self._budget.wait(party.tenant.id)
 
-    async def metered(self, party: Party | None, work: Coroutine[object, None, T]) -> T:
+    async def metered(self, party: ConnectionCaller | None, work: Coroutine[object, None, T]) -> T:
         """Start a subscription at the expense of its tenant."""
         return await self._budget.metered(party and party.tenant.id, work)
 
-    async def admit(self, held: OpenSubscription, party: Party, *, calls: int = 0) -> None:
+    async def admit(
+        self, held: OpenSubscription, party: ConnectionCaller, *, calls: int = 0
+    ) -> None:
         """Wait until a subscription is admitted, or raise why it is not.
 
         `calls`: what it counts as against the rate of calls, if it came without a counted request.
         """
         verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        start = Start(held, party, calls, verdict)
+        start = PendingStart(held, party, calls, verdict)
         credential = (party.tenant.id, party.principal.credential_id)
         if (waiting := self._waiting.get(credential)) is not None:
             waiting.append(start)
@@ -276,7 +280,7 @@ class Starts:
             for start in waiting:
                 start.verdict.cancel()
 
-    async def _serve(self, batch: list[Start]) -> None:
+    async def _serve(self, batch: list[PendingStart]) -> None:
         for step in self._steps:
             batch = await _passed(batch, step)
         for start in batch:
@@ -284,7 +288,7 @@ class Starts:
                 start.verdict.set_result(None)
 
 
-async def _passed(batch: list[Start], step: Step) -> list[Start]:
+async def _passed(batch: list[PendingStart], step: Step) -> list[PendingStart]:
     """Apply a step to starts, each alone if it fails for all together. Return those that passed."""
     batch = [start for start in batch if not start.verdict.done()]
     if not batch:
@@ -303,7 +307,7 @@ async def _passed(batch: list[Start], step: Step) -> list[Start]:
     return []
 
 
-def _refuse(batch: Sequence[Start], error: Exception) -> None:
+def _refuse(batch: Sequence[PendingStart], error: Exception) -> None:
     """Notify those that still wait: a client may have disconnected while the step ran."""
     for start in batch:
         if not start.verdict.done():
@@ -317,9 +321,9 @@ class ConnectionSubscriptions:
 
     def __init__(
         self,
-        subscriber: Callable[[Party, str], Subscriber],
+        subscriber: Callable[[ConnectionCaller, str], Subscriber],
         request_id: str,
-        kinds: Kinds,
+        kinds: SubscriptionKinds,
         starts: Starts,
         queue: FrameQueue,
         ended: Callable[[], None],
@@ -349,7 +353,7 @@ class ConnectionSubscriptions:
         return held
 
     async def open(
-        self, held: OpenSubscription, message: Value, caller: Callable[[], Party]
+        self, held: OpenSubscription, message: Value, caller: Callable[[], ConnectionCaller]
     ) -> None:
         """Admit a subscription and open it. `caller` raises if nobody may subscribe any more."""
         try:
@@ -375,7 +379,7 @@ class ConnectionSubscriptions:
         for each in held.values():
             each.end(error)
 
-    async def judge(self, party: Party) -> None:
+    async def judge(self, party: ConnectionCaller) -> None:
         """Continue with the caller's current rights."""
         for held in self:
             await held.judge(self._subscriber(party, held.name))

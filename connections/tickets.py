@@ -24,7 +24,7 @@ from foundation.event_server import wire
 from foundation.json_types import JsonObject
 from foundation.sealing import seal, unseal
 from tenants.credentials.credential_reference import CredentialReference
-from tenants.principals import Kind
+from tenants.principals import PrincipalKind
 
 PREFIX = "rbl_"
 SOCKET_LIFETIME_S = 30
@@ -85,7 +85,7 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
     kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
     standing = kept["standing"]
     ticket = Ticket(
-        CredentialReference(**{**standing, "kind": Kind(standing["kind"])}),
+        CredentialReference(**{**standing, "kind": PrincipalKind(standing["kind"])}),
         kept["claims"],
         kept["origin"],
         kept["query"],

@@ -17,9 +17,16 @@ from typing import TypeVar
 
 from django.db import connections
 
-from data_plane.http import Answer, Body, Head, Operation, Router, problem_answer
+from data_plane.http import (
+    CallHead,
+    CallResponse,
+    HttpOperation,
+    RequestBody,
+    Router,
+    problem_answer,
+)
 from data_plane.http.body import ClientGone
-from data_plane.http.router import Match
+from data_plane.http.router import RouteMatch
 from foundation import contention, request_context
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
@@ -42,8 +49,8 @@ LOOK_UPS_AT_ONCE = 16
 class Call:
     """One authenticated call: its caller, tenant and request."""
 
-    head: Head
-    body: Body
+    head: CallHead
+    body: RequestBody
     principal: Principal
     tenant: TenantFacts
     parameters: dict[str, str]
@@ -59,7 +66,7 @@ class Call:
 class DataPlane:
     """Handles the paths of its operations and passes everything else on."""
 
-    def __init__(self, app: App, operations: Iterable[Operation[Call]]) -> None:
+    def __init__(self, app: App, operations: Iterable[HttpOperation[Call]]) -> None:
         self._app = app
         self.router = Router(operations)
         self._roots = frozenset(operation.segments[:2] for operation in self.router.operations)
@@ -68,7 +75,7 @@ class DataPlane:
         if scope["type"] != "http" or not self._is_ours(scope["path"]):
             await self._app(scope, receive, send)
             return
-        head = Head(scope)
+        head = CallHead(scope)
         headers: dict[str, str] = {}
         try:
             answer = await self._answer(scope, head, receive, headers)
@@ -83,35 +90,35 @@ class DataPlane:
         return tuple(parts[1:3]) in self._roots
 
     async def _answer(
-        self, scope: Scope, head: Head, receive: Receive, headers: dict[str, str]
-    ) -> Answer:
+        self, scope: Scope, head: CallHead, receive: Receive, headers: dict[str, str]
+    ) -> CallResponse:
         if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
-            return Answer(204, headers=cors.preflight_headers(head))
+            return CallResponse(204, headers=cors.preflight_headers(head))
         match = self._match(scope, head)
         principal, tenant = await authenticated(head)
         headers.update(cors.answer_headers(head, tenant))
         await check_rate_limits(principal, tenant, headers)
-        body = Body(head, receive)
+        body = RequestBody(head, receive)
         call = Call(head, body, principal, tenant, match.parameters, headers)
         try:
             return await match.operation.handler(call)
         finally:
             body.release()
 
-    def _match(self, scope: Scope, head: Head) -> Match[Call]:
+    def _match(self, scope: Scope, head: CallHead) -> RouteMatch[Call]:
         match = self.router.find(head.method, head.segments)
         scope["state"]["route"] = match.operation.path
         scope["state"]["parameters"] = match.parameters
         return match
 
-    def _noted(self, error: ApiError, scope: Scope, head: Head) -> ApiError:
+    def _noted(self, error: ApiError, scope: Scope, head: CallHead) -> ApiError:
         """Write an error to the error log of the caller's tenant, if that is known."""
         state = scope["state"]
         place = f"{head.method} {state.get('route', '')}"
         return error_log.note_refusal(error, place, state.get("parameters"))
 
 
-async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
+async def authenticated(head: CallHead) -> tuple[Principal, TenantFacts]:
     """Return the caller and its tenant."""
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
     if act_as.is_asked(head):
@@ -121,7 +128,7 @@ async def authenticated(head: Head) -> tuple[Principal, TenantFacts]:
     return principal, tenant
 
 
-async def acting(principal: Principal, head: Head) -> Principal:
+async def acting(principal: Principal, head: CallHead) -> Principal:
     """Return the end user on whose behalf an admin makes the call."""
     return await looked_up(lambda: act_as.as_end_user(principal, head))
 

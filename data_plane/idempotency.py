@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import IntegrityError, connections
 
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from foundation.api.idempotency import HEADER, REPLAYED_HEADER, check_form, digest
 from foundation.errors import IdempotencyMismatch
 from foundation.models import IdempotencyRecord
@@ -23,7 +23,7 @@ from foundation.scope import scoped
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class IdempotencyClaim:
     """A key that a call carries, and the hash of what it asks."""
 
     key_hash: bytes
@@ -32,14 +32,14 @@ class Claim:
     user_id: UUID | None
 
 
-def claim_of(call: Call, body: bytes) -> Claim | None:
+def claim_of(call: Call, body: bytes) -> IdempotencyClaim | None:
     """Return the key that a call carries."""
     key = call.head.headers.get(HEADER)
     if key is None:
         return None
     check_form(key)
     tenant, head = call.tenant.id, call.head
-    return Claim(
+    return IdempotencyClaim(
         key_hash=digest(str(tenant), call.principal.actor, head.method, head.path, key),
         request_hash=digest(head.query_string, body),
         tenant_id=tenant,
@@ -47,21 +47,24 @@ def claim_of(call: Call, body: bytes) -> Claim | None:
     )
 
 
-async def before(claim: Claim | None) -> Answer | None:
+async def before(claim: IdempotencyClaim | None) -> CallResponse | None:
     """Return the response that is recorded for the key."""
     return None if claim is None else await asyncio.to_thread(_before, claim)
 
 
 async def settle(
-    tenant_id: UUID, claim: Claim | None, answer: Answer, also: Callable[[], None] | None
-) -> Answer:
+    tenant_id: UUID,
+    claim: IdempotencyClaim | None,
+    answer: CallResponse,
+    also: Callable[[], None] | None,
+) -> CallResponse:
     """Record a response and run the given statements in one transaction."""
     if claim is None and also is None:
         return answer
     return await asyncio.to_thread(_settle, tenant_id, claim, answer, also)
 
 
-def _before(claim: Claim) -> Answer | None:
+def _before(claim: IdempotencyClaim) -> CallResponse | None:
     try:
         with scoped(tenant_id=claim.tenant_id, user_id=claim.user_id):
             record = IdempotencyRecord.objects.filter(key_hash=claim.key_hash).first()
@@ -73,12 +76,15 @@ def _before(claim: Claim) -> Answer | None:
         raise IdempotencyMismatch(
             "The idempotency key was already used with a different body or different parameters."
         )
-    return Answer(record.status, bytes(record.body), {REPLAYED_HEADER: "true"})
+    return CallResponse(record.status, bytes(record.body), {REPLAYED_HEADER: "true"})
 
 
 def _settle(
-    tenant_id: UUID, claim: Claim | None, answer: Answer, also: Callable[[], None] | None
-) -> Answer:
+    tenant_id: UUID,
+    claim: IdempotencyClaim | None,
+    answer: CallResponse,
+    also: Callable[[], None] | None,
+) -> CallResponse:
     try:
         with scoped(tenant_id=tenant_id, user_id=None if claim is None else claim.user_id):
             if also is not None:
@@ -95,7 +101,7 @@ def _settle(
     return answer
 
 
-def _record(claim: Claim, answer: Answer) -> None:
+def _record(claim: IdempotencyClaim, answer: CallResponse) -> None:
     IdempotencyRecord.objects.create(
         tenant_id=claim.tenant_id,
         user_id=claim.user_id,

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from data_plane.calls import Call
-from data_plane.http import Answer, Body, Head
+from data_plane.http import CallHead, CallResponse, RequestBody
 from foundation.asgi import Message
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
 
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[Call], Awaitable[CallResponse]]
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class InternalCall:
 
     def _call(self, principal: Principal, tenant: TenantFacts) -> Call:
         raw = [(name.lower().encode(), text.encode()) for name, text in self.headers.items()]
-        head = Head(
+        head = CallHead(
             {
                 "method": self.method,
                 "path": self.path,
@@ -48,7 +48,7 @@ class InternalCall:
                 "query_string": urlencode(self.query).encode(),
             }
         )
-        return Call(head, Body(head, self._receive), principal, tenant, self.parameters)
+        return Call(head, RequestBody(head, self._receive), principal, tenant, self.parameters)
 
     async def _receive(self) -> Message:
         return {"type": "http.request", "body": self.body, "more_body": False}

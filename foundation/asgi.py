@@ -15,7 +15,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 CONNECTION = "rillbase.connection"
 
 
-class Connection(Protocol):
+class TransportConnection(Protocol):
     """A client's connection."""
 
     def authenticated(self) -> None:
@@ -26,7 +26,7 @@ class Connection(Protocol):
         """Whether the client has hung up."""
 
 
-class Claim(Protocol):
+class MessageClaim(Protocol):
     """The share of message memory that a WebSocket message from Rillbase's own server holds."""
 
     def retain(self) -> None:

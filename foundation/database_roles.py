@@ -13,7 +13,7 @@ from enum import StrEnum
 from urllib.parse import quote, urlsplit, urlunsplit
 
 
-class Role(StrEnum):
+class DatabaseRole(StrEnum):
     """A login role of the application; the value is its name in PostgreSQL."""
 
     OWNER = "rb_owner"
@@ -24,23 +24,23 @@ class Role(StrEnum):
 
 
 #: Django's name for the connection that uses each role.
-ALIASES: dict[str, Role] = {
-    "default": Role.APP,
-    "auth": Role.AUTH,
-    "relay": Role.RELAY,
-    "staff": Role.STAFF,
-    "owner": Role.OWNER,
+ALIASES: dict[str, DatabaseRole] = {
+    "default": DatabaseRole.APP,
+    "auth": DatabaseRole.AUTH,
+    "relay": DatabaseRole.RELAY,
+    "staff": DatabaseRole.STAFF,
+    "owner": DatabaseRole.OWNER,
 }
 
 
-def role_password(secret: str, role: Role) -> str:
+def role_password(secret: str, role: DatabaseRole) -> str:
     """Derive a role's password from the installation's secret key."""
     return hmac.new(
         secret.encode(), b"database-role:" + role.value.encode(), hashlib.sha256
     ).hexdigest()
 
 
-def role_url(database_url: str, role: Role, secret: str) -> str:
+def role_url(database_url: str, role: DatabaseRole, secret: str) -> str:
     """Return `database_url` with user and password of `role`."""
     if not database_url:
         raise ValueError(f"DATABASE_URL is not set, so the URL of {role} cannot be derived")

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from foundation.database_roles import Role, role_url
+from foundation.database_roles import DatabaseRole, role_url
 
 MIN_SECRET_CHARS = 32
 DEVELOPMENT_SECRET = "development-only-secret-" + "0" * 32
@@ -458,14 +458,14 @@ class Environment(BaseSettings):
             ),
         ]
 
-    def role_url(self, role: Role) -> str:
+    def role_url(self, role: DatabaseRole) -> str:
         """Return the database URL for one role of the application."""
         given = {
-            Role.APP: self.database_app_url,
-            Role.AUTH: self.database_auth_url,
-            Role.RELAY: self.database_relay_url,
-            Role.STAFF: self.database_staff_url,
-            Role.OWNER: self.database_owner_url,
+            DatabaseRole.APP: self.database_app_url,
+            DatabaseRole.AUTH: self.database_auth_url,
+            DatabaseRole.RELAY: self.database_relay_url,
+            DatabaseRole.STAFF: self.database_staff_url,
+            DatabaseRole.OWNER: self.database_owner_url,
         }[role]
         return given or role_url(
             self.database_url, role, self.rillbase_secret_key.get_secret_value()

@@ -233,7 +233,7 @@ class IdempotencyInProgress(ApiError):
     title = "A request with the same idempotency key is still running"
 
 
-class Gone(ApiError):
+class ResourceGone(ApiError):
     status = 410
     code = "gone"
     title = "The resource is no longer available"

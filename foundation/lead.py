@@ -7,7 +7,7 @@ import threading
 
 import psycopg
 
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 
 #: Advisory locks of no other code have these names.
@@ -65,7 +65,7 @@ class Lead:
 def _locked(name: str) -> psycopg.Connection | None:
     """Return a connection that holds the lock, unless another process holds it."""
     connection = psycopg.connect(
-        environment().role_url(Role.RELAY),
+        environment().role_url(DatabaseRole.RELAY),
         autocommit=True,
         application_name=f"rillbase:{name}-lead",
         connect_timeout=5,

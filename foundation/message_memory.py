@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 
-class Claim:
+class MemoryClaim:
     """The memory of one message, counted by reference: every holder releases it."""
 
     __slots__ = ("_holders", "_memory", "n_bytes")
@@ -41,14 +41,14 @@ class MessageMemory:
         self.max_bytes = max_bytes
         self.used_bytes = 0
         #: By age: a claim is as old as its first byte.
-        self._claims: OrderedDict[Claim, None] = OrderedDict()
-        self._waiting: OrderedDict[Claim, tuple[int, Callable[[], None]]] = OrderedDict()
+        self._claims: OrderedDict[MemoryClaim, None] = OrderedDict()
+        self._waiting: OrderedDict[MemoryClaim, tuple[int, Callable[[], None]]] = OrderedDict()
 
-    def begin(self) -> Claim:
+    def begin(self) -> MemoryClaim:
         """Return an empty claim."""
-        return Claim(self)
+        return MemoryClaim(self)
 
-    def extend(self, claim: Claim, n_bytes: int, resume: Callable[[], None]) -> bool:
+    def extend(self, claim: MemoryClaim, n_bytes: int, resume: Callable[[], None]) -> bool:
         """Extend a claim. If no memory is free, `resume` is called once it has been extended."""
         self._claims.setdefault(claim)
         if (not self._waiting and self._fits(claim, n_bytes)) or self._is_oldest(claim):
@@ -57,7 +57,7 @@ class MessageMemory:
         self._waiting[claim] = (n_bytes, resume)
         return False
 
-    async def extended(self, claim: Claim, n_bytes: int) -> None:
+    async def extended(self, claim: MemoryClaim, n_bytes: int) -> None:
         """Return once a claim has been extended."""
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -68,7 +68,7 @@ class MessageMemory:
         if not self.extend(claim, n_bytes, resume):
             await given
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: MemoryClaim) -> None:
         """Release a claim's memory, and extend the claims that wait."""
         self._claims.pop(claim, None)
         self._waiting.pop(claim, None)
@@ -84,12 +84,12 @@ class MessageMemory:
                 self._give(claim, n_bytes)
                 resume()
 
-    def _give(self, claim: Claim, n_bytes: int) -> None:
+    def _give(self, claim: MemoryClaim, n_bytes: int) -> None:
         claim.n_bytes += n_bytes
         self.used_bytes += n_bytes
 
-    def _fits(self, claim: Claim, n_bytes: int) -> bool:
+    def _fits(self, claim: MemoryClaim, n_bytes: int) -> bool:
         return self.used_bytes + n_bytes <= self.max_bytes
 
-    def _is_oldest(self, claim: Claim) -> bool:
+    def _is_oldest(self, claim: MemoryClaim) -> bool:
         return next(iter(self._claims)) is claim

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-from foundation.asgi import Connection
+from foundation.asgi import TransportConnection
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 tenant_id: ContextVar[str] = ContextVar("tenant_id", default="")
 principal: ContextVar[str] = ContextVar("principal", default="")
 client_address: ContextVar[str] = ContextVar("client_address", default="")
 #: The connection of the request; None where our own server did not accept it.
-connection: ContextVar[Connection | None] = ContextVar("connection", default=None)
+connection: ContextVar[TransportConnection | None] = ContextVar("connection", default=None)
 
 
 def authenticated(actor: str) -> None:

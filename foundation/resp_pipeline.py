@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from foundation.resp_reader import ProtocolError, Push, RespReader
+from foundation.resp_reader import Push, RespProtocolError, RespReader
 
 R = TypeVar("R")
 
@@ -80,7 +80,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
                     self.pushed(reply)
                 else:
                     self.answered(cast("R | Exception", reply))
-        except (ProtocolError, IndexError):
+        except (RespProtocolError, IndexError):
             self.close("the server does not speak the protocol")
 
     def pushed(self, message: Push) -> None:

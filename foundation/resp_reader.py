@@ -17,7 +17,7 @@ Push = hiredis.PushNotification
 _INCOMPLETE = object()
 
 
-class ProtocolError(ValueError):
+class RespProtocolError(ValueError):
     """The server does not speak the protocol, or sent too much data."""
 
 
@@ -26,18 +26,18 @@ class RespReader:
 
     def __init__(self, error: Callable[[str], Exception], *, max_reply_bytes: int) -> None:
         self._reader = hiredis.Reader(
-            protocolError=ProtocolError, replyError=error, notEnoughData=_INCOMPLETE
+            protocolError=RespProtocolError, replyError=error, notEnoughData=_INCOMPLETE
         )
         self._max_reply_bytes = max_reply_bytes
         #: Received since the last complete reply.
         self._pending_bytes = 0
 
     def read(self, data: bytes) -> Iterator[object]:
-        """Yield the replies that these bytes complete, or raise `ProtocolError`."""
+        """Yield the replies that these bytes complete, or raise `RespProtocolError`."""
         self._pending_bytes += len(data)
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not _INCOMPLETE:
             self._pending_bytes = 0
             yield reply
         if self._pending_bytes > self._max_reply_bytes:
-            raise ProtocolError("the server sent too much data")
+            raise RespProtocolError("the server sent too much data")

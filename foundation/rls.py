@@ -16,7 +16,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 
 #: After a transaction PostgreSQL leaves the setting as '' and not NULL, hence nullif.
 CURRENT_TENANT = "nullif(current_setting('rillbase.tenant', true), '')::uuid"
@@ -62,12 +62,12 @@ class Protect(Operation):
         self.staff = staff
 
     @property
-    def grants(self) -> dict[Role, Grant]:
+    def grants(self) -> dict[DatabaseRole, Grant]:
         named = {
-            Role.APP: self.app,
-            Role.AUTH: self.auth,
-            Role.RELAY: self.relay,
-            Role.STAFF: self.staff,
+            DatabaseRole.APP: self.app,
+            DatabaseRole.AUTH: self.auth,
+            DatabaseRole.RELAY: self.relay,
+            DatabaseRole.STAFF: self.staff,
         }
         return {role: grant for role, grant in named.items() if grant is not None}
 

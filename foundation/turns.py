@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from foundation.bulk_budget import BulkBudget
 
 
-class Turns:
+class TurnScheduler:
     """Turns of one event loop. Under contention, half of the places and one per party are used."""
 
     def __init__(self, at_once: int, of_one: int, budget: BulkBudget, *, rests: float = 0) -> None:
@@ -24,17 +24,17 @@ class Turns:
         self._of_one = of_one
         self._rests = rests
         # A long turn of one party must leave a place for others.
-        self._room = _Places(self._limit(at_once, min(at_once, max(2, at_once // 2))))
+        self._room = _TurnSlots(self._limit(at_once, min(at_once, max(2, at_once // 2))))
         #: Dropped with the last turn that runs, waits or keeps its place unused.
-        self._own: WeakValueDictionary[Hashable, _Places] = WeakValueDictionary()
+        self._own: WeakValueDictionary[Hashable, _TurnSlots] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, whose: Hashable) -> AsyncIterator[None]:
         """Wait for a turn and hold it until the block ends."""
         own = self._own.get(whose)
         if own is None:
-            own = self._own[whose] = _Places(self._limit(self._of_one, 1))
-        taken = list[_Places]()
+            own = self._own[whose] = _TurnSlots(self._limit(self._of_one, 1))
+        taken = list[_TurnSlots]()
         took_s = 0.0
         try:
             await own.take()
@@ -57,7 +57,7 @@ class Turns:
     def _limit(self, alone: int, shared: int) -> Callable[[], int]:
         return lambda: shared if self._budget.contention.is_contended else alone
 
-    def _free(self, taken: list[_Places], took_s: float) -> None:
+    def _free(self, taken: list[_TurnSlots], took_s: float) -> None:
         rest_s = self._rests * took_s if self._budget.contention.is_contended else 0.0
         for places in taken:
             if rest_s > 0:
@@ -66,7 +66,7 @@ class Turns:
                 places.free()
 
 
-class _Places:
+class _TurnSlots:
     """Places that are granted in the order of the requests; their number may change.
 
     A waiter waits for a place that is taken or not yet reusable, so a change of the limit is

@@ -25,7 +25,7 @@ NAMES = frozenset({"canonical", "prev", "next", "alternate"})
 
 
 @dataclass
-class Page(HTMLParser):
+class SitePage(HTMLParser):
     """The links, resources and anchors of a page."""
 
     ids: set[str] = field(default_factory=set)
@@ -59,13 +59,13 @@ def complaints(site: Path) -> list[str]:
     ]
 
 
-def _read(path: Path) -> Page:
-    page = Page()
+def _read(path: Path) -> SitePage:
+    page = SitePage()
     page.feed(path.read_text())
     return page
 
 
-def _wrong(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Iterator[str]:
+def _wrong(site: Path, path: Path, page: SitePage, pages: dict[Path, SitePage]) -> Iterator[str]:
     for address in page.loads:
         if urlsplit(address).netloc:
             yield f"loads {address}"
@@ -84,7 +84,7 @@ def _wrong(site: Path, path: Path, page: Page, pages: dict[Path, Page]) -> Itera
             yield f"links to {address}, whose anchor does not exist"
 
 
-def _is_place(page: Page, fragment: str) -> bool:
+def _is_place(page: SitePage, fragment: str) -> bool:
     return unquote(fragment) in page.ids
 
 

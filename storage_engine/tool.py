@@ -87,7 +87,7 @@ def _stats(options: argparse.Namespace) -> None:
 
 
 def _verify(options: argparse.Namespace) -> None:
-    progress = Progress("checked")
+    progress = ProgressLine("checked")
     found = verify_database(_existing(options.dir), progress.of)
     progress.end()
     _say(
@@ -125,7 +125,7 @@ def _compact(options: argparse.Namespace) -> None:
 
 
 def _backup(options: argparse.Namespace) -> None:
-    progress = Progress("copied and verified")
+    progress = ProgressLine("copied and verified")
     with _opened(options.dir) as engine:
         found = engine.backup(options.target, progress.of)
     progress.end()
@@ -134,7 +134,7 @@ def _backup(options: argparse.Namespace) -> None:
 
 
 def _restore(options: argparse.Namespace) -> None:
-    progress = Progress("copied")
+    progress = ProgressLine("copied")
     found = restore_database(_existing(options.backup), options.dir, progress.bytes)
     progress.end()
     _say(f"restored and verified: {found['tables']:,} tables, {found['entries']:,} entries")
@@ -151,7 +151,7 @@ def _opened(directory: Path) -> Engine:
     return Engine(_existing(directory), background_threads=1, unknown_merges=True)
 
 
-class Progress:
+class ProgressLine:
     """A progress line, overwritten as work proceeds, on terminals."""
 
     def __init__(self, verb: str) -> None:

@@ -17,7 +17,7 @@ REDACTED = "[redacted]"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AuditTarget:
     """The object that was changed."""
 
     type: str
@@ -27,7 +27,7 @@ class Target:
 def record(
     principal: Principal | None,
     action: str,
-    target: Target,
+    target: AuditTarget,
     *,
     before: JsonObject | None = None,
     after: JsonObject | None = None,

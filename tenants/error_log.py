@@ -62,7 +62,7 @@ Row = tuple[UUID | str | int | datetime.datetime | bytes | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ErrorKey:
     """The key by which errors are grouped."""
 
     area: Area
@@ -83,14 +83,14 @@ class ErrorCount:
     request_id: str
 
 
-OTHERS = Kind(Area.REQUEST, "more_errors", None, "", "")
+OTHERS = ErrorKey(Area.REQUEST, "more_errors", None, "", "")
 
 
 class ErrorLog:
     """Errors that one process has recorded and not yet written."""
 
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
-        self._gathered: dict[UUID, dict[Kind, ErrorCount]] = defaultdict(dict)
+        self._gathered: dict[UUID, dict[ErrorKey, ErrorCount]] = defaultdict(dict)
         self._lock = threading.Lock()
         self._ticker = Ticker("error log", interval_s, self.flush)
 
@@ -108,7 +108,7 @@ class ErrorLog:
         """Record an error of a tenant. Its actor is the current caller unless one is given."""
         now = timezone.now()
         who = request_context.principal.get() if actor is None else actor
-        kind = Kind(
+        kind = ErrorKey(
             area,
             code,
             status,
@@ -154,13 +154,13 @@ class ErrorLog:
         """Flush and stop the thread."""
         self._ticker.stop()
 
-    def _put_back(self, taken: Mapping[UUID, Mapping[Kind, ErrorCount]]) -> None:
+    def _put_back(self, taken: Mapping[UUID, Mapping[ErrorKey, ErrorCount]]) -> None:
         with self._lock:
             for tenant_id, kinds in taken.items():
                 for kind, found in kinds.items():
                     self._gather(tenant_id, kind, found)
 
-    def _gather(self, tenant_id: UUID, kind: Kind, found: ErrorCount) -> None:
+    def _gather(self, tenant_id: UUID, kind: ErrorKey, found: ErrorCount) -> None:
         if tenant_id not in self._gathered and len(self._gathered) >= MAX_TENANTS:
             return
         kinds = self._gathered[tenant_id]
@@ -185,7 +185,7 @@ def _request_id() -> str:
     return storable(request_context.request_id.get(), 64)
 
 
-def _row(tenant_id: UUID, kind: Kind, found: ErrorCount) -> Row:
+def _row(tenant_id: UUID, kind: ErrorKey, found: ErrorCount) -> Row:
     minute = found.first.replace(second=0, microsecond=0).isoformat()
     equal = [kind.area, kind.code, kind.status, kind.place, kind.actor, minute]
     fingerprint = hashlib.sha256(json.dumps(equal).encode()).digest()

@@ -20,7 +20,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from foundation.environment import environment
-from foundation.errors import FieldProblem, Gone, InvalidBody
+from foundation.errors import FieldProblem, InvalidBody, ResourceGone
 from tenants.credentials import keys
 from tenants.models import EmailProof
 from tenants.purposes import Purpose
@@ -94,7 +94,7 @@ def redeem(presented: str, *purposes: Purpose) -> EmailProof:
     if proof is None:
         raise unknown_token()
     if proof.used_at is not None or proof.expires_at <= timezone.now():
-        raise Gone(UNUSABLE)
+        raise ResourceGone(UNUSABLE)
     if not proof.user.is_active:
         raise unknown_token()
     return proof

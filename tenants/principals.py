@@ -20,7 +20,7 @@ from tenants.roles import ADMIN_SCOPE, Role
 _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
-class Kind(StrEnum):
+class PrincipalKind(StrEnum):
     """The kind of credential by which a caller authenticated."""
 
     SECRET_KEY = "secret_key"
@@ -30,14 +30,14 @@ class Kind(StrEnum):
     PERSONAL_TOKEN = "personal_token"
 
 
-KINDS = tuple(kind.value for kind in Kind)
+KINDS = tuple(kind.value for kind in PrincipalKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """The caller of one request."""
 
-    kind: Kind
+    kind: PrincipalKind
     #: Id of the key, the session or the token; for an end user, of the publishable key.
     credential_id: UUID
     user_id: UUID | None = None
@@ -59,14 +59,14 @@ class Principal:
         """Return the caller's stable name for logs, the audit log and idempotency."""
         if self.user_id is not None:
             return f"user:{self.user_id}"
-        if self.kind is Kind.END_USER:
+        if self.kind is PrincipalKind.END_USER:
             return f"end_user:{self.claims.get('iss')}|{self.claims.get('sub')}"
         return f"api_key:{self.credential_id}"
 
     @property
     def obeys_access_rules(self) -> bool:
         """Return whether access rules apply to this caller: to end users and anonymous callers."""
-        return self.kind in (Kind.END_USER, Kind.PUBLISHABLE_KEY)
+        return self.kind in (PrincipalKind.END_USER, PrincipalKind.PUBLISHABLE_KEY)
 
     def require_scope(self, scope: str) -> None:
         """Raise `MissingScope` unless the credentials carry `scope`."""
@@ -88,6 +88,6 @@ class Principal:
         """Return the role in the control plane; an `admin` key counts as an admin."""
         if self.role is not None:
             return self.role
-        if self.kind is Kind.SECRET_KEY and ADMIN_SCOPE in self.scopes:
+        if self.kind is PrincipalKind.SECRET_KEY and ADMIN_SCOPE in self.scopes:
             return Role.ADMIN
         return None

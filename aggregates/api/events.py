@@ -17,7 +17,7 @@ from aggregates.api.event_names import EventNamer
 from aggregates.facts import WRITE, AggregateFacts
 from data_plane import idempotency
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.lines import decoded, lines
 from data_plane.request_reader import parameters, read_body, refusing
 from foundation.environment import environment
@@ -37,7 +37,7 @@ MAX_LINE_BYTES = 6 * MAX_EVENT_BYTES
 CHUNK, MAX_REFUSED = 1_000, 100
 
 
-async def add(call: Call) -> Answer:
+async def add(call: Call) -> CallResponse:
     """POST events."""
     parameters(call)
     aggregate = await aggregate_of(call, WRITE)
@@ -137,7 +137,7 @@ class _Progress:
         }
 
 
-async def _stream(call: Call, aggregate: AggregateFacts) -> Answer:
+async def _stream(call: Call, aggregate: AggregateFacts) -> CallResponse:
     """Add lines while they arrive."""
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     limit = environment().rillbase_import_max_bytes

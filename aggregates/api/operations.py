@@ -5,7 +5,7 @@ from __future__ import annotations
 from aggregates.api import events, queries
 from aggregates.api.events import NDJSON
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from data_plane.http.openapi import FIELD_NAMES, adds, answers, described, members, place_of
 from foundation.json_types import JsonObject
 
@@ -116,8 +116,8 @@ _ROWS = members(
     "snapshot",
 )
 
-OPERATIONS: tuple[Operation[Call], ...] = (
-    Operation(
+OPERATIONS: tuple[HttpOperation[Call], ...] = (
+    HttpOperation(
         "POST",
         f"{ROOT}/events",
         events.add,
@@ -135,7 +135,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(AGGREGATE_PARAMETER,),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/query",
         queries.query,

@@ -10,7 +10,7 @@ from aggregates import refusals
 from aggregates.api.aggregate_access import aggregate_of
 from aggregates.facts import READ, AggregateFacts
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from data_plane.request_reader import as_object, parameters, read_body
 from data_plane.times import rfc3339
 from foundation.api.rendering import to_json
@@ -34,14 +34,14 @@ LIVE_MEMBERS = (
 MEMBERS = (*LIVE_MEMBERS, "snapshot")
 
 
-async def query(call: Call) -> Answer:
+async def query(call: Call) -> CallResponse:
     """POST query."""
     parameters(call)
     aggregate = await aggregate_of(call, READ)
     asked = as_text(as_object(await read_body(call), MEMBERS), MEMBERS)
     try:
         if not aggregate.is_view:
-            return Answer(200, as_bytes(await aggregate.call("RB.AGG.QUERY", asked)))
+            return CallResponse(200, as_bytes(await aggregate.call("RB.AGG.QUERY", asked)))
         result, as_of = await asyncio.gather(
             aggregate.call("RB.AGG.QUERY", asked), _as_of(aggregate)
         )
@@ -50,7 +50,7 @@ async def query(call: Call) -> Answer:
     text = as_bytes(result)[:-1] + b',"as_of":' + to_json(as_of)
     if aggregate.notices:
         text += b',"notices":' + to_json(aggregate.notices)
-    return Answer(200, text + b"}")
+    return CallResponse(200, text + b"}")
 
 
 def as_text(given: Value, members: Collection[str]) -> bytes:

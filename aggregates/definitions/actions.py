@@ -165,5 +165,5 @@ def _record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> None:
-    target = audit.Target("aggregate", str(aggregate.pk))
+    target = audit.AuditTarget("aggregate", str(aggregate.pk))
     audit.record(principal, action, target, before=before, after=after)

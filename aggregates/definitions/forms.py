@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from aggregates.definitions import measures
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.json_types import JsonObject
 from tenants.api.forms import NameField, PatternField
 
@@ -66,7 +66,7 @@ class MeasureField(PatternField):
     complaint = "1 to 63 characters: a letter, then letters, digits and _."
 
 
-class TimeSerializer(Body):
+class TimeSerializer(BodySerializer):
     """Rows are kept for each bucket of time."""
 
     field = EventField(help_text="The field of an event that contains its time.")
@@ -76,7 +76,7 @@ class TimeSerializer(Body):
         return _complete(attrs, "field", "bucket")
 
 
-class MeasureSerializer(Body):
+class MeasureSerializer(BodySerializer):
     """One number of each row."""
 
     op = serializers.ChoiceField(list(measures.OPS))
@@ -128,7 +128,7 @@ class FilterField(serializers.JSONField):
         return value
 
 
-class SourceSerializer(Body):
+class SourceSerializer(BodySerializer):
     """The collection that a view is over."""
 
     collection = NameField()
@@ -138,7 +138,7 @@ class SourceSerializer(Body):
         return _complete(attrs, "collection")
 
 
-class AggregateChange(Body):
+class AggregateChange(BodySerializer):
     """The fields that can be changed. The rows are recomputed from the retained data."""
 
     dimensions = serializers.ListField(

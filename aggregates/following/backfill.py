@@ -15,7 +15,7 @@ import psycopg
 from psycopg import IsolationLevel
 
 from documents.store.bodies import carried, omitted_size
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 
 #: Documents per block, and their total bytes.
@@ -37,7 +37,7 @@ Document = tuple[bytes, int, bytes | None]
 def read(collection_id: UUID) -> Iterator[list[Document]]:
     """Yield all documents of a collection, in blocks. Must run in a thread of its caller's own."""
     with psycopg.connect(
-        environment().role_url(Role.RELAY),
+        environment().role_url(DatabaseRole.RELAY),
         options=_SETTINGS,
         application_name="rillbase:views",
         connect_timeout=5,

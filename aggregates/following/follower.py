@@ -29,7 +29,7 @@ from aggregates.following.streams import (
 )
 from aggregates.following.view import FollowedView, load
 from documents.outbox.database import close_relay_pool
-from documents.outbox.entries import Image, Kind
+from documents.outbox.entries import Image, StreamEntryKind
 from foundation.environment import environment
 from foundation.errors import ApiError
 from foundation.lead import Lead
@@ -261,9 +261,9 @@ class ViewUpdater:
                 watching[view.collection_id].append(view)
         for entry in entries:
             image = entry.content
-            if not isinstance(image, Image) or image.kind is Kind.SUPERSEDED:
+            if not isinstance(image, Image) or image.kind is StreamEntryKind.SUPERSEDED:
                 continue
-            body = image.body if image.kind is Kind.PUT else None
+            body = image.body if image.kind is StreamEntryKind.PUT else None
             for view in watching.get(image.collection_id, ()):
                 view.images.setdefault(entry.partition, []).append((image.key, image.version, body))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from aggregates.api.operations import AGGREGATE_PARAMETER, QUERY_PROPERTIES, TAG
 from aggregates.api.queries import LIVE_MEMBERS
 from aggregates.live.kind import AggregateSubscriptionKind
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
 from data_plane.calls import Call
-from data_plane.http import Answer, Operation
+from data_plane.http import CallResponse, HttpOperation
 from data_plane.request_reader import parameters
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidParameter
@@ -33,10 +33,12 @@ class AggregateStreams:
         self._kind = kind
         self._streams = EventStreams(registry)
 
-    async def live(self, call: Call) -> Answer:
+    async def live(self, call: Call) -> CallResponse:
         """Answer an authorized caller."""
         message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
-        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        party = ConnectionCaller(
+            call.principal, call.tenant, standing_of(call.principal, call.head)
+        )
         return self._streams.answer(call, party, self._kind, message)
 
 
@@ -91,9 +93,9 @@ _LIVE: JsonObject = {
 }
 
 
-def operations(streams: AggregateStreams) -> tuple[Operation[Call], ...]:
+def operations(streams: AggregateStreams) -> tuple[HttpOperation[Call], ...]:
     """Return the calls of a process."""
-    return (Operation("GET", ROUTE, streams.live, _LIVE),)
+    return (HttpOperation("GET", ROUTE, streams.live, _LIVE),)
 
 
 def add_to_openapi(

@@ -15,7 +15,7 @@ from aggregates.live.feed import Rows as FedRows
 from aggregates.live.rows import SubscriptionRows
 from aggregates.live.subscribe_request import AggregateSubscribeRequest
 from aggregates.live.tokens import AggregateResumePoint, AggregateTokens
-from connections.subscriptions import Outlet, Subscriber
+from connections.subscriptions import Subscriber, SubscriptionOutlet
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject
 from rillbase_native import Value
@@ -35,7 +35,7 @@ class AggregateSubscriptionKind:
     member = "aggregate"
 
     async def open(
-        self, subscriber: Subscriber, message: Value, outlet: Outlet
+        self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> AggregateSubscription:
         """Open a subscription, or raise why it is rejected."""
         facts.allow(subscriber.principal, READ)
@@ -56,7 +56,7 @@ class AggregateSubscription:
 
     aggregate: AggregateFacts
     wanted: AggregateSubscribeRequest
-    outlet: Outlet
+    outlet: SubscriptionOutlet
     subscriber: Subscriber
     tokens: AggregateTokens
     rows: SubscriptionRows

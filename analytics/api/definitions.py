@@ -7,11 +7,11 @@ from analytics.api.dataset_access import in_scope
 from analytics.definitions.describe import describe
 from analytics.facts import READ
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.request_reader import parameters
 
 
-async def read(call: Call) -> Answer:
+async def read(call: Call) -> CallResponse:
     """GET a dataset's definition."""
     parameters(call)
     facts.allow(call.principal, READ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analytics.api.loading import loaded
 from analytics.media_types import ARROW, NDJSON, PARQUET
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from data_plane.http.openapi import (
     FIELD_NAMES,
     adds,
@@ -269,8 +269,8 @@ _ROWS_OR_ARROW: JsonObject = {
 }
 
 
-OPERATIONS: tuple[Operation[Call], ...] = (
-    Operation(
+OPERATIONS: tuple[HttpOperation[Call], ...] = (
+    HttpOperation(
         "GET",
         ROOT,
         loaded("definitions", "read"),
@@ -282,7 +282,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET,),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/pipeline",
         loaded("pipeline", "read"),
@@ -294,7 +294,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET,),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/uploads",
         loaded("uploads", "upload"),
@@ -307,7 +307,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET, _ID, _TABLE, _OP, _OPEN),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         UPLOAD,
         loaded("uploads", "read"),
@@ -319,7 +319,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET, _UPLOAD),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{UPLOAD}:append",
         loaded("uploads", "append"),
@@ -332,7 +332,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET, _UPLOAD, _TABLE, _OP),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{UPLOAD}:commit",
         loaded("uploads", "commit"),
@@ -344,7 +344,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET, _UPLOAD),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{UPLOAD}:abort",
         loaded("uploads", "abort"),
@@ -356,7 +356,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(_DATASET, _UPLOAD),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/query",
         loaded("queries", "query"),

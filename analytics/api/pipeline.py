@@ -16,7 +16,7 @@ from analytics.query.files import StateSelector
 from analytics.query.plan import plan, tiled
 from analytics.table_definitions import read_definition
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.request_reader import parameters
 from foundation.json_types import JsonObject, JsonValue
 
@@ -26,7 +26,7 @@ RECENT = 20
 FRESHNESSES: tuple[float | None, ...] = (None, 15.0, 10.0, 5.0, 0.0)
 
 
-async def read(call: Call) -> Answer:
+async def read(call: Call) -> CallResponse:
     """GET pipeline."""
     parameters(call)
     dataset = await dataset_of(call, READ)

@@ -16,7 +16,7 @@ from analytics.query.query_parser import MAX_ARROW_LIMIT, MAX_LIMIT, AnalyticsQu
 from analytics.query.remote_scan import RemoteScan
 from analytics.query.run import ScanResult, prepare, run
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.request_reader import parameters, read_body
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody, StateExpired
@@ -27,7 +27,7 @@ from foundation.json_types import JsonObject
 MAX_QUERY_BYTES = 4 * 1024 * 1024
 
 
-async def query(call: Call) -> Answer:
+async def query(call: Call) -> CallResponse:
     """POST query."""
     parameters(call)
     dataset = await dataset_of(call, READ)
@@ -38,7 +38,7 @@ async def query(call: Call) -> Answer:
     asked = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
     answered = await _answered(call, dataset, body, asked)
     if as_arrow:
-        return Answer(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
+        return CallResponse(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
     rows = await in_thread(lambda: _rows(answered.rows))
     return json_answer({"rows": rows, **_describe(answered)})
 

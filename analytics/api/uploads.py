@@ -15,7 +15,7 @@ from analytics.ingest.upload_decoder import UploadParameters, receive
 from analytics.media_types import MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.request_reader import flag, parameters
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.errors import ApiError, FieldProblem, InvalidParameter
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
 _PART_CHARS = 32
 
 
-async def upload(call: Call) -> Answer:
+async def upload(call: Call) -> CallResponse:
     """POST uploads: a whole upload, or with `open=true` the beginning of one."""
     given = parameters(call, "id", "table", "op", "open")
     dataset = await dataset_of(call, WRITE)
@@ -47,7 +47,7 @@ async def upload(call: Call) -> Answer:
     return await _answer(call, dataset, done, status=201 if is_new else 200)
 
 
-async def append(call: Call) -> Answer:
+async def append(call: Call) -> CallResponse:
     """POST uploads/{upload}:append."""
     parameters(call, "table", "op")
     dataset = await dataset_of(call, WRITE)
@@ -62,7 +62,7 @@ async def append(call: Call) -> Answer:
     return await _answer(call, dataset, added)
 
 
-async def commit(call: Call) -> Answer:
+async def commit(call: Call) -> CallResponse:
     """POST uploads/{upload}:commit."""
     parameters(call)
     dataset, name = await dataset_of(call, WRITE), call.parameters["upload"]
@@ -71,7 +71,7 @@ async def commit(call: Call) -> Answer:
     )
 
 
-async def abort(call: Call) -> Answer:
+async def abort(call: Call) -> CallResponse:
     """POST uploads/{upload}:abort."""
     parameters(call)
     dataset, name = await dataset_of(call, WRITE), call.parameters["upload"]
@@ -80,7 +80,7 @@ async def abort(call: Call) -> Answer:
     return await _answer(call, dataset, given_up)
 
 
-async def read(call: Call) -> Answer:
+async def read(call: Call) -> CallResponse:
     """GET uploads/{upload}."""
     parameters(call)
     dataset, name = await dataset_of(call, READ), call.parameters["upload"]
@@ -141,7 +141,9 @@ def _part(call: Call) -> str:
     return digest(call.principal.actor, call.head.path, key).hex()[:_PART_CHARS]
 
 
-async def _answer(call: Call, dataset: DatasetFacts, row: Upload, *, status: int = 200) -> Answer:
+async def _answer(
+    call: Call, dataset: DatasetFacts, row: Upload, *, status: int = 200
+) -> CallResponse:
     def shown() -> JsonObject:
         run = None
         if row.number is not None:

@@ -85,5 +85,5 @@ def _record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> None:
-    target = audit.Target("dataset", str(dataset.pk))
+    target = audit.AuditTarget("dataset", str(dataset.pk))
     audit.record(principal, action, target, before=before, after=after)

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from analytics.table_definitions import KEY_TYPE_NAMES, TYPE_NAMES, IdKeyDefinition
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from tenants.api.forms import NameField, PatternField
 
 MAX_TABLES, MAX_VIEWS, MAX_KEY_COLUMNS, MAX_ID_KEYS = 32, 8, 8, 8
@@ -60,7 +60,7 @@ def _named_as_tables(given: dict[str, _V]) -> dict[str, _V]:
     return given
 
 
-class ViewSerializer(Body):
+class ViewSerializer(BodySerializer):
     """A secondary view: some of the columns, in another order."""
 
     key = _Key(help_text="The sort order. It must contain the columns of the table's key.")
@@ -71,7 +71,7 @@ class ViewSerializer(Body):
     )
 
 
-class TableSerializer(Body):
+class TableSerializer(BodySerializer):
     """A table."""
 
     columns = serializers.DictField(
@@ -130,7 +130,7 @@ class IdKeyField(serializers.Field[object, object, object, object]):
         return value
 
 
-class DatasetChange(Body):
+class DatasetChange(BodySerializer):
     """What may be changed: tables and columns are added, what is there stays."""
 
     tables = serializers.DictField(

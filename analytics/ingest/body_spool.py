@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from analytics.rows.durable import local_folder, storing
-from data_plane.http import Body
+from data_plane.http import RequestBody
 from data_plane.lines import decoded
 from foundation.environment import environment
 
@@ -37,7 +37,9 @@ class SpooledBody:
 
 
 @asynccontextmanager
-async def spooled(body: Body, encoding: str, folder: StoredPath) -> AsyncIterator[SpooledBody]:
+async def spooled(
+    body: RequestBody, encoding: str, folder: StoredPath
+) -> AsyncIterator[SpooledBody]:
     """Yield a file with the whole body, which is deleted when the block ends."""
     place = folder / "incoming" if isinstance(folder, Path) else local_folder()
     path = place / f"{uuid4().hex}.body"

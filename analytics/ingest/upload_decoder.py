@@ -32,8 +32,8 @@ from foundation.errors import (
 from foundation.json_types import JsonObject
 from foundation.per_loop import PerLoop
 from foundation.sandbox.fair_queue import QueueFull
-from foundation.sandbox.limits import Limits
-from foundation.sandbox.pool import JobFailed, Pool, Reason
+from foundation.sandbox.limits import JobLimits
+from foundation.sandbox.pool import FailureReason, JobFailed, WorkerPool
 from foundation.sandbox.template_client import TemplateFailed
 
 T = TypeVar("T")
@@ -55,15 +55,15 @@ _PROBLEMS: dict[str, type[ApiError]] = {
     kind.code: kind for kind in (InvalidUpload, InvalidParameter, BodyTooLarge, UploadLimitExceeded)
 }
 _EXPLANATIONS = {
-    Reason.MEMORY: "Decoding the upload takes more memory than allowed.",
-    Reason.CPU_TIME: "Decoding the upload takes more CPU time than allowed.",
-    Reason.DEADLINE: "Decoding the upload takes longer than allowed.",
+    FailureReason.MEMORY: "Decoding the upload takes more memory than allowed.",
+    FailureReason.CPU_TIME: "Decoding the upload takes more CPU time than allowed.",
+    FailureReason.DEADLINE: "Decoding the upload takes longer than allowed.",
 }
 
 
-def _new_pool() -> Pool:
+def _new_pool() -> WorkerPool:
     slots = environment().rillbase_upload_workers
-    return Pool("uploads", _DECODER, slots=slots, max_waiting=MAX_WAITING, idle_s=_IDLE_S)
+    return WorkerPool("uploads", _DECODER, slots=slots, max_waiting=MAX_WAITING, idle_s=_IDLE_S)
 
 
 _pools = PerLoop(_new_pool)
@@ -105,7 +105,7 @@ async def receive(
         detail = f"{MAX_WAITING} uploads of the tenant are already waiting."
         raise RateLimited(detail, headers={"Retry-After": "5"}) from None
     except JobFailed as failed:
-        if failed.reason is Reason.CRASH:
+        if failed.reason is FailureReason.CRASH:
             raise InvalidUpload("The decoder failed while reading the upload.") from None
         raise UploadLimitExceeded(_EXPLANATIONS[failed.reason]) from None
     except TemplateFailed:
@@ -118,10 +118,10 @@ async def close() -> None:
         await pool.aclose()
 
 
-def limits_for(body_bytes: int, max_decoded_bytes: int) -> Limits:
+def limits_for(body_bytes: int, max_decoded_bytes: int) -> JobLimits:
     """Return the limits for decoding a body. The body is mapped, not read into memory."""
     cpu_s = min(_CPU_S + body_bytes // MIB * _CPU_S_A_MIB, _MAX_CPU_S)
-    return Limits(
+    return JobLimits(
         memory_bytes=environment().rillbase_upload_memory_mib * MIB + body_bytes,
         cpu_s=cpu_s,
         deadline_s=cpu_s * _DEADLINE_RATIO,

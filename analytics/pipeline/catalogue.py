@@ -28,7 +28,7 @@ from analytics.pipeline.tasks import authority_schema
 from analytics.places import folder_of, namespace_of
 from analytics.rows.objects import address
 from analytics.schema import AnalyticsTable, TableView
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 
 NAME = "rillbase"
@@ -69,7 +69,11 @@ def open_catalogue() -> SqlCatalog:
 
 @lru_cache(maxsize=1)
 def _catalogue() -> SqlCatalog:
-    url = environment().role_url(Role.RELAY).replace("postgresql://", "postgresql+psycopg://", 1)
+    url = (
+        environment()
+        .role_url(DatabaseRole.RELAY)
+        .replace("postgresql://", "postgresql+psycopg://", 1)
+    )
     properties = {"uri": url, "init_catalog_tables": "false", "pool_pre_ping": "true"}
     store = {"s3.endpoint": address(), "s3.region": os.environ.get("AWS_REGION")}
     known = {name: value for name, value in store.items() if value}

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from documents.outbox.entries import Snapshot, encode_tick_body
+from documents.outbox.entries import TransactionSnapshot, encode_tick_body
 from documents.outbox.events import EventLayer, prefix
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
@@ -182,7 +182,7 @@ def _ticking(url: str) -> Iterator[None]:
 async def _tick(url: str, over: threading.Event) -> None:
     wire = _wire(url)
     events = EventLayer(wire, 1)
-    body = encode_tick_body(1, _INCARNATION, Snapshot(1, 1, ()))
+    body = encode_tick_body(1, _INCARNATION, TransactionSnapshot(1, 1, ()))
     while not over.is_set():
         look = await events.look()
         await events.tick(look.time_us, 1, look, _INCARNATION, body)

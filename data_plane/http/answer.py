@@ -14,7 +14,7 @@ PROBLEM_TYPE = "application/problem+json"
 
 
 @dataclass(slots=True)
-class Answer:
+class CallResponse:
     """Status, headers, and a body that is complete or streams."""
 
     status: int = 200
@@ -54,12 +54,12 @@ class Answer:
 
 def json_answer(
     value: object, *, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Answer:
+) -> CallResponse:
     """Respond with plain values as JSON."""
-    return Answer(status, to_json(value), dict(headers or {}))
+    return CallResponse(status, to_json(value), dict(headers or {}))
 
 
-def problem_answer(error: ApiError) -> Answer:
+def problem_answer(error: ApiError) -> CallResponse:
     """Respond with an error."""
     body = to_json(error.problem(request_id.get()))
-    return Answer(error.status, body, dict(error.headers), PROBLEM_TYPE)
+    return CallResponse(error.status, body, dict(error.headers), PROBLEM_TYPE)

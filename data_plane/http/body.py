@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from data_plane.http.head import Head
+from data_plane.http.head import CallHead
 from foundation.asgi import Receive
 from foundation.environment import environment
 from foundation.errors import BodyTooLarge, UnsupportedMediaType
-from foundation.message_memory import Claim, MessageMemory
+from foundation.message_memory import MemoryClaim, MessageMemory
 from foundation.per_loop import PerLoop
 
 JSON = "application/json"
@@ -22,17 +22,17 @@ class ClientGone(Exception):
     """The client disconnected before its body was complete."""
 
 
-class Body:
+class RequestBody:
     """Reads once, either whole or part by part. The edge bounds the bytes that arrive.
 
     A whole body has a claim on the memory for all bodies until `release`. The first part has none,
     because the server bounds its size.
     """
 
-    def __init__(self, head: Head, receive: Receive) -> None:
+    def __init__(self, head: CallHead, receive: Receive) -> None:
         self._head = head
         self._receive = receive
-        self._claim: Claim | None = None
+        self._claim: MemoryClaim | None = None
 
     @property
     def media_type(self) -> str:

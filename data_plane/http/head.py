@@ -13,7 +13,7 @@ from foundation.errors import InvalidParameter
 MAX_PARAMETERS = 100
 
 
-class Headers(Mapping[str, str]):
+class HeaderMap(Mapping[str, str]):
     """Headers by name, whatever its case. Repeated ones are joined by commas."""
 
     __slots__ = ("_values",)
@@ -39,14 +39,14 @@ class Headers(Mapping[str, str]):
         return len(self._values)
 
 
-class Head:
+class CallHead:
     """Method, path and headers, which authentication and CORS need."""
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.scheme: str = scope.get("scheme", "http")
-        self.headers = Headers(scope["headers"])
+        self.headers = HeaderMap(scope["headers"])
         self._raw_path: bytes = scope.get("raw_path") or self.path.encode()
         self._query: bytes = scope.get("query_string", b"")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from data_plane.http.operation import Operation
+from data_plane.http.operation import HttpOperation
 from foundation.json_types import JsonObject, JsonValue
 from foundation.names import NAME_PATTERN
 
@@ -76,7 +76,7 @@ def described(
     return found
 
 
-def adds(operations: Iterable[Operation[C]]) -> Hook:
+def adds(operations: Iterable[HttpOperation[C]]) -> Hook:
     """Return a hook that adds calls to the generated document. Its signature is the generator's."""
     calls = tuple(operations)
 

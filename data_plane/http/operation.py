@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from data_plane.http.answer import Answer
+from data_plane.http.answer import CallResponse
 from foundation.json_types import JsonObject
 
 C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Generic[C]):
+class HttpOperation(Generic[C]):
     """`path` has parameters in braces. `describes` is the operation's OpenAPI object."""
 
     method: str
     path: str
-    handler: Callable[[C], Awaitable[Answer]]
+    handler: Callable[[C], Awaitable[CallResponse]]
     describes: JsonObject = field(hash=False, compare=False)
 
     @property

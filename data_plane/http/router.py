@@ -6,26 +6,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from data_plane.http.operation import Operation
+from data_plane.http.operation import HttpOperation
 from foundation.errors import MethodNotAllowed, NotFound
 
 C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
-class Match(Generic[C]):
+class RouteMatch(Generic[C]):
     """An operation and the values of its path's parameters."""
 
-    operation: Operation[C]
+    operation: HttpOperation[C]
     parameters: dict[str, str]
 
 
-class _Place(Generic[C]):
+class _Route(Generic[C]):
     """All operations of one path."""
 
     def __init__(self, pattern: tuple[str, ...]) -> None:
         self.pattern = pattern
-        self.by_method: dict[str, Operation[C]] = {}
+        self.by_method: dict[str, HttpOperation[C]] = {}
 
     def parameters(self, segments: Sequence[str]) -> dict[str, str] | None:
         found = {}
@@ -45,18 +45,18 @@ class Router(Generic[C]):
     parameters followed by a verb, as in `{upload}:commit`, over those without.
     """
 
-    def __init__(self, operations: Iterable[Operation[C]]) -> None:
+    def __init__(self, operations: Iterable[HttpOperation[C]]) -> None:
         self.operations = tuple(operations)
-        places: dict[tuple[str, ...], _Place[C]] = {}
+        places: dict[tuple[str, ...], _Route[C]] = {}
         for operation in self.operations:
             pattern = operation.segments
-            place = places.setdefault(pattern, _Place(pattern))
+            place = places.setdefault(pattern, _Route(pattern))
             place.by_method[operation.method] = operation
-        self._by_length: dict[int, list[_Place[C]]] = {}
+        self._by_length: dict[int, list[_Route[C]]] = {}
         for pattern, place in sorted(places.items(), key=lambda item: _openness(item[0])):
             self._by_length.setdefault(len(pattern), []).append(place)
 
-    def find(self, method: str, segments: Sequence[str]) -> Match[C]:
+    def find(self, method: str, segments: Sequence[str]) -> RouteMatch[C]:
         """Return the operation, or raise `NotFound` or `MethodNotAllowed`."""
         for place in self._by_length.get(len(segments), ()):
             parameters = place.parameters(segments)
@@ -69,7 +69,7 @@ class Router(Generic[C]):
                     f"The method {method[:20]} is not allowed for this path.",
                     headers={"Allow": allowed},
                 )
-            return Match(operation, parameters)
+            return RouteMatch(operation, parameters)
         raise NotFound("No such path.")
 
 

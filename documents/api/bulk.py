@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from data_plane.request_reader import (
     canonical,
     parameters,
@@ -15,7 +15,7 @@ from documents.api.requests import (
     claim,
     collection_name,
 )
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from documents.store.writer import write
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody
@@ -28,7 +28,7 @@ MAX_OPERATIONS = 10_000
 MAX_TRANSACTION = 500
 
 
-async def bulk(call: Call) -> Answer:
+async def bulk(call: Call) -> CallResponse:
     """POST documents:bulk."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -40,7 +40,7 @@ async def bulk(call: Call) -> Answer:
     return await _write(call, text, operations, name, atomic=ordered)
 
 
-async def transact(call: Call) -> Answer:
+async def transact(call: Call) -> CallResponse:
     """POST /v1/transactions."""
     call.principal.require_scope(WRITE)
     parameters(call)
@@ -56,12 +56,12 @@ async def transact(call: Call) -> Answer:
 
 async def _write(
     call: Call, text: bytes, operations: Operations, name: str, *, atomic: bool
-) -> Answer:
+) -> CallResponse:
     if not len(operations):
         raise InvalidBody("At least one operation is required.")
     form = canonical(call)
     written = await write(
-        Write(
+        WriteCall(
             call.tenant.id,
             name,
             operations,
@@ -76,10 +76,10 @@ async def _write(
     return written.answer
 
 
-def _answer(outcomes: Outcomes, form: bool) -> Answer:  # noqa: FBT001
+def _answer(outcomes: Outcomes, form: bool) -> CallResponse:  # noqa: FBT001
     """Return the result of each operation, in order."""
     refusals = [
         to_json({"error": as_api_error(refused).problem(request_id.get())}).decode()
         for _, refused in outcomes.refusals()
     ]
-    return Answer(200, b'{"results":%b}' % outcomes.results(refusals, canonical=form))
+    return CallResponse(200, b'{"results":%b}' % outcomes.results(refusals, canonical=form))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from data_plane.request_reader import (
     as_object,
     integer,
@@ -27,7 +27,7 @@ from documents.api.requests import (
 )
 from documents.store import queries
 from documents.store.notices import Notices
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from documents.store.writer import write
 from foundation.api.rendering import to_json
 from foundation.errors import EvaluationFailed, NotFound, QueryTooExpensive
@@ -41,7 +41,7 @@ _NOT_EVALUATED = frozenset({QueryTooExpensive.code, EvaluationFailed.code})
 
 
 @dataclass(slots=True)
-class Counts:
+class ChangeCounts:
     """The counts of a call."""
 
     matched: int = 0
@@ -54,7 +54,7 @@ class Counts:
         return to_json(counts)[:-1] + self.notices.member() + b"}"
 
 
-async def update(call: Call) -> Answer:
+async def update(call: Call) -> CallResponse:
     """POST documents:update."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -73,7 +73,7 @@ async def update(call: Call) -> Answer:
     )
 
 
-async def delete(call: Call) -> Answer:
+async def delete(call: Call) -> CallResponse:
     """POST documents:delete."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -98,26 +98,26 @@ async def _change(
     body: Value,
     wanted: Filter,
     operation: Callable[[Value], Operation],
-) -> Answer:
+) -> CallResponse:
     limit = integer(
         body.get("limit"), "limit", least=1, most=MAX_DOCUMENTS, otherwise=MAX_DOCUMENTS
     )
     held = claim(call, text)
     if held is not None:
-        before = await write(Write(call.tenant.id, claim=held))
+        before = await write(WriteCall(call.tenant.id, claim=held))
         if before.answer is not None:
             return before.answer
     counts = await _run(call, name, wanted, limit, operation)
-    answer = Answer(200, counts.to_json())
+    answer = CallResponse(200, counts.to_json())
     if held is not None:
-        await write(Write(call.tenant.id, claim=held, answer=lambda _: answer))
+        await write(WriteCall(call.tenant.id, claim=held, answer=lambda _: answer))
     return answer
 
 
 async def _run(
     call: Call, name: str, wanted: Filter, limit: int, operation: Callable[[Value], Operation]
-) -> Counts:
-    counts, after = Counts(), b""
+) -> ChangeCounts:
+    counts, after = ChangeCounts(), b""
     deadline = time.monotonic() + MAX_SECONDS
     while counts.matched < limit:
         size = min(BATCH, limit - counts.matched)
@@ -146,7 +146,9 @@ async def _batch(call: Call, name: str, operations: list[Operation], notices: No
     cannot be changed for another reason ends the call.
     """
     written = await write(
-        Write(call.tenant.id, name, Operations(operations), atomic=False, principal=call.principal)
+        WriteCall(
+            call.tenant.id, name, Operations(operations), atomic=False, principal=call.principal
+        )
     )
     refusals = written.outcomes.refusals()
     left_out = Notices()

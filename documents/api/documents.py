@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from data_plane.request_reader import (
     as_object,
     canonical,
@@ -27,7 +27,7 @@ from documents.api.requests import (
 from documents.store import facts, reads
 from documents.store.access import access_of
 from documents.store.reads import StoredDocument
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from documents.store.writer import write
 from foundation.api.preconditions import etag, versions
 from foundation.errors import InvalidBody, NotFound
@@ -40,7 +40,7 @@ MAX_IDS = 1_000
 MAX_IDS_BYTES = 3 * 1024 * 1024
 
 
-async def insert(call: Call) -> Answer:
+async def insert(call: Call) -> CallResponse:
     """POST documents."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -53,7 +53,7 @@ async def insert(call: Call) -> Answer:
     return await _write(call, name, operation, text)
 
 
-async def get(call: Call) -> Answer:
+async def get(call: Call) -> CallResponse:
     """GET documents/{id}."""
     name = collection_name(call, READ)
     parameters(call)
@@ -67,11 +67,11 @@ async def get(call: Call) -> Answer:
     if held is not None and (
         held.strip() == "*" or document.version in versions(held, "If-None-Match")
     ):
-        return Answer(304, headers=headers)
-    return Answer(200, shown(document, canonical_form=canonical(call)), headers)
+        return CallResponse(304, headers=headers)
+    return CallResponse(200, shown(document, canonical_form=canonical(call)), headers)
 
 
-async def get_many(call: Call) -> Answer:
+async def get_many(call: Call) -> CallResponse:
     """POST documents:get."""
     name = collection_name(call, READ)
     wanted = required(as_object(await read_body(call, max_bytes=MAX_IDS_BYTES), ("ids",)), "ids")
@@ -82,10 +82,10 @@ async def get_many(call: Call) -> Answer:
     found = await reads.get(call.tenant.id, name, keys, call.principal, _now_ms())
     form = canonical(call)
     items = [shown(found[key], canonical_form=form) for key in keys if key in found]
-    return Answer(200, b'{"items":[' + b",".join(items) + b"]}")
+    return CallResponse(200, b'{"items":[' + b",".join(items) + b"]}")
 
 
-async def replace(call: Call) -> Answer:
+async def replace(call: Call) -> CallResponse:
     """PUT documents/{id}."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -99,7 +99,7 @@ async def replace(call: Call) -> Answer:
     return await _write(call, name, operation, text)
 
 
-async def update(call: Call) -> Answer:
+async def update(call: Call) -> CallResponse:
     """PATCH documents/{id}."""
     name = collection_name(call, WRITE)
     upsert = flag(parameters(call, "upsert", "array_filters").get("upsert"), "upsert")
@@ -122,7 +122,7 @@ async def update(call: Call) -> Answer:
     return await _write(call, name, operation, text, reveals=True)
 
 
-async def delete(call: Call) -> Answer:
+async def delete(call: Call) -> CallResponse:
     """DELETE documents/{id}."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -134,7 +134,7 @@ async def delete(call: Call) -> Answer:
 
 async def _write(
     call: Call, name: str, operation: Operation, text: bytes, *, reveals: bool = False
-) -> Answer:
+) -> CallResponse:
     """Write one document and respond with it. `reveals`: the document contains more than the caller
     has sent, so returning it requires the right to read it.
     """
@@ -142,7 +142,7 @@ async def _write(
     readable = await _readable(call, name) if may_read else _unreadable
     form = canonical(call)
     written = await write(
-        Write(
+        WriteCall(
             call.tenant.id,
             name,
             Operations([operation]),
@@ -178,16 +178,16 @@ def _answer(
     outcomes: Outcomes,
     form: bool,  # noqa: FBT001
     readable: Callable[[bytes], bool],
-) -> Answer:
+) -> CallResponse:
     change = outcomes.change(0)
     body = change.body
     if body is None:
-        return Answer(204)
+        return CallResponse(204)
     headers = {"ETag": etag(change.version)}
     if change.created:
         headers["Location"] = f"/v1/collections/{name}/documents/{format_id(change.id)}"
     shown = change.envelope(canonical=form) if readable(body) else None
-    return Answer(201 if change.created else 200, shown or b"{}", headers)
+    return CallResponse(201 if change.created else 200, shown or b"{}", headers)
 
 
 def shown(document: StoredDocument, *, canonical_form: bool) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from data_plane.http.openapi import adds, answers, described, members, parameter, place_of
 from documents.api import bulk, by_filter, documents, queries, transfer
 from foundation.json_types import JsonObject
@@ -253,8 +253,8 @@ _URL_QUERY = tuple(
     )
 )
 
-OPERATIONS: tuple[Operation[Call], ...] = (
-    Operation(
+OPERATIONS: tuple[HttpOperation[Call], ...] = (
+    HttpOperation(
         "POST",
         f"{ROOT}/documents",
         documents.insert,
@@ -265,7 +265,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body=_json(_DOCUMENT),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/documents",
         queries.query_by_url,
@@ -276,7 +276,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(COLLECTION_PARAMETER, *_URL_QUERY),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/documents/{{id}}",
         documents.get,
@@ -287,7 +287,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
-    Operation(
+    HttpOperation(
         "PUT",
         f"{ROOT}/documents/{{id}}",
         documents.replace,
@@ -299,7 +299,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
-    Operation(
+    HttpOperation(
         "PATCH",
         f"{ROOT}/documents/{{id}}",
         documents.update,
@@ -311,7 +311,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(COLLECTION_PARAMETER, _ID, _UPSERT),
         ),
     ),
-    Operation(
+    HttpOperation(
         "DELETE",
         f"{ROOT}/documents/{{id}}",
         documents.delete,
@@ -322,7 +322,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(COLLECTION_PARAMETER, _ID),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/documents:get",
         documents.get_many,
@@ -333,7 +333,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body=_json(_closed({"ids": _IDS}, "ids")),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/documents:bulk",
         bulk.bulk,
@@ -344,7 +344,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body={**_json(_BULK), bulk.NDJSON: {"type": "string"}},
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/documents:update",
         by_filter.update,
@@ -366,7 +366,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             ),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/documents:delete",
         by_filter.delete,
@@ -379,13 +379,13 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             ),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/query",
         queries.query,
         _describe("query", "Query", answers("200", _FOUND), body=_json(_closed(_QUERY))),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/count",
         queries.count,
@@ -396,7 +396,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body=_json(_closed({"filter": FILTER})),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/explain",
         queries.explain,
@@ -407,7 +407,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body=_json(_closed(_QUERY)),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/import",
         transfer.import_lines,
@@ -423,7 +423,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             ),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/imports",
         transfer.imports,
@@ -443,7 +443,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             ),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/imports/{{id}}",
         transfer.one_import,
@@ -457,7 +457,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             ),
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/export",
         transfer.export,
@@ -473,7 +473,7 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             parameters=(COLLECTION_PARAMETER, parameter("filter", "query", {"type": "string"})),
         ),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/v1/transactions",
         bulk.transact,

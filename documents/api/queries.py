@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from data_plane.request_reader import (
     as_object,
     canonical,
@@ -21,7 +21,7 @@ from documents.api.requests import (
 from documents.store import queries
 from documents.store.explain import explain as explain_query
 from documents.store.groups import MAX_GROUPED, GroupQuery, group
-from documents.store.queries import DEFAULT_LIMIT, MAX_LIMIT, Query
+from documents.store.queries import DEFAULT_LIMIT, MAX_LIMIT, DocumentQuery
 from foundation.api.rendering import to_json
 from foundation.errors import (
     FieldProblem,
@@ -43,20 +43,20 @@ _NOT_WITH_GROUPS = {
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 
 
-async def query(call: Call) -> Answer:
+async def query(call: Call) -> CallResponse:
     """POST query."""
     name = collection_name(call, READ)
     parameters(call)
     return await _answer(call, name, as_object(await read_body(call), MEMBERS))
 
 
-async def query_by_url(call: Call) -> Answer:
+async def query_by_url(call: Call) -> CallResponse:
     """GET documents."""
     name = collection_name(call, READ)
     return await _answer(call, name, from_url(parameters(call, *MEMBERS)))
 
 
-async def count(call: Call) -> Answer:
+async def count(call: Call) -> CallResponse:
     """POST count."""
     name = collection_name(call, READ)
     parameters(call)
@@ -64,10 +64,10 @@ async def count(call: Call) -> Answer:
     with refusing():
         wanted = Filter.parse(body.get("filter"))
     found, notices = await queries.count(call.tenant.id, name, wanted, call.principal)
-    return Answer(200, b'{"count":%d' % found + notices.member() + b"}")
+    return CallResponse(200, b'{"count":%d' % found + notices.member() + b"}")
 
 
-async def explain(call: Call) -> Answer:
+async def explain(call: Call) -> CallResponse:
     """POST explain."""
     name = collection_name(call, READ)
     parameters(call)
@@ -78,24 +78,24 @@ async def explain(call: Call) -> Answer:
         wanted = _query(body)
     else:
         # Groups are made of all matching documents, read in any order.
-        wanted = Query(_groups(body, grouped).filter, Sort.parse(None), limit=MAX_GROUPED)
-    return Answer(200, to_json(await explain_query(call.tenant.id, name, wanted)))
+        wanted = DocumentQuery(_groups(body, grouped).filter, Sort.parse(None), limit=MAX_GROUPED)
+    return CallResponse(200, to_json(await explain_query(call.tenant.id, name, wanted)))
 
 
-async def _answer(call: Call, name: str, body: Value) -> Answer:
+async def _answer(call: Call, name: str, body: Value) -> CallResponse:
     if (grouped := read_group(body)) is not None:
         found = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
         rows = found.rows(canonical=canonical(call))
-        return Answer(200, b'{"rows":' + rows + found.notices.member() + b"}")
+        return CallResponse(200, b'{"rows":' + rows + found.notices.member() + b"}")
     wanted = _query(body)
     selected = await queries.select(call.tenant.id, name, wanted, call.principal)
     page = selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
     text = b'{"items":' + page.items + b',"next_cursor":' + cursor
-    return Answer(200, text + page.notices.member() + b"}")
+    return CallResponse(200, text + page.notices.member() + b"}")
 
 
-def _query(body: Value) -> Query:
+def _query(body: Value) -> DocumentQuery:
     with refusing():
         wanted = Filter.parse(body.get("filter"))
         sort = Sort.parse(body.get("sort"), wanted)
@@ -106,7 +106,7 @@ def _query(body: Value) -> Query:
     cursor = body.get("cursor")
     if cursor is not None and not cursor.is_null and cursor.kind != "string":
         raise InvalidBody(errors=[FieldProblem("/cursor", "invalid", "A cursor must be a string.")])
-    return Query(
+    return DocumentQuery(
         filter=wanted,
         sort=sort,
         projection=shown,

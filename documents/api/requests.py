@@ -6,7 +6,7 @@ import re
 
 from data_plane.calls import Call
 from data_plane.request_reader import refusing
-from documents.store.claims import Claim
+from documents.store.claims import WriteClaim
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.api.preconditions import versions
 from foundation.errors import InvalidParameter, NotFound
@@ -52,7 +52,7 @@ def expected(call: Call) -> Expected | None:
     return Expected(sorted(versions(match, "If-Match")))
 
 
-def claim(call: Call, body: bytes) -> Claim | None:
+def claim(call: Call, body: bytes) -> WriteClaim | None:
     """Return the idempotency key that the call carries."""
     key = call.head.headers.get(HEADER)
     if key is None:
@@ -62,7 +62,7 @@ def claim(call: Call, body: bytes) -> Claim | None:
     preconditions = "|".join(
         head.headers.get(name, "") for name in ("If-Match", "If-None-Match", "Content-Type")
     )
-    return Claim(
+    return WriteClaim(
         key_hash=digest(str(tenant), call.principal.actor, head.method, head.path, key),
         request_hash=digest(head.query_string, preconditions, body),
         tenant_id=tenant,

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from uuid import UUID
 
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.lines import decoded, lines
 from data_plane.request_reader import (
     canonical,
@@ -30,7 +30,7 @@ MODES = ("insert", "upsert", "skip")
 DEFAULT_JOBS, MAX_JOBS = 50, 200
 
 
-async def import_lines(call: Call) -> Answer:
+async def import_lines(call: Call) -> CallResponse:
     """POST import."""
     name = collection_name(call, WRITE)
     given = parameters(call, "mode", "resume")
@@ -61,7 +61,7 @@ def _is_abandoned() -> bool:
     return connection is not None and connection.is_closed
 
 
-async def one_import(call: Call) -> Answer:
+async def one_import(call: Call) -> CallResponse:
     """GET imports/{id}."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -74,7 +74,7 @@ async def one_import(call: Call) -> Answer:
     return json_answer(progress.describe())
 
 
-async def imports(call: Call) -> Answer:
+async def imports(call: Call) -> CallResponse:
     """GET imports."""
     name = collection_name(call, WRITE)
     given = parameters(call, "cursor", "limit")
@@ -93,7 +93,7 @@ async def imports(call: Call) -> Answer:
     )
 
 
-async def export(call: Call) -> Answer:
+async def export(call: Call) -> CallResponse:
     """GET export."""
     name = collection_name(call, READ)
     given = parameters(call, "filter")
@@ -103,7 +103,7 @@ async def export(call: Call) -> Answer:
     form = canonical(call)
     page = await exporting.first_page(call.tenant.id, name, wanted, call.principal)
     lines_out = exporting.rest(call.tenant.id, name, wanted, call.principal, page, canonical=form)
-    return Answer(200, lines_out, media_type=NDJSON)
+    return CallResponse(200, lines_out, media_type=NDJSON)
 
 
 def _uuid(name: str, text: str) -> UUID:

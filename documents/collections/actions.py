@@ -241,5 +241,5 @@ def _record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> None:
-    target = audit.Target("collection", str(collection.pk))
+    target = audit.AuditTarget("collection", str(collection.pk))
     audit.record(principal, action, target, before=before, after=after)

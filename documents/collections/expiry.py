@@ -22,7 +22,7 @@ from django.db import connections, transaction
 
 from documents.collections.indexes import TTL_INDEX
 from documents.store.sync import write_all
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 from rillbase_native import Filter, Operation, Operations, Value, id_of
@@ -126,10 +126,10 @@ def _expired(path: str, latest_ms: int) -> Filter:
     return Filter.parse(Value.parse(json.dumps({path: {"$lte": date}}).encode()))
 
 
-def _deletes(collection: _ExpiryTarget, bodies: list[bytes]) -> Write:
+def _deletes(collection: _ExpiryTarget, bodies: list[bytes]) -> WriteCall:
     """Return independent deletes: a document may have changed since it was found."""
     deletes = [Operation.delete_found(id_of(body), collection.expired) for body in bodies]
-    return Write(collection.tenant_id, collection.name, Operations(deletes), atomic=False)
+    return WriteCall(collection.tenant_id, collection.name, Operations(deletes), atomic=False)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from tenants.api.forms import NameField, PatternField
 
 MAX_TTL_S = 100 * 366 * 24 * 3600
@@ -79,7 +79,7 @@ class SchemaField(serializers.JSONField):
         return schema
 
 
-class AccessRules(Body):
+class AccessRules(BodySerializer):
     """What end users and anonymous callers may do. A missing rule is false."""
 
     read = RuleField(required=False)
@@ -88,7 +88,7 @@ class AccessRules(Body):
     delete = RuleField(required=False)
 
 
-class Ttl(Body):
+class Ttl(BodySerializer):
     """When documents expire: a period after the date in one of their fields."""
 
     field = PathField()
@@ -98,7 +98,7 @@ class Ttl(Body):
         return _complete(self, attrs, "field", "after_s")
 
 
-class DeclaredIndex(Body):
+class DeclaredIndex(BodySerializer):
     """An index over one or more fields."""
 
     name = NameField()
@@ -114,7 +114,7 @@ class DeclaredIndex(Body):
         return _complete(self, attrs, "name", "fields")
 
 
-def _complete(form: Body, attrs: dict[str, object], *names: str) -> dict[str, object]:
+def _complete(form: BodySerializer, attrs: dict[str, object], *names: str) -> dict[str, object]:
     """Require mandatory fields. A change may omit fields, but not nested ones."""
     missing = [name for name in names if name not in attrs]
     if missing:
@@ -125,7 +125,7 @@ def _complete(form: Body, attrs: dict[str, object], *names: str) -> dict[str, ob
     return attrs
 
 
-class CollectionChange(Body):
+class CollectionChange(BodySerializer):
     """The fields of a collection that can be changed.
 
     Each replaces the previous value as a whole.

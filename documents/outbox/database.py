@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from psycopg.conninfo import make_conninfo
 
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 from foundation.per_loop import PerLoop
-from foundation.postgres import Pool, Statement
+from foundation.postgres import SessionPool, Statement
 
 #: The number of tables: each slot covers one minute.
 OUTBOX_SLOTS = 8
@@ -32,17 +32,17 @@ COMMIT = Statement("COMMIT")
 #: For the few transactions that must not be lost.
 DURABLE = Statement("SET LOCAL synchronous_commit = on")
 
-_pools = PerLoop(lambda: Pool(relay_conninfo, _POOL_SIZE))
+_pools = PerLoop(lambda: SessionPool(relay_conninfo, _POOL_SIZE))
 
 
-def relay_pool() -> Pool:
+def relay_pool() -> SessionPool:
     """Return the running loop's connections of the role `rb_relay`."""
     return _pools.get()
 
 
 def relay_conninfo() -> str:
     return make_conninfo(
-        environment().role_url(Role.RELAY),
+        environment().role_url(DatabaseRole.RELAY),
         options=_SETTINGS,
         application_name="rillbase:outbox",
         connect_timeout=5,

@@ -14,7 +14,7 @@ from uuid import UUID
 FORMAT = 1
 
 
-class Kind(IntEnum):
+class StreamEntryKind(IntEnum):
     PUT = 1
     DELETE = 2
     #: A newer version already exists; this one only counts as a part of its batch.
@@ -30,7 +30,7 @@ class MalformedEntry(ValueError):
 class Image:
     """One version of one document."""
 
-    kind: Kind
+    kind: StreamEntryKind
     xid: int
     tenant_id: UUID
     collection_id: UUID
@@ -47,7 +47,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TransactionSnapshot:
     """PostgreSQL's `pg_snapshot`: transactions below `xmin` have ended, those from `xmax` on are
     not visible, and those between are visible unless `running` has them.
     """
@@ -57,7 +57,7 @@ class Snapshot:
     running: tuple[int, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Snapshot:
+    def parse(cls, text: str) -> TransactionSnapshot:
         """Read PostgreSQL's own form, `xmin:xmax:xip,…`."""
         xmin, xmax, running = text.split(":")
         return cls(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid))
@@ -74,7 +74,7 @@ class Tick:
     token: int
     #: Identifies the incarnations of Valkey and PostgreSQL in which the stream is complete.
     incarnation: bytes
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
     #: Valkey's time when it was appended; written by the function.
     time_us: int
     #: Number of entries appended to the stream, including this one; written by the function.
@@ -109,7 +109,7 @@ def encode_image(image: Image) -> bytes:
     )
 
 
-def encode_tick_body(token: int, incarnation: bytes, snapshot: Snapshot) -> bytes:
+def encode_tick_body(token: int, incarnation: bytes, snapshot: TransactionSnapshot) -> bytes:
     """Return a tick without its head, time and count, which the function prepends."""
     running = snapshot.running
     return _TICK.pack(token, incarnation, snapshot.xmin, snapshot.xmax, len(running)) + b"".join(
@@ -121,9 +121,9 @@ def decode(raw: bytes) -> Image | Tick:
     """Parse an entry; raise `MalformedEntry` if it is not valid."""
     if len(raw) < _HEAD.size or raw[0] != FORMAT:
         raise MalformedEntry("not an entry of this format")
-    if raw[1] == Kind.TICK:
+    if raw[1] == StreamEntryKind.TICK:
         return _decode_tick(raw)
-    if raw[1] not in (Kind.PUT, Kind.DELETE, Kind.SUPERSEDED):
+    if raw[1] not in (StreamEntryKind.PUT, StreamEntryKind.DELETE, StreamEntryKind.SUPERSEDED):
         raise MalformedEntry(f"unknown kind {raw[1]}")
     return _decode_image(raw)
 
@@ -138,7 +138,7 @@ def _decode_image(raw: bytes) -> Image:
     if len(raw) != start + key_length + body_length:
         raise MalformedEntry("the length of an after-image does not match its header")
     return Image(
-        kind=Kind(raw[1]),
+        kind=StreamEntryKind(raw[1]),
         xid=xid,
         tenant_id=UUID(bytes=tenant),
         collection_id=UUID(bytes=collection),
@@ -163,7 +163,7 @@ def _decode_tick(raw: bytes) -> Tick:
     return Tick(
         token=token,
         incarnation=incarnation,
-        snapshot=Snapshot(xmin, xmax, Struct(f">{running}Q").unpack(xids)),
+        snapshot=TransactionSnapshot(xmin, xmax, Struct(f">{running}Q").unpack(xids)),
         time_us=time_us,
         count=count,
     )

@@ -23,7 +23,7 @@ _ROOT = "{rillbase}:events:"
 _HASH_BYTES = 4
 
 
-class Verdict(StrEnum):
+class AppendVerdict(StrEnum):
     """The outcome of the function."""
 
     OK = "ok"
@@ -39,10 +39,10 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AppendResult:
     """The verdict, with Valkey's time in microseconds of the call."""
 
-    verdict: Verdict
+    verdict: AppendVerdict
     time_us: int
 
 
@@ -60,7 +60,7 @@ class EventLayerStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class EntryGroup:
     """Entries with their keys' hashes. With `batch_hashes` they are an atomic batch."""
 
     entries: Sequence[tuple[int, bytes]]
@@ -108,8 +108,8 @@ class EventLayer:
         return self._installation
 
     async def append(
-        self, stamp_us: int, token: int | None, groups: Sequence[Group | PackedGroup]
-    ) -> Answer:
+        self, stamp_us: int, token: int | None, groups: Sequence[EntryGroup | PackedGroup]
+    ) -> AppendResult:
         """Append groups of entries, all or none. Only a relay has a token."""
         arguments: list[Argument] = [stamp_us, "" if token is None else token]
         for group in groups:
@@ -118,7 +118,7 @@ class EventLayer:
 
     async def tick(
         self, stamp_us: int, token: int, look: EventLayerStatus, incarnation: bytes, body: bytes
-    ) -> Answer:
+    ) -> AppendResult:
         """Append a tick to every stream, if the server is still the one that was examined."""
         return _answer(
             await self._functions.call(
@@ -137,17 +137,17 @@ class EventLayer:
         epochs: str,
         retention_ms: int = RETENTION_MS,
         retention_bytes: int = RETENTION_BYTES,
-    ) -> Answer:
+    ) -> AppendResult:
         """Create the streams, or update their epochs; forget older installations."""
         if await self._forget_older():
-            return Answer(Verdict.OUTRUN, (await self.look()).time_us)
+            return AppendResult(AppendVerdict.OUTRUN, (await self.look()).time_us)
         return _answer(
             await self._functions.call(
                 "install", token, secrets.token_hex(8), epochs, retention_ms, retention_bytes
             )
         )
 
-    async def trim(self) -> Answer:
+    async def trim(self) -> AppendResult:
         return _answer(await self._functions.call("trim"))
 
     async def _forget_older(self) -> bool:
@@ -187,22 +187,22 @@ def packed_hashes(hashes: Sequence[int] | None) -> bytes:
     return b"".join(number.to_bytes(_HASH_BYTES, "big") for number in hashes or ())
 
 
-def _answer(reply: Reply) -> Answer:
+def _answer(reply: Reply) -> AppendResult:
     verdict, time_us = items(reply, 2)
     try:
-        return Answer(Verdict(text(verdict)), integer(time_us))
+        return AppendResult(AppendVerdict(text(verdict)), integer(time_us))
     except ValueError as unknown:
         raise ResponseError(str(unknown)) from None
 
 
 __all__ = [
-    "Answer",
+    "AppendResult",
+    "AppendVerdict",
+    "EntryGroup",
     "EventLayer",
     "EventLayerStatus",
-    "Group",
     "PackedGroup",
     "RedisError",
-    "Verdict",
     "prefix",
     "stream",
 ]

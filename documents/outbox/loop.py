@@ -11,16 +11,16 @@ import psycopg
 from redis.exceptions import RedisError
 
 from documents.outbox.entries import encode_tick_body
-from documents.outbox.events import Answer, EventLayer, Verdict
-from documents.outbox.machine import Relay
+from documents.outbox.events import AppendResult, AppendVerdict, EventLayer
+from documents.outbox.machine import RelayMachine
 from documents.outbox.requests import (
+    AcquireLease,
     Append,
-    Claim,
     EmptySlot,
     Fetch,
     Install,
     ListRows,
-    Mark,
+    MarkPublished,
     ProbeEventLayer,
     ProbeResult,
     Reply,
@@ -44,7 +44,7 @@ STEADY_S = 1.0
 #: Appending a page takes milliseconds; a frozen server counts as failed.
 ANSWER_TIMEOUT_S = 10.0
 
-AtDatabase = Claim | ListRows | Fetch | Mark | EmptySlot
+AtDatabase = AcquireLease | ListRows | Fetch | MarkPublished | EmptySlot
 AtEvents = ProbeEventLayer | Install | Append | SendTick | Trim
 
 
@@ -52,7 +52,7 @@ class RelayLoop:
     """One relay with its connections. Several may run, in separate processes: one leads."""
 
     def __init__(self) -> None:
-        self._relay = Relay()
+        self._relay = RelayMachine()
         self._rows = OutboxRows()
         self._wire = ValkeyWire(
             environment().events,
@@ -130,7 +130,7 @@ class RelayLoop:
         if isinstance(request, AtDatabase):
             return await self._ask_database(request)
         reply = await self._ask_events(request)
-        if isinstance(reply, Answer) and reply.verdict is not Verdict.OK:
+        if isinstance(reply, AppendResult) and reply.verdict is not AppendVerdict.OK:
             metrics.RELAY_REFUSED.labels(reply.verdict.value).inc()
             logger.info("the event layer rejected the relay: %s", reply.verdict.value)
         return reply
@@ -138,7 +138,7 @@ class RelayLoop:
     async def _ask_database(self, request: AtDatabase) -> Reply:
         rows = self._rows
         match request:
-            case Claim():
+            case AcquireLease():
                 claimed = await rows.claim(request)
                 self._asked = True
                 if claimed.token is not None:
@@ -151,7 +151,7 @@ class RelayLoop:
                 return listed
             case Fetch():
                 return await rows.fetch(request)
-            case Mark(xids=xids):
+            case MarkPublished(xids=xids):
                 await rows.mark(xids)
             case EmptySlot(slot=slot):
                 if await rows.empty(slot):
@@ -168,7 +168,7 @@ class RelayLoop:
                 return await events.install(token, epochs)
             case Append(groups=groups):
                 answer = await events.append(request.stamp_us, request.token, groups)
-                if answer.verdict is Verdict.OK:
+                if answer.verdict is AppendVerdict.OK:
                     metrics.RELAY_PUBLISHED.inc(sum(len(group.entries) for group in groups))
                 return answer
             case Trim():
@@ -176,10 +176,10 @@ class RelayLoop:
             case SendTick():
                 return await self._tick(events, request)
 
-    async def _tick(self, events: EventLayer, asked: SendTick) -> Answer:
+    async def _tick(self, events: EventLayer, asked: SendTick) -> AppendResult:
         body = encode_tick_body(asked.token, asked.incarnation, asked.snapshot)
         answer = await events.tick(asked.stamp_us, asked.token, asked.look, asked.incarnation, body)
-        if answer.verdict is Verdict.OK:
+        if answer.verdict is AppendVerdict.OK:
             metrics.RELAY_TICKS.inc()
             self._ticked_s = time.monotonic()
         return answer

@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from documents.outbox.after_images import CALL_BYTES
 from documents.outbox.clock import ValkeyClock
 from documents.outbox.database import relay_pool
-from documents.outbox.events import EventLayer, Group, PackedGroup, Verdict
+from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, PackedGroup
 from documents.outbox.installation import INSTALLATION
 from documents.outbox.marks import Marker
 from foundation.environment import environment
@@ -41,13 +41,13 @@ RETRY_S = 0.25
 REFRESH_S = 10.0
 
 
-class Transaction(Protocol):
+class PublishableTransaction(Protocol):
     """The writes of a transaction, packed once it is known that they can be published."""
 
     @property
     def xid(self) -> int: ...
 
-    def groups(self) -> Sequence[Group | PackedGroup]:
+    def groups(self) -> Sequence[EntryGroup | PackedGroup]:
         """Return the groups that are appended at once."""
 
 
@@ -56,7 +56,7 @@ class _Call:
     """A part of a transaction that is appended in one call."""
 
     xid: int
-    group: Group | PackedGroup
+    group: EntryGroup | PackedGroup
     stamp_us: int
     committed_s: float
     #: Shared by the calls of one transaction: how many of them have not been appended.
@@ -110,7 +110,7 @@ class LoopPublisher:
         """Return Valkey's time in microseconds, never ahead of it; None if unknown."""
         return self._clock.now_us()
 
-    def offer(self, stamp_us: int | None, transaction: Transaction) -> None:
+    def offer(self, stamp_us: int | None, transaction: PublishableTransaction) -> None:
         """Take a transaction's writes to publish them, or drop them."""
         if stamp_us is None or self._events is None:
             PUBLISHED.labels("away").inc()
@@ -172,9 +172,9 @@ class LoopPublisher:
             self._lose(events, str(away))
             return False
         self._clock.hear(answer.time_us)
-        if answer.verdict is Verdict.ABSENT:
+        if answer.verdict is AppendVerdict.ABSENT:
             self._lose(events, "its streams are not initialised")
-        return answer.verdict is Verdict.OK
+        return answer.verdict is AppendVerdict.OK
 
     def _lose(self, events: EventLayer, why: str) -> None:
         """Publish nothing until a server responds again."""

@@ -29,18 +29,18 @@ from hashlib import sha256
 from itertools import islice
 
 from documents.outbox.dependency_stack import DependencyStack
-from documents.outbox.entries import INCARNATION_BYTES, Snapshot
-from documents.outbox.events import Answer, EventLayerStatus, Verdict
+from documents.outbox.entries import INCARNATION_BYTES, TransactionSnapshot
+from documents.outbox.events import AppendResult, AppendVerdict, EventLayerStatus
 from documents.outbox.requests import (
+    AcquireLease,
     Append,
-    Claim,
-    ClaimResult,
     EmptySlot,
     Fetch,
     FetchResult,
     Install,
+    LeaseResult,
     ListRows,
-    Mark,
+    MarkPublished,
     ProbeEventLayer,
     ProbeResult,
     Reply,
@@ -87,7 +87,7 @@ Step = tuple[int, Request] | None
 class SnapshotInProgress:
     """A snapshot and the transactions that must be published before its tick."""
 
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
     #: When it was requested and received: it was taken between the two.
     asked_s: float
     at_s: float
@@ -97,7 +97,7 @@ class SnapshotInProgress:
 
 
 @dataclass(slots=True)
-class Life:
+class LayerIncarnation:
     """What is known about one incarnation of the event layer."""
 
     incarnation: bytes
@@ -119,13 +119,13 @@ def incarnation_of(world: World, look: EventLayerStatus) -> bytes:
     return sha256(text.encode()).digest()[:INCARNATION_BYTES]
 
 
-class Relay:
+class RelayMachine:
     """One relay, which may or may not hold the lease. `wake` it when `due_s` has come."""
 
     def __init__(self) -> None:
         self.due_s = 0.0
         self.token: int | None = None
-        self.life: Life | None = None
+        self.life: LayerIncarnation | None = None
         self._world: World | None = None
         #: Valkey's time in its last reply: the stamp of what is read next.
         self._time_us = 0
@@ -164,18 +164,18 @@ class Relay:
         self._asked = None
         if isinstance(reply, RequestFailed):
             return self._failed(asked, now_s)
-        if isinstance(reply, Answer):
+        if isinstance(reply, AppendResult):
             self._time_us = reply.time_us
         return self._heard(asked, reply, now_s)
 
     def _heard(self, asked: Request, reply: Reply, now_s: float) -> Step:
         match asked, reply:
-            case Claim(), ClaimResult():
+            case AcquireLease(), LeaseResult():
                 return self._claimed(reply, now_s)
             case ProbeEventLayer(), ProbeResult():
                 return self._looked(reply.look, now_s)
-            case Install(installation=installation), Answer():
-                if reply.verdict is Verdict.OK:
+            case Install(installation=installation), AppendResult():
+                if reply.verdict is AppendVerdict.OK:
                     return self._ask(ProbeEventLayer(installation), now_s)
                 return self._refused(reply.verdict, now_s)
             case ListRows(), RowList():
@@ -188,15 +188,15 @@ class Relay:
         match asked, reply:
             case Fetch(), FetchResult():
                 return self._fetched(reply, now_s)
-            case Append(), Answer():
+            case Append(), AppendResult():
                 return self._appended(reply, now_s)
-            case Mark(xids=xids), RequestDone():
+            case MarkPublished(xids=xids), RequestDone():
                 if self.life is not None:
                     self.life.sent.difference_update(xids)
                 return self._go_on(now_s)
-            case SendTick(snapshot=snapshot), Answer():
+            case SendTick(snapshot=snapshot), AppendResult():
                 return self._ticked(snapshot, reply, now_s)
-            case (Trim(), Answer()) | (EmptySlot(), RequestDone()):
+            case (Trim(), AppendResult()) | (EmptySlot(), RequestDone()):
                 return self._rest()
             case _:
                 raise AssertionError(f"{reply} is not a reply to {asked}")
@@ -210,10 +210,10 @@ class Relay:
         self._after = 0
         self._advanced = False
         if self.token is None or self._world is None:
-            return self._ask(Claim(), now_s)
+            return self._ask(AcquireLease(), now_s)
         return self._ask(ProbeEventLayer(self._world.installation), now_s)
 
-    def _claimed(self, reply: ClaimResult, now_s: float) -> Step:
+    def _claimed(self, reply: LeaseResult, now_s: float) -> Step:
         if reply.token is None:
             return self._rest(CLAIM_S)
         self.token = reply.token
@@ -229,7 +229,7 @@ class Relay:
             return self._ask(Install(world.installation, token, world.epochs), now_s)
         incarnation = incarnation_of(world, look)
         if self.life is None or self.life.incarnation != incarnation:
-            self.life = Life(incarnation, look, look.complete == incarnation.hex())
+            self.life = LayerIncarnation(incarnation, look, look.complete == incarnation.hex())
         again = not self.life.complete and not self.life.taken
         renew = now_s - self._renewed_s >= RENEW_S
         watermark = 0 if again else self.life.watermark
@@ -255,10 +255,10 @@ class Relay:
         self._plan(life, now_s)
         return self._go_on(now_s)
 
-    def _republishing(self, life: Life) -> bool:
+    def _republishing(self, life: LayerIncarnation) -> bool:
         return any(not taken.marks_count for taken in life.taken)
 
-    def _learn(self, life: Life, reply: RowList, now_s: float) -> None:
+    def _learn(self, life: LayerIncarnation, reply: RowList, now_s: float) -> None:
         """Settle what has been marked since, and remember this snapshot too."""
         unmarked = reply.rows.keys() - life.sent
         for taken in life.taken:
@@ -273,7 +273,7 @@ class Relay:
     ) -> SnapshotInProgress:
         return SnapshotInProgress(reply.snapshot, self._asked_s, now_s, outstanding, marks_count)
 
-    def _plan(self, life: Life, now_s: float) -> None:
+    def _plan(self, life: LayerIncarnation, now_s: float) -> None:
         """Collect the transactions that writers did not publish in time."""
         found: set[int] = set()
         for taken in life.taken:
@@ -289,7 +289,7 @@ class Relay:
         if life is None:
             return self._rest()
         if life.sent:
-            return self._ask(Mark(tuple(sorted(life.sent))), now_s)
+            return self._ask(MarkPublished(tuple(sorted(life.sent))), now_s)
         if self._backlog:
             if not self._ahead and self._may_break_off(now_s):
                 return self._begin(now_s)
@@ -320,7 +320,7 @@ class Relay:
     def _is_long(self, now_s: float) -> bool:
         return now_s - self._round_s > LONG_ROUND_S
 
-    def _provable(self, life: Life, now_s: float) -> Snapshot | None:
+    def _provable(self, life: LayerIncarnation, now_s: float) -> TransactionSnapshot | None:
         """Return the newest snapshot up to which nothing is outstanding.
 
         One taken before a pause is skipped, with those before it: newer ones will follow.
@@ -337,7 +337,7 @@ class Relay:
         life.complete = True
         return None
 
-    def _first(self, life: Life) -> tuple[int, ...]:
+    def _first(self, life: LayerIncarnation) -> tuple[int, ...]:
         """Return the next transactions to publish."""
         if self._ahead:
             return self._ahead.first(FETCH_XIDS)
@@ -374,8 +374,8 @@ class Relay:
             self._backlog.popleft()
             self._advanced = True
 
-    def _appended(self, reply: Answer, now_s: float) -> Step:
-        if reply.verdict is not Verdict.OK:
+    def _appended(self, reply: AppendResult, now_s: float) -> Step:
+        if reply.verdict is not AppendVerdict.OK:
             return self._refused(reply.verdict, now_s)
         return self._settle(self._done, now_s)
 
@@ -386,8 +386,8 @@ class Relay:
             taken.outstanding.difference_update(done)
         return self._go_on(now_s)
 
-    def _ticked(self, snapshot: Snapshot, reply: Answer, now_s: float) -> Step:
-        if reply.verdict is not Verdict.OK:
+    def _ticked(self, snapshot: TransactionSnapshot, reply: AppendResult, now_s: float) -> Step:
+        if reply.verdict is not AppendVerdict.OK:
             return self._refused(reply.verdict, now_s)
         life = self._living()
         life.complete = True
@@ -404,13 +404,13 @@ class Relay:
 
     # Failures.
 
-    def _refused(self, verdict: Verdict, now_s: float) -> Step:
+    def _refused(self, verdict: AppendVerdict, now_s: float) -> Step:
         """Handle the event layer's rejection of a request."""
         match verdict:
-            case Verdict.OUTRUN:
+            case AppendVerdict.OUTRUN:
                 self.token = None
                 return self._rest(CLAIM_S)
-            case Verdict.ABSENT | Verdict.REBORN:
+            case AppendVerdict.ABSENT | AppendVerdict.REBORN:
                 self.life = None
             case _:
                 # The stamp is unusable after a pause or a clock correction.
@@ -421,7 +421,7 @@ class Relay:
         if isinstance(asked, Append):
             # It may have run out of memory, which only trimming frees.
             return self._ask(Trim(asked.installation), now_s)
-        return self._rest(CLAIM_S if isinstance(asked, Claim) else ROUND_S)
+        return self._rest(CLAIM_S if isinstance(asked, AcquireLease) else ROUND_S)
 
     def _rest(self, pause_s: float = ROUND_S) -> Step:
         """End the round. The next begins `pause_s` after this one began."""
@@ -442,7 +442,7 @@ class Relay:
             raise AssertionError("nothing is asked without a token")
         return self._world, self.token
 
-    def _living(self) -> Life:
+    def _living(self) -> LayerIncarnation:
         if self.life is None:
             raise AssertionError("nothing is listed without a life")
         return self.life

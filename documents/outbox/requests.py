@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, EventLayerStatus, Group
+from documents.outbox.entries import TransactionSnapshot
+from documents.outbox.events import AppendResult, EntryGroup, EventLayerStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AcquireLease:
     """Take the lease if it is free."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimResult:
+class LeaseResult:
     #: None: another relay holds it.
     token: int | None
     world: World
@@ -75,7 +75,7 @@ class RowList:
     held: bool
     world: World
     #: The statement's snapshot, and the transactions that it saw, each with its number of rows.
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
     rows: Mapping[int, int]
 
 
@@ -91,7 +91,7 @@ class Fetch:
 class FetchResult:
     """As many rows as fit into one call, and at least one if there is any."""
 
-    groups: Sequence[Group]
+    groups: Sequence[EntryGroup]
     #: Transactions whose rows have all been read.
     done: tuple[int, ...]
     #: The last row that was read of the first incomplete transaction; 0: none.
@@ -105,11 +105,11 @@ class Append:
     installation: int
     stamp_us: int
     token: int
-    groups: Sequence[Group]
+    groups: Sequence[EntryGroup]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkPublished:
     """Record that these transactions have been published."""
 
     xids: tuple[int, ...]
@@ -122,7 +122,7 @@ class SendTick:
     token: int
     look: EventLayerStatus
     incarnation: bytes
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +150,17 @@ class RequestFailed:
 
 
 Request = (
-    Claim
+    AcquireLease
     | ProbeEventLayer
     | Install
     | ListRows
     | Fetch
     | Append
-    | Mark
+    | MarkPublished
     | SendTick
     | Trim
     | EmptySlot
 )
-Reply = ClaimResult | ProbeResult | RowList | FetchResult | Answer | RequestDone | RequestFailed
+Reply = (
+    LeaseResult | ProbeResult | RowList | FetchResult | AppendResult | RequestDone | RequestFailed
+)

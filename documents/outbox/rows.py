@@ -11,20 +11,20 @@ from uuid import UUID
 import psycopg
 
 from documents.outbox.database import BEGIN, COMMIT, DURABLE, OUTBOX_SLOTS, relay_conninfo
-from documents.outbox.entries import Image, Kind, Snapshot, encode_image
-from documents.outbox.events import Group
+from documents.outbox.entries import Image, StreamEntryKind, TransactionSnapshot, encode_image
+from documents.outbox.events import EntryGroup
 from documents.outbox.machine import LEASE_S
 from documents.outbox.marks import mark
 from documents.outbox.requests import (
-    Claim,
-    ClaimResult,
+    AcquireLease,
     Fetch,
     FetchResult,
+    LeaseResult,
     ListRows,
     RowList,
     World,
 )
-from foundation.postgres import Result, Session, Statement
+from foundation.postgres import PostgresSession, Statement, StatementResult
 from foundation.postgres.arrays import int8s, xid8s
 from foundation.postgres.session import ROLLBACK, Oid, Step, int8
 
@@ -97,7 +97,7 @@ _ROWS = Statement(
 )
 
 
-class Size(NamedTuple):
+class RowSize(NamedTuple):
     """One row, without its document."""
 
     xid: int
@@ -113,16 +113,16 @@ class OutboxRows:
     """
 
     def __init__(self) -> None:
-        self._session: Session | None = None
+        self._session: PostgresSession | None = None
         #: When the oldest unmarked row was written, in ms since 1970; None: there is none.
         self.oldest_ms: int | None = None
 
-    async def claim(self, _: Claim) -> ClaimResult:
+    async def claim(self, _: AcquireLease) -> LeaseResult:
         """Take the lease if it is free. Durably: no two holders may have one token."""
         steps: list[Step] = [(BEGIN, ()), (DURABLE, ()), (_NAME_LIFE, ()), (_CLAIM, ())]
         results = await self._run([*steps, (_WORLD, ()), (COMMIT, ())])
         claimed, world = results[3], results[4]
-        return ClaimResult(claimed.integer(0, 0) if claimed.rows else None, _world(world))
+        return LeaseResult(claimed.integer(0, 0) if claimed.rows else None, _world(world))
 
     async def release(self, token: int) -> None:
         """Release the lease for the next relay."""
@@ -144,7 +144,9 @@ class OutboxRows:
                 written_ms.append(found.time_ms(row, 3))
         if not asked.marked_too:
             self.oldest_ms = min(written_ms, default=None)
-        return RowList(held.rows > 0, _world(world), Snapshot.parse(found.text(0, 0)), rows)
+        return RowList(
+            held.rows > 0, _world(world), TransactionSnapshot.parse(found.text(0, 0)), rows
+        )
 
     async def fetch(self, asked: Fetch) -> FetchResult:
         """Read a page. A document that has been written since is not read: its row is superseded.
@@ -155,7 +157,7 @@ class OutboxRows:
         parameters = (xid8s(asked.xids), int8(first), int8(asked.after))
         (sizes,) = await self._run([(_SIZES, parameters)])
         listed = [
-            Size(
+            RowSize(
                 sizes.integer(row, 0),
                 sizes.integer(row, 1),
                 sizes.integer(row, 2),
@@ -200,9 +202,9 @@ class OutboxRows:
             self._session.close()
             self._session = None
 
-    async def _run(self, steps: Sequence[Step]) -> list[Result]:
+    async def _run(self, steps: Sequence[Step]) -> list[StatementResult]:
         if self._session is None or self._session.broken:
-            self._session = await Session.connect(relay_conninfo())
+            self._session = await PostgresSession.connect(relay_conninfo())
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 return await self._session.run(steps)
@@ -240,13 +242,13 @@ class _SlotCleanup:
 _EMPTY = [_SlotCleanup(slot) for slot in range(OUTBOX_SLOTS)]
 
 
-def _world(result: Result) -> World:
+def _world(result: StatementResult) -> World:
     return World(result.integer(0, 0), result.text(0, 1), result.text(0, 2))
 
 
-def cut(listed: Sequence[Size], *, all_listed: bool) -> list[Size]:
+def cut(listed: Sequence[RowSize], *, all_listed: bool) -> list[RowSize]:
     """Return the rows of one page: a prefix, with no atomic batch cut in two."""
-    page: list[Size] = []
+    page: list[RowSize] = []
     total = 0
     for (xid, is_batch), group in groupby(listed, key=lambda size: (size.xid, size.is_batch)):
         rows = list(group)
@@ -269,7 +271,7 @@ def cut(listed: Sequence[Size], *, all_listed: bool) -> list[Size]:
 
 
 def progress(
-    asked: Sequence[int], listed: Sequence[Size], page: Sequence[Size], *, all_listed: bool
+    asked: Sequence[int], listed: Sequence[RowSize], page: Sequence[RowSize], *, all_listed: bool
 ) -> tuple[tuple[int, ...], int]:
     """Return which transactions have been read completely, and where the next one continues."""
     unread = {size.xid for size in listed[len(page) :]}
@@ -282,12 +284,12 @@ def progress(
     return done, after
 
 
-def _groups(rows: Result, page: Sequence[Size]) -> list[Group]:
+def _groups(rows: StatementResult, page: Sequence[RowSize]) -> list[EntryGroup]:
     """Return the entries, those of a batch together. An oversized batch is not treated as one."""
     sizes: dict[int, int] = {}
     for size in page:
         sizes[size.xid] = sizes.get(size.xid, 0) + size.bytes
-    groups: list[Group] = []
+    groups: list[EntryGroup] = []
     loose: list[tuple[int, bytes]] = []
     for xid, numbers in groupby(range(rows.rows), key=lambda row: rows.integer(row, 0)):
         found = list(numbers)
@@ -296,11 +298,11 @@ def _groups(rows: Result, page: Sequence[Size]) -> list[Group]:
         if hashes is None or sizes.get(xid, 0) > MAX_BATCH_BYTES:
             loose += entries
         else:
-            groups.append(Group(entries, _int4s(hashes)))
-    return [*groups, Group(loose)] if loose else groups
+            groups.append(EntryGroup(entries, _int4s(hashes)))
+    return [*groups, EntryGroup(loose)] if loose else groups
 
 
-def _newer(rows: Result) -> frozenset[int]:
+def _newer(rows: StatementResult) -> frozenset[int]:
     """Return the transactions that have rewritten documents of these rows."""
     found = set[int]()
     for row in range(rows.rows):
@@ -315,17 +317,17 @@ def _whole_xid(low: int, near: int) -> int:
     return near + (low - near + 2**31) % 2**32 - 2**31
 
 
-def _entry(rows: Result, row: int) -> bytes:
+def _entry(rows: StatementResult, row: int) -> bytes:
     version, current = rows.integer(row, 5), rows.raw(row, 10)
     deleted_id, body = rows.raw(row, 8), rows.raw(row, 11)
     is_current = current is not None and int.from_bytes(current, "big", signed=True) == version
     if deleted_id is not None and (is_current or current is None):
         # If the tombstone itself is gone, there can be nothing newer.
-        kind, content = Kind.DELETE, deleted_id
+        kind, content = StreamEntryKind.DELETE, deleted_id
     elif is_current and body is not None:
-        kind, content = Kind.PUT, body
+        kind, content = StreamEntryKind.PUT, body
     else:
-        kind, content = Kind.SUPERSEDED, b""
+        kind, content = StreamEntryKind.SUPERSEDED, b""
     return encode_image(
         Image(
             kind=kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from documents.samples.sample import Sample
+from documents.samples.sample import SampleCollection
 from foundation.json_types import JsonObject
 
 #: Name, country (ISO 3166), longitude, latitude, thousands of people.
@@ -207,9 +207,9 @@ _DECLARATION: JsonObject = {
 }
 
 
-def cities() -> Sample:
+def cities() -> SampleCollection:
     """Return the data set."""
-    return Sample(_DECLARATION, [_city(line) for line in _CITIES.strip().splitlines()])
+    return SampleCollection(_DECLARATION, [_city(line) for line in _CITIES.strip().splitlines()])
 
 
 def _city(line: str) -> JsonObject:

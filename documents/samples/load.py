@@ -14,10 +14,10 @@ from documents.collections.forms import CollectionCreation
 from documents.samples.cities import cities
 from documents.samples.people import people
 from documents.samples.products import products
-from documents.samples.sample import Sample
+from documents.samples.sample import SampleCollection
 from documents.samples.todos import todos
 from documents.store.sync import write_all
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from foundation.api.bodies import read_body
 from foundation.scope import scoped
 from rillbase_native import Operation, Operations, Value
@@ -33,7 +33,7 @@ def load_samples(tenant_id: UUID) -> list[str]:
     return [sample.name for sample in empty]
 
 
-def _ensure(tenant_id: UUID, sample: Sample) -> UUID:
+def _ensure(tenant_id: UUID, sample: SampleCollection) -> UUID:
     """Return the id of the sample's collection, creating it if it is missing."""
     found = actions.active().filter(name=sample.name).first()
     if found is not None:
@@ -56,9 +56,9 @@ def _is_empty(collection_id: UUID) -> bool:
     return bool(empty)
 
 
-def _write(tenant_id: UUID, sample: Sample) -> Write:
+def _write(tenant_id: UUID, sample: SampleCollection) -> WriteCall:
     inserts = [Operation.insert(Value.parse(_text(document))) for document in sample.documents]
-    return Write(tenant_id, sample.name, Operations(inserts))
+    return WriteCall(tenant_id, sample.name, Operations(inserts))
 
 
 def _text(value: object) -> bytes:

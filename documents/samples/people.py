@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from documents.samples.sample import Sample
+from documents.samples.sample import SampleCollection
 from foundation.json_types import JsonObject
 
 #: The `_id` used in the todos, the name, the `_id` of a city.
@@ -24,8 +24,8 @@ _DECLARATION: JsonObject = {
 }
 
 
-def people() -> Sample:
+def people() -> SampleCollection:
     """Return the data set."""
-    return Sample(
+    return SampleCollection(
         _DECLARATION, [{"_id": key, "name": name, "city": city} for key, name, city in _PEOPLE]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from documents.samples.sample import Sample
+from documents.samples.sample import SampleCollection
 from foundation.json_types import JsonObject
 
 #: Kind, its tags, and the price of a plain one.
@@ -56,7 +56,7 @@ _DECLARATION: JsonObject = {
 }
 
 
-def products() -> Sample:
+def products() -> SampleCollection:
     """Return the data set."""
     choice = random.Random(_SEED)  # noqa: S311 -- the same everywhere
     documents: list[JsonObject] = []
@@ -81,7 +81,7 @@ def products() -> Sample:
                     },
                 }
             )
-    return Sample(_DECLARATION, documents)
+    return SampleCollection(_DECLARATION, documents)
 
 
 def _price(amount: float) -> JsonObject:

@@ -9,7 +9,7 @@ from foundation.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleCollection:
     """A collection as the control plane takes it, and its documents as Extended JSON."""
 
     declaration: JsonObject

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 
-from documents.samples.sample import Sample
+from documents.samples.sample import SampleCollection
 from foundation.json_types import JsonObject
 
 _OWNERS = ("ada", "grace", "linus", "margaret")
@@ -48,14 +48,14 @@ _DECLARATION: JsonObject = {
 }
 
 
-def todos() -> Sample:
+def todos() -> SampleCollection:
     """Return the data set. Due dates are close to the current time."""
     choice = random.Random(_SEED)  # noqa: S311 -- the same everywhere
     today = datetime.datetime.now(datetime.UTC).replace(hour=9, minute=0, second=0, microsecond=0)
     titles = [f"{verb} {whom}" for verb in _VERBS for whom in _WHOM]
     choice.shuffle(titles)
     documents = [_todo(choice, number, title, today) for number, title in enumerate(titles)]
-    return Sample(_DECLARATION, documents)
+    return SampleCollection(_DECLARATION, documents)
 
 
 def _todo(choice: random.Random, number: int, title: str, today: datetime.datetime) -> JsonObject:

@@ -21,7 +21,7 @@ NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class CallerAccess:
     """The rules with this caller's claims. An action that is missing is denied."""
 
     filters: Mapping[str, Filter]
@@ -34,14 +34,14 @@ class Access:
         return found
 
 
-def access_of(collection: CollectionFacts, principal: Principal) -> Access | None:
+def access_of(collection: CollectionFacts, principal: Principal) -> CallerAccess | None:
     """Return what the rules allow; None: no rule binds this caller."""
     if not principal.obeys_access_rules:
         return None
     return bind(collection, principal.claims or None)
 
 
-def bind(collection: CollectionFacts, claims: Mapping[str, JsonValue] | None) -> Access:
+def bind(collection: CollectionFacts, claims: Mapping[str, JsonValue] | None) -> CallerAccess:
     """Insert claims into the rules. If a claim is missing, its rule is false."""
     text = None if claims is None else json.dumps(dict(claims)).encode()
     filters = {}
@@ -50,4 +50,4 @@ def bind(collection: CollectionFacts, claims: Mapping[str, JsonValue] | None) ->
         bound = rule.bind(text) if rule is not None else None
         if bound is not None:
             filters[action] = bound
-    return Access(filters)
+    return CallerAccess(filters)

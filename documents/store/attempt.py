@@ -19,19 +19,19 @@ from uuid import UUID
 
 import psycopg
 
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from documents.outbox import publisher
 from documents.outbox.after_images import CommittedTransaction
 from documents.outbox.batches import standing_for
 from documents.store import bodies, claims, facts, locks, statements
 from documents.store.access import access_of
-from documents.store.claims import Claim
+from documents.store.claims import WriteClaim
 from documents.store.database import begin, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LargeResult
-from documents.store.write import Write, WriteResult
+from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
-from foundation.postgres import Result, Session
+from foundation.postgres import PostgresSession, StatementResult
 from foundation.postgres.session import ROLLBACK, Step
 from foundation.refusals import as_api_error
 from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
@@ -62,7 +62,7 @@ class _PlannedWrite:
     """A write of this attempt, with its collections by the names used in its operations."""
 
     position: int
-    write: Write
+    write: WriteCall
     collections: dict[str, CollectionFacts]
 
 
@@ -75,11 +75,11 @@ class _LockedRows:
     now_ms: int
 
 
-class Attempt:
+class WriteAttempt:
     """One attempt at a group."""
 
     def __init__(
-        self, tenant_id: UUID, writes: Sequence[Write], *, again: bool, max_held_bytes: int
+        self, tenant_id: UUID, writes: Sequence[WriteCall], *, again: bool, max_held_bytes: int
     ) -> None:
         self._tenant_id = tenant_id
         self._max_held_bytes = max_held_bytes
@@ -108,7 +108,7 @@ class Attempt:
                 await self._run_in(session, planned)
         return [ended for ended in self._ended if ended is not None]
 
-    async def _look_up(self, position: int, write: Write) -> _PlannedWrite | None:
+    async def _look_up(self, position: int, write: WriteCall) -> _PlannedWrite | None:
         try:
             known = await self._known(write, fresh=self._again)
             if not _may_write(write, known):
@@ -124,13 +124,13 @@ class Attempt:
             return None
         return _PlannedWrite(position, write, known)
 
-    async def _known(self, write: Write, *, fresh: bool) -> dict[str, CollectionFacts]:
+    async def _known(self, write: WriteCall, *, fresh: bool) -> dict[str, CollectionFacts]:
         return {
             name: await facts.find(self._tenant_id, collection, fresh=fresh)
             for name, collection in sorted(write.collections().items())
         }
 
-    async def _run_in(self, session: Session, planned: list[_PlannedWrite]) -> None:
+    async def _run_in(self, session: PostgresSession, planned: list[_PlannedWrite]) -> None:
         held = self._claims(planned)
         plan = self._plan(planned)
         keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
@@ -146,11 +146,11 @@ class Attempt:
         changes = plan.apply(found.rows, found.floors, found.now_ms, skipped)
         await self._finish(session, changes, planned, skipped)
 
-    def _claims(self, planned: list[_PlannedWrite]) -> list[Claim]:
+    def _claims(self, planned: list[_PlannedWrite]) -> list[WriteClaim]:
         """Return the keys to claim. If two writes of this group have the same key, the first one
         claims it.
         """
-        held: dict[bytes, Claim] = {}
+        held: dict[bytes, WriteClaim] = {}
         for plan in list(planned):
             claim = plan.write.claim
             if claim is None:
@@ -181,7 +181,7 @@ class Attempt:
         )
 
     def _opening(
-        self, held: list[Claim], keys: Sequence[bytes | None], n_operations: int
+        self, held: list[WriteClaim], keys: Sequence[bytes | None], n_operations: int
     ) -> list[Step]:
         largest_body = bodies.largest_carried(n_operations)
         steps = [*begin(self._tenant_id), *claims.look_up(held)]
@@ -194,7 +194,9 @@ class Attempt:
         ]
         return steps
 
-    def _read(self, results: Sequence[Result], keys: Sequence[bytes | None]) -> _LockedRows | None:
+    def _read(
+        self, results: Sequence[StatementResult], keys: Sequence[bytes | None]
+    ) -> _LockedRows | None:
         """Return the locked rows, or None if a collection has changed."""
         looked = sum(wanted is not None for wanted in keys)
         start = len(results) - looked - len(keys)
@@ -207,7 +209,7 @@ class Attempt:
             found.rows.append([] if wanted is None else _rows(next(locked)))
         return found
 
-    async def _complete(self, session: Session, found: _LockedRows) -> None:
+    async def _complete(self, session: PostgresSession, found: _LockedRows) -> None:
         """Read the large bodies of locked rows."""
         held_bytes = sum(bodies.size_bytes(row[3] or b"") for rows in found.rows for row in rows)
         if held_bytes > self._max_held_bytes:
@@ -224,7 +226,9 @@ class Attempt:
                 for row in rows[part]
             ]
 
-    def _is_settled(self, plan: _PlannedWrite, settled: dict[bytes, Answer | ApiError]) -> bool:
+    def _is_settled(
+        self, plan: _PlannedWrite, settled: dict[bytes, CallResponse | ApiError]
+    ) -> bool:
         claim = plan.write.claim
         answer = settled.get(claim.key_hash) if claim is not None else None
         if isinstance(answer, ApiError):
@@ -235,7 +239,7 @@ class Attempt:
 
     async def _finish(
         self,
-        session: Session,
+        session: PostgresSession,
         changes: Changes,
         planned: Sequence[_PlannedWrite],
         skipped: Sequence[int],
@@ -256,7 +260,7 @@ class Attempt:
         for plan, one in written:
             self._ended[plan.position] = one
 
-    async def _commit(self, session: Session, changes: Changes, also: list[Step]) -> None:
+    async def _commit(self, session: PostgresSession, changes: Changes, also: list[Step]) -> None:
         if not len(changes):
             await session.run([*also, commit()])
             return
@@ -291,12 +295,12 @@ class Attempt:
         return standing_for(changes.key_hashes())
 
 
-def _may_write(write: Write, known: dict[str, CollectionFacts]) -> bool:
+def _may_write(write: WriteCall, known: dict[str, CollectionFacts]) -> bool:
     """Return whether each collection allows this writer."""
     return all(found.source_id == write.source_id for found in known.values())
 
 
-def _rules(collection: CollectionFacts, write: Write) -> Rules | None:
+def _rules(collection: CollectionFacts, write: WriteCall) -> Rules | None:
     """Return the filters for the native code; None: access rules do not apply to this caller."""
     access = None if write.principal is None else access_of(collection, write.principal)
     if access is None:
@@ -305,7 +309,7 @@ def _rules(collection: CollectionFacts, write: Write) -> Rules | None:
     return allowed("read"), allowed("create"), allowed("update"), allowed("delete")
 
 
-def _rows(found: Result) -> list[Row]:
+def _rows(found: StatementResult) -> list[Row]:
     read, cell = found.bytes, found.raw
     return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(found.rows)]
 

@@ -33,7 +33,7 @@ ANY_SIZE = int4(2**31 - 1)
 Cell = tuple[bytes, bytes]
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """Rows of a batch, and the keys of those whose bodies are omitted."""
 
     rows: slice
@@ -78,7 +78,7 @@ async def read_omitted(
         yield part.rows, found
 
 
-def parts(cells: Sequence[Cell]) -> Iterator[Part]:
+def parts(cells: Sequence[Cell]) -> Iterator[BatchPart]:
     """Divide a batch into parts whose omitted bodies fit into one round trip, each once."""
     begin, omitted, omitted_bytes = 0, dict[bytes, None](), 0
     for number, (key, cell) in enumerate(cells):
@@ -86,9 +86,9 @@ def parts(cells: Sequence[Cell]) -> Iterator[Part]:
         if not size or key in omitted:
             continue
         if omitted and omitted_bytes + size > ROUND_TRIP_BYTES:
-            yield Part(slice(begin, number), list(omitted))
+            yield BatchPart(slice(begin, number), list(omitted))
             begin, omitted, omitted_bytes = number, {}, 0
         omitted[key] = None
         omitted_bytes += size
     if begin < len(cells):
-        yield Part(slice(begin, len(cells)), list(omitted))
+        yield BatchPart(slice(begin, len(cells)), list(omitted))

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from foundation.api.idempotency import REPLAYED_HEADER
 from foundation.errors import ApiError, IdempotencyInProgress, IdempotencyMismatch
 from foundation.ids import uuid7
-from foundation.postgres import Result, Statement
+from foundation.postgres import Statement, StatementResult
 from foundation.postgres.arrays import byteas, int8s
 from foundation.postgres.session import Oid, Step, int2
 
@@ -47,7 +47,7 @@ _KEPT_HEADERS = ("ETag", "Location")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WriteClaim:
     """An idempotency key that a call carries, and the hash of the request."""
 
     key_hash: bytes
@@ -60,7 +60,7 @@ class Claim:
         return int.from_bytes(self.key_hash[:8], "big", signed=True)
 
 
-def look_up(claims: list[Claim]) -> list[Step]:
+def look_up(claims: list[WriteClaim]) -> list[Step]:
     """Lock the keys, then read what was recorded under them."""
     if not claims:
         return []
@@ -70,9 +70,11 @@ def look_up(claims: list[Claim]) -> list[Step]:
     ]
 
 
-def settle(claims: list[Claim], locked: Result, found: Result) -> dict[bytes, Answer | ApiError]:
+def settle(
+    claims: list[WriteClaim], locked: StatementResult, found: StatementResult
+) -> dict[bytes, CallResponse | ApiError]:
     """Return the outcome of a call before it runs: the recorded response, or why it may not run."""
-    settled: dict[bytes, Answer | ApiError] = {}
+    settled: dict[bytes, CallResponse | ApiError] = {}
     rows = {found.bytes(row, 0): row for row in range(found.rows)}
     for number, claim in enumerate(claims):
         if not locked.boolean(number, 0):
@@ -86,16 +88,18 @@ def in_progress() -> ApiError:
     return IdempotencyInProgress(headers={"Retry-After": "1"})
 
 
-def _replay(claim: Claim, found: Result, row: int) -> Answer | ApiError:
+def _replay(claim: WriteClaim, found: StatementResult, row: int) -> CallResponse | ApiError:
     if found.bytes(row, 1) != claim.request_hash:
         return IdempotencyMismatch(
             "The idempotency key was already used with a different body or different parameters."
         )
     headers = {str(k): str(v) for k, v in json.loads(found.text(row, 3)).items()}
-    return Answer(found.integer(row, 2), found.bytes(row, 4), {**headers, REPLAYED_HEADER: "true"})
+    return CallResponse(
+        found.integer(row, 2), found.bytes(row, 4), {**headers, REPLAYED_HEADER: "true"}
+    )
 
 
-def records(answered: Iterable[tuple[Claim, Answer]]) -> list[Step]:
+def records(answered: Iterable[tuple[WriteClaim, CallResponse]]) -> list[Step]:
     """Record responses together with their changes. Errors are not recorded."""
     steps: list[Step] = []
     for claim, answer in answered:

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from psycopg.conninfo import make_conninfo
 
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 from foundation.per_loop import PerLoop
-from foundation.postgres import Pool, Statement
+from foundation.postgres import SessionPool, Statement
 from foundation.postgres.session import Oid, Step
 
 #: Every statement here must use an index, regardless of the statistics of a table that has just
@@ -36,10 +36,10 @@ _BEGIN = Statement("BEGIN")
 _BEGIN_SNAPSHOT = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _COMMIT = Statement("COMMIT")
 
-_pools = PerLoop(lambda: Pool(_conninfo, environment().rillbase_database_pool_size))
+_pools = PerLoop(lambda: SessionPool(_conninfo, environment().rillbase_database_pool_size))
 
 
-def pool() -> Pool:
+def pool() -> SessionPool:
     """Return the running loop's connections of the role `rb_app`."""
     return _pools.get()
 
@@ -52,7 +52,7 @@ async def close_pool() -> None:
 
 def _conninfo() -> str:
     return make_conninfo(
-        environment().role_url(Role.APP),
+        environment().role_url(DatabaseRole.APP),
         options=SETTINGS,
         application_name="rillbase:documents",
         connect_timeout=5,

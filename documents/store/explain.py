@@ -8,22 +8,24 @@ from uuid import UUID
 
 from documents.store.large_results import in_turn
 from documents.store.notices import Notices
-from documents.store.planner import Plan, choose
-from documents.store.queries import CollectionReader, Query, answer, opened
+from documents.store.planner import CandidatePlan, choose
+from documents.store.queries import CollectionReader, DocumentQuery, answer, opened
 from documents.store.scan import FIRST_BATCH, statement
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject, JsonValue
 from foundation.postgres import Runs, Statement
 
 
-async def explain(tenant_id: UUID, name: str, query: Query) -> JsonObject:
+async def explain(tenant_id: UUID, name: str, query: DocumentQuery) -> JsonObject:
     """Return the plan of a query, and what is missing from its result. For the latter, the query is
     run within its usual limits.
     """
     return await in_turn(tenant_id, partial(_explain, tenant_id, name, query))
 
 
-async def _explain(tenant_id: UUID, name: str, query: Query, max_held_bytes: int) -> JsonObject:
+async def _explain(
+    tenant_id: UUID, name: str, query: DocumentQuery, max_held_bytes: int
+) -> JsonObject:
     async with opened(
         tenant_id, name, query.filter, None, max_held_bytes=max_held_bytes
     ) as reading:
@@ -50,7 +52,7 @@ async def _explain(tenant_id: UUID, name: str, query: Query, max_held_bytes: int
     }
 
 
-async def _notices(reading: CollectionReader, query: Query) -> list[JsonValue]:
+async def _notices(reading: CollectionReader, query: DocumentQuery) -> list[JsonValue]:
     """Return the notices of the query's response, or the error with which it would fail."""
     notices = Notices()
     try:
@@ -60,7 +62,7 @@ async def _notices(reading: CollectionReader, query: Query) -> list[JsonValue]:
     return [*notices.listed()]
 
 
-def _plan(plan: Plan) -> JsonObject:
+def _plan(plan: CandidatePlan) -> JsonObject:
     how = "index" if plan.index is not None else "documents"
     return {
         "reads": how,

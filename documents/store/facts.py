@@ -13,7 +13,7 @@ from uuid import UUID
 from documents.store.database import pool, scope
 from foundation.environment import environment
 from foundation.errors import NotFound
-from foundation.postgres import Result, Statement
+from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid
 from foundation.ttl_cache import TtlCache
 from rillbase_native import Definition, Rule, Value
@@ -106,7 +106,7 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
 _cache = TtlCache(_load, MAX_COLLECTIONS)
 
 
-def _index(rows: Result, number: int) -> IndexFacts:
+def _index(rows: StatementResult, number: int) -> IndexFacts:
     fields = json.loads(rows.text(number, 2))
     return IndexFacts(
         number=rows.integer(number, 0),

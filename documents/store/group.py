@@ -18,10 +18,10 @@ import psycopg
 
 from documents.store import facts, statements
 from documents.store.access import NOTHING, access_of
-from documents.store.attempt import Attempt, Ended, Stale, UniqueKeyConflict
+from documents.store.attempt import Ended, Stale, UniqueKeyConflict, WriteAttempt
 from documents.store.database import pool, scope
 from documents.store.large_results import ResultDoesNotFit, in_turn
-from documents.store.write import Write, WriteResult
+from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError
 from foundation.refusals import as_api_error
 from rillbase_native import Filter, Outcomes
@@ -32,7 +32,7 @@ FORBIDDEN_BY_RULE = "the collection's access rules do not allow it"
 _TRY_AGAIN = frozenset({"40P01", "40001"})
 
 
-async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
+async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]:
     """Run the writes and return their outcomes, in order."""
     for attempt in range(ATTEMPTS):
         try:
@@ -52,19 +52,21 @@ async def run_group(tenant_id: UUID, writes: Sequence[Write]) -> list[Ended]:
 
 async def _attempt(
     tenant_id: UUID,
-    writes: Sequence[Write],
+    writes: Sequence[WriteCall],
     again: bool,  # noqa: FBT001 -- `partial` gives it by its place
     max_held_bytes: int,
 ) -> list[Ended]:
-    return await Attempt(tenant_id, writes, again=again, max_held_bytes=max_held_bytes).run()
+    return await WriteAttempt(tenant_id, writes, again=again, max_held_bytes=max_held_bytes).run()
 
 
-async def _too_large(refused: ResultDoesNotFit, _: Write) -> Outcomes:
+async def _too_large(refused: ResultDoesNotFit, _: WriteCall) -> Outcomes:
     return Outcomes.refused(refused.code, refused.detail, [])
 
 
 async def _apart(
-    tenant_id: UUID, writes: Sequence[Write], refused: Callable[[Write], Awaitable[Outcomes]]
+    tenant_id: UUID,
+    writes: Sequence[WriteCall],
+    refused: Callable[[WriteCall], Awaitable[Outcomes]],
 ) -> list[Ended]:
     """Run a group that cannot be one transaction in parts, so that only what must fail fails.
 
@@ -87,12 +89,12 @@ async def _apart(
     return await _concluded(tenant_id, write, Outcomes(*parts))
 
 
-async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[Ended]:
+async def _concluded(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[Ended]:
     """Record what accompanies a write whose operations became several transactions."""
     answer = write.answer(ended) if write.answer else None
     also = write.also
     if write.claim is not None or also is not None:
-        last = Write(
+        last = WriteCall(
             tenant_id,
             claim=write.claim,
             answer=None if answer is None else lambda _: answer,
@@ -102,7 +104,7 @@ async def _concluded(tenant_id: UUID, write: Write, ended: Outcomes) -> list[End
     return [WriteResult(ended, answer)]
 
 
-async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write) -> Outcomes:
+async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: WriteCall) -> Outcomes:
     """Name the indexes, as far as the conflicting keys still exist.
 
     A caller who may not read a conflicting document learns only that a rule rejects the write: for
@@ -129,7 +131,7 @@ async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write
     )
 
 
-async def _read_rules(tenant_id: UUID, write: Write) -> dict[bytes, Filter]:
+async def _read_rules(tenant_id: UUID, write: WriteCall) -> dict[bytes, Filter]:
     """Return the caller's read filters by collection id, for collections with access rules."""
     rules: dict[bytes, Filter] = {}
     if write.principal is None:

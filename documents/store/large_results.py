@@ -14,7 +14,7 @@ from uuid import UUID
 from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
 from foundation.per_loop import PerLoop
-from foundation.turns import Turns
+from foundation.turns import TurnScheduler
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ SMALL_BYTES, LARGE_BYTES = 1024 * 1024, 64 * 1024 * 1024
 #: Large results that a process reads concurrently, in total and per tenant.
 AT_ONCE, OF_ONE = 3, 2
 
-_turns = PerLoop(lambda: Turns(AT_ONCE, OF_ONE, bulk_budget.tenants))
+_turns = PerLoop(lambda: TurnScheduler(AT_ONCE, OF_ONE, bulk_budget.tenants))
 
 
 class LargeResult(Exception):

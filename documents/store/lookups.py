@@ -51,7 +51,7 @@ _FIRST_XID, _XIDS = 3, 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LookupCollection:
     """A collection of a lookup, with the access of one caller."""
 
     collection: CollectionFacts
@@ -60,7 +60,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DocumentVersion:
     """A document as a snapshot has it, deletions included."""
 
     key: bytes
@@ -74,7 +74,7 @@ class Version:
 
 async def sides_of(
     tenant_id: UUID, lookups: Lookups | None, principal: Principal | None, *, fresh: bool = False
-) -> list[Side]:
+) -> list[LookupCollection]:
     """Return the collections of the lookups, or raise why one of them cannot be read."""
     sides = []
     for name in lookups.collections if lookups is not None else ():
@@ -83,13 +83,13 @@ async def sides_of(
         collection = await facts.find(tenant_id, name, fresh=fresh)
         access = None if principal is None else access_of(collection, principal)
         rule = None if access is None else access.filters.get("read", NOTHING)
-        sides.append(Side(collection, rule))
+        sides.append(LookupCollection(collection, rule))
     return sides
 
 
 async def read_sides(
     session: Runs,
-    sides: Sequence[Side],
+    sides: Sequence[LookupCollection],
     keys: Sequence[Sequence[bytes]],
     now_ms: int,
     max_held_bytes: int,
@@ -126,7 +126,7 @@ def _check_size(held_bytes: int, max_held_bytes: int) -> None:
 
 
 async def _complete(
-    session: Runs, side: Side, documents: list[StoredDocument]
+    session: Runs, side: LookupCollection, documents: list[StoredDocument]
 ) -> list[StoredDocument]:
     """Read the bodies that are omitted."""
     cells = [(one.key, one.body) for one in documents]
@@ -141,19 +141,19 @@ async def _complete(
 
 async def read_versions(
     session: Runs,
-    sides: Sequence[Side],
+    sides: Sequence[LookupCollection],
     keys: Sequence[Sequence[bytes]],
     xmax: int,
     most_bytes: int,
     now_ms: int,
-) -> list[list[Version]] | None:
+) -> list[list[DocumentVersion]] | None:
     """Return the versions of documents in the snapshot below `xmax`, for each lookup. Beyond a
     number of bytes, the rest is omitted. None: a collection has changed.
     """
     checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
     if not all(map(is_current, checks, (side.collection for side in sides))):
         return None
-    found: list[list[Version]] = []
+    found: list[list[DocumentVersion]] = []
     for side, wanted in zip(sides, keys, strict=True):
         found.append([])
         for begin in range(0, len(wanted), VERSIONS_AT_ONCE):
@@ -170,7 +170,7 @@ async def read_versions(
 
 
 async def _version_rows(
-    session: Runs, side: Side, keys: Sequence[bytes]
+    session: Runs, side: LookupCollection, keys: Sequence[bytes]
 ) -> AsyncIterator[list[_VersionRow]]:
     """Yield rows in the order of the keys, in parts whose bodies fit together."""
     parameters = (byteas(keys), bodies.largest_carried(len(keys)))
@@ -185,12 +185,12 @@ async def _version_rows(
         yield [(*row[:3], omitted.get(row[0], row[3])) for row in found[part]]
 
 
-def _version(side: Side, row: _VersionRow, xmax: int, now_ms: int) -> Version:
+def _version(side: LookupCollection, row: _VersionRow, xmax: int, now_ms: int) -> DocumentVersion:
     key, version, xid, body = row
     if version == 0:
-        return Version(key, 0, 0, None)
+        return DocumentVersion(key, 0, 0, None)
     seen = body is not None and _may_see(side, body, now_ms)
-    return Version(key, version, whole_xid(xid, xmax), body if seen else None)
+    return DocumentVersion(key, version, whole_xid(xid, xmax), body if seen else None)
 
 
 def whole_xid(xid: int, xmax: int) -> int:
@@ -201,7 +201,9 @@ def whole_xid(xid: int, xmax: int) -> int:
     return whole if xid >= _FIRST_XID and whole > 0 else 0
 
 
-async def read_small(session: Runs, side: Side, now_ms: int) -> list[StoredDocument] | None:
+async def read_small(
+    session: Runs, side: LookupCollection, now_ms: int
+) -> list[StoredDocument] | None:
     """Return all readable documents of a collection; None if it is not small."""
     (size,) = await session.run([(_SIZE, (side.collection.id.bytes,))])
     if size.integer(0, 0) > SMALL or size.integer(0, 1) > SMALL_BYTES:
@@ -211,5 +213,5 @@ async def read_small(session: Runs, side: Side, now_ms: int) -> list[StoredDocum
     return [one for one in documents if _may_see(side, one.body, now_ms)]
 
 
-def _may_see(side: Side, body: bytes, now_ms: int) -> bool:
+def _may_see(side: LookupCollection, body: bytes, now_ms: int) -> bool:
     return side.rule is None or side.rule.matches(body, now_ms)

@@ -38,7 +38,7 @@ _COUNT = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CandidatePlan:
     """How candidates are read.
 
     `order`: `id` in the order of keys; `index` in the order of an index, which is the sort's; `any`
@@ -61,13 +61,13 @@ class Plan:
 class Count:
     """The number of entries in a candidate's ranges, and whether its order is reliable."""
 
-    candidate: Candidate
+    candidate: IndexCandidate
     entries: int
     keeps_order: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class IndexCandidate:
     """An index and the ranges that a filter implies for it."""
 
     index: IndexFacts
@@ -92,7 +92,7 @@ def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool
     return fixed is None or fixed.ranges != bounds.ranges
 
 
-def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[Candidate]:
+def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[IndexCandidate]:
     """Return the indexes that narrow the query or give its order."""
     found = []
     for index in collection.indexes:
@@ -102,7 +102,7 @@ def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[
         equalities = bounds.equalities if bounds is not None else 0
         direction = sort.direction(index.fields, equalities)
         if bounds is not None or direction is not None:
-            found.append(Candidate(index, bounds, direction))
+            found.append(IndexCandidate(index, bounds, direction))
     return found
 
 
@@ -114,17 +114,17 @@ async def choose(
     *,
     rows_wanted: int,
     in_order: bool = True,
-) -> Plan:
+) -> CandidatePlan:
     """Choose a plan. `in_order` False: an index's order turned out to differ from the sort's."""
     by_id = wanted.id_bounds()
     order: Literal["id", "any"] = "id" if sort.by_id else "any"
     if by_id is not None:
-        return Plan(None, by_id, order)
+        return CandidatePlan(None, by_id, order)
     found = candidates(collection, wanted, sort)
     counts = await _count(session, wanted, found)
     bounded = sorted(
         (
-            Plan(
+            CandidatePlan(
                 count.candidate.index,
                 count.candidate.bounds.ranges,
                 "any",
@@ -145,10 +145,10 @@ async def choose(
         return few
     if bounded and not sort.by_id:
         return bounded[0]
-    return Plan(None, EVERYTHING, order)
+    return CandidatePlan(None, EVERYTHING, order)
 
 
-def _ordered(found: Sequence[Candidate], counts: Sequence[Count]) -> Plan | None:
+def _ordered(found: Sequence[IndexCandidate], counts: Sequence[Count]) -> CandidatePlan | None:
     """Return the narrowest index that is read in the order of the sort."""
     known = {count.candidate.index.number: count.entries for count in counts}
     unreliable = {count.candidate.index.number for count in counts if not count.keeps_order}
@@ -161,7 +161,7 @@ def _ordered(found: Sequence[Candidate], counts: Sequence[Count]) -> Plan | None
         return None
     best = min(usable, key=lambda c: known.get(c.index.number, COUNT_AT_MOST + 1))
     ranges = best.bounds.ranges if best.bounds is not None else EVERYTHING
-    return Plan(
+    return CandidatePlan(
         best.index,
         ranges,
         "index",
@@ -171,7 +171,7 @@ def _ordered(found: Sequence[Candidate], counts: Sequence[Count]) -> Plan | None
     )
 
 
-async def _count(session: Runs, wanted: Filter, found: Sequence[Candidate]) -> list[Count]:
+async def _count(session: Runs, wanted: Filter, found: Sequence[IndexCandidate]) -> list[Count]:
     """Count the entries of each candidate that has ranges, up to a bound."""
     bounded = [(each, each.bounds) for each in found if each.bounds is not None]
     if not bounded:

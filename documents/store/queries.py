@@ -16,13 +16,13 @@ from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult, in_turn
-from documents.store.lookups import Side, read_sides, sides_of
+from documents.store.lookups import LookupCollection, read_sides, sides_of
 from documents.store.notices import Notices
-from documents.store.planner import Plan, choose
+from documents.store.planner import CandidatePlan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
 from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import Runs, Session, Statement
+from foundation.postgres import PostgresSession, Runs, Statement
 from foundation.postgres.session import Oid
 from foundation.refusals import as_api_error
 from rillbase_native import (
@@ -54,7 +54,7 @@ _COUNT_ALL = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class DocumentQuery:
     """A query of a collection."""
 
     filter: Filter
@@ -69,7 +69,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DocumentPage:
     """A page as JSON, the cursor of the next one, and the notices."""
 
     items: bytes
@@ -114,7 +114,7 @@ async def opened(
                 await session.run([commit()])
 
 
-async def _current(session: Session, tenant_id: UUID, name: str) -> CollectionFacts:
+async def _current(session: PostgresSession, tenant_id: UUID, name: str) -> CollectionFacts:
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
         results = await session.run([*begin_snapshot(tenant_id), (CHECK, (collection.id.bytes,))])
@@ -125,14 +125,18 @@ async def _current(session: Session, tenant_id: UUID, name: str) -> CollectionFa
 
 
 async def select(
-    tenant_id: UUID, name: str, query: Query, principal: Principal | None
+    tenant_id: UUID, name: str, query: DocumentQuery, principal: Principal | None
 ) -> QueryResult:
     """Run a query. The caller renders the page in the requested form."""
     return await in_turn(tenant_id, partial(_select, tenant_id, name, query, principal))
 
 
 async def _select(
-    tenant_id: UUID, name: str, query: Query, principal: Principal | None, max_held_bytes: int
+    tenant_id: UUID,
+    name: str,
+    query: DocumentQuery,
+    principal: Principal | None,
+    max_held_bytes: int,
 ) -> QueryResult:
     for attempt in range(ATTEMPTS):
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
@@ -148,7 +152,10 @@ async def _select(
 
 
 async def _embed(
-    reading: CollectionReader, selection: Selection, lookups: Lookups | None, sides: Sequence[Side]
+    reading: CollectionReader,
+    selection: Selection,
+    lookups: Lookups | None,
+    sides: Sequence[LookupCollection],
 ) -> bool:
     """Add the looked-up documents to each document. False: a collection has changed."""
     if lookups is None:
@@ -172,10 +179,10 @@ class QueryResult:
     tenant_id: UUID
     collection: str
 
-    def page(self, *, canonical: bool) -> Page:
+    def page(self, *, canonical: bool) -> DocumentPage:
         items, following, _ = native(lambda: self.selection.finish(canonical=canonical))
         cursor = None if following is None else cursors.write(following, self.bound)
-        return Page(items, cursor, noticed(self.selection, self.tenant_id, self.collection))
+        return DocumentPage(items, cursor, noticed(self.selection, self.tenant_id, self.collection))
 
 
 class UnevaluatedCounter(Protocol):
@@ -196,7 +203,7 @@ def noticed(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -> N
 
 async def answer(
     reading: CollectionReader,
-    query: Query,
+    query: DocumentQuery,
     after: cursors.CursorPosition | None = None,
     budget: Budget | None = None,
 ) -> Selection:
@@ -219,8 +226,8 @@ async def answer(
 
 def _selection(
     reading: CollectionReader,
-    query: Query,
-    plan: Plan,
+    query: DocumentQuery,
+    plan: CandidatePlan,
     after: cursors.CursorPosition | None,
     page_bytes: int = PAGE_BYTES,
 ) -> Selection:
@@ -258,7 +265,7 @@ class CandidateSink(Protocol):
 async def feed(
     reading: CollectionReader,
     selection: CandidateSink,
-    plan: Plan,
+    plan: CandidatePlan,
     after: cursors.CursorPosition | None,
     budget: Budget,
     wanted: int = FIRST_BATCH,
@@ -281,7 +288,7 @@ async def feed(
     return True
 
 
-def _first_batch(plan: Plan, wanted: int) -> int:
+def _first_batch(plan: CandidatePlan, wanted: int) -> int:
     """Rows in order are read until the page is complete; rows to be sorted are all read."""
     if plan.order == "any":
         return min((plan.estimate or FIRST_BATCH) + 1, LARGEST_BATCH)
@@ -325,14 +332,14 @@ async def count(
         if reading.filter.canonical() == Filter.parse(None).canonical():
             (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
             return result.integer(0, 0), Notices()
-        query = Query(reading.filter, Sort.parse(None), limit=0)
+        query = DocumentQuery(reading.filter, Sort.parse(None), limit=0)
         plan = await plan_for_all(reading)
         selection = _selection(reading, query, plan, None)
         await feed(reading, selection, plan, None, Budget())
     return selection.matched, noticed(selection, tenant_id, name)
 
 
-async def plan_for_all(reading: CollectionReader) -> Plan:
+async def plan_for_all(reading: CollectionReader) -> CandidatePlan:
     """Choose a plan for reading all matches in any order."""
     plan = await choose(
         reading.session,
@@ -365,7 +372,7 @@ async def find(
     budget: Budget | None = None,
 ) -> Bodies:
     """Return the next matching documents, after the position `after`."""
-    query = Query(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
+    query = DocumentQuery(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.CursorPosition(after, b"", after) if after else None
 
     async def read(max_held_bytes: int) -> Selection:

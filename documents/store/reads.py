@@ -8,12 +8,12 @@ from functools import partial
 from uuid import UUID
 
 from documents.store import bodies, facts
-from documents.store.access import Access, access_of
+from documents.store.access import CallerAccess, access_of
 from documents.store.database import pool, scope
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LargeResult, in_turn
 from foundation.errors import Unavailable
-from foundation.postgres import Result, Session, Statement
+from foundation.postgres import PostgresSession, Statement, StatementResult
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
 from tenants.principals import Principal
@@ -53,7 +53,7 @@ class StoredDocument:
         return bodies.omitted_size(self.body) > 0
 
 
-def row(result: Result, number: int) -> StoredDocument:
+def row(result: StatementResult, number: int) -> StoredDocument:
     """Read a row of (key, version, created_at, updated_at, body)."""
     return StoredDocument(
         result.bytes(number, 0),
@@ -64,7 +64,7 @@ def row(result: Result, number: int) -> StoredDocument:
     )
 
 
-def is_current(check: Result, collection: CollectionFacts) -> bool:
+def is_current(check: StatementResult, collection: CollectionFacts) -> bool:
     """Return whether the collection is unchanged."""
     return check.rows == 1 and check.integer(0, 0) == collection.write_version
 
@@ -95,7 +95,10 @@ async def _get(
 
 
 async def _read(
-    session: Session, collection: CollectionFacts, keys: Sequence[bytes], max_held_bytes: int
+    session: PostgresSession,
+    collection: CollectionFacts,
+    keys: Sequence[bytes],
+    max_held_bytes: int,
 ) -> list[StoredDocument] | None:
     """Return the documents that exist; None: the collection has changed."""
     largest = bodies.largest_carried(len(keys))
@@ -116,7 +119,10 @@ async def _read(
 
 
 async def _documents(
-    session: Session, collection: CollectionFacts, keys: Sequence[bytes], largest_body: bytes
+    session: PostgresSession,
+    collection: CollectionFacts,
+    keys: Sequence[bytes],
+    largest_body: bytes,
 ) -> list[StoredDocument] | None:
     _, check, result = await session.run(
         [
@@ -131,7 +137,7 @@ async def _documents(
 
 
 def _readable(
-    access: Access | None, found: Sequence[StoredDocument], now_ms: int
+    access: CallerAccess | None, found: Sequence[StoredDocument], now_ms: int
 ) -> dict[bytes, StoredDocument]:
     rule = access.require("read") if access is not None else None
     return {

@@ -12,8 +12,8 @@ from struct import Struct
 from documents.store import bodies
 from documents.store.facts import CollectionFacts
 from documents.store.keys import BEHIND_ALL
-from documents.store.planner import Plan, Range
-from foundation.postgres import Result, Runs, Statement
+from documents.store.planner import CandidatePlan, Range
+from foundation.postgres import Runs, Statement, StatementResult
 from foundation.postgres.session import EPOCH_2000_US, Oid, Parameter, Step, int8
 
 #: The first batch is small, since most queries want little; later ones grow.
@@ -73,7 +73,7 @@ class Position:
 async def scan(
     session: Runs,
     collection: CollectionFacts,
-    plan: Plan,
+    plan: CandidatePlan,
     resume: Position | None = None,
     *,
     first_batch: int = FIRST_BATCH,
@@ -94,7 +94,7 @@ async def scan(
 
 
 async def _rest(
-    session: Runs, collection: CollectionFacts, plan: Plan, bounds: Range, last: Row
+    session: Runs, collection: CollectionFacts, plan: CandidatePlan, bounds: Range, last: Row
 ) -> AsyncIterator[list[Row]]:
     """Yield what follows the first batch of a range."""
     size = FIRST_BATCH
@@ -124,7 +124,7 @@ async def _complete(
 
 
 def statement(
-    collection: CollectionFacts, plan: Plan, bounds: Range
+    collection: CollectionFacts, plan: CandidatePlan, bounds: Range
 ) -> tuple[Statement, tuple[Parameter, ...]]:
     """Return the statement for the first batch of a range."""
     largest = bodies.largest_carried(FIRST_BATCH)
@@ -134,7 +134,7 @@ def statement(
 
 def _step(
     collection: CollectionFacts,
-    plan: Plan,
+    plan: CandidatePlan,
     bounds: Range,
     position: Position | None,
     size: int,
@@ -154,7 +154,7 @@ def _step(
     return _FORWARD, (*head, begin.entry, begin.document_key, high, int8(size), largest_body)
 
 
-def _rows(result: Result, plan: Plan) -> list[Row]:
+def _rows(result: StatementResult, plan: CandidatePlan) -> list[Row]:
     """Return all rows. There are so many that each function call per row matters."""
     cell, with_entry, rows = result.reader(), plan.index is not None, list[Row]()
     for row in range(result.rows):

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 from documents.outbox import publisher
 from documents.store.database import close_pool
-from documents.store.write import Write, WriteResult
+from documents.store.write import WriteCall, WriteResult
 from documents.store.writer import write
 
 
-def write_all(wanted: Sequence[Write]) -> list[WriteResult]:
+def write_all(wanted: Sequence[WriteCall]) -> list[WriteResult]:
     """Write durably, one after the other. Raise the error if a whole write is rejected."""
     return asyncio.run(_write_all(wanted))
 
 
-async def _write_all(wanted: Sequence[Write]) -> list[WriteResult]:
+async def _write_all(wanted: Sequence[WriteCall]) -> list[WriteResult]:
     try:
         return [await write(each) for each in wanted]
     finally:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from data_plane.http import Answer
-from documents.store.claims import Claim
+from data_plane.http import CallResponse
+from documents.store.claims import WriteClaim
 from foundation.postgres.session import Step
 from rillbase_native import Expected, Operations, Outcomes
 from tenants.principals import Principal
@@ -17,7 +17,7 @@ NO_OPERATIONS = Operations([])
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteCall:
     """Operations of one caller with a common response.
 
     `atomic`: all or none. Otherwise each operation is independent. `principal` None: an internal
@@ -32,8 +32,8 @@ class Write:
     #: What every operation expects of its document.
     expected: Expected | None = None
     principal: Principal | None = None
-    claim: Claim | None = None
-    answer: Callable[[Outcomes], Answer] | None = None
+    claim: WriteClaim | None = None
+    answer: Callable[[Outcomes], CallResponse] | None = None
     #: Statements that belong to the transaction, such as those that record the progress of an
     #: import.
     also: Callable[[Outcomes], list[Step]] | None = None
@@ -49,13 +49,13 @@ class Write:
         """Return the collections by the names that operations use."""
         return {name: name or self.collection for name in self.operations.collections()}
 
-    def halves(self) -> tuple[Write, Write]:
+    def halves(self) -> tuple[WriteCall, WriteCall]:
         """Split a write whose operations are independent."""
         count = len(self.operations)
         return self._part(0, count // 2), self._part(count // 2, count)
 
-    def _part(self, start: int, end: int) -> Write:
-        return Write(
+    def _part(self, start: int, end: int) -> WriteCall:
+        return WriteCall(
             self.tenant_id,
             self.collection,
             self.operations.part(start, end),
@@ -70,4 +70,4 @@ class WriteResult:
     """The outcomes of a write, and its rendered response if one was requested."""
 
     outcomes: Outcomes
-    answer: Answer | None = None
+    answer: CallResponse | None = None

@@ -17,11 +17,11 @@ from uuid import UUID
 
 from documents.store.attempt import Ended
 from documents.store.group import run_group
-from documents.store.write import Write, WriteResult
+from documents.store.write import WriteCall, WriteResult
 from foundation import bulk_budget
 from foundation.errors import ApiError, Unavailable
 from foundation.per_loop import PerLoop
-from foundation.turns import Turns
+from foundation.turns import TurnScheduler
 
 GROUPS_AT_ONCE = 2
 MAX_GROUP = 128
@@ -34,7 +34,7 @@ BULK_AT_ONCE = 4
 #: While several tenants are active, a pause of this multiple of its time follows a bulk write.
 BULK_PAUSE = 3.0
 
-Waiting = tuple[Write, "asyncio.Future[Ended]"]
+Waiting = tuple[WriteCall, "asyncio.Future[Ended]"]
 
 
 class Lane:
@@ -49,7 +49,7 @@ class Lane:
     def idle(self) -> bool:
         return not self._running and not self._waiting
 
-    async def submit(self, write: Write) -> Ended:
+    async def submit(self, write: WriteCall) -> Ended:
         if len(self._waiting) >= MAX_WAITING:
             raise Unavailable("Too many writes are waiting.", headers={"Retry-After": "1"})
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
@@ -91,14 +91,16 @@ class Lane:
         return taken
 
 
-class Writer:
+class WriteBatcher:
     """All lanes of an event loop."""
 
     def __init__(self) -> None:
         self._lanes: dict[UUID, Lane] = {}
-        self._bulk = Turns(BULK_AT_ONCE, BULK_AT_ONCE, bulk_budget.tenants, rests=BULK_PAUSE)
+        self._bulk = TurnScheduler(
+            BULK_AT_ONCE, BULK_AT_ONCE, bulk_budget.tenants, rests=BULK_PAUSE
+        )
 
-    async def submit(self, write: Write) -> Ended:
+    async def submit(self, write: WriteCall) -> Ended:
         if _is_bulk(write):
             async with self._bulk.turn(write.tenant_id):
                 return await _run_alone(write)
@@ -114,22 +116,22 @@ class Writer:
                 self._lanes.pop(write.tenant_id, None)
 
 
-async def _run_alone(write: Write) -> Ended:
+async def _run_alone(write: WriteCall) -> Ended:
     (ended,) = await run_group(write.tenant_id, [write])
     return ended
 
 
-def _is_bulk(write: Write) -> bool:
+def _is_bulk(write: WriteCall) -> bool:
     operations = write.operations
     return not write.is_single and (
         len(operations) >= BULK_OPERATIONS or operations.size >= BULK_BYTES
     )
 
 
-_writers = PerLoop(Writer)
+_writers = PerLoop(WriteBatcher)
 
 
-async def write(wanted: Write) -> WriteResult:
+async def write(wanted: WriteCall) -> WriteResult:
     """Write, durably, and return the result; raise the error if the whole write is rejected."""
     ended = await _writers.get().submit(wanted)
     if isinstance(ended, ApiError):

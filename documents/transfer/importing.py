@@ -9,10 +9,10 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from data_plane.http.body import ClientGone
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from documents.store.writer import write
 from documents.transfer import jobs
-from documents.transfer.jobs import MAX_ERRORS, Progress
+from documents.transfer.jobs import MAX_ERRORS, ImportProgress
 from foundation.errors import ApiError, DuplicateId, InvalidDocument
 from foundation.refusals import as_api_error
 from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
@@ -34,7 +34,7 @@ def tenants_imports(tenant_id: UUID) -> asyncio.Semaphore:
 
 
 @dataclass(slots=True)
-class Batch:
+class ImportBatch:
     """Lines that are written together; those that cannot be parsed are already errors."""
 
     first_line: int
@@ -69,16 +69,16 @@ class Batch:
 async def run(
     tenant_id: UUID,
     name: str,
-    progress: Progress,
+    progress: ImportProgress,
     lines: AsyncIterator[bytes],
     principal: Principal,
     is_abandoned: Callable[[], bool],
-) -> Progress:
+) -> ImportProgress:
     """Import until the lines end or the client disconnects. The job records the progress in any
     case.
     """
     try:
-        batch = Batch(progress.lines_done + 1)
+        batch = ImportBatch(progress.lines_done + 1)
         to_skip = progress.lines_done
         async for line in lines:
             if to_skip:
@@ -88,7 +88,7 @@ async def run(
             if batch.is_full:
                 _check(is_abandoned)
                 progress = await _write(tenant_id, name, progress, batch, principal)
-                batch = Batch(progress.lines_done + 1)
+                batch = ImportBatch(progress.lines_done + 1)
         progress = await _write(tenant_id, name, progress, batch, principal)
         progress.state = "done"
     except BaseException:
@@ -105,10 +105,10 @@ def _check(is_abandoned: Callable[[], bool]) -> None:
 
 
 async def _write(
-    tenant_id: UUID, name: str, progress: Progress, batch: Batch, principal: Principal
-) -> Progress:
+    tenant_id: UUID, name: str, progress: ImportProgress, batch: ImportBatch, principal: Principal
+) -> ImportProgress:
     """Write a batch; the updated counts are part of its transaction."""
-    wanted = Write(
+    wanted = WriteCall(
         tenant_id,
         name,
         Operations(batch.operations),
@@ -120,9 +120,9 @@ async def _write(
     return _after(progress, batch, written.outcomes)
 
 
-def _after(progress: Progress, batch: Batch, outcomes: Outcomes) -> Progress:
+def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> ImportProgress:
     """Return the counts after a batch with these outcomes."""
-    after = Progress(
+    after = ImportProgress(
         id=progress.id,
         mode=progress.mode,
         lines_done=progress.lines_done + batch.lines,

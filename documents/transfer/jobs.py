@@ -14,7 +14,7 @@ from documents.store.database import pool, scope
 from foundation.errors import Conflict, NotFound
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject, JsonValue
-from foundation.postgres import Result, Statement
+from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, Step, int8
 
 MAX_ERRORS = 1_000
@@ -54,7 +54,7 @@ _LIST = Statement(
 
 
 @dataclass(slots=True)
-class Progress:
+class ImportProgress:
     """An import's counts; `lines_done` counts every line, empty ones too."""
 
     id: UUID
@@ -93,16 +93,16 @@ class Progress:
         }
 
 
-async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> Progress:
+async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> ImportProgress:
     """Create a job."""
-    progress = Progress(uuid7(), mode)
+    progress = ImportProgress(uuid7(), mode)
     parameters = (progress.id.bytes, tenant_id.bytes, collection_id.bytes, mode.encode())
     async with pool().session() as session:
         await session.run([scope(tenant_id), (_CREATE, parameters)])
     return progress
 
 
-async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) -> Progress:
+async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) -> ImportProgress:
     """Resume a job that was interrupted."""
     progress = await find(tenant_id, collection_id, job_id)
     if progress.mode != mode:
@@ -119,7 +119,7 @@ async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) 
     return progress
 
 
-async def find(tenant_id: UUID, collection_id: UUID, job_id: UUID) -> Progress:
+async def find(tenant_id: UUID, collection_id: UUID, job_id: UUID) -> ImportProgress:
     async with pool().session() as session:
         _, rows = await session.run(
             [scope(tenant_id), (_FIND, (collection_id.bytes, job_id.bytes))]
@@ -131,7 +131,7 @@ async def find(tenant_id: UUID, collection_id: UUID, job_id: UUID) -> Progress:
 
 async def latest(
     tenant_id: UUID, collection_id: UUID, before: UUID | None, limit: int
-) -> list[Progress]:
+) -> list[ImportProgress]:
     """Return jobs, the newest first."""
     parameters = (collection_id.bytes, before.bytes if before else None, int8(limit))
     async with pool().session() as session:
@@ -139,14 +139,14 @@ async def latest(
     return [_progress(rows, number) for number in range(rows.rows)]
 
 
-async def write_down(tenant_id: UUID, progress: Progress) -> None:
+async def write_down(tenant_id: UUID, progress: ImportProgress) -> None:
     """Store the counts outside any write."""
     async with pool().session() as session:
         await session.run([scope(tenant_id), progress.note()])
 
 
-def _progress(rows: Result, number: int) -> Progress:
-    return Progress(
+def _progress(rows: StatementResult, number: int) -> ImportProgress:
+    return ImportProgress(
         id=rows.uuid(number, 0),
         mode=rows.text(number, 1),
         state=rows.text(number, 2),

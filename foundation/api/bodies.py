@@ -30,7 +30,7 @@ class StrictJsonParser(BaseParser):
         return parse_json_body(body) if body.strip() else {}
 
 
-class Body(serializers.Serializer[object]):
+class BodySerializer(serializers.Serializer[object]):
     """Base of all request bodies: a field that is not declared is an error."""
 
     def to_internal_value(self, data: object) -> object:
@@ -46,7 +46,7 @@ class Body(serializers.Serializer[object]):
         return super().to_internal_value(data)
 
 
-def read_body(body: type[Body], data: object, *, partial: bool = False) -> JsonObject:
+def read_body(body: type[BodySerializer], data: object, *, partial: bool = False) -> JsonObject:
     """Validate a decoded body, or raise `InvalidBody` naming every offending place."""
     if not isinstance(data, dict):
         raise InvalidBody("The body must be a JSON object.")

@@ -39,7 +39,7 @@ _KEPT_HEADERS = ("ETag", "Location")
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class IdempotencyScope:
     """Whose key it is: records are private to a principal in one tenant."""
 
     actor: str
@@ -50,7 +50,7 @@ class Caller:
 
 def once(
     request: HttpRequest,
-    caller: Caller,
+    caller: IdempotencyScope,
     secret_fields: tuple[str, ...],
     run: Callable[[], Response],
 ) -> Response:
@@ -110,7 +110,7 @@ def _replay(record: IdempotencyRecord, request_hash: bytes) -> Response:
 
 def _remember(
     response: Response,
-    caller: Caller,
+    caller: IdempotencyScope,
     key_hash: bytes,
     request_hash: bytes,
     secret_fields: tuple[str, ...],

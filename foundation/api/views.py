@@ -21,7 +21,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from foundation.api import idempotency
-from foundation.api.bodies import Body, read_body
+from foundation.api.bodies import BodySerializer, read_body
 from foundation.api.preconditions import etag, not_modified
 from foundation.api.rendering import JsonRenderer
 from foundation.environment import environment
@@ -49,7 +49,7 @@ class ApiView(APIView):
         """Return the transaction, with its scope, in which the handler runs."""
 
     @abstractmethod
-    def caller(self) -> idempotency.Caller:
+    def caller(self) -> idempotency.IdempotencyScope:
         """Return the owner of the idempotency keys."""
 
     def dispatch(self, request: HttpRequest, *args: str, **kwargs: str) -> HttpResponseBase:
@@ -90,7 +90,7 @@ class ApiView(APIView):
         if length.isdigit() and int(length) > self.max_body_bytes:
             raise BodyTooLarge(f"The body may have at most {self.max_body_bytes} bytes.")
 
-    def body(self, form: type[Body], *, partial: bool = False) -> JsonObject:
+    def body(self, form: type[BodySerializer], *, partial: bool = False) -> JsonObject:
         """Return the validated request body."""
         return read_body(form, self.request.data, partial=partial)
 

@@ -1,6 +1,6 @@
 """The one client for URLs that tenants choose; see `client` for the rules."""
 
-from foundation.outbound.client import Answer, OutboundClient, outbound_client
+from foundation.outbound.client import OutboundClient, OutboundResponse, outbound_client
 from foundation.outbound.errors import (
     InvalidResponse,
     OutboundError,
@@ -13,10 +13,10 @@ from foundation.outbound.errors import (
 )
 
 __all__ = [
-    "Answer",
     "InvalidResponse",
     "OutboundClient",
     "OutboundError",
+    "OutboundResponse",
     "ResponseTooLarge",
     "TargetRefused",
     "TargetTimeout",

@@ -35,7 +35,7 @@ from foundation.outbound.errors import (
     TlsFailed,
 )
 from foundation.outbound.resolver import Resolver, resolve
-from foundation.outbound.targets import Target, parse_target
+from foundation.outbound.targets import OutboundTarget, parse_target
 from foundation.outbound.wire import Deadline, connection_over, open_socket, start_tls
 
 DEADLINE_S = 10.0
@@ -61,7 +61,7 @@ _OWN_HEADERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OutboundResponse:
     """The target's response, whatever its status. Header names are in lower case."""
 
     status: int
@@ -77,11 +77,11 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OutboundRequest:
     """A request as it is sent."""
 
     method: Method
-    target: Target
+    target: OutboundTarget
     headers: Mapping[str, str]
     body: bytes | None
 
@@ -125,10 +125,10 @@ class OutboundClient:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
-    ) -> Answer:
+    ) -> OutboundResponse:
         """Make one call and return the response, or raise an `OutboundError`."""
         target = parse_target(url, allow_http=self._allow_loopback)
-        call = Call(method, target, _request_headers(target, headers or {}, body), body)
+        call = OutboundRequest(method, target, _request_headers(target, headers or {}, body), body)
         deadline = Deadline(self._deadline_s)
         addresses = self._addresses(target, deadline)
         try:
@@ -141,7 +141,7 @@ class OutboundClient:
         self,
         method: Method,
         url: str,
-        read: Callable[[Answer], T],
+        read: Callable[[OutboundResponse], T],
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
@@ -152,7 +152,7 @@ class OutboundClient:
         target raise the same error, after the same time.
         """
         target = parse_target(url, allow_http=self._allow_loopback)
-        call = Call(method, target, _request_headers(target, headers or {}, body), body)
+        call = OutboundRequest(method, target, _request_headers(target, headers or {}, body), body)
         deadline = Deadline(self._deadline_s)
         addresses = self._addresses(target, deadline)
         if not _is_internal(addresses):
@@ -164,7 +164,9 @@ class OutboundClient:
             time.sleep(max(0.0, PROBE_S - deadline.elapsed_s))
             raise TargetUnusable from failed
 
-    def _perform(self, call: Call, addresses: Sequence[str], deadline: Deadline) -> Answer:
+    def _perform(
+        self, call: OutboundRequest, addresses: Sequence[str], deadline: Deadline
+    ) -> OutboundResponse:
         target = call.target
         sock = self._connect(target, addresses, deadline)
         connection = connection_over(sock, deadline, self._max_body_bytes + MAX_HEAD_BYTES)
@@ -180,7 +182,7 @@ class OutboundClient:
             connection.close()
             sock.close()
         answer_headers = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(
+        return OutboundResponse(
             response.status,
             answer_headers,
             content,
@@ -188,7 +190,9 @@ class OutboundClient:
             _is_internal(addresses),
         )
 
-    def _exchange(self, connection: HTTPConnection, call: Call) -> tuple[HTTPResponse, bytes]:
+    def _exchange(
+        self, connection: HTTPConnection, call: OutboundRequest
+    ) -> tuple[HTTPResponse, bytes]:
         connection.putrequest(
             call.method, call.target.path, skip_host=True, skip_accept_encoding=True
         )
@@ -198,7 +202,7 @@ class OutboundClient:
         response = connection.getresponse()
         return response, _read_body(response, self._max_body_bytes)
 
-    def _addresses(self, target: Target, deadline: Deadline) -> Sequence[str]:
+    def _addresses(self, target: OutboundTarget, deadline: Deadline) -> Sequence[str]:
         """Resolve the host and return its addresses if all of them may be called."""
         found = self._resolver(target.host, target.port, deadline.remaining_s())
         if not found:
@@ -214,7 +218,9 @@ class OutboundClient:
                 raise TargetRefused("The URL must begin with https://.")
         return found[:MAX_ADDRESSES_TRIED]
 
-    def _connect(self, target: Target, addresses: Sequence[str], deadline: Deadline) -> socket:
+    def _connect(
+        self, target: OutboundTarget, addresses: Sequence[str], deadline: Deadline
+    ) -> socket:
         failure: Exception | None = None
         for address in addresses:
             try:
@@ -244,7 +250,7 @@ def _is_internal(addresses: Sequence[str]) -> bool:
 
 
 def _request_headers(
-    target: Target, given: Mapping[str, str], body: bytes | None
+    target: OutboundTarget, given: Mapping[str, str], body: bytes | None
 ) -> dict[str, str]:
     for name in given:
         if name.lower() in _OWN_HEADERS:

@@ -36,7 +36,7 @@ _IPV6 = re.compile(r"[0-9a-f:.]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutboundTarget:
     """A parsed URL. `host` is in lower case, in ASCII, and without brackets."""
 
     scheme: str
@@ -51,7 +51,7 @@ class Target:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def parse_target(url: str, *, allow_http: bool) -> Target:
+def parse_target(url: str, *, allow_http: bool) -> OutboundTarget:
     """Parse a URL, or reject it with the reason."""
     if len(url) > MAX_URL_CHARS:
         raise TargetRefused(f"The URL is longer than {MAX_URL_CHARS} characters.")
@@ -70,7 +70,7 @@ def parse_target(url: str, *, allow_http: bool) -> Target:
         port = DEFAULT_PORTS[parts.scheme]
     if port in DENIED_PORTS:
         raise TargetRefused(f"Port {port} is not allowed.")
-    return Target(parts.scheme, _host(parts), port, _path(parts))
+    return OutboundTarget(parts.scheme, _host(parts), port, _path(parts))
 
 
 def _host(parts: SplitResult) -> str:

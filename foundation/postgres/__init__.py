@@ -4,7 +4,7 @@ Control-plane code uses Django's ORM. Reading and writing documents goes through
 statements travel in one round trip, results arrive as bytes, and nothing is parsed twice.
 """
 
-from foundation.postgres.pool import Pool
-from foundation.postgres.session import Result, Runs, Session, Statement
+from foundation.postgres.pool import SessionPool
+from foundation.postgres.session import PostgresSession, Runs, Statement, StatementResult
 
-__all__ = ["Pool", "Result", "Runs", "Session", "Statement"]
+__all__ = ["PostgresSession", "Runs", "SessionPool", "Statement", "StatementResult"]

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
-from foundation.postgres.session import Session
+from foundation.postgres.session import PostgresSession
 
 logger = logging.getLogger(__name__)
 
@@ -24,17 +24,17 @@ WAIT_S = 5.0
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 
 
-class Pool:
+class SessionPool:
     """Bounded, last in first out: warm connections are reused."""
 
     def __init__(self, conninfo: Callable[[], str], max_size: int) -> None:
         self._conninfo = conninfo
-        self._free: list[Session] = []
+        self._free: list[PostgresSession] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._room = max_size
 
     @asynccontextmanager
-    async def session(self) -> AsyncIterator[Session]:
+    async def session(self) -> AsyncIterator[PostgresSession]:
         """Lend a session. Closing it rolls back a transaction that is left open."""
         session = await self._take()
         try:
@@ -42,7 +42,7 @@ class Pool:
         finally:
             self._give_back(session)
 
-    async def _take(self) -> Session:
+    async def _take(self) -> PostgresSession:
         await self._await_room()
         try:
             while self._free:
@@ -50,7 +50,7 @@ class Pool:
                 if not session.broken:
                     return session
                 session.close()
-            return await Session.connect(self._conninfo())
+            return await PostgresSession.connect(self._conninfo())
         except BaseException:
             self._leave()
             raise
@@ -75,7 +75,7 @@ class Pool:
                 ) from None
             raise
 
-    def _give_back(self, session: Session) -> None:
+    def _give_back(self, session: PostgresSession) -> None:
         is_large = session.largest_sent_bytes > KEPT_BUFFER_BYTES
         if session.broken or session.in_transaction or is_large:
             session.close()

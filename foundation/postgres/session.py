@@ -67,7 +67,7 @@ class Oid:
     XID8_ARRAY = 271
 
 
-class Result:
+class StatementResult:
     """Rows of one statement; cells are read in binary form."""
 
     __slots__ = ("_raw", "rows")
@@ -143,11 +143,11 @@ Step = tuple[Statement, Sequence[Parameter]]
 class Runs(Protocol):
     """Runs statements."""
 
-    async def run(self, steps: Sequence[Step]) -> list[Result]:
+    async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         """Send the statements in one round trip and return their results in order."""
 
 
-class Session:
+class PostgresSession:
     """A connection in pipeline mode."""
 
     def __init__(self, wire: pq.abc.PGconn) -> None:
@@ -159,7 +159,7 @@ class Session:
         wire.enter_pipeline_mode()
 
     @classmethod
-    async def connect(cls, conninfo: str, timeout_s: float = 5.0) -> Session:
+    async def connect(cls, conninfo: str, timeout_s: float = 5.0) -> PostgresSession:
         """Open a connection without blocking the loop."""
         wire = pq.PGconn.connect_start(conninfo.encode())
         try:
@@ -184,7 +184,7 @@ class Session:
             TransactionStatus.INERROR,
         )
 
-    async def run(self, steps: Sequence[Step]) -> list[Result]:
+    async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         """Send the statements in one round trip and return their results in order."""
         try:
             return await self._run(steps)
@@ -196,7 +196,7 @@ class Session:
             self.close()
             raise
 
-    async def _run(self, steps: Sequence[Step]) -> list[Result]:
+    async def _run(self, steps: Sequence[Step]) -> list[StatementResult]:
         sent = self._send(steps)
         raws = await self._receive()
         for (name, preparing), raw in zip(sent, raws, strict=False):
@@ -208,7 +208,9 @@ class Session:
         if failed is not None:
             raise _error(failed)
         return [
-            Result(raw) for (_, preparing), raw in zip(sent, raws, strict=True) if not preparing
+            StatementResult(raw)
+            for (_, preparing), raw in zip(sent, raws, strict=True)
+            if not preparing
         ]
 
     def _send(self, steps: Sequence[Step]) -> list[tuple[bytes, bool]]:

@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from foundation.postgres.session import Result, Runs, Step
+from foundation.postgres.session import Runs, StatementResult, Step
 
 T = TypeVar("T")
-Asked = tuple[Sequence[Step], asyncio.Future[list[Result]]]
+Asked = tuple[Sequence[Step], asyncio.Future[list[StatementResult]]]
 
 
 class SharedTrips:
@@ -32,9 +32,9 @@ class SharedTrips:
         self._readers += len(readers)
         return await asyncio.gather(*map(self._read, readers), return_exceptions=True)
 
-    async def run(self, steps: Sequence[Step]) -> list[Result]:
+    async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         """Send the statements with those of the other readers."""
-        results: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
+        results: asyncio.Future[list[StatementResult]] = asyncio.get_running_loop().create_future()
         self._asked.append((steps, results))
         await self._send_if_all_wait()
         return await results

@@ -13,7 +13,7 @@ _STATM = Path("/proc/self/statm")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JobLimits:
     """The resources of one job."""
 
     #: Address space beyond what the process has when it starts.
@@ -26,7 +26,7 @@ class Limits:
     file_bytes: int
 
 
-def impose(limits: Limits, open_files: int) -> None:
+def impose(limits: JobLimits, open_files: int) -> None:
     """Limit this process permanently."""
     address_space = _address_space_bytes() + limits.memory_bytes
     _set(resource.RLIMIT_AS, address_space)

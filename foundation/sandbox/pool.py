@@ -20,7 +20,7 @@ from foundation import metrics
 from foundation.json_types import JsonObject
 from foundation.sandbox import messages
 from foundation.sandbox.fair_queue import FairQueue
-from foundation.sandbox.limits import Limits
+from foundation.sandbox.limits import JobLimits
 from foundation.sandbox.template_client import Template, TemplateFailed
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ MAX_REPLY_BYTES = 1024 * 1024
 _PART_BYTES = 64 * 1024
 
 
-class Reason(StrEnum):
+class FailureReason(StrEnum):
     """Why a job has no result."""
 
     MEMORY = "memory"
@@ -41,12 +41,12 @@ class Reason(StrEnum):
 class JobFailed(Exception):
     """The job exceeded its limits, or its worker crashed."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: FailureReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class Pool:
+class WorkerPool:
     """Workers of one decoder, for one event loop."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Pool:
         finally:
             self._finish(owner)
 
-    async def run(self, request: JsonObject, files: Sequence[int], limits: Limits) -> JsonObject:
+    async def run(self, request: JsonObject, files: Sequence[int], limits: JobLimits) -> JsonObject:
         """Return the decoder's result, or raise `JobFailed` or `TemplateFailed`.
 
         The worker gets `files`, which the caller opened and closes, and nothing else.
@@ -94,7 +94,7 @@ class Pool:
                         received = await _converse(connection, request, files)
                         status = await asyncio.shield(ended)
                 except TimeoutError:
-                    raise JobFailed(Reason.DEADLINE) from None
+                    raise JobFailed(FailureReason.DEADLINE) from None
             result = _result(received, status)
         except JobFailed as failed:
             metrics.SANDBOX_JOBS.labels(self._name, failed.reason).inc()
@@ -158,7 +158,7 @@ async def _converse(connection: socket.socket, request: JsonObject, files: Seque
         while part := await loop.sock_recv(connection, _PART_BYTES):
             received += part
             if len(received) > MAX_REPLY_BYTES:
-                raise JobFailed(Reason.CRASH)
+                raise JobFailed(FailureReason.CRASH)
     except (BrokenPipeError, ConnectionResetError):
         return b""
     return bytes(received)
@@ -170,16 +170,16 @@ def _result(received: bytes, status: int) -> JsonObject:
         raise JobFailed(_reason(os.WTERMSIG(status)))
     reply = messages.decode(received) or {}
     if "out_of_memory" in reply:
-        raise JobFailed(Reason.MEMORY)
+        raise JobFailed(FailureReason.MEMORY)
     result = reply.get("result")
     if not isinstance(result, dict):
         logger.error("a worker failed: %s", reply.get("failed", f"wait status {status}"))
-        raise JobFailed(Reason.CRASH)
+        raise JobFailed(FailureReason.CRASH)
     return result
 
 
-def _reason(number: int) -> Reason:
+def _reason(number: int) -> FailureReason:
     if number == signal.SIGXCPU:
-        return Reason.CPU_TIME
+        return FailureReason.CPU_TIME
     # A worker whose reply is awaited is killed only by the kernel, when memory runs out.
-    return Reason.MEMORY if number == signal.SIGKILL else Reason.CRASH
+    return FailureReason.MEMORY if number == signal.SIGKILL else FailureReason.CRASH

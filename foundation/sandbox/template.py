@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from foundation.json_types import JsonObject
 from foundation.sandbox import confinement, messages, system_calls
-from foundation.sandbox.limits import Limits, impose
+from foundation.sandbox.limits import JobLimits, impose
 
 Decoder = Callable[[JsonObject, Sequence[int]], JsonObject]
 
@@ -73,10 +73,10 @@ class _Template:
                 if job == message["kill"]:
                     os.kill(pid, signal.SIGKILL)
         else:
-            self._fork(message["fork"], Limits(**message["limits"]), files[0])
+            self._fork(message["fork"], JobLimits(**message["limits"]), files[0])
         return True
 
-    def _fork(self, job: int, limits: Limits, job_socket: int) -> None:
+    def _fork(self, job: int, limits: JobLimits, job_socket: int) -> None:
         template = os.getpid()
         try:
             pid = os.fork()
@@ -99,7 +99,7 @@ class _Template:
         self.control.send(json.dumps({"ended": job, "status": status}).encode())
 
 
-def _work(decoder: Decoder, limits: Limits, job_socket: int, template: int) -> None:
+def _work(decoder: Decoder, limits: JobLimits, job_socket: int, template: int) -> None:
     """Do one job in a process that has just been forked, and end it."""
     try:
         _shed(job_socket)

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from foundation.sandbox.limits import Limits
+from foundation.sandbox.limits import JobLimits
 from foundation.sandbox.template import PACKET_BYTES
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Template:
             raise
         return template
 
-    def fork(self, limits: Limits) -> tuple[int, asyncio.Future[int], socket.socket]:
+    def fork(self, limits: JobLimits) -> tuple[int, asyncio.Future[int], socket.socket]:
         """Fork a worker. Return its job, a future of its exit status, and the socket to it."""
         if not self.is_alive:
             raise TemplateFailed

@@ -32,7 +32,7 @@ class Backoff:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetryPolicy:
     """How often a task is attempted.
 
     Eight attempts with the usual delays span about half an hour.

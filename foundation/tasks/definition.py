@@ -19,10 +19,10 @@ from foundation import failures
 from foundation.json_types import JsonObject, JsonValue
 from foundation.tasks import completion
 from foundation.tasks.app import HARD_LIMIT_S, SOFT_LIMIT_S, app
-from foundation.tasks.backoff import Policy
+from foundation.tasks.backoff import RetryPolicy
 from foundation.tasks.broker import CONTEXT_HEADER
 from foundation.tasks.context import TaskContext
-from foundation.tasks.failures import Failure, describe_error, note_periodic, postpone, settle
+from foundation.tasks.failures import TaskFailure, describe_error, note_periodic, postpone, settle
 
 logger = logging.getLogger(__name__)
 
@@ -30,17 +30,17 @@ F = TypeVar("F", bound=Callable[..., None])
 
 #: For a periodic task: a failure is recorded, and the next run is its retry.
 PERIODIC: None = None
-USUAL = Policy()
+USUAL = RetryPolicy()
 #: Pause of a task that could not even be rescheduled.
 RETURN_PAUSE_S = 2.0
 
-_policies: dict[str, Policy | None] = {}
+_policies: dict[str, RetryPolicy | None] = {}
 
 
 def task(
     *,
     name: str,
-    policy: Policy | None = USUAL,
+    policy: RetryPolicy | None = USUAL,
     soft_limit_s: float = SOFT_LIMIT_S,
     hard_limit_s: float = HARD_LIMIT_S,
     quiet: bool = False,
@@ -73,14 +73,14 @@ def task(
     return register
 
 
-def policy_of(name: str) -> Policy | None:
+def policy_of(name: str) -> RetryPolicy | None:
     """Return how often a task is attempted; the usual policy if this release does not have the
     task.
     """
     return _policies.get(name, USUAL)
 
 
-def settle_by_policy(failure: Failure, *, postponed: bool = False) -> None:
+def settle_by_policy(failure: TaskFailure, *, postponed: bool = False) -> None:
     """Apply the task's policy after a failed or postponed attempt."""
     policy = policy_of(failure.name)
     if policy is PERIODIC and postponed:
@@ -121,7 +121,7 @@ def _attempt(
                 },
             )
         except Exception as error:  # noqa: BLE001 -- whatever a task raises is settled
-            failed = Failure(task_id, name, arguments, context, describe_error(error))
+            failed = TaskFailure(task_id, name, arguments, context, describe_error(error))
             _settle_or_return(failed, postponed=failures.refuses_writes(error))
 
 
@@ -135,7 +135,7 @@ def _end(task_id: str, context: TaskContext) -> None:
         completion.end_later(task_id, context)
 
 
-def _settle_or_return(failure: Failure, *, postponed: bool) -> None:
+def _settle_or_return(failure: TaskFailure, *, postponed: bool) -> None:
     """Settle a failure. A task that cannot be stored in the database returns to the broker instead.
     The pause prevents a busy loop, since a full disk fails immediately. A periodic task is dropped,
     since its next run is its retry.

@@ -15,7 +15,7 @@ from django.utils import timezone
 from foundation.json_types import JsonObject
 from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import completion
-from foundation.tasks.backoff import Policy
+from foundation.tasks.backoff import RetryPolicy
 from foundation.tasks.context import TaskContext
 from foundation.tasks.queues import queue_of
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TaskFailure:
     """One failed attempt."""
 
     task_id: str
@@ -61,7 +61,7 @@ def describe_error(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))[-MAX_ERROR_CHARS:]
 
 
-def settle(failure: Failure, policy: Policy) -> None:
+def settle(failure: TaskFailure, policy: RetryPolicy) -> None:
     """Schedule the next attempt, or write the dead letter. Doing it twice changes nothing."""
     delay_s = policy.retry_in_s(failure.context.attempt)
     if delay_s is None:
@@ -70,14 +70,14 @@ def settle(failure: Failure, policy: Policy) -> None:
         _again(failure, delay_s, failure.context.attempt + 1)
 
 
-def postpone(failure: Failure) -> None:
+def postpone(failure: TaskFailure) -> None:
     """Schedule the same attempt again: it failed because of a full disk, not because of the task.
     However long that lasts, it never makes the task a dead letter.
     """
     _again(failure, POSTPONED_S, failure.context.attempt)
 
 
-def _again(failure: Failure, delay_s: float, attempt: int) -> None:
+def _again(failure: TaskFailure, delay_s: float, attempt: int) -> None:
     due_at = timezone.now() + datetime.timedelta(seconds=delay_s)
     if failure.context.tracked:
         # Waits for the dispatcher that handed this attempt over and has not committed yet: a task
@@ -90,7 +90,7 @@ def _again(failure: Failure, delay_s: float, attempt: int) -> None:
     logger.warning("%s failed; retrying in %.0f s", failure.name, delay_s, extra=_extra(failure))
 
 
-def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
+def _insert(failure: TaskFailure, due_at: datetime.datetime, attempt: int) -> None:
     """Create a row for a task that has none because an earlier release removed it when sending
     the task.
     """
@@ -112,7 +112,7 @@ def _insert(failure: Failure, due_at: datetime.datetime, attempt: int) -> None:
         rows.bulk_create([row], ignore_conflicts=True)
 
 
-def bury(failure: Failure) -> None:
+def bury(failure: TaskFailure) -> None:
     """Keep a task that will not be attempted again, so that staff can inspect it."""
     letter = DeadLetter(
         tenant_id=failure.context.tenant_id,
@@ -131,7 +131,7 @@ def bury(failure: Failure) -> None:
     logger.error("%s failed permanently", failure.name, extra=_extra(failure))
 
 
-def note_periodic(failure: Failure) -> None:
+def note_periodic(failure: TaskFailure) -> None:
     """Keep one dead letter per periodic task, however often it fails: its next run is its retry."""
     values = {"error": failure.error, "failed_at": timezone.now(), "requeued_at": None}
     with transaction.atomic(using=ALIAS):
@@ -147,7 +147,7 @@ def note_periodic(failure: Failure) -> None:
     logger.error("%s failed", failure.name, extra=_extra(failure))
 
 
-def _extra(failure: Failure) -> dict[str, object]:
+def _extra(failure: TaskFailure) -> dict[str, object]:
     return {
         "task_id": failure.task_id,
         "attempt": failure.context.attempt,

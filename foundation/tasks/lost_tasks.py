@@ -27,7 +27,7 @@ from foundation.tasks.broker import CONTEXT_HEADER, Broker, BrokerAway
 from foundation.tasks.completion import RECORD_END, end
 from foundation.tasks.context import TaskContext
 from foundation.tasks.definition import settle_by_policy, task
-from foundation.tasks.failures import Failure
+from foundation.tasks.failures import TaskFailure
 from foundation.tasks.queues import DEFAULT
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def record_loss(  # noqa: PLR0913 -- as its messages have them
 ) -> None:
     """Settle the failure of a task that could not do so itself."""
     context = TaskContext(UUID(tenant_id) if tenant_id else None, request_id, attempt, tracked)
-    settle_by_policy(Failure(task_id, name, arguments, context, error))
+    settle_by_policy(TaskFailure(task_id, name, arguments, context, error))
 
 
 @task(name=RECORD_END)

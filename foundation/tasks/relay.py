@@ -53,7 +53,7 @@ class Reclaimer:
             self._next_s = self._monotonic_s() + RECLAIM_S
 
 
-class Relay:
+class TaskRelay:
     """Polls the outbox until it is stopped."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from foundation.logs import set_up_logging
 from foundation.task_tracing import instrument_celery
 from rillbase_server.dependencies import GridProbe
 from rillbase_server.edge import Edge, EdgeSettings
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.routed_handler import routed_application
 
@@ -50,7 +50,7 @@ def build_application() -> Edge:
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
     inner = alive.around(data_plane)
     graphql = GraphqlServer(inner, Schemas(), alive.kinds, alive.registry)
-    http = Health(GraphqlHttp(inner, graphql.schemas), settings, [grid])
+    http = HealthEndpoints(GraphqlHttp(inner, graphql.schemas), settings, [grid])
     publisher.publish_from_here()
     return Edge(
         Lifespan(

@@ -34,7 +34,7 @@ from foundation.logs import set_up_logging
 from foundation.task_tracing import instrument_celery
 from foundation.tasks.app import app
 from foundation.tasks.queues import queue_of
-from foundation.tasks.relay import Relay
+from foundation.tasks.relay import TaskRelay
 from tenants import error_log, usage
 
 __all__ = ["app"]
@@ -162,7 +162,7 @@ def _process_ends(**_: object) -> None:
 
 def _relay_begins(**_: object) -> None:
     """Run the outbox's relay beside the clock; `foundation.tasks.relay` says why here."""
-    Relay().start()
+    TaskRelay().start()
 
 
 setup_logging.connect(_log_as_all_processes_do, weak=False)

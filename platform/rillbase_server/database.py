@@ -11,14 +11,14 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 from psycopg import sql
 
-from foundation.database_roles import Role, role_password
+from foundation.database_roles import DatabaseRole, role_password
 from foundation.environment import environment
 
 #: Serialises concurrent runs; the number is arbitrary and must never change.
 _PREPARE_LOCK = 7_421_100_001
 #: Whom a stop of writes leaves alone, because the disk is nearly full: people sign in, housekeeping
 #: removes what has expired, and migrations run. What they write is little.
-_WRITES_ALWAYS = (Role.AUTH, Role.RELAY, Role.OWNER)
+_WRITES_ALWAYS = (DatabaseRole.AUTH, DatabaseRole.RELAY, DatabaseRole.OWNER)
 
 
 def prepare() -> int:
@@ -44,7 +44,7 @@ def _make_roles(admin: psycopg.Connection, secret: str) -> None:
     """Create each login role, or renew its password, and let it into the schema."""
     existing = {name for (name,) in admin.execute("SELECT rolname FROM pg_roles").fetchall()}
     with admin.transaction():
-        for role in Role:
+        for role in DatabaseRole:
             verb = "ALTER" if role.value in existing else "CREATE"
             admin.execute(
                 sql.SQL(
@@ -67,7 +67,9 @@ def _make_roles(admin: psycopg.Connection, secret: str) -> None:
             )
         admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         admin.execute(
-            sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(sql.Identifier(Role.OWNER.value))
+            sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(
+                sql.Identifier(DatabaseRole.OWNER.value)
+            )
         )
 
 

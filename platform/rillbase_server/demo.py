@@ -29,7 +29,7 @@ SLUG = "demo"
 
 
 @dataclass(frozen=True, slots=True)
-class Demo:
+class DemoTenant:
     """What a person needs to try the installation."""
 
     email: str
@@ -38,7 +38,7 @@ class Demo:
     api_key: str
 
 
-def ensure_demo(path: Path) -> Demo:
+def ensure_demo(path: Path) -> DemoTenant:
     """Return the demo's login and key, making whatever is missing."""
     known = _read(path)
     with transaction.atomic(using="staff"):
@@ -48,7 +48,7 @@ def ensure_demo(path: Path) -> Demo:
         return known
     password = known.password if known else secrets.token_urlsafe(12)
     user = _ensure_user(user, password)
-    return Demo(EMAIL, password, SLUG, _ensure_tenant_with_key(user, tenant))
+    return DemoTenant(EMAIL, password, SLUG, _ensure_tenant_with_key(user, tenant))
 
 
 def ensure_samples() -> None:
@@ -60,7 +60,7 @@ def ensure_samples() -> None:
         load_sample(tenant_id)
 
 
-def write_demo(path: Path, demo: Demo) -> None:
+def write_demo(path: Path, demo: DemoTenant) -> None:
     """Remember the demo's secrets, and a link that signs in; for the file's owner alone to read."""
     user = User.objects.using("auth").get(email=EMAIL)
     told = {**asdict(demo), "sign_in_link": do_issue(user)}
@@ -69,15 +69,15 @@ def write_demo(path: Path, demo: Demo) -> None:
         json.dump(told, file)
 
 
-def _read(path: Path) -> Demo | None:
+def _read(path: Path) -> DemoTenant | None:
     try:
         known = json.loads(path.read_text())
-        return Demo(**{part.name: known[part.name] for part in fields(Demo)})
+        return DemoTenant(**{part.name: known[part.name] for part in fields(DemoTenant)})
     except (FileNotFoundError, KeyError, TypeError, ValueError):
         return None
 
 
-def _key_works(demo: Demo) -> bool:
+def _key_works(demo: DemoTenant) -> bool:
     key = keys.parse(demo.api_key)
     row = ApiKey.unscoped.using("staff").filter(key_id=key.key_id, revoked_at=None).first()
     return row is not None and keys.matches(key.text, bytes(row.secret_hash))

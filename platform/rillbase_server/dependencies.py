@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from foundation import metrics
+from foundation.errors import StorageFull
 from foundation.json_types import JsonValue
 
 log = logging.getLogger(__name__)
@@ -92,10 +93,6 @@ class ValkeyProbe:
 
     def ping(self) -> None:
         self.client.ping()
-
-
-class StorageFull(Exception):
-    """The storage node refuses writes: there is no room on its disk."""
 
 
 class StorageProbe(ValkeyProbe):

@@ -20,7 +20,7 @@ from typing import Protocol
 HEAD_START_S = 0.05
 
 
-class Clients(Protocol):
+class DrainableClients(Protocol):
     """Those who stay connected."""
 
     def see_off(self, within_s: float) -> None:
@@ -36,7 +36,7 @@ class Drain:
     def __init__(self) -> None:
         self.has_begun = False
 
-    def listen(self, clients: Clients, drain_s: float) -> None:
+    def listen(self, clients: DrainableClients, drain_s: float) -> None:
         """Hear the signal in the running loop's process, if this is its main thread."""
         if threading.current_thread() is not threading.main_thread():
             return

@@ -10,7 +10,7 @@ from foundation.logs import set_up_logging
 from realtime.grid.launcher import Launcher
 from realtime.grid.processes import ProcessLauncher
 from realtime.grid.supervisor import GridSupervisor
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
 
@@ -35,7 +35,7 @@ def build_grid(give_up: Callable[[], None], epoch: int | None) -> App:
 
     own = Dependency("nodes", watching, required=True, figures=supervisor.readiness)
     # Nodes log in with one role; that of a tenant's own grid has no other.
-    served = Health(status_app(supervisor.status), settings, [own], database_alias="relay")
+    served = HealthEndpoints(status_app(supervisor.status), settings, [own], database_alias="relay")
     return Lifespan(served, start=[supervisor.start], stop=[supervisor.stop])
 
 

@@ -42,7 +42,7 @@ class Dependency:
     figures: Callable[[], Mapping[str, object]] = dict
 
 
-class Health:
+class HealthEndpoints:
     """Answers its own paths and passes everything else on."""
 
     def __init__(

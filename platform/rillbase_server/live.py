@@ -12,9 +12,9 @@ from connections.connection_registry import STOPPING, ConnectionRegistry
 from connections.credential_rechecks import CredentialRechecks
 from connections.products import Products
 from connections.server_channel import ServerChannel
-from connections.subscriptions import Kinds
+from connections.subscriptions import SubscriptionKinds
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from documents.api import messages as document_messages
 from foundation import event_server
 from foundation.asgi import App
@@ -36,7 +36,7 @@ from storage_engine.node import client, feeds
 from storage_engine.topics.api import messages as topic_messages
 from storage_engine.topics.live.api import TopicStreams
 from storage_engine.topics.live.api import operations as topic_operations
-from storage_engine.topics.live.kind import TopicSubscriptions
+from storage_engine.topics.live.kind import TopicSubscriptionKind
 from tenants.credentials import changes
 
 MESSAGE_CALLS = {**document_messages.CALLS, **topic_messages.CALLS}
@@ -46,7 +46,7 @@ MESSAGE_CALLS = {**document_messages.CALLS, **topic_messages.CALLS}
 class LiveConnections:
     """The connections of a process, and the kinds of subscription that they offer."""
 
-    kinds: Kinds
+    kinds: SubscriptionKinds
     registry: ConnectionRegistry
     records: SubscriptionRecords
     queries: LiveQueries
@@ -59,7 +59,7 @@ class LiveConnections:
     channel: ServerChannel
 
     @property
-    def operations(self) -> tuple[Operation[Call], ...]:
+    def operations(self) -> tuple[HttpOperation[Call], ...]:
         """The calls of the data plane that belong to it."""
         return (
             *operations(self.queries),
@@ -106,8 +106,11 @@ def build() -> LiveConnections:
     process = HubProcess()
     documents = QuerySubscriptionKind(process)
     process.settle = documents.settle
-    topics, aggregates = TopicSubscriptions(), AggregateSubscriptionKind()
-    kinds, registry = Kinds(documents, topics, aggregates), ConnectionRegistry(process.name)
+    topics, aggregates = TopicSubscriptionKind(), AggregateSubscriptionKind()
+    kinds, registry = (
+        SubscriptionKinds(documents, topics, aggregates),
+        ConnectionRegistry(process.name),
+    )
     records, rechecks = SubscriptionRecords(process.name, registry), CredentialRechecks(registry)
     handlers = {
         changes.MESSAGE: rechecks.changed,

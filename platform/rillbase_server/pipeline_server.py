@@ -8,7 +8,7 @@ from analytics.pipeline.idle_pipeline import Pipeline
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
 
@@ -31,5 +31,5 @@ def build_pipeline(give_up: Callable[[], None]) -> App:
             raise NotLooking
 
     own = Dependency("pipeline", looking, required=True)
-    served = Health(status_app(pipeline.status), settings, [own])
+    served = HealthEndpoints(status_app(pipeline.status), settings, [own])
     return Lifespan(served, start=[pipeline.start], stop=[pipeline.stop])

@@ -6,7 +6,7 @@ from documents.outbox.loop import RelayLoop
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.status_app import status_app
 
@@ -26,5 +26,5 @@ def build_relay() -> App:
             raise NotRelaying
 
     own = Dependency("relay", relaying, required=True)
-    served = Health(status_app(relay.status), settings, [own])
+    served = HealthEndpoints(status_app(relay.status), settings, [own])
     return Lifespan(served, start=[relay.start], stop=[relay.stop])

@@ -14,7 +14,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http.request import HttpHeaders
 
 
-class Headers(HttpHeaders):
+class LazyHeaders(HttpHeaders):
     """Looks single headers up in `META`; all of them are gathered only to be listed."""
 
     def __init__(self, meta: Mapping[str, object]) -> None:
@@ -37,13 +37,13 @@ class Headers(HttpHeaders):
         return isinstance(key, str) and _meta_name(key) in self._meta
 
 
-class Request(ASGIRequest):
+class LazyHeadersRequest(ASGIRequest):
     """Django's request with such headers."""
 
     @cached_property
-    def headers(self) -> Headers:
+    def headers(self) -> LazyHeaders:
         """What the client sent along."""
-        return Headers(self.META)
+        return LazyHeaders(self.META)
 
 
 @lru_cache(maxsize=256)

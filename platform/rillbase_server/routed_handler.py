@@ -39,7 +39,7 @@ from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from foundation.errors import BodyTooLarge, InvalidParameter
 from rillbase_server.gate import Gate
-from rillbase_server.request_headers import Request
+from rillbase_server.request_headers import LazyHeadersRequest
 
 THREADS = 16
 #: Requests that run at the same moment, and how long others let themselves be held up by them.
@@ -95,7 +95,7 @@ class RoutedHandler(BaseHandler):
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         try:
-            request = Request(scope, body)
+            request = LazyHeadersRequest(scope, body)
         except UnicodeDecodeError:
             body.close()
             return problem_response(InvalidParameter("The path is not valid UTF-8."))

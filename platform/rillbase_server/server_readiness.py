@@ -24,7 +24,7 @@ SAY_AGAIN_S = 15.0
 Say = Callable[[str], object]
 
 
-class Server(Protocol):
+class AwaitedServer(Protocol):
     """A server that may be of another release than this one."""
 
     @property
@@ -34,7 +34,7 @@ class Server(Protocol):
         """Return its release, or raise `OSError` while it does not serve."""
 
 
-class StorageNode:
+class StorageNodeServer:
     """The storage node, asked as its administrator."""
 
     name = "the storage node"
@@ -81,7 +81,7 @@ def wait_for_database(say: Say) -> None:
             return
 
 
-def wait_for_as_long(server: Server, patience_s: float, say: Say) -> bool:
+def wait_for_as_long(server: AwaitedServer, patience_s: float, say: Say) -> bool:
     """Return whether a server of this release or a later one is there, after a while at most."""
     deadline_s, last = time.monotonic() + patience_s, ""
     while True:

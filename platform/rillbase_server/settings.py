@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from foundation.database_roles import ALIASES, Role
+from foundation.database_roles import ALIASES, DatabaseRole
 from foundation.environment import environment
 from foundation.server_messages import LAYER, layer_settings
 from rillbase_server.console import is_immutable
@@ -88,12 +88,12 @@ _SERVER_SETTINGS = {
 }
 
 
-def _database(role: Role) -> dict[str, object]:
+def _database(role: DatabaseRole) -> dict[str, object]:
     """Translate a role's URL into Django's terms."""
     parts = urlsplit(ENV.role_url(role))
     options: dict[str, object] = dict(parse_qsl(parts.query))
     settings = dict(_SERVER_SETTINGS)
-    if role is Role.OWNER:
+    if role is DatabaseRole.OWNER:
         settings["statement_timeout"] = "0"
     else:
         options["pool"] = {
@@ -118,7 +118,7 @@ def _database(role: Role) -> dict[str, object]:
         "CONN_MAX_AGE": 0,
         # `foundation.scope` begins again when a pooled connection turns out to be dead, which costs
         # nothing when it is not; look-ups outside any scope are rare enough to check beforehand.
-        "CONN_HEALTH_CHECKS": role is not Role.APP,
+        "CONN_HEALTH_CHECKS": role is not DatabaseRole.APP,
         "OPTIONS": options,
     }
 

@@ -10,15 +10,11 @@ from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
 from rillbase_server import garbage
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
-from rillbase_server.status_app import status_app
+from rillbase_server.status_app import NotFollowing, status_app
 from sources.following.service import FollowerService
 from tenants import error_log
-
-
-class NotFollowing(Exception):
-    """It has not even been able to ask whether somebody else follows."""
 
 
 def build_sources() -> App:
@@ -34,7 +30,7 @@ def build_sources() -> App:
     # Who watches hears of it from here, and not only from the relay.
     publisher.publish_from_here()
     own = Dependency("sources", following, required=True)
-    served = Health(status_app(service.status), settings, [own])
+    served = HealthEndpoints(status_app(service.status), settings, [own])
     return Lifespan(
         served,
         start=[service.start, garbage.settle],

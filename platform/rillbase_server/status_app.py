@@ -8,6 +8,10 @@ from collections.abc import Callable, Mapping
 from foundation.asgi import App, Receive, Scope, Send
 
 
+class NotFollowing(Exception):
+    """The process has not been able to find out whether another one follows."""
+
+
 def status_app(status: Callable[[], Mapping[str, object]]) -> App:
     """Answer `/status` with what the process says of itself, and nothing else."""
 

@@ -6,14 +6,10 @@ from aggregates.following.follower import ViewFollower
 from foundation.asgi import App
 from foundation.environment import environment
 from foundation.logs import set_up_logging
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
-from rillbase_server.status_app import status_app
+from rillbase_server.status_app import NotFollowing, status_app
 from tenants import error_log
-
-
-class NotFollowing(Exception):
-    """It has not even been able to ask whether somebody else follows."""
 
 
 def build_views() -> App:
@@ -27,5 +23,5 @@ def build_views() -> App:
             raise NotFollowing
 
     own = Dependency("views", following, required=True)
-    served = Health(status_app(follower.status), settings, [own])
+    served = HealthEndpoints(status_app(follower.status), settings, [own])
     return Lifespan(served, start=[follower.start], stop=[follower.stop, error_log.aclose])

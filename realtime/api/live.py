@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from connections.callers import Handshake, Party, by_ticket
+from connections.callers import ConnectionCaller, Handshake, by_ticket
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
-from connections.subscriptions import Kinds
+from connections.subscriptions import SubscriptionKinds
 from data_plane.calls import Call, check_rate_limits
-from data_plane.http import Answer, Body, Head, problem_answer
+from data_plane.http import CallHead, CallResponse, RequestBody, problem_answer
 from data_plane.request_reader import (
     EJSON_PARAMETER,
     as_object,
@@ -37,21 +37,23 @@ ROUTE = "/v1/collections/{collection}/live"
 class LiveQueries:
     """Answers live queries."""
 
-    def __init__(self, kinds: Kinds, registry: ConnectionRegistry) -> None:
+    def __init__(self, kinds: SubscriptionKinds, registry: ConnectionRegistry) -> None:
         self._kinds = kinds
         self._streams = EventStreams(registry)
 
-    async def by_headers(self, call: Call) -> Answer:
+    async def by_headers(self, call: Call) -> CallResponse:
         """Answer a caller who has been let in."""
         name = collection_name(call, READ)
         members = (member for member in MEMBERS if member != "collection")
         given = dict(parameters(call, *members, EJSON_PARAMETER))
         form = streams_canonical(call, given)
         message = _message(name, given, call.head)
-        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        party = ConnectionCaller(
+            call.principal, call.tenant, standing_of(call.principal, call.head)
+        )
         return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
 
-    async def by_ticket(self, party: Party, call: Call) -> Answer:
+    async def by_ticket(self, party: ConnectionCaller, call: Call) -> CallResponse:
         """Answer who has a ticket, whose query stands in place of the path's parameters."""
         query = {name: text for name, text in call.parameters.items() if name != "collection"}
         form = streams_canonical(call, query)
@@ -59,7 +61,7 @@ class LiveQueries:
         return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
 
 
-def _message(collection: str, given: dict[str, str], head: Head) -> Value:
+def _message(collection: str, given: dict[str, str], head: CallHead) -> Value:
     """Return the `subscribe` that an address stands for."""
     options = {name: given.pop(name) for name in ("options",) if name in given}
     resume = head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
@@ -99,7 +101,9 @@ class TicketedStreams:
             answer = problem_answer(error)
         await answer.answer(scope, receive, send, headers)
 
-    async def _answer(self, scope: Scope, receive: Receive, headers: dict[str, str]) -> Answer:
+    async def _answer(
+        self, scope: Scope, receive: Receive, headers: dict[str, str]
+    ) -> CallResponse:
         """Answer an EventSource, which can send no headers. Note the headers for its page."""
         if scope["method"] != "GET":
             raise MethodNotAllowed(headers={"Allow": "GET"})
@@ -113,7 +117,7 @@ class TicketedStreams:
         query = {name: str(value) for name, value in (ticket.query or {}).items()}
         headers.update(cors.answer_headers(head, party.tenant))
         await check_rate_limits(party.principal, party.tenant, headers)
-        call = Call(head, Body(head, receive), party.principal, party.tenant, query)
+        call = Call(head, RequestBody(head, receive), party.principal, party.tenant, query)
         if "topic" in query:
             return await self._topics.by_ticket(party, call)
         return await self._queries.by_ticket(party, call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from data_plane.http.openapi import EJSON_IN_ADDRESS, EJSON_PARAMETER
 from documents.api.operations import COLLECTION_PARAMETER, FILTER, GROUP, LOOKUP, SORT
 from foundation.json_types import JsonObject, JsonValue
@@ -116,11 +116,11 @@ _LIVE: JsonObject = {
 }
 
 
-def operations(live: LiveQueries) -> tuple[Operation[Call], ...]:
+def operations(live: LiveQueries) -> tuple[HttpOperation[Call], ...]:
     """Return the calls of a process."""
     return (
-        Operation("POST", TICKETS, tickets.issue, _ISSUE),
-        Operation("GET", ROUTE, live.by_headers, _LIVE),
+        HttpOperation("POST", TICKETS, tickets.issue, _ISSUE),
+        HttpOperation("GET", ROUTE, live.by_headers, _LIVE),
     )
 
 

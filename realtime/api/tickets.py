@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from connections import tickets
 from connections.message_calls import object_of
 from data_plane.calls import Call
-from data_plane.http import Answer, json_answer
+from data_plane.http import CallResponse, json_answer
 from data_plane.request_reader import (
     EJSON_PARAMETER,
     as_object,
@@ -35,7 +35,7 @@ IN_ADDRESS = tuple(name for name in MEMBERS if name != "resume")
 OF_TOPIC = ("topic", "subscription_id", "after")
 
 
-async def issue(call: Call) -> Answer:
+async def issue(call: Call) -> CallResponse:
     """Make a ticket for the caller: for a WebSocket, or with `live` for one EventSource."""
     parameters(call)
     body = as_object(await read_body(call), ("origin", "live"))

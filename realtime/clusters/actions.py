@@ -121,5 +121,5 @@ def _record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> None:
-    target = audit.Target("cluster", str(cluster.pk))
+    target = audit.AuditTarget("cluster", str(cluster.pk))
     audit.record(principal, action, target, before=before, after=after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.environment import environment
 from realtime.models import Cluster
 
@@ -26,7 +26,7 @@ class ImageField(serializers.CharField):
         return text
 
 
-class ClusterCreation(Body):
+class ClusterCreation(BodySerializer):
     """A cluster that is wanted."""
 
     write_partitions = serializers.IntegerField(

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from documents.outbox.database import relay_pool
-from documents.outbox.entries import Image, Kind, MalformedEntry, decode
+from documents.outbox.entries import Image, MalformedEntry, StreamEntryKind, decode
 from documents.outbox.events import stream
 from documents.store.database import pool, scope
 from documents.store.facts import CollectionFacts
 from foundation import event_server
 from foundation.json_types import JsonObject
-from foundation.postgres import Result, Statement
+from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, int8
 from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import listed
@@ -240,7 +240,7 @@ async def _in_database(
     return stored, [_row(rows, number) for number in range(rows.rows)]
 
 
-def _row(rows: Result, number: int) -> OutboxRow:
+def _row(rows: StatementResult, number: int) -> OutboxRow:
     published = rows.raw(number, 4)
     return OutboxRow(
         version=rows.integer(number, 0),
@@ -276,9 +276,9 @@ def _content(
     """Return what a version was, and whether it was a deletion."""
     if stored is not None and stored.version == version:
         return stored.body, stored.body is None
-    if entry is None or entry.image.kind is Kind.SUPERSEDED:
+    if entry is None or entry.image.kind is StreamEntryKind.SUPERSEDED:
         return None, False
-    if entry.image.kind is Kind.DELETE:
+    if entry.image.kind is StreamEntryKind.DELETE:
         return None, True
     return entry.image.body, False
 
@@ -290,6 +290,6 @@ def _rule(subject: Subject, body: bytes | None, now_ms: int) -> Clause | None:
 
 
 def _before(subject: Subject, entry: StreamEntry | None, now_ms: int) -> bool | None:
-    if entry is None or entry.image.kind is Kind.SUPERSEDED:
+    if entry is None or entry.image.kind is StreamEntryKind.SUPERSEDED:
         return None
-    return entry.image.kind is Kind.PUT and subject.matches(entry.image.body, now_ms)
+    return entry.image.kind is StreamEntryKind.PUT and subject.matches(entry.image.body, now_ms)

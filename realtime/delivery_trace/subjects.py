@@ -9,9 +9,9 @@ from typing import cast
 from uuid import UUID
 
 from documents.store import facts, queries
-from documents.store.access import Access, access_of, bind
+from documents.store.access import CallerAccess, access_of, bind
 from documents.store.facts import CollectionFacts
-from documents.store.queries import Query
+from documents.store.queries import DocumentQuery
 from foundation.errors import Forbidden, NotFound, Unavailable
 from foundation.json_types import JsonObject, JsonValue
 from foundation.names import NAME_PATTERN
@@ -80,7 +80,7 @@ async def _place(
     """Say where a document stands beside a window, by reading the rows up to its end."""
     limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit
     readable = wanted.filter if rule is None else wanted.filter.and_(rule)
-    asked = Query(readable, wanted.sort, limit=limit)
+    asked = DocumentQuery(readable, wanted.sort, limit=limit)
     selected = await queries.select(collection.tenant_id, collection.name, asked, None)
     items = json.loads(selected.page(canonical=True).items)
     keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
@@ -98,7 +98,7 @@ async def _place(
     }
 
 
-def _read_rule(access: Access | None) -> Filter | None:
+def _read_rule(access: CallerAccess | None) -> Filter | None:
     if access is None:
         return None
     try:

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from data_plane.request_reader import refusing
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.errors import Forbidden, InvalidParameter
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import exchange
@@ -70,7 +70,7 @@ class SupposedAnswer(StoryAnswer):
     """What became of a version of a document, for somebody who might watch a query."""
 
 
-class Supposition(Body):
+class Supposition(BodySerializer):
     """A query, a user and a document."""
 
     collection = serializers.CharField(max_length=63)

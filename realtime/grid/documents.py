@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 from psycopg import IsolationLevel, sql
 
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 
 #: Rows arrive one by one; the native loop is called with so many bytes.
@@ -37,7 +37,7 @@ def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[
     Whatever was written under certain rules is seen only by snapshots that see these rules, too.
     """
     with psycopg.connect(
-        environment().role_url(Role.RELAY),
+        environment().role_url(DatabaseRole.RELAY),
         options=_SETTINGS,
         application_name="rillbase:grid",
         connect_timeout=5,

@@ -13,7 +13,7 @@ from uuid import UUID
 from documents.outbox.database import relay_pool
 from foundation import server_messages
 from foundation.json_types import JsonObject
-from foundation.postgres import Result, Statement
+from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, int8
 from realtime.events import layer
 from realtime.grid.size import GridSize
@@ -144,13 +144,13 @@ def announce_change(tenant_id: UUID | None) -> None:
     server_messages.send(group, message)
 
 
-async def _run(statement: Statement, *parameters: bytes) -> Result:
+async def _run(statement: Statement, *parameters: bytes) -> StatementResult:
     async with relay_pool().session() as session:
         (result,) = await session.run([(statement, parameters)])
     return result
 
 
-def _grids(result: Result) -> list[GridEpoch]:
+def _grids(result: StatementResult) -> list[GridEpoch]:
     return [
         GridEpoch(*(result.integer(row, column) for column in range(4)))
         for row in range(result.rows)

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
-from connections.subscriptions import Outlet, Subscriber
+from connections.subscriptions import Subscriber, SubscriptionOutlet
 from documents.store import facts
 from documents.store.access import access_of
 from documents.store.lookups import sides_of
@@ -69,7 +69,7 @@ class QuerySubscriptionKind:
         watched.reads = ()
 
     async def open(
-        self, subscriber: Subscriber, message: Value, outlet: Outlet
+        self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> QuerySubscription:
         """Open a subscription, or raise why it is rejected."""
         wanted = wanting.read(message)
@@ -111,7 +111,7 @@ class QuerySubscription:
     number: int
     wanted: QuerySubscribeRequest
     message: Value
-    outlet: Outlet
+    outlet: SubscriptionOutlet
     subscriber: Subscriber
     query: LiveQuery | None = None
     #: Under what it is known to its kind.

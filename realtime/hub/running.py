@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from redis.exceptions import RedisError
 
-from connections.subscriptions import Outlet, Subscriber
+from connections.subscriptions import Subscriber, SubscriptionOutlet
 from documents.outbox.clock import ValkeyClock
 from foundation import event_server
 from foundation.environment import environment
@@ -69,7 +69,7 @@ class HubSubscription(Protocol):
     """A subscription that is attached to the machine."""
 
     @property
-    def outlet(self) -> Outlet: ...
+    def outlet(self) -> SubscriptionOutlet: ...
 
     @property
     def subscriber(self) -> Subscriber: ...

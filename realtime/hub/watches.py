@@ -14,7 +14,7 @@ import psycopg
 
 from documents.store.database import pool, scope
 from foundation.errors import NotFound
-from foundation.postgres import Result, Statement
+from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid
 from realtime.hub.query_subscriptions import QuerySubscription, QuerySubscriptionKind, Reads
 
@@ -69,7 +69,7 @@ class CollectionWatcher:
                 log.warning("access rules could not be read: %s", away)
 
 
-async def _judge(reads: Reads, watched: list[QuerySubscription], result: Result) -> None:
+async def _judge(reads: Reads, watched: list[QuerySubscription], result: StatementResult) -> None:
     if not result.rows:
         for one in watched:
             one.end(NotFound("The collection has been deleted."))

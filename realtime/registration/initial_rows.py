@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
-from documents.outbox.entries import Snapshot
+from documents.outbox.entries import TransactionSnapshot
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult
-from documents.store.lookups import Side, read_sides, read_small
-from documents.store.queries import Budget, CollectionReader, Query, answer, native, opened
+from documents.store.lookups import LookupCollection, read_sides, read_small
+from documents.store.queries import Budget, CollectionReader, DocumentQuery, answer, native, opened
 from documents.store.reads import KeptChanging
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
-from foundation.postgres import Result, Runs, Statement
+from foundation.postgres import Runs, Statement, StatementResult
 from foundation.postgres.session import Step
 from foundation.postgres.shared_trips import SharedTrips
 from realtime.registration.subscribe_request import MAX_WINDOW
@@ -47,7 +47,7 @@ class InitialRows:
     """What a query's result was at one moment."""
 
     collection: CollectionFacts
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
     rows: list[Row]
     #: Whether there are no more than these.
     complete: bool
@@ -71,7 +71,7 @@ class InitialRead:
     readable: Filter | None = None
     #: The query, if it looks others up, and the collections in which it does.
     looks_up: LiveQuery | None = None
-    sides: Sequence[Side] = ()
+    sides: Sequence[LookupCollection] = ()
 
     @property
     def most(self) -> int:
@@ -162,7 +162,7 @@ class _SmallQuerySession:
         self._session = session
         self._rows = 0
 
-    async def run(self, steps: Sequence[Step]) -> list[Result]:
+    async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         if self._rows > FEW_ROWS:
             raise _TooManyRows
         results = await self._session.run(steps)
@@ -171,7 +171,7 @@ class _SmallQuerySession:
 
 
 async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> Found:
-    asked = Query(
+    asked = DocumentQuery(
         condition,
         extent.sort,
         limit=extent.most,
@@ -214,7 +214,7 @@ async def _read_foreign(
     return foreign
 
 
-async def take_snapshot(session: Runs) -> Snapshot:
+async def take_snapshot(session: Runs) -> TransactionSnapshot:
     """Return what the session's transaction sees."""
     (result,) = await session.run([(_SNAPSHOT, ())])
-    return Snapshot.parse(result.text(0, 0))
+    return TransactionSnapshot.parse(result.text(0, 0))

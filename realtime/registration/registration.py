@@ -21,16 +21,16 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from documents.outbox.entries import Snapshot
+from documents.outbox.entries import TransactionSnapshot
 from documents.store import facts
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LARGE_BYTES, ResultDoesNotFit, in_turn
-from documents.store.lookups import Side
+from documents.store.lookups import LookupCollection
 from documents.store.queries import native
 from foundation import bulk_budget
 from foundation.errors import ApiError, ResultTooLarge
 from foundation.event_loop_budget import EventLoopBudget
-from foundation.turns import Turns
+from foundation.turns import TurnScheduler
 from realtime.events.layer import GridLayer, StreamEnds, query_partition
 from realtime.grid.layout import GridEpoch
 from realtime.registration.initial_rows import InitialRead, InitialRows, Row, read_all
@@ -61,7 +61,7 @@ class RegistrationResult:
     #: Where the request stands in the request stream: nodes name it in their answers.
     request: str
     log_end: str
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
     #: Of a query that groups, the rows that stand for groups.
     rows: list[Row]
     #: How many documents are left out, since they cannot be evaluated.
@@ -183,7 +183,7 @@ async def _extent(query: LiveQuery, source: CollectionReference) -> InitialRead:
     )
 
 
-async def sides_of_query(query: LiveQuery, source: CollectionReference) -> list[Side]:
+async def sides_of_query(query: LiveQuery, source: CollectionReference) -> list[LookupCollection]:
     """Return the collections that are looked up, still those that the query was made for."""
     sides = []
     for name, (collection, rules_version, rule) in zip(
@@ -193,7 +193,7 @@ async def sides_of_query(query: LiveQuery, source: CollectionReference) -> list[
         if current.raw != collection or current.rules_version != rules_version:
             current = await facts.find(source.tenant_id, name, fresh=True)
         compare(current, collection, rules_version)
-        sides.append(Side(current, rule if rules_version else None))
+        sides.append(LookupCollection(current, rule if rules_version else None))
     return sides
 
 
@@ -208,7 +208,7 @@ def _request(query: LiveQuery, ends: StreamEnds, rows: InitialRows, *, renewal: 
     )
 
 
-def as_tuple(snapshot: Snapshot) -> tuple[int, int, list[int]]:
+def as_tuple(snapshot: TransactionSnapshot) -> tuple[int, int, list[int]]:
     """Return a snapshot as the native code takes it."""
     return snapshot.xmin, snapshot.xmax, list(snapshot.running)
 
@@ -254,7 +254,7 @@ class RegistrationBatcher:
 
     def __init__(self, under_way: int, registers: QueryRegistrar = register_all) -> None:
         of_one = max(1, under_way // 2)
-        self._turns = Turns(under_way, of_one, bulk_budget.subscription_starts, rests=RESTS)
+        self._turns = TurnScheduler(under_way, of_one, bulk_budget.subscription_starts, rests=RESTS)
         self._registers = registers
         self._waiting: dict[_Target, list[_PendingRegistration]] = {}
         self._max_pumps = of_one

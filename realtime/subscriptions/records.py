@@ -15,7 +15,7 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry, Guest
 from connections.subscriptions import OpenSubscription
 from foundation.api.rendering import to_json
@@ -126,7 +126,7 @@ class SubscriptionRecords:
             **figures,
         }
 
-    def _note_stale(self, party: Party, held: OpenSubscription, row: JsonObject) -> None:
+    def _note_stale(self, party: ConnectionCaller, held: OpenSubscription, row: JsonObject) -> None:
         """Have the tenant's error log keep that a subscription has fallen behind: once."""
         if held.id in self._stale:
             return

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from realtime.subscriptions import subscription_list
 from tenants.api.base import TenantView
-from tenants.audit import Target, record
+from tenants.audit import AuditTarget, record
 from tenants.roles import Role
 
 TAG = "Subscriptions"
@@ -83,7 +83,7 @@ class SubscriptionView(TenantView):
     )
     def delete(self, request: Request, tenant: str, subscription: str) -> Response:
         subscription_list.end(self.tenant.id, subscription)
-        record(self.principal, "subscription.ended", Target("subscription", subscription))
+        record(self.principal, "subscription.ended", AuditTarget("subscription", subscription))
         return Response(status=204)
 
 

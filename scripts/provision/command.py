@@ -22,8 +22,8 @@ from scripts.provision import (
 from scripts.provision.packages import Profile
 from scripts.provision.places import ENVIRONMENT, cache
 from scripts.provision.problem import SetUpProblem
-from scripts.provision.stamp import Stamp
-from scripts.provision.steps import Steps
+from scripts.provision.stamp import InstallStamp
+from scripts.provision.steps import SetupSteps
 
 EXIT_INTERRUPTED = 130
 
@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
 
 def _effective(profile: Profile) -> Profile:
     """A development environment can also run Rillbase, and remains one."""
-    present = Stamp.read()
+    present = InstallStamp.read()
     return "dev" if present and present.profile == "dev" else profile
 
 
@@ -75,20 +75,20 @@ def _set_up(profile: Profile) -> None:
         if _is_done(profile):
             return
         prerequisites.demand()
-        steps = Steps(cache() / "logs" / f"setup-{os.getpid()}.log")
+        steps = SetupSteps(cache() / "logs" / f"setup-{os.getpid()}.log")
         _install(steps, profile)
         steps.log.unlink()
 
 
 def _is_done(profile: Profile) -> bool:
-    done = Stamp.read() == Stamp.wanted(profile)
+    done = InstallStamp.read() == InstallStamp.wanted(profile)
     built = javascript.is_built() and console.is_built()
     installed = native_module.is_installed() and built
     return done and packages.environment_works() and packages.is_linked() and installed
 
 
-def _install(steps: Steps, profile: Profile) -> None:
-    wanted, present = Stamp.wanted(profile), Stamp.read()
+def _install(steps: SetupSteps, profile: Profile) -> None:
+    wanted, present = InstallStamp.wanted(profile), InstallStamp.read()
     if present is not None and present.checkout != wanted.checkout:
         shutil.rmtree(ENVIRONMENT)
         present = None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint, javascript, node_packages
 from scripts.provision.places import CHECKOUT
-from scripts.provision.steps import Steps, Word
+from scripts.provision.steps import SetupSteps, Word
 
 PACKAGE = CHECKOUT / "console"
 SOURCES = PACKAGE / "src"
@@ -33,7 +33,7 @@ def is_built() -> bool:
     return (BUILT / "index.html").exists() and node_packages.link(PACKAGE).exists()
 
 
-def install(steps: Steps) -> None:
+def install(steps: SetupSteps) -> None:
     """Install the locked packages, and build the console."""
     packages = node_packages.install(steps, PACKAGE, "Installing the console's packages")
     with steps.step("Building the web console"):

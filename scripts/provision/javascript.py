@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint, node_packages
 from scripts.provision.places import CHECKOUT
-from scripts.provision.steps import Steps
+from scripts.provision.steps import SetupSteps
 
 PACKAGE = CHECKOUT / "sdk" / "js"
 SOURCES = PACKAGE / "src"
@@ -28,7 +28,7 @@ def is_built() -> bool:
     return (BUILT / "index.js").exists() and node_packages.link(PACKAGE).exists()
 
 
-def install(steps: Steps) -> None:
+def install(steps: SetupSteps) -> None:
     """Install the locked packages, and build the package."""
     packages = node_packages.install(steps, PACKAGE, "Installing JavaScript packages")
     with steps.step("Building the JavaScript SDK"):

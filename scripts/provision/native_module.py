@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint
 from scripts.provision.places import ENVIRONMENT, ENVIRONMENT_PYTHON, NATIVE, cache, cargo_target
-from scripts.provision.steps import Steps, Word
+from scripts.provision.steps import SetupSteps, Word
 from scripts.provision.tools import NETWORK_ADVICE, Tools
 
 MANIFEST = NATIVE / "Cargo.toml"
@@ -42,7 +42,7 @@ def is_installed() -> bool:
     return INSTALLED_NODE.exists()
 
 
-def install(steps: Steps, tools: Tools) -> None:
+def install(steps: SetupSteps, tools: Tools) -> None:
     """Build both unless cached for the same sources, and install them."""
     folder = cache() / "wheels" / made_from()
     if not (folder / NODE).exists():
@@ -66,7 +66,7 @@ def install(steps: Steps, tools: Tools) -> None:
     _forget_old_wheels(folder.parent)
 
 
-def _build(steps: Steps, tools: Tools, folder: Path) -> None:
+def _build(steps: SetupSteps, tools: Tools, folder: Path) -> None:
     fetch: list[Word] = ["cargo", "fetch", "--locked", "--manifest-path", MANIFEST]
     if not steps.attempt([*fetch, "--offline"]) and not steps.attempt(fetch):
         raise steps.failed(NETWORK_ADVICE)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint
 from scripts.provision.places import cache
-from scripts.provision.steps import Steps, Word
+from scripts.provision.steps import SetupSteps, Word
 from scripts.provision.tools import NETWORK_ADVICE
 
 #: The files that determine which packages are installed, and from where.
@@ -24,7 +24,7 @@ def link(folder: Path) -> Path:
     return folder / "node_modules"
 
 
-def install(steps: Steps, folder: Path, title: str) -> Path:
+def install(steps: SetupSteps, folder: Path, title: str) -> Path:
     """Link a folder to its packages, installed if need be; return where they are."""
     packages = _packages(steps, folder, title)
     there = link(folder)
@@ -34,7 +34,7 @@ def install(steps: Steps, folder: Path, title: str) -> Path:
     return packages
 
 
-def _packages(steps: Steps, source: Path, title: str) -> Path:
+def _packages(steps: SetupSteps, source: Path, title: str) -> Path:
     locked = [source / name for name in LOCKED]
     folder = cache() / "node" / fingerprint.of_files(locked, root=source)
     packages = folder / "node_modules"

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from scripts.provision import fingerprint
 from scripts.provision.places import ENVIRONMENT, ENVIRONMENT_PYTHON, REQUIREMENTS
-from scripts.provision.steps import Steps, Word
+from scripts.provision.steps import SetupSteps, Word
 from scripts.provision.tools import NETWORK_ADVICE, Tools, base_python
 
 Profile: TypeAlias = Literal["runtime", "dev"]
@@ -54,7 +54,7 @@ def _links() -> list[Path]:
     return [folder / "rillbase.pth" for folder in ENVIRONMENT.glob("lib/python3*/site-packages")]
 
 
-def install(steps: Steps, tools: Tools, profile: Profile) -> None:
+def install(steps: SetupSteps, tools: Tools, profile: Profile) -> None:
     """Make the environment if need be, and install and remove packages until it fits the lock.
 
     What is in uv's cache is taken from there before the network is asked at all: that is both

@@ -49,7 +49,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ToolCheck:
     """How a tool was found on this machine."""
 
     tool: Tool
@@ -123,21 +123,21 @@ def dotted(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-def find(tool: Tool, checkout: Path = CHECKOUT) -> Finding:
+def find(tool: Tool, checkout: Path = CHECKOUT) -> ToolCheck:
     """Ask the tool for its version."""
     needed = tool.is_needed(checkout)
     if shutil.which(tool.command[0]) is None:
-        return Finding(tool, needed, None, present=False)
+        return ToolCheck(tool, needed, None, present=False)
     try:
         answer = subprocess.run(
             tool.command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         # A stand-in without the program behind it, as macOS has for java and rustup for cargo.
-        return Finding(tool, needed, None, present=False)
+        return ToolCheck(tool, needed, None, present=False)
     found = re.search(r"(\d+)(?:\.(\d+))?", answer.stdout + answer.stderr)
     version = (int(found[1]), int(found[2] or 0)) if found else None
-    return Finding(tool, needed, version, present=True)
+    return ToolCheck(tool, needed, version, present=True)
 
 
 def demand() -> None:
@@ -164,7 +164,7 @@ def report() -> bool:
     return all_good
 
 
-def _how_to_get(finding: Finding) -> str:
+def _how_to_get(finding: ToolCheck) -> str:
     tool = finding.tool
     state = "is missing" if not finding.present else f"is required, found {finding.state}"
     return (

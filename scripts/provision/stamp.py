@@ -14,7 +14,7 @@ FILE = ENVIRONMENT / "rillbase-setup.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class InstallStamp:
     """Fingerprints of what was installed; `""` for what has yet to be."""
 
     profile: Profile

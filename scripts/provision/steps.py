@@ -29,7 +29,7 @@ Word: TypeAlias = str | Path
 """One word of a command line."""
 
 
-class Steps:
+class SetupSteps:
     """Shows steps one after the other and keeps their output in one log."""
 
     def __init__(self, log: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scripts.provision import fingerprint
 from scripts.provision.places import REQUIREMENTS, cache
-from scripts.provision.steps import Steps, Word
+from scripts.provision.steps import SetupSteps, Word
 
 LOCK_FILE = REQUIREMENTS / "bootstrap.txt"
 NETWORK_ADVICE = "\n  The first set-up needs the package registries; later ones work offline."
@@ -33,7 +33,7 @@ def base_python() -> Path:
     return Path(getattr(sys, "_base_executable", None) or sys.executable)
 
 
-def install(steps: Steps) -> Tools:
+def install(steps: SetupSteps) -> Tools:
     """Install the tools unless they are present."""
     made_from = fingerprint.of_files([LOCK_FILE], root=REQUIREMENTS)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

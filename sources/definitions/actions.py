@@ -156,5 +156,5 @@ def _record(
     after: JsonObject | None = None,
 ) -> None:
     audit.record(
-        principal, action, audit.Target("source", str(source.pk)), before=before, after=after
+        principal, action, audit.AuditTarget("source", str(source.pk)), before=before, after=after
     )

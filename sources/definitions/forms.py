@@ -6,7 +6,7 @@ import re
 
 from rest_framework import serializers
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from tenants.api.forms import PatternField
 
 MAX_KEY_COLUMNS, MAX_COLUMNS = 8, 500
@@ -21,7 +21,7 @@ class SqlName(PatternField):
     complaint = "A name as in the database's catalogue, of at most 63 characters."
 
 
-class SourceChange(Body):
+class SourceChange(BodySerializer):
     """What may be changed of a source."""
 
     connection = serializers.CharField(

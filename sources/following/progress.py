@@ -17,7 +17,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from documents.store.group import run_group
-from documents.store.write import NO_OPERATIONS, Write
+from documents.store.write import NO_OPERATIONS, WriteCall
 from foundation import failures
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import Statement
@@ -74,7 +74,7 @@ class SourceProgress:
     async def write(self, operations: Operations | None, place: LogPosition) -> None:
         """Write documents together with their log position, or nothing at all."""
         row = self.row
-        wanted = Write(
+        wanted = WriteCall(
             row.tenant_id,
             row.collection_name,
             NO_OPERATIONS if operations is None else operations,

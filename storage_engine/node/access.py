@@ -21,7 +21,7 @@ NO_NAMESPACE = frozenset({"WRONGPASS", "NO_NAMESPACE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class NodeCredentials:
     """The node, as its administrator."""
 
     parts: SplitResult
@@ -48,10 +48,10 @@ class Access:
         return hmac.new(self.token.encode(), f"namespace:{namespace}".encode(), sha256).hexdigest()
 
 
-def access() -> Access:
+def access() -> NodeCredentials:
     """Return the access to the node, or raise if this installation has none."""
     url = environment().storage_url
     if not url:
         raise Unavailable("This installation has no storage node.")
     parts = urlsplit(url)
-    return Access(parts, unquote(parts.password or ""))
+    return NodeCredentials(parts, unquote(parts.password or ""))

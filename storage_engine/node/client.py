@@ -15,7 +15,7 @@ from uuid import UUID
 
 from foundation.per_loop import PerLoop
 from foundation.resp_pipeline import Argument
-from storage_engine.node.access import NO_NAMESPACE, Access, access
+from storage_engine.node.access import NO_NAMESPACE, NodeCredentials, access
 from storage_engine.node.refusals import as_api_error, away
 from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
 
@@ -26,7 +26,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 MAX_CONNECTIONS = 256
 
 
-class Client:
+class StorageNodeClient:
     """The connections of one event loop."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ async def opened(tenant_id: UUID, new: Callable[[], Wire] = new_wire) -> Wire:
     return wire
 
 
-async def _make_namespace(way: Access, tenant_id: UUID) -> None:
+async def _make_namespace(way: NodeCredentials, tenant_id: UUID) -> None:
     wire = new_wire()
     await wire.open(way.parts, [*way.administrator(), way.making(tenant_id)], CONNECT_TIMEOUT_S)
     wire.close()
@@ -137,10 +137,10 @@ def _close(task: asyncio.Task[Wire]) -> None:
         task.result().close()
 
 
-_clients = PerLoop(Client)
+_clients = PerLoop(StorageNodeClient)
 
 
-def client() -> Client:
+def client() -> StorageNodeClient:
     """Return the running loop's connections."""
     return _clients.get()
 

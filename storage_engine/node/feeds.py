@@ -22,7 +22,7 @@ PUBLICATION, END = b"rb.publication", b"rb.end"
 GONE = "gone"
 
 
-class Follower(Protocol):
+class FeedListener(Protocol):
     """Receives the publications of one subscription."""
 
     def take(self, publication: Publication) -> bool:
@@ -41,7 +41,9 @@ class Follower(Protocol):
 class FeedFollower:
     """One follower of one subscription."""
 
-    def __init__(self, feed: Feed, name: str, position: int, follower: Follower) -> None:
+    def __init__(
+        self, feed: PublicationFeed, name: str, position: int, follower: FeedListener
+    ) -> None:
         self.name = name
         self.position = position
         self.follower = follower
@@ -60,7 +62,7 @@ class FeedFollower:
         self._feed.leave(self)
 
 
-class Feed(TenantFeed):
+class PublicationFeed(TenantFeed):
     """What one tenant follows in this process."""
 
     def __init__(self, tenant_id: UUID) -> None:
@@ -71,7 +73,7 @@ class Feed(TenantFeed):
     def is_idle(self) -> bool:
         return not self._following
 
-    def follow(self, name: str, position: int, follower: Follower) -> FeedFollower:
+    def follow(self, name: str, position: int, follower: FeedListener) -> FeedFollower:
         """Start after a position."""
         following = FeedFollower(self, name, position, follower)
         self._following[name].append(following)
@@ -139,4 +141,4 @@ class Feed(TenantFeed):
 
 
 #: What this process follows, by event loop and tenant.
-feeds = LoopFeeds(Feed)
+feeds = LoopFeeds(PublicationFeed)

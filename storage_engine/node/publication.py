@@ -42,7 +42,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TopicSubscriber:
     """A subscription as others see it."""
 
     id: str
@@ -76,9 +76,9 @@ def publications(reply: Reply) -> list[Publication]:
     return [Publication.of(item) for item in items(reply)]
 
 
-def subscriptions(reply: Reply) -> list[Subscription]:
+def subscriptions(reply: Reply) -> list[TopicSubscriber]:
     """Return a list of subscriptions."""
-    return [Subscription.of(item) for item in items(reply)]
+    return [TopicSubscriber.of(item) for item in items(reply)]
 
 
 def items(reply: Reply) -> list[Reply]:

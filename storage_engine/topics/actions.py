@@ -99,5 +99,5 @@ def _record(
     before: JsonObject | None = None,
     after: JsonObject | None = None,
 ) -> None:
-    target = audit.Target("topic", str(topic.pk))
+    target = audit.AuditTarget("topic", str(topic.pk))
     audit.record(principal, action, target, before=before, after=after)

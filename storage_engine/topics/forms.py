@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from storage_engine.models import Topic
 from tenants.api.forms import NameField
 
@@ -15,7 +15,7 @@ MAX_SIDES, MAX_DEPTH, MAX_LEAF_BITS = 16, 24, 48
 _BOUNDS = 4
 
 
-class Grid(Body):
+class Grid(BodySerializer):
     """How a plane is divided into cells."""
 
     bounds = serializers.ListField(
@@ -46,7 +46,7 @@ class Grid(Body):
         return attrs
 
 
-class TopicChange(Body):
+class TopicChange(BodySerializer):
     """The fields of a topic that can be changed."""
 
     retention_s = serializers.IntegerField(

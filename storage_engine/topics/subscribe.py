@@ -10,7 +10,7 @@ from foundation.errors import FieldProblem, InvalidBody
 from foundation.resp_pipeline import Argument
 from rillbase_native import Filter, Value
 from storage_engine.node import publication as replies
-from storage_engine.node.publication import Publication, Subscription
+from storage_engine.node.publication import Publication, TopicSubscriber
 from storage_engine.topics import places
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
@@ -57,7 +57,7 @@ class SubscribeResult:
     #: Past publications.
     publications: list[Publication]
     #: Others at the same place, if the subscriber requested them.
-    subscriptions: list[Subscription] | None
+    subscriptions: list[TopicSubscriber] | None
 
 
 def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeRequest:

@@ -9,7 +9,7 @@ from data_plane.times import rfc3339
 from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject
 from rillbase_native import Value
-from storage_engine.node.publication import Publication, Subscription
+from storage_engine.node.publication import Publication, TopicSubscriber
 from storage_engine.topics import places, positions
 from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
@@ -41,7 +41,7 @@ def publications(topic: TopicFacts, found: Iterable[Publication], *, canonical: 
     return b"[" + b",".join(publication(topic, p, canonical=canonical) for p in found) + b"]"
 
 
-def subscription(topic: TopicFacts, found: Subscription) -> JsonObject:
+def subscription(topic: TopicFacts, found: TopicSubscriber) -> JsonObject:
     """Return a subscription as others may see it."""
     wanted = None if found.filter is None else json.loads(Value.from_bson(found.filter).ejson())
     return {

@@ -31,18 +31,18 @@ class Wish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AddressMail:
     """The mail that is sent to the address, and the link that it contains."""
 
     letter: MailTemplate
     purpose: Purpose | None = None
 
 
-_VERIFY = Reply(MailTemplate.VERIFY_EMAIL, Purpose.VERIFY)
-_RESET = Reply(MailTemplate.RESET_PASSWORD, Purpose.RESET)
+_VERIFY = AddressMail(MailTemplate.VERIFY_EMAIL, Purpose.VERIFY)
+_RESET = AddressMail(MailTemplate.RESET_PASSWORD, Purpose.RESET)
 
 
-def decide(wish: Wish, user: User | None) -> Reply | None:
+def decide(wish: Wish, user: User | None) -> AddressMail | None:
     """Return the mail to send to the address, if any."""
     if user is None or not user.is_active:
         return None
@@ -50,7 +50,7 @@ def decide(wish: Wish, user: User | None) -> Reply | None:
         return _RESET
     if user.email_verified_at is None:
         return _VERIFY
-    return Reply(MailTemplate.ALREADY_REGISTERED) if wish is Wish.SIGN_UP else None
+    return AddressMail(MailTemplate.ALREADY_REGISTERED) if wish is Wish.SIGN_UP else None
 
 
 def note(wish: Wish, email: str) -> None:

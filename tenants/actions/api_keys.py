@@ -68,8 +68,8 @@ def _moment(moment: datetime.datetime | None) -> str | None:
     return timestamp(moment) if moment else None
 
 
-def _target(key: ApiKey) -> audit.Target:
-    return audit.Target("api_key", str(key.id))
+def _target(key: ApiKey) -> audit.AuditTarget:
+    return audit.AuditTarget("api_key", str(key.id))
 
 
 def check_scopes(principal: Principal, scopes: list[str]) -> None:

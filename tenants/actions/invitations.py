@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from foundation.api.rendering import timestamp
-from foundation.errors import Conflict, Forbidden, Gone, TenantDeleted, TenantSuspended
+from foundation.errors import Conflict, Forbidden, ResourceGone, TenantDeleted, TenantSuspended
 from foundation.json_types import JsonObject
 from tenants import audit, links
 from tenants.actions.accounts import insert
@@ -16,7 +16,7 @@ from tenants.actions.members import check_may_give
 from tenants.credentials import keys
 from tenants.mail import LinkTo, MailTemplate, post
 from tenants.models import Invitation, Membership, Tenant, User
-from tenants.principals import Kind, Principal
+from tenants.principals import Principal, PrincipalKind
 from tenants.purposes import Purpose
 from tenants.quotas import ensure_room
 from tenants.roles import Role
@@ -56,8 +56,8 @@ def open_invitations() -> models.QuerySet[Invitation]:
     return Invitation.objects.filter(accepted_at=None)
 
 
-def _target(invitation: Invitation) -> audit.Target:
-    return audit.Target("invitation", str(invitation.id))
+def _target(invitation: Invitation) -> audit.AuditTarget:
+    return audit.AuditTarget("invitation", str(invitation.id))
 
 
 def _places() -> models.QuerySet[models.Model]:
@@ -144,7 +144,7 @@ def find_by_token(token: str) -> Invitation:
 def check_usable(invitation: Invitation) -> None:
     """Raise unless the invitation can still be accepted."""
     if invitation.accepted_at is not None or invitation.expires_at <= timezone.now():
-        raise Gone(links.UNUSABLE)
+        raise ResourceGone(links.UNUSABLE)
     if invitation.tenant.state == Tenant.State.DELETING:
         raise TenantDeleted
     if invitation.tenant.state == Tenant.State.SUSPENDED:
@@ -169,14 +169,16 @@ def do_accept(invitation: Invitation, user: User) -> None:
     """
     check_is_for(invitation, user.email)
     _use_up(invitation.id)
-    invited = Principal(kind=Kind.SESSION, credential_id=user.id, user_id=user.id, label=user.email)
+    invited = Principal(
+        kind=PrincipalKind.SESSION, credential_id=user.id, user_id=user.id, label=user.email
+    )
     audit.record(invited, "invitation.accepted", _target(invitation))
     if not Membership.objects.filter(user_id=user.id).exists():
         Membership.objects.create(user_id=user.id, role=invitation.role)
         audit.record(
             invited,
             "member.added",
-            audit.Target("member", str(user.id)),
+            audit.AuditTarget("member", str(user.id)),
             after={"user_id": str(user.id), "email": user.email, "role": invitation.role},
         )
 
@@ -206,7 +208,7 @@ def _use_up(invitation_id: UUID) -> None:
         .first()
     )
     if row is None:
-        raise Gone(links.UNUSABLE)
+        raise ResourceGone(links.UNUSABLE)
     check_usable(row)
     row.accepted_at = timezone.now()
     row.save_next_version()

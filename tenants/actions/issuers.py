@@ -48,8 +48,8 @@ def describe(issuer: Issuer) -> JsonObject:
     }
 
 
-def _target(issuer: Issuer) -> audit.Target:
-    return audit.Target("issuer", str(issuer.id))
+def _target(issuer: Issuer) -> audit.AuditTarget:
+    return audit.AuditTarget("issuer", str(issuer.id))
 
 
 def check_keys(algorithms: list[str], jwks_url: str, secret: str) -> None:

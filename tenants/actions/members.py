@@ -25,8 +25,8 @@ def describe(membership: Membership) -> JsonObject:
     }
 
 
-def _target(membership: Membership) -> audit.Target:
-    return audit.Target("member", str(membership.user_id))
+def _target(membership: Membership) -> audit.AuditTarget:
+    return audit.AuditTarget("member", str(membership.user_id))
 
 
 def check_may_give(principal: Principal, role: Role) -> None:

@@ -35,8 +35,8 @@ def describe(tenant: Tenant) -> JsonObject:
     }
 
 
-def _target(tenant: Tenant) -> audit.Target:
-    return audit.Target("tenant", str(tenant.id))
+def _target(tenant: Tenant) -> audit.AuditTarget:
+    return audit.AuditTarget("tenant", str(tenant.id))
 
 
 def do_create(principal: Principal, owner_id: UUID, slug: str, name: str) -> Tenant:

@@ -57,8 +57,8 @@ def _moment(moment: datetime.datetime | None) -> str | None:
     return timestamp(moment) if moment else None
 
 
-def _target(token: PersonalToken) -> audit.Target:
-    return audit.Target("token", str(token.id))
+def _target(token: PersonalToken) -> audit.AuditTarget:
+    return audit.AuditTarget("token", str(token.id))
 
 
 def of_user(user_id: UUID) -> models.QuerySet[PersonalToken]:

@@ -140,7 +140,7 @@ def do_redeliver(
     audit.record(
         principal,
         "webhook.redelivered",
-        audit.Target("webhook_delivery", str(again.id)),
+        audit.AuditTarget("webhook_delivery", str(again.id)),
         after={"redelivery_of": str(delivery.id), "webhook_id": str(webhook.id)},
     )
     return again
@@ -173,8 +173,8 @@ def check_url(url: str) -> None:
         return  # the handshake will show
 
 
-def _target(webhook: Webhook) -> audit.Target:
-    return audit.Target("webhook", str(webhook.id))
+def _target(webhook: Webhook) -> audit.AuditTarget:
+    return audit.AuditTarget("webhook", str(webhook.id))
 
 
 def _moment(moment: datetime.datetime | None) -> str | None:

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from foundation.errors import Forbidden
 from tenants.api.base import AnonymousView, UserView
 from tenants.credentials import sessions
-from tenants.principals import Kind, Principal
+from tenants.principals import Principal, PrincipalKind
 
 
 class SignInView(AnonymousView):
@@ -39,6 +39,6 @@ class ConsoleView(UserView):
 
 def require_session(principal: Principal) -> UUID:
     """Return the user, or raise `Forbidden` if the caller has no console session."""
-    if principal.kind is not Kind.SESSION or principal.user_id is None:
+    if principal.kind is not PrincipalKind.SESSION or principal.user_id is None:
         raise Forbidden("This requires a console session, not a key or token: sign in.")
     return principal.user_id

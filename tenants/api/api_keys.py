@@ -13,7 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.errors import FieldProblem, InvalidBody
 from tenants.actions import api_keys as actions
@@ -60,7 +60,7 @@ class NewApiKeyAnswer(ApiKeyAnswer):
     )
 
 
-class _KeyFields(Body):
+class _KeyFields(BodySerializer):
     name = LabelField(help_text="A display name.")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(_SCOPES),
@@ -98,7 +98,7 @@ class ApiKeyChange(_KeyFields):
     """The fields of a key that can be changed."""
 
 
-class ApiKeyRotation(Body):
+class ApiKeyRotation(BodySerializer):
     """Options of a rotation."""
 
     overlap_s = serializers.IntegerField(

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation import request_context
-from foundation.api.idempotency import Caller
+from foundation.api.idempotency import IdempotencyScope
 from foundation.api.preconditions import check_if_match
 from foundation.api.problems import translate
 from foundation.api.views import ApiView
@@ -74,8 +74,10 @@ class AnonymousView(LimitedView):
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return transaction.atomic(using="auth")
 
-    def caller(self) -> Caller:
-        return Caller(f"address:{request_context.client_address.get()}", None, None, "auth")
+    def caller(self) -> IdempotencyScope:
+        return IdempotencyScope(
+            f"address:{request_context.client_address.get()}", None, None, "auth"
+        )
 
 
 class UserView(LimitedView):
@@ -96,8 +98,8 @@ class UserView(LimitedView):
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return scoped(user_id=self.user_id)
 
-    def caller(self) -> Caller:
-        return Caller(self.principal.actor, None, self.user_id, "default")
+    def caller(self) -> IdempotencyScope:
+        return IdempotencyScope(self.principal.actor, None, self.user_id, "default")
 
 
 class TenantView(LimitedView):
@@ -137,8 +139,10 @@ class TenantView(LimitedView):
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return scoped(tenant_id=self.tenant.id, user_id=self.principal.user_id)
 
-    def caller(self) -> Caller:
-        return Caller(self.principal.actor, self.tenant.id, self.principal.user_id, "default")
+    def caller(self) -> IdempotencyScope:
+        return IdempotencyScope(
+            self.principal.actor, self.tenant.id, self.principal.user_id, "default"
+        )
 
     def url(self, *parts: str) -> str:
         """Return the address of a resource of this tenant."""
@@ -174,8 +178,10 @@ class DataView(LimitedView):
     def transaction(self, request: Request) -> AbstractContextManager[object]:
         return scoped(tenant_id=self.tenant.id, user_id=self.principal.user_id)
 
-    def caller(self) -> Caller:
-        return Caller(self.principal.actor, self.tenant.id, self.principal.user_id, "default")
+    def caller(self) -> IdempotencyScope:
+        return IdempotencyScope(
+            self.principal.actor, self.tenant.id, self.principal.user_id, "default"
+        )
 
 
 def find(rows: models.QuerySet[R], **by: object) -> R:

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.scope import scoped
 from tenants.actions import invitations as actions
@@ -62,7 +62,7 @@ class InvitationForInvitedAnswer(serializers.Serializer[object]):
     )
 
 
-class InvitationCreation(Body):
+class InvitationCreation(BodySerializer):
     """The address to invite, and the role."""
 
     email = AddressField()

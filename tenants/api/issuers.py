@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from tenants.actions import issuers as actions
 from tenants.api.base import TenantView, find_for_change, find_own
@@ -41,7 +41,7 @@ class IssuerAnswer(serializers.Serializer[object]):
     updated_at = serializers.DateTimeField()
 
 
-class IssuerCreation(Body):
+class IssuerCreation(BodySerializer):
     """The fields of a new issuer, with either `jwks_url` or `secret`."""
 
     name = NameField()

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.preconditions import check_if_match
 from foundation.errors import FieldProblem, InvalidBody
 from tenants.actions import accounts, tokens
@@ -36,7 +36,7 @@ class MeAnswer(UserAnswer):
     )
 
 
-class MeChange(Body):
+class MeChange(BodySerializer):
     """The fields of an account that its user can change."""
 
     name = LabelField(required=False, allow_blank=True)
@@ -48,7 +48,7 @@ class MeChange(Body):
     )
 
 
-class PasswordChange(Body):
+class PasswordChange(BodySerializer):
     """A new password."""
 
     current_password = PasswordField()

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from tenants.actions import members as actions
 from tenants.api.base import TenantView, find, find_for_change
@@ -34,7 +34,7 @@ class MemberAnswer(serializers.Serializer[object]):
     updated_at = serializers.DateTimeField()
 
 
-class MemberChange(Body):
+class MemberChange(BodySerializer):
     """The fields of a member that can be changed."""
 
     role = serializers.ChoiceField(ROLES)

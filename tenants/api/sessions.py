@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from tenants.actions import accounts, local_links
 from tenants.actions import sessions as actions
@@ -27,7 +27,7 @@ from tenants.api.base import UserView, find
 from tenants.api.schemas import page_of
 from tenants.credentials import keys, sessions
 from tenants.models import User, UserSession
-from tenants.principals import Kind
+from tenants.principals import PrincipalKind
 
 TAG = "Sign-in"
 SESSIONS_TAG = "Account"
@@ -74,7 +74,7 @@ class EndedAnswer(serializers.Serializer[object]):
     ended = serializers.IntegerField()
 
 
-class Login(Body):
+class Login(BodySerializer):
     """An email address and a password."""
 
     email = AddressField()
@@ -141,7 +141,7 @@ class LoginView(SignInView):
         return open_session(request, self.user)
 
 
-class LinkLogin(Body):
+class LinkLogin(BodySerializer):
     """The token of a link that the launcher has printed."""
 
     token = LinkTokenField()
@@ -206,7 +206,7 @@ class CurrentSessionView(UserView):
     )
     def get(self, request: Request) -> Response:
         user = find(User.objects.all(), pk=self.user_id)
-        if self.principal.kind is not Kind.SESSION:
+        if self.principal.kind is not PrincipalKind.SESSION:
             return Response(signed_in(user, None, None))
         token = request.COOKIES[sessions.cookie_name()]
         return Response(signed_in(user, self.principal.credential_id, token))

@@ -11,8 +11,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
-from foundation.api.idempotency import Caller
+from foundation.api.bodies import BodySerializer
+from foundation.api.idempotency import IdempotencyScope
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidBody, SignUpClosed
 from foundation.scope import scoped
@@ -33,7 +33,7 @@ from tenants.models import Invitation, User
 TAG = "Sign-up"
 
 
-class SignUp(Body):
+class SignUp(BodySerializer):
     """The fields of a new account."""
 
     email = AddressField()
@@ -44,19 +44,19 @@ class SignUp(Body):
     )
 
 
-class AddressOnly(Body):
+class AddressOnly(BodySerializer):
     """An email address."""
 
     email = AddressField()
 
 
-class TokenOnly(Body):
+class TokenOnly(BodySerializer):
     """The token of a mailed link."""
 
     token = LinkTokenField()
 
 
-class NewPassword(Body):
+class NewPassword(BodySerializer):
     """The token of a mailed link, and a new password."""
 
     token = LinkTokenField()
@@ -115,7 +115,7 @@ class SignUpView(SignInView):
             return super().transaction(request)
         return scoped(tenant_id=self.invitation.tenant_id, user_id=self.user.id)
 
-    def caller(self) -> Caller:
+    def caller(self) -> IdempotencyScope:
         caller = super().caller()
         if self.invitation is None:
             return caller

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.errors import QuotaExceeded
 from tenants.actions import tenants as actions
@@ -41,14 +41,14 @@ class TenantAnswer(serializers.Serializer[object]):
     purge_at = serializers.DateTimeField(allow_null=True)
 
 
-class TenantCreation(Body):
+class TenantCreation(BodySerializer):
     """The fields of a new tenant."""
 
     slug = SlugField(help_text="The name in URLs. It cannot be changed.")
     name = LabelField(required=False, allow_blank=True, default="", help_text="A display name.")
 
 
-class TenantChange(Body):
+class TenantChange(BodySerializer):
     """The fields of a tenant that can be changed."""
 
     name = LabelField()

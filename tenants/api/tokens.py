@@ -15,7 +15,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.json_types import JsonObject
 from tenants.actions import tokens as actions
@@ -65,7 +65,7 @@ class NewTokenAnswer(TokenAnswer):
     )
 
 
-class TokenCreation(Body):
+class TokenCreation(BodySerializer):
     """The fields of a new token."""
 
     name = LabelField(help_text="What the token is used for.")

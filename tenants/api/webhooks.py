@@ -16,7 +16,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from foundation.api.bodies import Body
+from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.outbound.targets import MAX_URL_CHARS
@@ -82,7 +82,7 @@ class DeliveryAnswer(serializers.Serializer[object]):
     redelivery_of = serializers.UUIDField(allow_null=True)
 
 
-class _WebhookFields(Body):
+class _WebhookFields(BodySerializer):
     name = LabelField(help_text="A display name.")
     url = serializers.CharField(
         max_length=min(2000, MAX_URL_CHARS),
@@ -120,7 +120,7 @@ class WebhookChange(_WebhookFields):
     )
 
 
-class Nothing(Body):
+class EmptyBody(BodySerializer):
     """An empty body."""
 
 
@@ -230,11 +230,11 @@ class WebhookVerifyView(_WebhooksView):
         tags=[TAG],
         summary="Repeat the handshake",
         description="Runs in the background; `state` and `state_reason` report the result.",
-        request=Nothing,
+        request=EmptyBody,
         responses={202: WebhookAnswer},
     )
     def post(self, request: Request, tenant: str, webhook: UUID) -> Response:
-        self.body(Nothing)
+        self.body(EmptyBody)
         row = find_for_change(request, Webhook.objects.all(), pk=webhook)
         actions.do_verify(self.principal, row)
         return self.one(actions.describe(row), row.version, status=202)
@@ -249,11 +249,11 @@ class WebhookTestView(_WebhooksView):
         summary="Send a test event",
         description="Sends a `webhook.test` event regardless of the event types that the webhook "
         "is subscribed to.",
-        request=Nothing,
+        request=EmptyBody,
         responses={202: DeliveryAnswer},
     )
     def post(self, request: Request, tenant: str, webhook: UUID) -> Response:
-        self.body(Nothing)
+        self.body(EmptyBody)
         row = find_for_change(request, Webhook.objects.all(), pk=webhook)
         delivery = actions.do_test(self.principal, row)
         location = self.url("webhooks", str(row.id), "deliveries", str(delivery.id))
@@ -269,11 +269,11 @@ class WebhookRotateSecretView(_WebhooksView):
         tags=[TAG],
         summary="Rotate the signing secret",
         description="For a day, messages have two signatures, one with each secret.",
-        request=Nothing,
+        request=EmptyBody,
         responses=NewWebhookAnswer,
     )
     def post(self, request: Request, tenant: str, webhook: UUID) -> Response:
-        self.body(Nothing)
+        self.body(EmptyBody)
         row = find_for_change(request, Webhook.objects.all(), pk=webhook)
         secret = actions.do_rotate_secret(self.principal, row)
         return self.one({**actions.describe(row), "secret": secret}, row.version)
@@ -327,11 +327,11 @@ class RedeliverView(_DeliveriesView):
         tags=[TAG],
         summary="Redeliver an event",
         description="Creates a new delivery of the same event; its `webhook-id` stays the same.",
-        request=Nothing,
+        request=EmptyBody,
         responses={202: DeliveryAnswer},
     )
     def post(self, request: Request, tenant: str, webhook: UUID, delivery: UUID) -> Response:
-        self.body(Nothing)
+        self.body(EmptyBody)
         hook = find_for_change(request, Webhook.objects.all(), pk=webhook)
         row = find(WebhookDelivery.objects.all(), pk=delivery, webhook_id=webhook)
         again = actions.do_redeliver(self.principal, hook, row)

@@ -13,8 +13,8 @@ from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject, JsonValue
 from foundation.request_head import RequestHead
 from foundation.scope import scoped
-from tenants.audit import Target, record
-from tenants.principals import Kind, Principal
+from tenants.audit import AuditTarget, record
+from tenants.principals import Principal, PrincipalKind
 from tenants.roles import END_USER_SCOPES, Role
 
 HEADER = "Rillbase-Act-As"
@@ -42,7 +42,7 @@ def as_end_user(principal: Principal, head: RequestHead) -> Principal:
     claims = _claims(head.headers.get(HEADER, ""))
     subject = str(claims.get("sub", ""))[:MAX_TARGET_CHARS]
     with scoped(tenant_id=principal.tenant_id, user_id=principal.user_id):
-        record(principal, "end_user.impersonated", Target("end_user", subject), after=claims)
+        record(principal, "end_user.impersonated", AuditTarget("end_user", subject), after=claims)
     return impersonated(principal, claims)
 
 
@@ -50,7 +50,7 @@ def impersonated(principal: Principal, claims: Mapping[str, JsonValue]) -> Princ
     """Return the end user with these claims, for impersonation by an admin."""
     principal.require_role(Role.ADMIN)
     return Principal(
-        kind=Kind.END_USER if claims else Kind.PUBLISHABLE_KEY,
+        kind=PrincipalKind.END_USER if claims else PrincipalKind.PUBLISHABLE_KEY,
         credential_id=principal.credential_id,
         tenant_id=principal.tenant_id,
         tenant_slug=principal.tenant_slug,

@@ -29,7 +29,7 @@ from foundation.request_head import RequestHead
 from tenants.credentials import facts, keys, last_used, sessions
 from tenants.credentials.jwt import verify_end_user
 from tenants.models import ApiKey, Tenant
-from tenants.principals import Kind, Principal
+from tenants.principals import Principal, PrincipalKind
 
 KEY_HEADER = "Rillbase-Key"
 TENANT_HEADER = "Rillbase-Tenant"
@@ -81,7 +81,7 @@ def _bearer_principal(bearer: str) -> Principal:
 
 
 def _secret_key(key: keys.ParsedKey) -> Principal:
-    return key_principal(_checked_key(key, ApiKey.Kind.SECRET), Kind.SECRET_KEY)
+    return key_principal(_checked_key(key, ApiKey.Kind.SECRET), PrincipalKind.SECRET_KEY)
 
 
 def _publishable(text: str, bearer: str | None) -> Principal:
@@ -92,12 +92,16 @@ def _publishable(text: str, bearer: str | None) -> Principal:
     known = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
     claims = verify_end_user(known.tenant, bearer) if bearer is not None else {}
     return key_principal(
-        known, Kind.END_USER if bearer is not None else Kind.PUBLISHABLE_KEY, claims
+        known,
+        PrincipalKind.END_USER if bearer is not None else PrincipalKind.PUBLISHABLE_KEY,
+        claims,
     )
 
 
 def key_principal(
-    known: facts.KeyFacts, kind: Kind, claims: Mapping[str, JsonValue] = MappingProxyType({})
+    known: facts.KeyFacts,
+    kind: PrincipalKind,
+    claims: Mapping[str, JsonValue] = MappingProxyType({}),
 ) -> Principal:
     """Return the principal of a key, with an end user's claims if there are any."""
     return Principal(
@@ -150,7 +154,7 @@ def token_principal(token: facts.TokenFacts) -> Principal:
         raise InvalidCredentials("The token has been revoked.")
     _check_expiry(token.expires_at, "token")
     return Principal(
-        kind=Kind.PERSONAL_TOKEN,
+        kind=PrincipalKind.PERSONAL_TOKEN,
         credential_id=token.id,
         user_id=token.user_id,
         label=token.user_email,
@@ -174,7 +178,7 @@ def session_principal(session: facts.SessionFacts) -> Principal:
     if session.expires_at <= timezone.now() or not session.user_active:
         raise CredentialsExpired("The session has ended. Sign in again.")
     return Principal(
-        kind=Kind.SESSION,
+        kind=PrincipalKind.SESSION,
         credential_id=session.id,
         user_id=session.user_id,
         label=session.user_email,

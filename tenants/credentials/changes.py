@@ -35,7 +35,7 @@ class CredentialSubject(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class CredentialChanges:
     """Identifiers of the credentials that have changed."""
 
     #: Public ids.

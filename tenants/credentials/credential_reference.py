@@ -21,7 +21,7 @@ from foundation.request_head import RequestHead
 from tenants.credentials import act_as, authenticate, facts, keys, sessions
 from tenants.credentials.authenticate import KEY_HEADER
 from tenants.credentials.facts import TenantFacts
-from tenants.principals import Kind, Principal
+from tenants.principals import Principal, PrincipalKind
 
 _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
 
@@ -30,7 +30,7 @@ _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
 class CredentialReference:
     """Names a credential and the address that uses it, without containing the secret."""
 
-    kind: Kind
+    kind: PrincipalKind
     #: The public id of a key or personal token; the keyed hash of a session's cookie, as hex.
     reference: str
     tenant_slug: str
@@ -52,22 +52,22 @@ def standing_of(principal: Principal, head: RequestHead) -> CredentialReference:
     )
 
 
-def _credential_of(head: RequestHead) -> Kind:
+def _credential_of(head: RequestHead) -> PrincipalKind:
     """Return the kind of credential of an admin who acts as an end user."""
     bearer = head.headers.get("Authorization")
     if bearer is None:
-        return Kind.SESSION
+        return PrincipalKind.SESSION
     is_token = keys.parse(_token(bearer)).prefix is keys.Prefix.PERSONAL
-    return Kind.PERSONAL_TOKEN if is_token else Kind.SECRET_KEY
+    return PrincipalKind.PERSONAL_TOKEN if is_token else PrincipalKind.SECRET_KEY
 
 
-def _reference(kind: Kind, head: RequestHead) -> str:
+def _reference(kind: PrincipalKind, head: RequestHead) -> str:
     match kind:
-        case Kind.SESSION:
+        case PrincipalKind.SESSION:
             return keys.stored_hash(head.COOKIES[sessions.cookie_name()]).hex()
-        case Kind.PUBLISHABLE_KEY | Kind.END_USER:
+        case PrincipalKind.PUBLISHABLE_KEY | PrincipalKind.END_USER:
             return keys.parse(head.headers[KEY_HEADER]).key_id
-        case Kind.SECRET_KEY | Kind.PERSONAL_TOKEN:
+        case PrincipalKind.SECRET_KEY | PrincipalKind.PERSONAL_TOKEN:
             return keys.parse(_token(head.headers["Authorization"])).key_id
 
 
@@ -95,10 +95,10 @@ def _stand(
     standing: CredentialReference, claims: Mapping[str, JsonValue]
 ) -> tuple[Principal, TenantFacts]:
     match standing.kind:
-        case Kind.PERSONAL_TOKEN:
+        case PrincipalKind.PERSONAL_TOKEN:
             member = authenticate.token_principal(facts.token_facts(standing.reference))
             return authenticate.enter_as_member(member, standing.tenant_slug)
-        case Kind.SESSION:
+        case PrincipalKind.SESSION:
             found = facts.session_facts(bytes.fromhex(standing.reference))
             member = authenticate.session_principal(found)
             return authenticate.enter_as_member(member, standing.tenant_slug)
@@ -122,6 +122,7 @@ def read_together(standings: Iterable[CredentialReference]) -> None:
         {
             standing.reference
             for standing in standings
-            if standing.kind in (Kind.SECRET_KEY, Kind.PUBLISHABLE_KEY, Kind.END_USER)
+            if standing.kind
+            in (PrincipalKind.SECRET_KEY, PrincipalKind.PUBLISHABLE_KEY, PrincipalKind.END_USER)
         }
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tenants.credentials.cache import ShortCache
-from tenants.credentials.changes import Changes
+from tenants.credentials.changes import CredentialChanges
 from tenants.models import ApiKey, Membership, PersonalToken, Tenant, UserSession
 from tenants.quotas import effective_limits
 from tenants.roles import Role, expand_scopes
@@ -76,7 +76,7 @@ class SessionFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class MembershipFacts:
     """A user's role in a tenant."""
 
     tenant: TenantFacts
@@ -86,7 +86,7 @@ class Access:
 _keys: ShortCache[KeyFacts] = ShortCache()
 _tokens: ShortCache[TokenFacts] = ShortCache()
 _sessions: ShortCache[SessionFacts] = ShortCache()
-_access: ShortCache[Access] = ShortCache()
+_access: ShortCache[MembershipFacts] = ShortCache()
 _tenants: ShortCache[TenantFacts] = ShortCache()
 
 
@@ -117,7 +117,7 @@ def session_facts(token_hash: bytes) -> SessionFacts:
     return _sessions.get_or_load(token_hash, lambda: _load_session(token_hash))
 
 
-def access_facts(user_id: UUID, slug: str) -> Access:
+def access_facts(user_id: UUID, slug: str) -> MembershipFacts:
     """Return the user's role in the tenant with this slug."""
     return _access.get_or_load((user_id, slug), lambda: _load_access(user_id, slug))
 
@@ -138,7 +138,7 @@ def forget_access(user_id: UUID, slug: str) -> None:
     _tenants.forget(slug)
 
 
-def evict(changes: Changes) -> None:
+def evict(changes: CredentialChanges) -> None:
     """Evict what other processes have changed."""
     for key_id in changes.keys:
         _keys.forget(key_id)
@@ -223,12 +223,12 @@ def _load_session(token_hash: bytes) -> SessionFacts:
     )
 
 
-def _load_access(user_id: UUID, slug: str) -> Access:
+def _load_access(user_id: UUID, slug: str) -> MembershipFacts:
     rows = Membership.unscoped.using(_ALIAS).select_related("tenant__plan", "tenant__quota")
     membership = rows.filter(user_id=user_id, tenant__slug=slug).first()
     if membership is None:
         raise NoFacts
-    return Access(_tenant(membership.tenant), Role(membership.role))
+    return MembershipFacts(_tenant(membership.tenant), Role(membership.role))
 
 
 def _load_tenant(slug: str) -> TenantFacts:

@@ -25,7 +25,7 @@ from uuid import UUID
 import jwt
 
 from foundation.errors import FieldProblem, InvalidCredentials, Unavailable
-from foundation.outbound import Answer, InvalidResponse, OutboundError, outbound_client
+from foundation.outbound import InvalidResponse, OutboundError, OutboundResponse, outbound_client
 from tenants.credentials.cache import ShortCache, check_may_load
 
 FRESH_S = 300.0
@@ -52,7 +52,7 @@ class _KeySet:
 _key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SETS)
 
 
-class _Places:
+class _FetchSlots:
     """Bounds the waiting threads, in total and per tenant."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Places:
                 self._taken += Counter()  # drops tenants without waiters
 
 
-_places = _Places()
+_places = _FetchSlots()
 _calls: dict[str, Future[_KeySet]] = {}
 _lock = threading.Lock()
 
@@ -145,7 +145,7 @@ def _download(url: str) -> Mapping[str, jwt.PyJWK]:
     return outbound_client().probe("GET", url, _read_keys)
 
 
-def _read_keys(answer: Answer) -> Mapping[str, jwt.PyJWK]:
+def _read_keys(answer: OutboundResponse) -> Mapping[str, jwt.PyJWK]:
     """Parse a JWKS document. Unsupported kinds of keys are skipped."""
     if not answer.successful:
         raise InvalidResponse(f"The key set's server responded with status {answer.status}.")

@@ -41,6 +41,6 @@ def _tell(key: ApiKey, now: datetime.datetime) -> None:
         audit.record(
             None,
             "api_key.expired",
-            audit.Target("api_key", str(key.pk)),
+            audit.AuditTarget("api_key", str(key.pk)),
             after={"name": key.name, "key_id": key.key_id, "expires_at": expires_at},
         )

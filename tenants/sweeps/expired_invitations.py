@@ -39,6 +39,6 @@ def _remove(pk: UUID, now: datetime.datetime) -> None:
     audit.record(
         None,
         "invitation.expired",
-        audit.Target("invitation", str(pk)),
+        audit.AuditTarget("invitation", str(pk)),
         before={"email": invitation.email, "role": invitation.role},
     )

@@ -12,9 +12,9 @@ from django.utils import timezone
 from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject
 from foundation.outbound import (
-    Answer,
     InvalidResponse,
     OutboundError,
+    OutboundResponse,
     TargetRefused,
     TargetUnusable,
     outbound_client,
@@ -29,7 +29,7 @@ NOT_PROVED = "The receiver did not echo the challenge."
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class DeliveryAttempt:
     """The result of one attempt: a status, or the reason why there is none."""
 
     status: int | None
@@ -49,7 +49,7 @@ class Attempt:
         return self.error or f"The receiver responded with status {self.status}."
 
 
-def send(webhook: Webhook, message_id: str, payload: JsonObject) -> Attempt:
+def send(webhook: Webhook, message_id: str, payload: JsonObject) -> DeliveryAttempt:
     """Deliver a message. Any failure to do so is a result, not an exception."""
     headers, body = _signed(webhook, message_id, payload)
     began = time.monotonic()
@@ -59,7 +59,7 @@ def send(webhook: Webhook, message_id: str, payload: JsonObject) -> Attempt:
         if is_hidden(webhook.url, is_internal=error.is_internal):
             error = TargetUnusable()
         return _failed(error, began)
-    attempt = Attempt(answer.status, "", _text(answer.body), _ms(began))
+    attempt = DeliveryAttempt(answer.status, "", _text(answer.body), _ms(began))
     if not is_hidden(webhook.url, is_internal=answer.is_internal):
         return attempt
     return replace(attempt, answer="") if attempt.successful else _failed(TargetUnusable(), began)
@@ -71,7 +71,7 @@ def prove(
     """Send a message whose response must be a proof; return what is wrong, or None."""
     headers, body = _signed(webhook, message_id, payload)
 
-    def check(answer: Answer) -> None:
+    def check(answer: OutboundResponse) -> None:
         if not answer.successful:
             raise InvalidResponse(f"The receiver responded with status {answer.status}.")
         if not is_proof(_text(answer.body)):
@@ -109,10 +109,10 @@ def is_hidden(url: str, *, is_internal: bool) -> bool:
     return is_internal and not names_loopback
 
 
-def _failed(error: OutboundError, began: float) -> Attempt:
+def _failed(error: OutboundError, began: float) -> DeliveryAttempt:
     is_refused = isinstance(error, TargetRefused)
     duration_ms = 0 if isinstance(error, TargetUnusable) else _ms(began)
-    return Attempt(None, f"{error.code}: {error}", "", duration_ms, is_refused)
+    return DeliveryAttempt(None, f"{error.code}: {error}", "", duration_ms, is_refused)
 
 
 def message_id(event_id: object) -> str:

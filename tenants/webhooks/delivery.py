@@ -21,10 +21,10 @@ from django.utils import timezone
 from foundation.scope import scoped
 from tenants import error_log
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks.attempt import Attempt, message_id, send
+from tenants.webhooks.attempt import DeliveryAttempt, message_id, send
 from tenants.webhooks.events import wake
 from tenants.webhooks.locks import try_lock
-from tenants.webhooks.schedule import RetryDecision, Verdict, hold_s, is_hopeless, judge
+from tenants.webhooks.schedule import DeliveryVerdict, RetryDecision, hold_s, is_hopeless, judge
 from tenants.webhooks.state import (
     FAILING_REASON,
     GONE_REASON,
@@ -99,7 +99,9 @@ def _deliver_next(webhook_id: UUID) -> DeliveryOutcome:
     return _record(webhook, delivery, attempt)
 
 
-def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> DeliveryOutcome:
+def _record(
+    webhook: Webhook, delivery: WebhookDelivery, attempt: DeliveryAttempt
+) -> DeliveryOutcome:
     """Record the result of an attempt, and schedule what follows."""
     now = timezone.now()
     after = judge(attempt, delivery.attempts + 1)
@@ -113,7 +115,7 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> De
     )
     if not recorded:
         return DeliveryOutcome.IDLE  # the webhook was deleted during the call
-    if after.verdict is Verdict.DELIVERED:
+    if after.verdict is DeliveryVerdict.DELIVERED:
         _note_success(webhook)
         return DeliveryOutcome.DELIVERED
     error_log.note(
@@ -124,7 +126,7 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> De
         detail=attempt.summary,
         status=attempt.status,
     )
-    if after.verdict is Verdict.GONE:
+    if after.verdict is DeliveryVerdict.GONE:
         disable(webhook, GONE_REASON)
     else:
         _note_failure(webhook, after, now)
@@ -132,9 +134,9 @@ def _record(webhook: Webhook, delivery: WebhookDelivery, attempt: Attempt) -> De
 
 
 def _outcome(after: RetryDecision, now: datetime.datetime) -> dict[str, object]:
-    if after.verdict is Verdict.RETRY:
+    if after.verdict is DeliveryVerdict.RETRY:
         return {"next_attempt_at": now + datetime.timedelta(seconds=after.pause_s)}
-    delivered = after.verdict is Verdict.DELIVERED
+    delivered = after.verdict is DeliveryVerdict.DELIVERED
     states = WebhookDelivery.State
     return {
         "state": states.DELIVERED if delivered else states.FAILED,
@@ -163,5 +165,5 @@ def _note_failure(webhook: Webhook, after: RetryDecision, now: datetime.datetime
         version=F("version") + int(webhook.failing_since is None),
     )
     wake(webhook.pk, due_in_s=pause_s)
-    if after.verdict is Verdict.RETRY and after.pause_s > pause_s:
+    if after.verdict is DeliveryVerdict.RETRY and after.pause_s > pause_s:
         wake(webhook.pk, due_in_s=after.pause_s)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tenants.webhooks.attempt import Attempt
+from tenants.webhooks.attempt import DeliveryAttempt
 
 #: Pauses after the first, second, … failed attempt: ten attempts over two days.
 PAUSES_S = (5, 30, 120, 600, 3600, 10_800, 21_600, 43_200, 86_400)
@@ -22,7 +22,7 @@ GONE = 410
 Dice = Callable[[], float]
 
 
-class Verdict(StrEnum):
+class DeliveryVerdict(StrEnum):
     """The state of a delivery after an attempt."""
 
     DELIVERED = "delivered"
@@ -36,19 +36,19 @@ class Verdict(StrEnum):
 class RetryDecision:
     """The verdict, and the pause before the next attempt if there is one."""
 
-    verdict: Verdict
+    verdict: DeliveryVerdict
     pause_s: float = 0.0
 
 
-def judge(attempt: Attempt, attempts: int, dice: Dice = random.random) -> RetryDecision:
+def judge(attempt: DeliveryAttempt, attempts: int, dice: Dice = random.random) -> RetryDecision:
     """Decide what follows attempt number `attempts` (1, 2, …)."""
     if attempt.successful:
-        return RetryDecision(Verdict.DELIVERED)
+        return RetryDecision(DeliveryVerdict.DELIVERED)
     if attempt.status == GONE:
-        return RetryDecision(Verdict.GONE)
+        return RetryDecision(DeliveryVerdict.GONE)
     if attempt.refused or attempts > len(PAUSES_S):
-        return RetryDecision(Verdict.FAILED)
-    return RetryDecision(Verdict.RETRY, PAUSES_S[attempts - 1] * (1 + JITTER * dice()))
+        return RetryDecision(DeliveryVerdict.FAILED)
+    return RetryDecision(DeliveryVerdict.RETRY, PAUSES_S[attempts - 1] * (1 + JITTER * dice()))
 
 
 def hold_s(failing_for: datetime.timedelta) -> float:

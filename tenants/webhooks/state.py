@@ -30,7 +30,7 @@ def activate(webhook: Webhook) -> None:
         audit.record(
             None,
             "webhook.activated",
-            audit.Target("webhook", str(webhook.pk)),
+            audit.AuditTarget("webhook", str(webhook.pk)),
             before={"state": Webhook.State.PENDING.value},
             after={"state": Webhook.State.ACTIVE.value},
         )
@@ -57,7 +57,7 @@ def disable(webhook: Webhook, reason: str) -> None:
     audit.record(
         None,
         "webhook.disabled",
-        audit.Target("webhook", str(webhook.pk)),
+        audit.AuditTarget("webhook", str(webhook.pk)),
         before={"state": Webhook.State.ACTIVE.value},
         after={"state": Webhook.State.DISABLED.value, "state_reason": reason},
     )

@@ -9,18 +9,18 @@ import pytest
 
 from aggregates.following.shape import ViewProjection
 from aggregates.following.streams import StreamGap, Track, order
-from documents.outbox.entries import Image, Kind, Snapshot, Tick
+from documents.outbox.entries import Image, StreamEntryKind, Tick, TransactionSnapshot
 from rillbase_native import Value
 
 ONE_LIFE, ANOTHER = b"1" * 16, b"2" * 16
 
 
 def tick(count: int, *, life: bytes = ONE_LIFE, token: int = 1) -> Tick:
-    return Tick(token, life, Snapshot(1, 1, ()), 0, count)
+    return Tick(token, life, TransactionSnapshot(1, 1, ()), 0, count)
 
 
 def image() -> Image:
-    return Image(Kind.PUT, 1, uuid4(), uuid4(), 1, 1, 0, 0, b"k", b"")
+    return Image(StreamEntryKind.PUT, 1, uuid4(), uuid4(), 1, 1, 0, 0, b"k", b"")
 
 
 def test_a_stream_without_a_hole_is_read_on() -> None:

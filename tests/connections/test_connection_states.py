@@ -11,17 +11,19 @@ import pytest
 from channels.testing import WebsocketCommunicator
 
 from connections.connection_registry import ConnectionRegistry
-from connections.connection_state import TRANSITIONS, IllegalTransition, State, step
+from connections.connection_state import TRANSITIONS, ConnectionPhase, IllegalTransition, step
 from connections.consumer import RealtimeConsumer
 from connections.products import Products
-from connections.subscriptions import Kinds
+from connections.subscriptions import SubscriptionKinds
 from foundation import event_server
 from foundation.limits import limiter
 from tests.make import make_key, make_tenant
 
 
-@pytest.mark.parametrize(("state", "to"), list(product(State, State)))
-def test_a_connection_takes_the_steps_of_the_table_and_no_others(state: State, to: State) -> None:
+@pytest.mark.parametrize(("state", "to"), list(product(ConnectionPhase, ConnectionPhase)))
+def test_a_connection_takes_the_steps_of_the_table_and_no_others(
+    state: ConnectionPhase, to: ConnectionPhase
+) -> None:
     if to in TRANSITIONS[state]:
         assert step(state, to) is to
     else:
@@ -30,8 +32,12 @@ def test_a_connection_takes_the_steps_of_the_table_and_no_others(state: State, t
 
 
 def test_every_state_leads_to_the_end_and_none_leads_back_to_the_greeting() -> None:
-    assert all(State.CLOSED in TRANSITIONS[state] for state in State if state is not State.CLOSED)
-    assert all(State.GREETING not in following for following in TRANSITIONS.values())
+    assert all(
+        ConnectionPhase.CLOSED in TRANSITIONS[state]
+        for state in ConnectionPhase
+        if state is not ConnectionPhase.CLOSED
+    )
+    assert all(ConnectionPhase.GREETING not in following for following in TRANSITIONS.values())
 
 
 @pytest.fixture
@@ -52,7 +58,9 @@ class Client:
     """A WebSocket without a socket."""
 
     def __init__(self, registry: ConnectionRegistry) -> None:
-        app = RealtimeConsumer.as_asgi(products=Products(Kinds(), {}), registry=registry)
+        app = RealtimeConsumer.as_asgi(
+            products=Products(SubscriptionKinds(), {}), registry=registry
+        )
         self.socket = WebsocketCommunicator(app, "/v1/realtime", subprotocols=["rillbase.v1"])
         self.socket.scope.update(
             {"scheme": "ws", "state": {"request_id": "r"}, "client": ("127.0.0.1", 1)}

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from channels.testing import ApplicationCommunicator
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
-from connections.subscriptions import Outlet, Subscriber
+from connections.subscriptions import Subscriber, SubscriptionOutlet
 from data_plane.calls import Call
 from foundation import event_server
 from foundation.errors import NotFound
@@ -23,7 +23,7 @@ from rillbase_native import Value
 from tenants.credentials import facts
 from tenants.credentials.authenticate import key_principal
 from tenants.credentials.credential_reference import CredentialReference
-from tenants.principals import Kind as CredentialKind
+from tenants.principals import PrincipalKind as CredentialKind
 from tests.make import make_key, make_tenant
 from tests.waiting import until
 
@@ -39,11 +39,13 @@ class Scripted:
     def __init__(self, *, raises: Exception | None = None, opens: bool = True) -> None:
         self._raises = raises
         self._opens = opens
-        self.outlet: Outlet | None = None
+        self.outlet: SubscriptionOutlet | None = None
         self.is_opening = self.is_cancelled = self.is_closed = False
         self.frames_left = 0
 
-    async def open(self, subscriber: Subscriber, message: Value, outlet: Outlet) -> Scripted:
+    async def open(
+        self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
+    ) -> Scripted:
         if self._raises is not None:
             raise self._raises
         self.is_opening = True
@@ -76,12 +78,12 @@ class Scripted:
 
 
 @pytest.fixture
-def party() -> Party:
+def party() -> ConnectionCaller:
     made = make_tenant()
     key = facts.key_facts(make_key(made.tenant).split("_")[2])
     principal = key_principal(key, CredentialKind.SECRET_KEY, {})
     reference = CredentialReference(CredentialKind.SECRET_KEY, "", key.tenant.slug, "127.0.0.1")
-    return Party(principal, key.tenant, reference)
+    return ConnectionCaller(principal, key.tenant, reference)
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ async def registry() -> AsyncIterator[ConnectionRegistry]:
 
 
 def client_of(
-    registry: ConnectionRegistry, party: Party, kind: Scripted, method: str = "GET"
+    registry: ConnectionRegistry, party: ConnectionCaller, kind: Scripted, method: str = "GET"
 ) -> Any:
     answer = EventStreams(registry).answer(cast("Call", None), party, kind, Value.parse(b"{}"))
     assert answer.app is not None
@@ -111,7 +113,7 @@ async def begun(client: Any) -> None:
 
 
 async def test_frames_arrive_as_events_until_the_client_hangs_up(
-    registry: ConnectionRegistry, party: Party
+    registry: ConnectionRegistry, party: ConnectionCaller
 ) -> None:
     kind = Scripted()
     client = client_of(registry, party, kind)
@@ -126,7 +128,7 @@ async def test_frames_arrive_as_events_until_the_client_hangs_up(
 
 
 async def test_hanging_up_while_the_subscription_is_opened_cancels_it(
-    registry: ConnectionRegistry, party: Party
+    registry: ConnectionRegistry, party: ConnectionCaller
 ) -> None:
     kind = Scripted(opens=False)
     client = client_of(registry, party, kind)
@@ -139,7 +141,7 @@ async def test_hanging_up_while_the_subscription_is_opened_cancels_it(
 
 
 async def test_an_error_before_the_first_byte_is_a_problem_document(
-    registry: ConnectionRegistry, party: Party
+    registry: ConnectionRegistry, party: ConnectionCaller
 ) -> None:
     client = client_of(registry, party, Scripted(raises=NotFound("There is none.")))
     await client.send_input(REQUEST)
@@ -153,7 +155,7 @@ async def test_an_error_before_the_first_byte_is_a_problem_document(
     assert not registry.connections
 
 
-async def test_a_body_is_rejected(registry: ConnectionRegistry, party: Party) -> None:
+async def test_a_body_is_rejected(registry: ConnectionRegistry, party: ConnectionCaller) -> None:
     kind = Scripted()
     client = client_of(registry, party, kind)
     await client.send_input({"type": "http.request", "body": b"{}", "more_body": True})
@@ -164,7 +166,7 @@ async def test_a_body_is_rejected(registry: ConnectionRegistry, party: Party) ->
 
 
 async def test_a_frame_has_left_when_the_client_has_taken_it(
-    registry: ConnectionRegistry, party: Party
+    registry: ConnectionRegistry, party: ConnectionCaller
 ) -> None:
     kind, room, waiting = Scripted(), asyncio.Semaphore(2), asyncio.Event()
 
@@ -193,7 +195,7 @@ async def test_a_frame_has_left_when_the_client_has_taken_it(
 
 
 async def test_a_server_that_ends_in_a_hurry_ends_its_streams(
-    registry: ConnectionRegistry, party: Party
+    registry: ConnectionRegistry, party: ConnectionCaller
 ) -> None:
     kind = Scripted()
     client = client_of(registry, party, kind)
@@ -204,7 +206,7 @@ async def test_a_server_that_ends_in_a_hurry_ends_its_streams(
 
 
 async def test_a_head_request_leaves_no_subscription(
-    registry: ConnectionRegistry, party: Party
+    registry: ConnectionRegistry, party: ConnectionCaller
 ) -> None:
     kind = Scripted()
     client = client_of(registry, party, kind, "HEAD")

@@ -8,21 +8,21 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from connections.quotas import Counts, Quotas
+from connections.quotas import ConnectionUsage, Quotas
 from foundation import event_server
 
-ALLOWED = Counts(10, 10)
+ALLOWED = ConnectionUsage(10, 10)
 
 
 class Process:
     """One server process' connections."""
 
     def __init__(self, name: str) -> None:
-        self.open = Counts(0, 0)
+        self.open = ConnectionUsage(0, 0)
         self.quotas = Quotas(name, lambda _: self.open, list)
 
-    async def take(self, tenant: UUID, connections: int, subscriptions: int) -> Counts:
-        self.open = Counts(connections, subscriptions)
+    async def take(self, tenant: UUID, connections: int, subscriptions: int) -> ConnectionUsage:
+        self.open = ConnectionUsage(connections, subscriptions)
         return await self.quotas.with_others(tenant, ALLOWED)
 
 
@@ -47,7 +47,7 @@ async def test_all_processes_count_together(processes: tuple[Process, Process]) 
 async def test_what_has_gone_counts_no_more(processes: tuple[Process, Process]) -> None:
     tenant, (one, two) = uuid4(), processes
     await one.take(tenant, 10, 0)
-    one.open = Counts(0, 0)
+    one.open = ConnectionUsage(0, 0)
     one.quotas.gone(tenant)
     async with asyncio.timeout(30):
         while await two.take(tenant, 1, 0) != (1, 0):  # noqa: ASYNC110 -- Valkey is waited for

@@ -20,7 +20,7 @@ from realtime.grid.layout import CHANGED
 from realtime.grid.size import GridSize
 from tenants.credentials import facts
 from tenants.credentials.authenticate import refuse_unusable_key
-from tenants.credentials.changes import Changes
+from tenants.credentials.changes import CredentialChanges
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.roles import Role
 from tests.caller import signed_in, with_key
@@ -123,7 +123,7 @@ def test_what_a_message_names_is_evicted_from_the_caches() -> None:
     known = facts.key_facts(key_id)
     with scoped(tenant_id=made.tenant.id):
         ApiKey.objects.filter(key_id=key_id).update(revoked_at=made.tenant.created_at)
-    facts.evict(Changes(keys={key_id}))
+    facts.evict(CredentialChanges(keys={key_id}))
     with pytest.raises(InvalidCredentials):
         refuse_unusable_key(facts.key_facts(key_id))
     assert facts.key_facts(key_id) is not known

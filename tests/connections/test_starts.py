@@ -9,8 +9,8 @@ from functools import partial
 from typing import cast
 from uuid import UUID, uuid4
 
-from connections.callers import Party
-from connections.subscriptions import MAX_BATCH, OpenSubscription, Start, Starts
+from connections.callers import ConnectionCaller
+from connections.subscriptions import MAX_BATCH, OpenSubscription, PendingStart, Starts
 from foundation.bulk_budget import BulkBudget
 from foundation.contention import Contention
 from foundation.errors import TooManySubscriptions
@@ -49,7 +49,7 @@ class Quota:
         self.allowed = allowed
         self.calls: list[int] = []
 
-    async def take(self, starts: Sequence[Start]) -> None:
+    async def take(self, starts: Sequence[PendingStart]) -> None:
         self.calls.append(len(starts))
         await asyncio.sleep(0)
         if len(starts) > self.allowed:
@@ -62,7 +62,7 @@ def held(name: int) -> OpenSubscription:
 
 
 async def start_all(starts: Starts, number: int) -> list[BaseException | None]:
-    party = cast("Party", Caller())
+    party = cast("ConnectionCaller", Caller())
     return await asyncio.gather(
         *(starts.admit(held(n), party, calls=1) for n in range(number)), return_exceptions=True
     )
@@ -82,7 +82,7 @@ async def test_of_a_batch_that_is_too_much_as_many_start_as_may() -> None:
 
 
 async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
-    quota, party = Quota(allowed=1_000), cast("Party", Caller())
+    quota, party = Quota(allowed=1_000), cast("ConnectionCaller", Caller())
     starts = Starts(BulkBudget(Contention()), [quota.take])
     tasks = [asyncio.create_task(starts.admit(held(n), party, calls=1)) for n in range(40)]
     await asyncio.sleep(0)
@@ -94,10 +94,10 @@ async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
 
 
 async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_starting() -> None:
-    asked, party = asyncio.Event(), cast("Party", Caller())
+    asked, party = asyncio.Event(), cast("ConnectionCaller", Caller())
     answer = asyncio.Event()
 
-    async def refuse_the_first(batch: Sequence[Start]) -> None:
+    async def refuse_the_first(batch: Sequence[PendingStart]) -> None:
         if not asked.is_set():
             asked.set()
             await answer.wait()
@@ -123,13 +123,13 @@ async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts()
         def is_contended(self) -> bool:
             return True
 
-    async def count(starts: Sequence[Start]) -> None:
+    async def count(starts: Sequence[PendingStart]) -> None:
         for start in starts:
             counted.append(start.held.name)
             start.held.counted(partial(counted.remove, start.held.name))
         budget.charge(party.tenant.id, 1.0)
 
-    budget, party = BulkBudget(Shared()), cast("Party", Caller())
+    budget, party = BulkBudget(Shared()), cast("ConnectionCaller", Caller())
     starting = asyncio.create_task(Starts(budget, [count]).admit(held(1), party, calls=1))
     await until(lambda: bool(counted), "the start to be counted")
     assert not starting.done()

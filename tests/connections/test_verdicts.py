@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from django.db import DatabaseError
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import _verdict
 from foundation.errors import Internal
 
@@ -29,11 +29,11 @@ class Broken:
 
 
 def test_an_error_in_one_callers_credentials_is_that_callers_verdict() -> None:
-    party, refused = _verdict(cast("Party", Broken(RuntimeError("a bug"))))
+    party, refused = _verdict(cast("ConnectionCaller", Broken(RuntimeError("a bug"))))
     assert party is None
     assert isinstance(refused, Internal)
 
 
 def test_a_database_that_is_away_is_no_verdict() -> None:
     with pytest.raises(DatabaseError):
-        _verdict(cast("Party", Broken(DatabaseError("away"))))
+        _verdict(cast("ConnectionCaller", Broken(DatabaseError("away"))))

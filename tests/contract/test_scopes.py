@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema
 
-from connections.subscriptions import Kinds
+from connections.subscriptions import SubscriptionKinds
 from rillbase_server.live import MESSAGE_CALLS
 from tenants.roles import DATA_SCOPES, RETIRED_SCOPES
 from tests.caller import Caller, problem, with_key
@@ -163,7 +163,7 @@ def test_every_call_has_a_scope_in_the_table() -> None:
 def test_every_message_has_a_scope_in_the_table() -> None:
     from rillbase_server import live
 
-    kinds: Kinds = live.build().kinds
+    kinds: SubscriptionKinds = live.build().kinds
     sources = {f"subscribe {member}" for member in kinds._by_member}
     assert MESSAGES.keys() == {*MESSAGE_CALLS, *sources}
 

@@ -12,7 +12,7 @@ import jwt
 import requests
 
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from tenants.models import ApiKey, Quota
 from tenants.roles import DATA_SCOPES
 from tests.aggregates.made import make_aggregate
@@ -37,10 +37,10 @@ class World:
     things: MadeCollection
     names: Mapping[str, str]
 
-    def path(self, operation: Operation[Call]) -> str:
+    def path(self, operation: HttpOperation[Call]) -> str:
         return operation.path.format(**{**self.names, "id": self._id(operation)})
 
-    def _id(self, operation: Operation[Call]) -> str:
+    def _id(self, operation: HttpOperation[Call]) -> str:
         return self.names["import" if "/imports/" in operation.path else "document"]
 
     def key(self, *scopes: str, collections: list[str] | None = None) -> Caller:
@@ -62,7 +62,7 @@ class World:
 
 
 @cache
-def declared() -> dict[str, Operation[Call]]:
+def declared() -> dict[str, HttpOperation[Call]]:
     """Return every call of the data plane, as the server declares them."""
     from aggregates.api.operations import OPERATIONS as AGGREGATES
     from analytics.api.operations import OPERATIONS as DATASETS
@@ -103,7 +103,7 @@ def world(base: str) -> World:
     return World(base, made, things, names)
 
 
-def begin(caller: Caller, operation: Operation[Call], path: str) -> requests.Response:
+def begin(caller: Caller, operation: HttpOperation[Call], path: str) -> requests.Response:
     """Call an operation with next to nothing, and read no answer that goes on."""
     body = None if operation.method in ("GET", "DELETE") else b"{}"
     types: Any = operation.describes.get("requestBody") or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.postgres import Pool, Statement
+from foundation.postgres import SessionPool, Statement
 from foundation.postgres.pool import KEPT_BUFFER_BYTES
 from foundation.postgres.session import Oid
 
@@ -16,7 +16,7 @@ BACKEND = Statement("SELECT pg_backend_pid()")
 async def test_a_session_that_has_sent_very_much_is_not_kept(
     postgres_url: str, n_bytes: int, sessions: int
 ) -> None:
-    pool = Pool(lambda: postgres_url, 1)
+    pool = SessionPool(lambda: postgres_url, 1)
     backends = []
     for text in (b"x" * n_bytes, b"x"):
         async with pool.session() as session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.resp_reader import ProtocolError, Push, RespReader
+from foundation.resp_reader import Push, RespProtocolError, RespReader
 
 SPOKEN = (
     b"+OK\r\n"
@@ -60,13 +60,13 @@ def test_errors_and_pushes_differ_from_replies() -> None:
     "noise", [b"HTTP/1.1 400\r\n", b"$x\r\n", b"$-5\r\n", b"*99999999999\r\n", b":one\r\n"]
 )
 def test_what_is_not_resp_is_rejected(noise: bytes) -> None:
-    with pytest.raises(ProtocolError):
+    with pytest.raises(RespProtocolError):
         list(reader().read(noise))
 
 
 @pytest.mark.parametrize("large", [b"$1000\r\n" + b"a" * 101, b"*100\r\n" + b":1\r\n" * 30])
 def test_a_reply_that_is_too_large_is_rejected_while_it_arrives(large: bytes) -> None:
-    with pytest.raises(ProtocolError):
+    with pytest.raises(RespProtocolError):
         list(reader(max_reply_bytes=100).read(large))
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from documents.store.database import close_pool, pool
-from foundation.postgres import Result, Runs, Statement
+from foundation.postgres import Runs, Statement, StatementResult
 from foundation.postgres.session import Oid, Step, int8
 from foundation.postgres.shared_trips import SharedTrips
 
@@ -23,7 +23,7 @@ class Counting:
         self._session = session
         self.trips = 0
 
-    async def run(self, steps: Sequence[Step]) -> list[Result]:
+    async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         self.trips += 1
         return await self._session.run(steps)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from foundation.bulk_budget import BulkBudget
 from foundation.contention import WINDOW_S, Contention
 from foundation.event_loop_budget import BUDGET_S, EventLoopBudget
-from foundation.turns import Turns
+from foundation.turns import TurnScheduler
 from tests.waiting import until
 
 
@@ -64,7 +64,7 @@ async def test_long_work_yields_whenever_its_budget_is_spent() -> None:
 
 
 async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
-    turns, on = Turns(4, 2, BulkBudget(Contention())), asyncio.Event()
+    turns, on = TurnScheduler(4, 2, BulkBudget(Contention())), asyncio.Event()
     having: list[str] = []
 
     async def have(whose: str) -> None:
@@ -83,7 +83,7 @@ async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
 
 
 async def test_under_contention_a_place_rests_after_a_turn_and_others_have_theirs() -> None:
-    turns = Turns(1, 1, BulkBudget(Shared()), rests=3.0)
+    turns = TurnScheduler(1, 1, BulkBudget(Shared()), rests=3.0)
     order: list[str] = []
 
     async def have(whose: str) -> None:
@@ -96,7 +96,7 @@ async def test_under_contention_a_place_rests_after_a_turn_and_others_have_their
 
 
 async def test_under_contention_a_long_turn_leaves_room_for_somebody_else() -> None:
-    turns, on = Turns(2, 1, BulkBudget(Shared())), asyncio.Event()
+    turns, on = TurnScheduler(2, 1, BulkBudget(Shared())), asyncio.Event()
     having: list[str] = []
 
     async def have(whose: str) -> None:
@@ -112,7 +112,7 @@ async def test_under_contention_a_long_turn_leaves_room_for_somebody_else() -> N
 
 
 async def test_a_turn_that_is_given_up_while_waiting_is_lost_to_nobody() -> None:
-    turns, on = Turns(1, 1, BulkBudget(Contention())), asyncio.Event()
+    turns, on = TurnScheduler(1, 1, BulkBudget(Contention())), asyncio.Event()
 
     async def have() -> None:
         async with turns.turn("a"):

@@ -7,7 +7,12 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from rillbase_server.server_readiness import ReadyServer, Server, StorageNode, wait_for_as_long
+from rillbase_server.server_readiness import (
+    AwaitedServer,
+    ReadyServer,
+    StorageNodeServer,
+    wait_for_as_long,
+)
 from rillbase_server.version import VERSION
 from tests.own_valkey import free_port
 
@@ -35,10 +40,10 @@ def test_what_is_there_is_not_waited_for(server: str) -> None:
 
 
 def test_the_storage_node_and_servers_say_of_which_release_they_are(server: str) -> None:
-    servers: list[Server] = [StorageNode(), ReadyServer(server)]
+    servers: list[AwaitedServer] = [StorageNodeServer(), ReadyServer(server)]
     for each in servers:
         assert wait_for_as_long(each, 60.0, print)
-    assert StorageNode().release() == VERSION
+    assert StorageNodeServer().release() == VERSION
 
 
 def test_an_older_server_is_waited_for_until_it_was_upgraded(

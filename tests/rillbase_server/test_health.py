@@ -19,7 +19,7 @@ from psycopg import sql
 
 from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
-from rillbase_server.health import Health
+from rillbase_server.health import HealthEndpoints
 from rillbase_server.launcher.data_directory import DataDirectory
 from rillbase_server.web_process import HTTP_PROTOCOL
 from tests.asgi_driver import Answer, ask, http_scope
@@ -55,7 +55,7 @@ async def behind(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 async def get(path: str, **headers: str) -> Answer:
-    return await ask(Health(behind, environment()), http_scope("GET", path, headers))
+    return await ask(HealthEndpoints(behind, environment()), http_scope("GET", path, headers))
 
 
 async def test_a_ready_server_names_each_dependency_with_state_and_latency() -> None:

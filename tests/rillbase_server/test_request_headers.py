@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.http.request import HttpHeaders
 
-from rillbase_server.request_headers import Headers
+from rillbase_server.request_headers import LazyHeaders
 
 META = {
     "REQUEST_METHOD": "GET",
@@ -20,20 +20,20 @@ META = {
     "name", ["Content-Type", "authorization", "X-Request-Id", "x_request_id", "Empty"]
 )
 def test_a_header_is_found_as_django_finds_it(name: str) -> None:
-    assert Headers(META)[name] == HttpHeaders(META)[name]
-    assert name in Headers(META)
+    assert LazyHeaders(META)[name] == HttpHeaders(META)[name]
+    assert name in LazyHeaders(META)
 
 
 @pytest.mark.parametrize("name", ["Request-Method", "If-Match", "Http-Authorization", ""])
 def test_what_is_no_header_is_not_found(name: str) -> None:
-    assert name not in Headers(META)
-    assert Headers(META).get(name) is None
-    assert Headers(META).get(name, "else") == "else"
+    assert name not in LazyHeaders(META)
+    assert LazyHeaders(META).get(name) is None
+    assert LazyHeaders(META).get(name, "else") == "else"
     with pytest.raises(KeyError):
-        Headers(META)[name]
+        LazyHeaders(META)[name]
 
 
 def test_listing_shows_every_header() -> None:
-    assert dict(Headers(META)) == dict(HttpHeaders(META))
-    assert len(Headers(META)) == 4
-    assert repr(Headers(META)) == repr(HttpHeaders(META))
+    assert dict(LazyHeaders(META)) == dict(HttpHeaders(META))
+    assert len(LazyHeaders(META)) == 4
+    assert repr(LazyHeaders(META)) == repr(HttpHeaders(META))

@@ -15,7 +15,7 @@ from rillbase import Binary, Client, ObjectId, ServerError, Timestamp, ejson
 from rillbase.ids import segment
 from rillbase.order import rank
 from rillbase.tables import to_arrow, to_pandas
-from rillbase.view import FramesBroken, View
+from rillbase.view import AnswerView, FramesBroken
 from tests.sdk.conftest import options_of
 from tests.sdk.proxy import Proxy
 
@@ -123,7 +123,7 @@ def event(seq: int, match: str, key: str, **members: object) -> dict[str, object
 
 
 def test_a_group_counts_when_it_is_complete() -> None:
-    view = View()
+    view = AnswerView()
     view.result({"items": [], "part": 0, "last": True, "resume": "r0"})
     first = {"id": "t", "index": 0, "count": 2}
     assert view.event(event(1, "add", "a", txn=first)) == []
@@ -136,7 +136,7 @@ def test_a_group_counts_when_it_is_complete() -> None:
 
 
 def test_a_hole_in_the_numbering_is_noticed() -> None:
-    view = View()
+    view = AnswerView()
     view.result({"items": [], "part": 0, "last": True})
     with pytest.raises(FramesBroken):
         view.event(event(2, "add", "a"))

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from foundation.scope import scoped
 from foundation.tasks.context import TaskContext
-from foundation.tasks.failures import Failure, bury
+from foundation.tasks.failures import TaskFailure, bury
 from tenants import error_log
 from tenants.models import ErrorEntry
 from tenants.roles import Role
@@ -163,7 +163,7 @@ def test_a_failed_delivery_and_the_end_of_its_webhook_are_told(receiver: Webhook
 def test_a_dead_task_is_told_without_what_it_said() -> None:
     made = make_tenant()
     context = TaskContext(made.tenant.id, "request-1", 9)
-    bury(Failure(str(uuid4()), "documents.backfill", {}, context, "password=hunter2"))
+    bury(TaskFailure(str(uuid4()), "documents.backfill", {}, context, "password=hunter2"))
     (entry,) = kept(made)
     assert (entry.area, entry.code, entry.place) == ("task", "task_failed", "documents.backfill")
     assert "hunter2" not in entry.detail

@@ -20,8 +20,8 @@ from rillbase_server.graphql.live import LiveMessage, LiveTransaction, frames, i
 Aggregate = Annotated[str, strawberry.argument(description="The aggregate's name.")]
 
 
-@strawberry.input(description="A query of an aggregate, as in the REST API.")
-class RowQuery:
+@strawberry.input(name="RowQuery", description="A query of an aggregate, as in the REST API.")
+class AggregateRowQuery:
     rollup: list[str] | None = None
     filter: JSON | None = strawberry.field(default=None, description="A filter on the dimensions.")
     from_: str | None = strawberry.field(default=None, name="from")
@@ -83,7 +83,7 @@ class AggregateQueries:
         self,
         info: Info,
         aggregate: Aggregate,
-        query: RowQuery | None = None,
+        query: AggregateRowQuery | None = None,
         snapshot: str | None = None,
     ) -> AggregateRows:
         body = query.body() if query is not None else {}
@@ -128,7 +128,7 @@ class AggregateSubscriptions:
         self,
         info: Info,
         aggregate: Aggregate,
-        query: RowQuery | None = None,
+        query: AggregateRowQuery | None = None,
         resume: str | None = None,
     ) -> AsyncGenerator[LiveRows, None]:
         body = query.body() if query is not None else {}

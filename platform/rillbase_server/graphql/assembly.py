@@ -60,9 +60,9 @@ from rillbase_server.graphql.topics import (
     TopicSubscriptions,
 )
 from rillbase_server.graphql.typed.fields import CollectionFields
-from rillbase_server.graphql.typed.filters import Filters
-from rillbase_server.graphql.typed.lookups import Lookups
-from rillbase_server.graphql.typed.shapes import Record, Schema, shape_of
+from rillbase_server.graphql.typed.filters import FilterInputs
+from rillbase_server.graphql.typed.lookups import LookupTypes
+from rillbase_server.graphql.typed.shapes import RecordShape, Schema, shape_of
 from rillbase_server.graphql.typed.typed_collection import TypedCollection
 from rillbase_server.graphql.typed.types import Types
 from rillbase_server.graphql.writes import Writes
@@ -143,18 +143,18 @@ async def _collections(tenant_id: UUID) -> Found:
     return tuple((rows.text(number, 0), rows.bytes(number, 1)) for number in range(rows.rows))
 
 
-@strawberry.type
-class Query(DocumentQueries, GroupQueries, TopicQueries, AggregateQueries, DatasetQueries):
+@strawberry.type(name="Query")
+class QueryRoot(DocumentQueries, GroupQueries, TopicQueries, AggregateQueries, DatasetQueries):
     pass
 
 
-@strawberry.type
-class Mutation(DocumentMutations, TopicMutations, AggregateMutations):
+@strawberry.type(name="Mutation")
+class MutationRoot(DocumentMutations, TopicMutations, AggregateMutations):
     pass
 
 
-@strawberry.type
-class Subscription(
+@strawberry.type(name="Subscription")
+class SubscriptionRoot(
     DocumentSubscriptions, GroupSubscriptions, TopicSubscriptions, AggregateSubscriptions
 ):
     pass
@@ -164,7 +164,9 @@ class Subscription(
 def static_schema() -> GraphQLSchema:
     """Return the part that is written down as classes."""
     config = StrawberryConfig(scalar_map=dict(SCALARS))
-    made = strawberry.Schema(Query, Mutation, Subscription, types=[AnyDocument], config=config)
+    made = strawberry.Schema(
+        QueryRoot, MutationRoot, SubscriptionRoot, types=[AnyDocument], config=config
+    )
     schema = made._schema  # the library has no other name for it
     for name in _OF_MANY:
         for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():
@@ -215,7 +217,7 @@ def _texts(collections: Found) -> Texts:
     declared: dict[str, TypedCollection] = {}
     for name, text in collections:
         shape = shape_of(cast("Schema", json.loads(text)))
-        if isinstance(shape, Record):
+        if isinstance(shape, RecordShape):
             found = TypedCollection.of(name, shape, taken)
             # Two of one name are refused when they are declared, unless at the same moment.
             declared.setdefault(found.field, found)
@@ -227,12 +229,12 @@ def assembled(declared: list[TypedCollection]) -> GraphQLSchema:
     """Put a schema together."""
     static = static_schema()
     types = Types(cast("GraphQLScalarType", static.type_map["JSON"]))
-    filters = Filters(types)
+    filters = FilterInputs(types)
     control = ControlPlane(
         _components(), types, cast("GraphQLObjectType", static.type_map["PageInfo"])
     )
     general = cast("GraphQLObjectType", static.type_map["AnyDocument"])
-    lookups = Lookups(general)
+    lookups = LookupTypes(general)
     made = [CollectionFields(each, static, types, filters, lookups) for each in declared]
     roots = (static.query_type, static.mutation_type, static.subscription_type)
     query, mutation, subscription = (dict(root.fields) if root else {} for root in roots)

@@ -7,7 +7,7 @@ plane names its own.
 from __future__ import annotations
 
 from data_plane import calls
-from data_plane.http import Head
+from data_plane.http import CallHead
 from foundation import request_context
 from foundation.limits import limiter
 from tenants.credentials import act_as, authenticate
@@ -17,7 +17,7 @@ from tenants.principals import Principal
 from tenants.quotas import user_limits
 
 
-async def authenticated(head: Head) -> tuple[Principal, TenantFacts | None]:
+async def authenticated(head: CallHead) -> tuple[Principal, TenantFacts | None]:
     """Return who sends it, and in which tenant."""
     principal, tenant = await calls.counted(lambda: _look_up(head))
     if act_as.is_asked(head):
@@ -28,7 +28,7 @@ async def authenticated(head: Head) -> tuple[Principal, TenantFacts | None]:
     return principal, tenant
 
 
-def _look_up(head: Head) -> tuple[Principal, TenantFacts | None]:
+def _look_up(head: CallHead) -> tuple[Principal, TenantFacts | None]:
     principal = authenticate.require(head)
     if principal.user_id is not None and not head.headers.get(TENANT_HEADER):
         return principal, None

@@ -11,7 +11,7 @@ import strawberry
 from graphql import GraphQLResolveInfo
 from strawberry.dataloader import DataLoader
 
-from data_plane.http import Head
+from data_plane.http import CallHead
 from data_plane.internal_call import Handler, InternalCall
 from data_plane.request_reader import refusing
 from documents.api import documents, queries
@@ -37,7 +37,7 @@ _TOO_LONG = "A number has too many digits."
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Lookup:
+class FieldLookup:
     """Documents of a collection whose `_id`s stand in a field."""
 
     collection: str
@@ -63,14 +63,14 @@ class Context:
     principal: Principal
     #: None: a member who named no tenant, and sees the control plane only.
     tenant: TenantFacts | None
-    head: Head
+    head: CallHead
     inner: InternalRequests
     #: How objects of the operation are completed, as far as that has been found out.
     plans: Plans = field(init=False, default_factory=dict)
     #: Documents by their keys: those that several fields ask for are read by one statement.
     documents: DataLoader[Reference, JsonObject | None] = field(init=False)
     #: What documents refer to that came without it.
-    lookups: DataLoader[tuple[Reference, Lookup], JsonValue] = field(init=False)
+    lookups: DataLoader[tuple[Reference, FieldLookup], JsonValue] = field(init=False)
 
     def __post_init__(self) -> None:
         self.documents = DataLoader(load_fn=self._read_documents)
@@ -116,12 +116,12 @@ class Context:
             found.update(_by_key(collection, answer))
         return [found.get(reference) for reference in wanted]
 
-    async def _look_up(self, wanted: list[tuple[Reference, Lookup]]) -> list[JsonValue]:
-        by_collection: dict[str, tuple[dict[str, None], dict[Lookup, None]]] = {}
+    async def _look_up(self, wanted: list[tuple[Reference, FieldLookup]]) -> list[JsonValue]:
+        by_collection: dict[str, tuple[dict[str, None], dict[FieldLookup, None]]] = {}
         for (collection, key), lookup in wanted:
             keys, lookups = by_collection.setdefault(collection, ({}, {}))
             keys[key] = lookups[lookup] = None
-        found: dict[tuple[Reference, Lookup], JsonValue] = {}
+        found: dict[tuple[Reference, FieldLookup], JsonValue] = {}
         for collection, (keys, lookups) in by_collection.items():
             for some_keys in batched(keys, MAX_LIMIT):
                 for some in batched(lookups, MAX_LOOKUPS):
@@ -129,8 +129,8 @@ class Context:
         return [found.get(each) for each in wanted]
 
     async def _look_up_some(
-        self, collection: str, keys: Sequence[str], lookups: Sequence[Lookup]
-    ) -> dict[tuple[Reference, Lookup], JsonValue]:
+        self, collection: str, keys: Sequence[str], lookups: Sequence[FieldLookup]
+    ) -> dict[tuple[Reference, FieldLookup], JsonValue]:
         """Read what some documents refer to."""
         rest = {
             "lookup": [lookup.body for lookup in lookups],

@@ -29,8 +29,8 @@ from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Context, Resolving
 from rillbase_server.graphql.internal_request import path_of
-from rillbase_server.graphql.resources import CLUSTER, RESOURCES, TENANT, Resource
-from rillbase_server.graphql.typed.shapes import Record, Schema, Shape, shape_of
+from rillbase_server.graphql.resources import CLUSTER, RESOURCES, TENANT, RestResource
+from rillbase_server.graphql.typed.shapes import RecordShape, Schema, Shape, shape_of
 from rillbase_server.graphql.typed.types import Readable, Types, written
 
 Fields: TypeAlias = dict[str, GraphQLField]
@@ -41,32 +41,32 @@ DEFAULT_FIRST, MAX_FIRST = 50, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ResourcePath:
     """Where something is: by a field's arguments, and as a path."""
 
     arguments: Mapping[str, GraphQLArgument]
     path: Callable[[Mapping[str, object]], str]
 
-    def below(self, segment: str) -> Address:
+    def below(self, segment: str) -> ResourcePath:
         """Return the address of what all of these have."""
-        return Address(self.arguments, lambda asked: f"{self.path(asked)}/{segment}")
+        return ResourcePath(self.arguments, lambda asked: f"{self.path(asked)}/{segment}")
 
-    def one(self, argument: str, kind: GraphQLScalarType = GraphQLID) -> Address:
+    def one(self, argument: str, kind: GraphQLScalarType = GraphQLID) -> ResourcePath:
         """Return the address of one of these, which an argument names."""
         taken = {**self.arguments, argument: GraphQLArgument(GraphQLNonNull(kind))}
-        return Address(
+        return ResourcePath(
             taken, lambda asked: f"{self.path(asked)}/{quote(str(asked[argument]), safe='')}"
         )
 
-    def suffixed(self, suffix: str) -> Address:
-        return Address(self.arguments, lambda asked: self.path(asked) + suffix)
+    def suffixed(self, suffix: str) -> ResourcePath:
+        return ResourcePath(self.arguments, lambda asked: self.path(asked) + suffix)
 
 
-_TENANTS = Address({}, lambda _: path_of("tenants"))
+_TENANTS = ResourcePath({}, lambda _: path_of("tenants"))
 _OF_TENANT = _TENANTS.one("tenant", GraphQLString)
 
 
-def _of_all(resource: Resource) -> Address:
+def _of_all(resource: RestResource) -> ResourcePath:
     """Return the address of what a tenant has of a kind."""
     if resource.of is None:
         return _OF_TENANT.below(resource.segment)
@@ -134,7 +134,7 @@ class ControlPlane:
             fields[name] = GraphQLField(self._output(component), resolve=_below(name))
         return GraphQLObjectType("Tenant", fields)
 
-    def _readings(self, resource: Resource) -> Fields:
+    def _readings(self, resource: RestResource) -> Fields:
         """Return a tenant's fields for what it has of a kind: all of them, and one."""
         node = cast("GraphQLObjectType", self._output(resource.answer))
         all_of = _of_all(resource)
@@ -176,7 +176,9 @@ class ControlPlane:
             )
         return cast("GraphQLObjectType", known)
 
-    def _changes(self, resource: Resource, all_of: Address, one_of: Address) -> Fields:
+    def _changes(
+        self, resource: RestResource, all_of: ResourcePath, one_of: ResourcePath
+    ) -> Fields:
         """Return the root fields that change what there is of a kind."""
         title = resource.one[:1].upper() + resource.one[1:]
         found: Fields = {}
@@ -197,7 +199,7 @@ class ControlPlane:
         return found
 
     def _posting(
-        self, request: str | None, answer: str, at: Address, *, patches: bool = False
+        self, request: str | None, answer: str, at: ResourcePath, *, patches: bool = False
     ) -> GraphQLField:
         shape = self._shape(request) if request is not None else None
         given = {**at.arguments, "idempotencyKey": GraphQLArgument(GraphQLString)}
@@ -224,7 +226,7 @@ class ControlPlane:
 
     def _shape(self, component: str) -> Shape:
         shape = shape_of(self.components[component], self._resolve)
-        if not isinstance(shape, Record):
+        if not isinstance(shape, RecordShape):
             raise TypeError(f"{component} is not an object")
         return shape
 

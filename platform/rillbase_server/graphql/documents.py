@@ -15,7 +15,7 @@ from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import global_ids, pages
 from rillbase_server.graphql.context import Context, Info, Reference, reference
-from rillbase_server.graphql.pages import Rows
+from rillbase_server.graphql.pages import DocumentsPage
 
 Collection = Annotated[str, strawberry.argument(description="The collection's name.")]
 Key = Annotated[JSON, strawberry.argument(description="The document's `_id`, as Extended JSON.")]
@@ -27,13 +27,15 @@ LookedUp = Annotated[
 ]
 
 
-@strawberry.interface(description="An object with an id that is unique in the whole schema.")
-class Node:
+@strawberry.interface(
+    name="Node", description="An object with an id that is unique in the whole schema."
+)
+class DocumentNode:
     id: strawberry.ID
 
 
 @strawberry.type(description="A document of any collection.")
-class AnyDocument(Node):
+class AnyDocument(DocumentNode):
     """What documents look like. They are rows: a page has many, and few of its fields are read."""
 
     collection: str
@@ -47,10 +49,10 @@ class AnyDocument(Node):
 
     @classmethod
     def is_type_of(cls, value: object, _: object) -> bool:
-        return isinstance(value, Row)
+        return isinstance(value, DocumentRow)
 
 
-class Row:
+class DocumentRow:
     """A document as the REST API has it; what a field shows is made when it is asked for."""
 
     __slots__ = ("collection", "envelope")
@@ -92,7 +94,7 @@ class PageInfo:
     end_cursor: str | None
 
 
-def page_info(rows: Rows) -> PageInfo:
+def page_info(rows: DocumentsPage) -> PageInfo:
     """Say where a page ends, and whether others lie before and behind it."""
     count = len(rows.items)
     return PageInfo(
@@ -119,7 +121,7 @@ def query_notice(notice: JsonObject) -> QueryNotice:
     )
 
 
-def query_notices(rows: Rows) -> list[QueryNotice]:
+def query_notices(rows: DocumentsPage) -> list[QueryNotice]:
     """Return the notices of a page."""
     return [query_notice(notice) for notice in rows.notices]
 
@@ -134,7 +136,7 @@ class AnyDocumentEdge:
 class AnyDocumentConnection:
     collection: strawberry.Private[str]
     filter: strawberry.Private[JsonValue]
-    rows: strawberry.Private[Rows]
+    rows: strawberry.Private[DocumentsPage]
 
     @strawberry.field
     def nodes(self) -> list[AnyDocument]:
@@ -169,7 +171,7 @@ async def count(context: Context, collection: str, filter: JsonValue) -> int:  #
 
 def row(collection: str, envelope: JsonObject) -> AnyDocument:
     """Return a document as fields show it."""
-    return cast("AnyDocument", Row(collection, envelope))
+    return cast("AnyDocument", DocumentRow(collection, envelope))
 
 
 async def connection(
@@ -249,11 +251,11 @@ class DocumentQueries:
         return cast("JSON", found)
 
     @strawberry.field(description="The object with this global id.")
-    async def node(self, info: Info, id: strawberry.ID) -> Node | None:  # noqa: A002
+    async def node(self, info: Info, id: strawberry.ID) -> DocumentNode | None:  # noqa: A002
         return await _by_reference(info.context, global_ids.read(id))
 
     @strawberry.field(description="The objects with these global ids, in the same order.")
-    async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[Node | None]:
+    async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[DocumentNode | None]:
         wanted = [global_ids.read(text) for text in ids]
         found = await info.context.documents.load_many(wanted)
         return [

@@ -23,7 +23,7 @@ from rillbase_server.graphql.documents import (
     query_notices,
 )
 from rillbase_server.graphql.live import Deliver, LiveRow, frames, items_of, options, placed
-from rillbase_server.graphql.pages import Rows
+from rillbase_server.graphql.pages import DocumentsPage
 
 By = Annotated[
     list[str],
@@ -53,7 +53,7 @@ class DocumentGroupEdge:
 
 @strawberry.type(description="A page of rows, in the requested order or ordered by their values.")
 class DocumentGroupConnection:
-    rows: strawberry.Private[Rows]
+    rows: strawberry.Private[DocumentsPage]
 
     @strawberry.field
     def nodes(self) -> list[DocumentGroup]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from graphql import OperationType
 
-from data_plane.http import Answer, Body, Head
+from data_plane.http import CallHead, CallResponse, RequestBody
 from data_plane.http.body import ClientGone
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
@@ -23,7 +23,7 @@ from rillbase_server.graphql import callers, failures, persisted_operations, tex
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
 from rillbase_server.graphql.internal_request import InternalRequests
-from rillbase_server.graphql.operations import OperationRejected, Request, answer
+from rillbase_server.graphql.operations import GraphqlRequest, OperationRejected, answer
 from tenants import cors
 
 PATH = "/graphql"
@@ -43,7 +43,7 @@ class GraphqlHttp:
             await self.app(scope, receive, send)
             return
         scope["state"]["route"] = PATH
-        head, headers = Head(scope), dict[str, str]()
+        head, headers = CallHead(scope), dict[str, str]()
         try:
             found = await self._answer(scope, head, receive, headers)
         except ClientGone:
@@ -53,19 +53,19 @@ class GraphqlHttp:
         await found.send(send, headers, with_body=head.method != "HEAD")
 
     async def _answer(
-        self, scope: Scope, head: Head, receive: Receive, headers: dict[str, str]
-    ) -> Answer:
+        self, scope: Scope, head: CallHead, receive: Receive, headers: dict[str, str]
+    ) -> CallResponse:
         if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
-            return Answer(204, headers=cors.preflight_headers(head))
+            return CallResponse(204, headers=cors.preflight_headers(head))
         if head.method not in ("GET", "POST"):
             raise MethodNotAllowed(headers={"Allow": "GET, POST"})
         principal, tenant = await callers.authenticated(head)
         if tenant is not None:
             headers.update(cors.answer_headers(head, tenant))
         await callers.check_rate_limits(principal, tenant, headers)
-        body = Body(head, receive)
+        body = RequestBody(head, receive)
         try:
-            request = Request.read(await _body(head, body))
+            request = GraphqlRequest.read(await _body(head, body))
         finally:
             body.release()
         context = Context(principal, tenant, head, InternalRequests(self.app, scope))
@@ -75,7 +75,7 @@ class GraphqlHttp:
             return _rendered(head, {"errors": refused.errors}, 400)
         return _rendered(head, found, 200)
 
-    async def _run(self, request: Request, context: Context, head: Head) -> JsonObject:
+    async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> JsonObject:
         asked = await persisted_operations.text_of(request, context)
         texts = await self.schemas.of(None if context.tenant is None else context.tenant.id)
         prepared = texts.prepare(asked, request.name)
@@ -87,7 +87,7 @@ class GraphqlHttp:
         return await answer(prepared, request.variables, context)
 
 
-async def _body(head: Head, body: Body) -> object:
+async def _body(head: CallHead, body: RequestBody) -> object:
     if head.method == "POST":
         body.require("application/json")
         return parse_json_body(await body.read(MAX_BODY_BYTES))
@@ -106,14 +106,14 @@ def _parsed(name: str, text: str) -> JsonValue:
         raise MalformedJson(f"The parameter `{name}` is not valid JSON: {reason}.") from None
 
 
-def _refusal(head: Head, error: ApiError) -> Answer:
+def _refusal(head: CallHead, error: ApiError) -> CallResponse:
     """Answer an operation that did not run."""
     found = _rendered(head, {"errors": [failures.of(error)]}, error.status)
     found.headers.update(error.headers)
     return found
 
 
-def _rendered(head: Head, found: JsonObject, status: int) -> Answer:
+def _rendered(head: CallHead, found: JsonObject, status: int) -> CallResponse:
     """Answer in the type that the client knows.
 
     Clients of the older type take any status but 200 for a broken connection, so what went wrong
@@ -122,4 +122,4 @@ def _rendered(head: Head, found: JsonObject, status: int) -> Answer:
     newer = MEDIA_TYPE in head.headers.get("accept", "")
     is_about_the_operation = status == InvalidBody.status
     shown = 200 if is_about_the_operation and not newer else status
-    return Answer(shown, text.write(found), {}, MEDIA_TYPE if newer else "application/json")
+    return CallResponse(shown, text.write(found), {}, MEDIA_TYPE if newer else "application/json")

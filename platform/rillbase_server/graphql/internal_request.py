@@ -72,7 +72,7 @@ class InternalRequests:
         self, method: str, path: str, query: bytes, body: bytes, headers: dict[str, str]
     ) -> JsonValue:
         receive = _Receive(body)
-        answer = _Answer()
+        answer = _ResponseBuffer()
         sent = {**headers, "Content_Length": str(len(body))} if body else headers
         await self.app(self._scope(method, path, query, sent), receive, answer.send)
         found: JsonValue = json.loads(answer.body) if answer.body else None
@@ -114,7 +114,7 @@ class _Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-class _Answer:
+class _ResponseBuffer:
     """What the application answers, whole."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import strawberry
 from strawberry.scalars import JSON
 
 from connections.outgoing import Sent
-from connections.subscriptions import Kinds, OpenSubscription, Subscriber
+from connections.subscriptions import OpenSubscription, Subscriber, SubscriptionKinds
 from foundation import bulk_budget
 from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.json_types import JsonObject, JsonValue
@@ -46,8 +46,8 @@ class LiveKind(Enum):
     NOTICE = "notice"
 
 
-@strawberry.enum(description="How a document's position in the answer changed.")
-class Match(Enum):
+@strawberry.enum(name="Match", description="How a document's position in the answer changed.")
+class MatchType(Enum):
     ADD = "add"
     CHANGE = "change"
     CHANGE_INDEX = "changeIndex"
@@ -110,7 +110,7 @@ class LiveMessage:
         description="With RESULT: true for the last part of the answer."
     )
     seq: int | None = strawberry.field(description="With EVENT: increases by one with each event.")
-    match: Match | None
+    match: MatchType | None
     state: LiveState | None
     reason: str | None
     resume: strawberry.Private[str | None]
@@ -123,7 +123,7 @@ class LiveMessageMembers(TypedDict):
     part: int | None
     last: bool | None
     seq: int | None
-    match: Match | None
+    match: MatchType | None
     state: LiveState | None
     reason: str | None
     resume: str | None
@@ -137,7 +137,7 @@ def told(frame: JsonObject) -> LiveMessageMembers:
         part=cast("int | None", frame.get("part")),
         last=cast("bool | None", frame.get("last")),
         seq=cast("int | None", frame.get("seq")),
-        match=None if match is None else Match(match),
+        match=None if match is None else MatchType(match),
         state=None if state is None else LiveState(state),
         reason=cast("str | None", frame.get("reason")),
         resume=cast("str | None", frame.get("resume")),
@@ -186,13 +186,13 @@ class LiveDocuments(LiveRow):
     )
 
 
-class Party(Protocol):
+class OperationConnection(Protocol):
     """The connection over which an operation came."""
 
     @property
-    def kinds(self) -> Kinds: ...
+    def kinds(self) -> SubscriptionKinds: ...
 
-    async def hold(self, feed: Feed) -> OpenSubscription:
+    async def hold(self, feed: FrameBuffer) -> OpenSubscription:
         """Count a subscription in, or raise that there are too many."""
 
     def release(self, held: OpenSubscription) -> None:
@@ -201,7 +201,7 @@ class Party(Protocol):
     def subscriber(self) -> Subscriber: ...
 
 
-class Feed:
+class FrameBuffer:
     """The frames of one subscription, until its client takes them."""
 
     def __init__(self) -> None:
@@ -236,7 +236,7 @@ class Feed:
 class LiveContext(Context):
     """An operation that came over a connection."""
 
-    party: Party
+    party: OperationConnection
 
 
 async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDocuments, None]:
@@ -252,7 +252,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
     party = context.party
     given = {name: value for name, value in message.items() if value is not None}
     value = value_of({"type": "subscribe", "id": LIVE, **given})
-    feed = Feed()
+    feed = FrameBuffer()
     held = await party.hold(feed)
     try:
         kind = party.kinds.of(value)

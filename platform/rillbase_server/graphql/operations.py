@@ -42,7 +42,7 @@ _MEMBERS = ("query", "variables", "operationName", "extensions")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class GraphqlRequest:
     """What a client sends."""
 
     text: str | None
@@ -52,7 +52,7 @@ class Request:
     hash: str | None
 
     @classmethod
-    def read(cls, body: object) -> Request:
+    def read(cls, body: object) -> GraphqlRequest:
         """Read the object that a client sends, or raise `InvalidBody`."""
         if not isinstance(body, dict):
             raise InvalidBody("An operation must be an object; batches are not supported.")
@@ -183,7 +183,7 @@ async def answer(
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class OperationStream:
     """A subscription that has begun."""
 
     executor: Executor[Context]
@@ -197,7 +197,7 @@ class Stream:
 
 async def begun(
     prepared: PreparedOperation, variables: dict[str, object], context: Context
-) -> Stream:
+) -> OperationStream:
     """Begin a subscription, or raise `OperationRejected`."""
     _enter(prepared, variables, context)
     executor = PlanningExecutor.build(
@@ -213,7 +213,7 @@ async def begun(
     stream = await found if is_awaitable(found) else found
     if isinstance(stream, ExecutionResult):
         raise OperationRejected(stream.errors or [GraphQLError("The subscription did not start.")])
-    return Stream(executor, cast("AsyncGenerator[object, None]", stream))
+    return OperationStream(executor, cast("AsyncGenerator[object, None]", stream))
 
 
 async def _come(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:

@@ -48,7 +48,7 @@ class PagePosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class DocumentsPage:
     """A page: envelopes, where it begins, and what follows."""
 
     items: list[JsonObject]
@@ -68,7 +68,7 @@ class Rows:
 
 async def read(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
-) -> Rows:
+) -> DocumentsPage:
     """Read the rows of a query that follow a place."""
     wanted = _number(first)
     place = PagePosition.read(after, MAX_LIMIT - MAX_FIRST)
@@ -78,7 +78,7 @@ async def read(
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
         raise TypeError("a page must have items and a cursor")
     rows = cast("list[JsonObject]", items[place.passed :])
-    return Rows(
+    return DocumentsPage(
         rows,
         place,
         following,
@@ -90,7 +90,7 @@ async def read(
 
 async def read_groups(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
-) -> Rows:
+) -> DocumentsPage:
     """Read the rows of a query that groups. They are counted from the first one."""
     wanted = _number(first)
     place = PagePosition.read(after, MAX_OFFSET)
@@ -99,7 +99,7 @@ async def read_groups(
     body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": wanted + 1}
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     rows = cast("list[JsonObject]", answer["rows"])
-    return Rows(
+    return DocumentsPage(
         rows[:wanted],
         place,
         None,

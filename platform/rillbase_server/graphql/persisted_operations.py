@@ -14,12 +14,12 @@ from redis.exceptions import RedisError
 from foundation.errors import FieldProblem, InvalidBody, PersistedQueryNotFound
 from foundation.event_server import wire
 from rillbase_server.graphql.context import Context
-from rillbase_server.graphql.operations import Request
+from rillbase_server.graphql.operations import GraphqlRequest
 
 LIFETIME_S = 7 * 24 * 3600
 
 
-async def text_of(request: Request, context: Context) -> str:
+async def text_of(request: GraphqlRequest, context: Context) -> str:
     """Return the text that a client means, or raise `PersistedQueryNotFound`."""
     if request.text is not None:
         if request.hash is not None and not _fits(request.text, request.hash):
@@ -38,7 +38,7 @@ async def text_of(request: Request, context: Context) -> str:
     return found.decode()
 
 
-async def keep(request: Request, context: Context) -> None:
+async def keep(request: GraphqlRequest, context: Context) -> None:
     """Remember a text that was sent with its hash and has been found valid."""
     if request.text is None or request.hash is None:
         return

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class RestResource:
     """Something that is read and changed by REST calls."""
 
     #: As fields and types call one of them, and several.
@@ -30,7 +30,7 @@ class Resource:
     of: tuple[str, str] | None = None
 
 
-TENANT = Resource(
+TENANT = RestResource(
     "tenant",
     "tenants",
     "tenants",
@@ -42,7 +42,7 @@ TENANT = Resource(
     calls=(("restore", ":restore", None, "TenantAnswer"),),
 )
 #: What each tenant has one of.
-CLUSTER = Resource(
+CLUSTER = RestResource(
     "cluster",
     "cluster",
     "cluster",
@@ -53,7 +53,7 @@ CLUSTER = Resource(
 )
 #: What tenants have several of.
 RESOURCES = (
-    Resource(
+    RestResource(
         "member",
         "members",
         "members",
@@ -62,7 +62,7 @@ RESOURCES = (
         change="PatchedMemberChangeRequest",
         deletable=True,
     ),
-    Resource(
+    RestResource(
         "invitation",
         "invitations",
         "invitations",
@@ -71,7 +71,7 @@ RESOURCES = (
         deletable=True,
         calls=(("resend", ":resend", None, "InvitationAnswer"),),
     ),
-    Resource(
+    RestResource(
         "apiKey",
         "apiKeys",
         "api-keys",
@@ -82,7 +82,7 @@ RESOURCES = (
         deletable=True,
         calls=(("rotate", "/rotate", "ApiKeyRotationRequest", "NewApiKeyAnswer"),),
     ),
-    Resource(
+    RestResource(
         "collection",
         "collections",
         "collections",
@@ -92,7 +92,7 @@ RESOURCES = (
         change="PatchedCollectionChangeRequest",
         deletable=True,
     ),
-    Resource(
+    RestResource(
         "topic",
         "topics",
         "topics",
@@ -102,7 +102,7 @@ RESOURCES = (
         change="PatchedTopicChangeRequest",
         deletable=True,
     ),
-    Resource(
+    RestResource(
         "aggregate",
         "aggregates",
         "aggregates",
@@ -113,7 +113,7 @@ RESOURCES = (
         deletable=True,
         calls=(("rebuild", ":rebuild", None, "AggregateAnswer"),),
     ),
-    Resource(
+    RestResource(
         "dataset",
         "datasets",
         "datasets",
@@ -123,7 +123,7 @@ RESOURCES = (
         change="PatchedDatasetChangeRequest",
         deletable=True,
     ),
-    Resource(
+    RestResource(
         "issuer",
         "issuers",
         "issuers",
@@ -131,7 +131,7 @@ RESOURCES = (
         creation="IssuerCreationRequest",
         deletable=True,
     ),
-    Resource(
+    RestResource(
         "webhook",
         "webhooks",
         "webhooks",
@@ -146,7 +146,7 @@ RESOURCES = (
             ("rotateSecretOf", ":rotate-secret", None, "NewWebhookAnswer"),
         ),
     ),
-    Resource(
+    RestResource(
         "delivery",
         "deliveries",
         "deliveries",
@@ -154,7 +154,7 @@ RESOURCES = (
         of=("webhooks", "webhook"),
         calls=(("resend", ":redeliver", None, "DeliveryAnswer"),),
     ),
-    Resource(
+    RestResource(
         "personalToken",
         "personalTokens",
         "tokens",
@@ -163,9 +163,9 @@ RESOURCES = (
         created="NewTokenAnswer",
         deletable=True,
     ),
-    Resource("auditEntry", "auditLog", "audit-log", "AuditEntryAnswer", key=None),
-    Resource("error", "errors", "errors", "ErrorEntryAnswer", key=None),
-    Resource(
+    RestResource("auditEntry", "auditLog", "audit-log", "AuditEntryAnswer", key=None),
+    RestResource("error", "errors", "errors", "ErrorEntryAnswer", key=None),
+    RestResource(
         "subscription",
         "subscriptions",
         "subscriptions",

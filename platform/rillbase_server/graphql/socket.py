@@ -21,11 +21,11 @@ from graphql import GraphQLError, OperationType
 
 from connections import callers as socket_callers
 from connections import messages
-from connections.callers import Handshake, Party
+from connections.callers import ConnectionCaller, Handshake
 from connections.connection_registry import ConnectionRegistry, Verdict
 from connections.consumer import Serve, WebSocketConsumer
 from connections.outgoing import Outgoing
-from connections.subscriptions import Kinds, OpenSubscription, Subscriber
+from connections.subscriptions import OpenSubscription, Subscriber, SubscriptionKinds
 from data_plane.calls import check_rate_limits
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
@@ -37,11 +37,11 @@ from rillbase_server.graphql import failures, persisted_operations
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.http import PATH
 from rillbase_server.graphql.internal_request import InternalRequests
-from rillbase_server.graphql.live import Feed, LiveContext, LiveMessage
+from rillbase_server.graphql.live import FrameBuffer, LiveContext, LiveMessage
 from rillbase_server.graphql.operations import (
+    GraphqlRequest,
     OperationRejected,
     PreparedOperation,
-    Request,
     answer,
     begun,
 )
@@ -53,7 +53,7 @@ MAX_MESSAGE_BYTES = 1024 * 1024
 MAX_OPERATIONS = 1_000
 
 
-class Closing(Exception):
+class CloseRequested(Exception):
     """What a connection is closed with. The codes are the protocol's."""
 
     def __init__(self, code: int, reason: str) -> None:
@@ -69,7 +69,7 @@ class GraphqlServer:
     #: Answers the REST calls that fields stand for.
     app: App
     schemas: Schemas
-    kinds: Kinds
+    kinds: SubscriptionKinds
     registry: ConnectionRegistry
 
 
@@ -87,17 +87,17 @@ class GraphqlConsumer(WebSocketConsumer):
             await self.send({"type": "websocket.close", "code": 4406, "reason": "Subprotocol"})
             return None
         await self.send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
-        return lambda receive, send: Connection(self._server, handshake, receive, send).run()
+        return lambda receive, send: GraphqlConnection(self._server, handshake, receive, send).run()
 
 
-class Connection:
+class GraphqlConnection:
     """One client. `run` returns when it is over."""
 
     def __init__(
         self, server: GraphqlServer, handshake: Handshake, receive: Receive, send: Send
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.party: Party | None = None
+        self.party: ConnectionCaller | None = None
         self.kinds = server.kinds
         self._server = server
         self._handshake = handshake
@@ -108,7 +108,9 @@ class Connection:
         self._outgoing = Outgoing()
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._held: dict[str, OpenSubscription] = {}
-        self._closing: asyncio.Future[Closing | None] = asyncio.get_running_loop().create_future()
+        self._closing: asyncio.Future[CloseRequested | None] = (
+            asyncio.get_running_loop().create_future()
+        )
 
     async def run(self) -> None:
         """Serve the client until it goes or has to go."""
@@ -127,7 +129,7 @@ class Connection:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._server.registry.leave(self)
 
-    async def _say_last(self, sender: asyncio.Task[None], closing: Closing) -> None:
+    async def _say_last(self, sender: asyncio.Task[None], closing: CloseRequested) -> None:
         self._outgoing.finish()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
@@ -136,7 +138,7 @@ class Connection:
                     {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
                 )
 
-    def _close(self, closing: Closing) -> None:
+    def _close(self, closing: CloseRequested) -> None:
         if not self._closing.done():
             self._closing.set_result(closing)
 
@@ -163,7 +165,7 @@ class Connection:
         if kind == "heartbeat":
             self._outgoing.put(b'{"type":"ping"}')
         elif kind == "goodbye":
-            self._close(Closing(1012, "the server is restarting"))
+            self._close(CloseRequested(1012, "the server is restarting"))
 
     def end(self, name: str, error: ApiError) -> bool:
         held = self._held.get(name)
@@ -175,7 +177,7 @@ class Connection:
     async def judge(self, verdict: Verdict) -> None:
         party, refused = verdict
         if refused is not None:
-            self._close(Closing(4403, refused.code))
+            self._close(CloseRequested(4403, refused.code))
         elif party is not None and self.party is not None and party != self.party:
             self.party = party
             for name, held in list(self._held.items()):
@@ -183,7 +185,7 @@ class Connection:
 
     # As the party of operations
 
-    async def hold(self, name: str, feed: Feed) -> OpenSubscription:
+    async def hold(self, name: str, feed: FrameBuffer) -> OpenSubscription:
         """Count a subscription in."""
         party, request_id = self._open_party(), self._handshake.request_id
         held = self._held[name] = OpenSubscription(name, feed, request_id, self._forget_held)
@@ -203,7 +205,7 @@ class Connection:
         party = self._open_party()
         return Subscriber(party.principal, party.tenant, self.id, name)
 
-    def _open_party(self) -> Party:
+    def _open_party(self) -> ConnectionCaller:
         if self.party is None:
             raise Unauthenticated("The connection is not open.")
         return self.party
@@ -215,7 +217,7 @@ class Connection:
             async with asyncio.timeout(GREETING_S):
                 await self._greet()
         except TimeoutError:
-            raise Closing(4408, "Connection initialisation timeout") from None
+            raise CloseRequested(4408, "Connection initialisation timeout") from None
         while True:
             message = await self._next()
             match message.get("type"):
@@ -230,16 +232,16 @@ class Connection:
                     if task is not None:
                         task.cancel()
                 case "connection_init":
-                    raise Closing(4429, "Too many initialisation requests")
+                    raise CloseRequested(4429, "Too many initialisation requests")
                 case _:
-                    raise Closing(4400, "Invalid message")
+                    raise CloseRequested(4400, "Invalid message")
 
     async def _greet(self) -> None:
         message = await self._next()
         while message.get("type") in ("ping", "pong"):
             message = await self._next()
         if message.get("type") != "connection_init":
-            raise Closing(4401, "Unauthorized")
+            raise CloseRequested(4401, "Unauthorized")
         try:
             if self._handshake.has_credentials:
                 party = await socket_callers.by_headers(self._handshake)
@@ -251,7 +253,7 @@ class Connection:
             await self._server.registry.admit(self, party)
         except ApiError as refused:
             code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
-            raise Closing(code, str(refused)) from None
+            raise CloseRequested(code, str(refused)) from None
         self.party = party
         self._outgoing.put(b'{"type":"connection_ack"}')
 
@@ -261,16 +263,16 @@ class Connection:
             raise ConnectionResetError
         text = text_of(received)
         if text is None or len(text) > MAX_MESSAGE_BYTES:
-            raise Closing(4400, "A message must be text of at most 1 MiB")
+            raise CloseRequested(4400, "A message must be text of at most 1 MiB")
         try:
             return _object(parse_json_body(text))
         except ApiError:
-            raise Closing(4400, "Invalid message") from None
+            raise CloseRequested(4400, "Invalid message") from None
 
     def _begin(self, message: JsonObject) -> None:
         name = _name(message)
         if name in self._operations:
-            raise Closing(4409, f"Subscriber for {name} already exists")
+            raise CloseRequested(4409, f"Subscriber for {name} already exists")
         task = asyncio.create_task(self._run(name, message.get("payload")))
         self._operations[name] = task
         task.add_done_callback(lambda done: self._forget(name, done))
@@ -283,7 +285,7 @@ class Connection:
         """Run one operation to its end, and say how it ended."""
         try:
             self._check_room()
-            await self._answer(name, Request.read(payload))
+            await self._answer(name, GraphqlRequest.read(payload))
         except OperationRejected as refused:
             self._say("error", name, refused.errors)
         except GraphQLError as failed:
@@ -297,7 +299,7 @@ class Connection:
         if len(self._operations) > MAX_OPERATIONS:
             raise TooManySubscriptions(f"A connection may run at most {MAX_OPERATIONS} operations.")
 
-    async def _answer(self, name: str, request: Request) -> None:
+    async def _answer(self, name: str, request: GraphqlRequest) -> None:
         party = self._open_party()
         await check_rate_limits(party.principal, party.tenant, {})
         inner = InternalRequests(self._server.app, self._scope)
@@ -318,7 +320,7 @@ class Connection:
             self._say("next", name, await answer(prepared, request.variables, context))
 
     async def _stream(
-        self, name: str, prepared: PreparedOperation, request: Request, context: LiveContext
+        self, name: str, prepared: PreparedOperation, request: GraphqlRequest, context: LiveContext
     ) -> None:
         stream = await begun(prepared, request.variables, context)
         try:
@@ -350,14 +352,14 @@ class Connection:
 class _OfOperation:
     """A connection as one of its operations sees it."""
 
-    connection: Connection
+    connection: GraphqlConnection
     name: str
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> SubscriptionKinds:
         return self.connection.kinds
 
-    async def hold(self, feed: Feed) -> OpenSubscription:
+    async def hold(self, feed: FrameBuffer) -> OpenSubscription:
         return await self.connection.hold(self.name, feed)
 
     def release(self, held: OpenSubscription) -> None:
@@ -371,7 +373,7 @@ class _OfOperation:
 def _name(message: JsonObject) -> str:
     name = message.get("id")
     if not isinstance(name, str) or not 0 < len(name) <= messages.MAX_ID_CHARS:
-        raise Closing(4400, "Invalid message: a subscription must have an id")
+        raise CloseRequested(4400, "Invalid message: a subscription must have an id")
     return name
 
 
@@ -383,13 +385,13 @@ def _object(value: object) -> JsonObject:
     return value
 
 
-def _why(reader: asyncio.Task[None]) -> Closing | None:
+def _why(reader: asyncio.Task[None]) -> CloseRequested | None:
     """Return what a connection whose reading is over is closed with; None: the client has gone."""
     failed = reader.exception() if reader.done() else None
     if failed is None or isinstance(failed, OSError):
         return None
-    if isinstance(failed, Closing):
+    if isinstance(failed, CloseRequested):
         return failed
     if not isinstance(failed, Exception):
         raise failed
-    return Closing(4500, translate(failed).code)
+    return CloseRequested(4500, translate(failed).code)

@@ -78,8 +78,8 @@ class TopicPublicationConnection:
     page_info: PageInfo
 
 
-@strawberry.type(description="Result of publishing.")
-class Published:
+@strawberry.type(name="Published", description="Result of publishing.")
+class PublishPayload:
     publication_id: str
     position: Position
     matched_subscribers: int
@@ -204,7 +204,7 @@ class TopicMutations:
         expires_at: str | None = None,
         expires_in_s: float | None = None,
         self_join: bool | None = None,  # noqa: FBT001 -- an argument by name
-    ) -> Published:
+    ) -> PublishPayload:
         body: dict[str, object] = {
             "id": place,
             "geo": geo,
@@ -216,7 +216,7 @@ class TopicMutations:
             "self_join": self_join,
         }
         found = await _ask(info.context, calls.publish_one, topic, body)
-        return Published(
+        return PublishPayload(
             publication_id=str(found["publication_id"]),
             position=cast("Position", found["position"]),
             matched_subscribers=int(str(found["matched_subscribers"])),

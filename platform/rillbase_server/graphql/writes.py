@@ -28,7 +28,7 @@ from rillbase_server.graphql.typed.types import Nullable
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteField:
     """What a field does, and what it has to be told."""
 
     verb: str
@@ -40,21 +40,23 @@ class Write:
 
 _CHANGE = ("ifVersion", "idempotencyKey")
 WRITES = (
-    Write("insert", "insert", ("document", "idempotencyKey"), "Insert a document."),
-    Write("replace", "replace", ("key", "document", *_CHANGE), "Create or replace a document."),
-    Write(
+    WriteField("insert", "insert", ("document", "idempotencyKey"), "Insert a document."),
+    WriteField(
+        "replace", "replace", ("key", "document", *_CHANGE), "Create or replace a document."
+    ),
+    WriteField(
         "update",
         "update",
         ("key", "update", "arrayFilters", "upsert", *_CHANGE),
         "Change a document with update operators.",
     ),
-    Write(
+    WriteField(
         "merge",
         "update",
         ("key", "patch", "upsert", *_CHANGE),
         "Change a document with a merge patch (RFC 7396).",
     ),
-    Write("delete", "delete", ("key", *_CHANGE), "Delete a document. Returns its key."),
+    WriteField("delete", "delete", ("key", *_CHANGE), "Delete a document. Returns its key."),
 )
 #: What native messages call arguments that GraphQL spells otherwise.
 _MEMBERS: Mapping[str, str] = MappingProxyType(
@@ -92,7 +94,7 @@ class Writes:
         }
 
     def _field(
-        self, write: Write, arguments: dict[str, GraphQLArgument], of: str = ""
+        self, write: WriteField, arguments: dict[str, GraphQLArgument], of: str = ""
     ) -> GraphQLField:
         async def resolve(
             _: object, info: Resolving, *, collection: str = of, **members: object

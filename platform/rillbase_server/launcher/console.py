@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
-from .lifecycle import State
+from .lifecycle import ServiceState
 from .log_line import Level, LogLine, parse, render
 from .progress import progress_line, progress_table
 from .runner import Runner
@@ -48,7 +48,7 @@ class Console:
         self._least = Level.DEBUG if verbose else Level.INFO
         self._live: Live | None = None
         self._runners: list[Runner] = []
-        self._seen: dict[str, State] = {}
+        self._seen: dict[str, ServiceState] = {}
         self._gone = False
 
     def say(self, text: str) -> None:
@@ -116,7 +116,7 @@ class Console:
             os.close(nowhere)
 
 
-class Progress:
+class ProgressDisplay:
     """Keeps the progress on the screen up to date while services start or stop."""
 
     def __init__(self, console: Console, runners: list[Runner]) -> None:

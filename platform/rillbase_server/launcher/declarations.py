@@ -18,7 +18,7 @@ from .child import server_environment
 from .child_environment import own_environment, with_administration
 from .data_directory import DataDirectory
 from .leftovers import mark_of
-from .lifecycle import Policy
+from .lifecycle import RestartPolicy
 from .options import REPOSITORY, UpOptions
 from .ports import LOOPBACK, free_port
 from .postgres import TRANSIENT_FAILURES as POSTGRES_TRANSIENT_FAILURES
@@ -35,10 +35,10 @@ from .readiness import (
     web_ready,
 )
 from .secrets_file import Secrets
-from .service import Service, always
+from .service import ServiceSpec, always
 from .sign_of_life import sign_of
 from .storage_node import TRANSIENT_FAILURES as NODE_TRANSIENT_FAILURES
-from .storage_node import StorageNode
+from .storage_node import StorageNodeProgram
 from .valkey import TRANSIENT_FAILURES as VALKEY_TRANSIENT_FAILURES
 from .valkey import ValkeyStore
 
@@ -64,13 +64,13 @@ ANALYTICS_STAGES = ("segments", "remapped", "sorted", "merged", "scans")
 SERVER_HUNG_AFTER_S = 60.0
 # A stage that is cut off is done again.
 PIPELINE_GRACE_S = 15.0
-SERVER_POLICY = Policy(
+SERVER_POLICY = RestartPolicy(
     start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2, hung_after_s=SERVER_HUNG_AFTER_S
 )
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """What the declarations of our own processes share."""
 
     options: UpOptions
@@ -80,13 +80,13 @@ class Plan:
     after: tuple[str, ...] = ()
 
 
-def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[Service]:
+def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[ServiceSpec]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
     ports = _free_ports(9, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
     store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
-    node = StorageNode(directory.node, secrets.storage_token, ports[2], ports[3], account)
+    node = StorageNodeProgram(directory.node, secrets.storage_token, ports[2], ports[3], account)
     embedded = {"DATABASE_URL": cluster.url, "REDIS_URL": store.url, "STORAGE_URL": node.url}
     urls = {name: os.environ.get(name) or url for name, url in embedded.items()}
     is_ours = {name: urls[name] == url for name, url in embedded.items()}
@@ -95,7 +95,7 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     others += [_node(node, directory)] if is_ours["STORAGE_URL"] else []
 
     environment = own_environment(options, secrets, urls) | mark_of(directory)
-    plan = Plan(options, directory, urls["DATABASE_URL"], environment)
+    plan = LaunchPlan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
     ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
@@ -113,8 +113,8 @@ def _free_ports(count: int, avoid: int) -> list[int]:
     return ports
 
 
-def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Service]:
-    server = Service(
+def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[ServiceSpec]:
+    server = ServiceSpec(
         name="postgres",
         argv=tuple(cluster.server_argv()),
         cwd=directory.root,
@@ -130,12 +130,12 @@ def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Servic
     )
     if cluster.initialised:
         return [server]
-    initdb = Service(
+    initdb = ServiceSpec(
         name="initdb",
         argv=tuple(cluster.initdb_argv()),
         cwd=directory.root,
         env=server.env,
-        policy=Policy(one_shot=True, start_deadline_s=RECOVERY_DEADLINE_S),
+        policy=RestartPolicy(one_shot=True, start_deadline_s=RECOVERY_DEADLINE_S),
         stop_rank=POSTGRES_RANK,
         account=cluster.account,
         before_start=cluster.before_initdb,
@@ -143,8 +143,8 @@ def _postgres(cluster: PostgresCluster, directory: DataDirectory) -> list[Servic
     return [initdb, replace(server, after=(initdb.name,))]
 
 
-def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
-    return Service(
+def _valkey(store: ValkeyStore, directory: DataDirectory) -> ServiceSpec:
+    return ServiceSpec(
         name="valkey",
         argv=tuple(store.argv()),
         cwd=directory.root,
@@ -161,8 +161,8 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> Service:
     )
 
 
-def _node(node: StorageNode, directory: DataDirectory) -> Service:
-    return Service(
+def _node(node: StorageNodeProgram, directory: DataDirectory) -> ServiceSpec:
+    return ServiceSpec(
         name="node",
         argv=tuple(node.argv()),
         cwd=directory.root,
@@ -178,27 +178,27 @@ def _node(node: StorageNode, directory: DataDirectory) -> Service:
     )
 
 
-def _preparation(plan: Plan) -> Service:
+def _preparation(plan: LaunchPlan) -> ServiceSpec:
     argv = [sys.executable, str(REPOSITORY / "manage.py"), "prepare_database"]
     if plan.options.makes_demo:
         argv += ["--demo-json", str(plan.directory.demo)]
-    return Service(
+    return ServiceSpec(
         name="prepare",
         argv=tuple(argv),
         cwd=REPOSITORY,
         env=with_administration(plan.environment, plan.database_url),
         after=plan.after,
-        policy=Policy(one_shot=True, start_deadline_s=PREPARATION_DEADLINE_S),
+        policy=RestartPolicy(one_shot=True, start_deadline_s=PREPARATION_DEADLINE_S),
         stop_rank=PREPARATION_RANK,
     )
 
 
-def _web(plan: Plan) -> Service:
+def _web(plan: LaunchPlan) -> ServiceSpec:
     options = plan.options
     argv = web_argv(
         options.host, options.port, workers=options.workers, grace_s=CONNECTIONS_GRACE_S
     )
-    return Service(
+    return ServiceSpec(
         name="web",
         argv=tuple(argv),
         cwd=REPOSITORY,
@@ -207,70 +207,70 @@ def _web(plan: Plan) -> Service:
         check=web_ready(options.url),
         alive=http_answers(options.url),
         condition=http_condition(options.url),
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WEB_GRACE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WEB_GRACE_S),
         stop_rank=WEB_RANK,
     )
 
 
-def _worker(plan: Plan) -> Service:
+def _worker(plan: LaunchPlan) -> ServiceSpec:
     arguments = ["worker", "--pool", "prefork", "--concurrency", str(WORKER_PROCESSES)]
     arguments += ["--without-gossip", "--without-mingle"]
     return replace(
         _celery(plan, "worker", arguments),
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WORKER_GRACE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WORKER_GRACE_S),
     )
 
 
-def _beat(plan: Plan) -> Service:
+def _beat(plan: LaunchPlan) -> ServiceSpec:
     schedule = plan.directory.run / "beat-schedule"
     return _celery(plan, "beat", ["beat", "--schedule", str(schedule), "--pidfile", ""])
 
 
-def _relay(plan: Plan, port: int) -> Service:
+def _relay(plan: LaunchPlan, port: int) -> ServiceSpec:
     return _watched(
         plan,
         "relay",
         port,
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
     )
 
 
-def _views(plan: Plan, port: int) -> Service:
+def _views(plan: LaunchPlan, port: int) -> ServiceSpec:
     return _watched(
         plan,
         "views",
         port,
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
     )
 
 
-def _sources(plan: Plan, port: int) -> Service:
+def _sources(plan: LaunchPlan, port: int) -> ServiceSpec:
     return _watched(
         plan,
         "sources",
         port,
         # Collections that follow tables elsewhere say themselves how they stand.
         awaited=False,
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
     )
 
 
-def _grid(plan: Plan, port: int) -> Service:
+def _grid(plan: LaunchPlan, port: int) -> ServiceSpec:
     return _watched(
         plan,
         "grid",
         port,
         # Spark takes its time, and only live queries need it: they say `ready` when it is there.
         awaited=False,
-        policy=Policy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
+        policy=RestartPolicy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
         stop_rank=WEB_RANK,
     )
 
 
-def _pipeline(plan: Plan, port: int) -> Service:
+def _pipeline(plan: LaunchPlan, port: int) -> ServiceSpec:
     return _watched(
         plan,
         "pipeline",
@@ -278,12 +278,12 @@ def _pipeline(plan: Plan, port: int) -> Service:
         # What was uploaded is seen without it; it only makes queries cheaper. And it takes memory.
         awaited=False,
         needed=partial(_has_analytics_work, _analytics_place(plan)),
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
         stop_rank=WEB_RANK,
     )
 
 
-def _analytics_place(plan: Plan) -> str:
+def _analytics_place(plan: LaunchPlan) -> str:
     given = plan.environment.get("RILLBASE_ANALYTICS_DIR")
     return given or str(Path(plan.environment["RILLBASE_DATA_DIR"]) / "analytics")
 
@@ -301,18 +301,18 @@ def _has_analytics_work(place: str) -> bool:
 
 
 def _watched(
-    plan: Plan,
+    plan: LaunchPlan,
     name: str,
     port: int,
     *,
-    policy: Policy,
+    policy: RestartPolicy,
     stop_rank: int,
     awaited: bool = True,
     needed: Callable[[], bool] = always,
-) -> Service:
+) -> ServiceSpec:
     """Return a management command that reports its status on its own port."""
     url = f"http://{LOOPBACK}:{port}"
-    return Service(
+    return ServiceSpec(
         name=name,
         argv=(sys.executable, str(REPOSITORY / "manage.py"), name, "--port", str(port)),
         cwd=REPOSITORY,
@@ -329,10 +329,10 @@ def _watched(
     )
 
 
-def _celery(plan: Plan, name: str, arguments: list[str]) -> Service:
+def _celery(plan: LaunchPlan, name: str, arguments: list[str]) -> ServiceSpec:
     mark = plan.directory.run / f"{name}.ready"
     module = f"{__package__}.celery_process"
-    return Service(
+    return ServiceSpec(
         name=name,
         argv=(sys.executable, "-m", module, str(mark), *arguments),
         cwd=REPOSITORY,
@@ -341,11 +341,11 @@ def _celery(plan: Plan, name: str, arguments: list[str]) -> Service:
         check=mark_written(mark),
         essential=False,
         alive=sign_renewed(sign_of(mark)),
-        policy=Policy(start_deadline_s=PROGRAM_DEADLINE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
         stop_rank=TASKS_RANK,
         before_start=partial(mark.unlink, missing_ok=True),
     )
 
 
-def _names(services: list[Service]) -> tuple[str, ...]:
+def _names(services: list[ServiceSpec]) -> tuple[str, ...]:
     return tuple(service.name for service in services)

@@ -30,7 +30,7 @@ RESUME_ABOVE_BYTES = 96 * MIB
 POLL_S = 0.5
 
 
-class Action(Enum):
+class GuardAction(Enum):
     """What a look at the disk leads to."""
 
     NONE = auto()
@@ -49,16 +49,16 @@ class DiskState:
     is_stopped: bool
 
 
-def decide(disk: DiskState) -> Action:
+def decide(disk: DiskState) -> GuardAction:
     """Return what is due."""
     has_room = disk.free_bytes >= disk.reserve_bytes + RESUME_ABOVE_BYTES
     if disk.is_stopped:
-        return Action.RESUME if has_room else Action.NONE
+        return GuardAction.RESUME if has_room else GuardAction.NONE
     if disk.free_bytes < STOP_BELOW_BYTES:
-        return Action.STOP
+        return GuardAction.STOP
     if has_room and not disk.is_reserved:
-        return Action.RESERVE
-    return Action.NONE
+        return GuardAction.RESERVE
+    return GuardAction.NONE
 
 
 def reserve_bytes() -> int:
@@ -165,15 +165,15 @@ class DiskGuard:
             is_stopped=self._directory.write_stop.exists(),
         )
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: GuardAction) -> None:
         match action:
-            case Action.STOP:
+            case GuardAction.STOP:
                 self._stop()
-            case Action.RESUME:
+            case GuardAction.RESUME:
                 self._resume()
-            case Action.RESERVE:
+            case GuardAction.RESERVE:
                 self._make_reserves()
-            case Action.NONE:
+            case GuardAction.NONE:
                 pass
 
     def _stop(self) -> None:

@@ -38,7 +38,7 @@ LATER_TOOLS = (("node", "builds the console; not needed yet"),)
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One line of the report."""
 
     subject: str
@@ -62,36 +62,36 @@ def doctor(options: UpOptions) -> ExitCode:
     return problems[0].code if problems else ExitCode.OK
 
 
-def examine(options: UpOptions) -> Iterator[Finding]:
+def examine(options: UpOptions) -> Iterator[Diagnosis]:
     """Look at everything that a start depends on."""
     directory, account = DataDirectory(options.data_dir), server_account()
-    yield Finding("Python", platform.python_version())
-    yield Finding("packages", _package_versions(), missing_packages())
+    yield Diagnosis("Python", platform.python_version())
+    yield Diagnosis("packages", _package_versions(), missing_packages())
     yield from _tools()
     java = java_version()
-    yield Finding("java", str(java) if java else "not needed", java_problem())
+    yield Diagnosis("java", str(java) if java else "not needed", java_problem())
     servers = ", ".join(name for name, _ in needed_servers()) or "none needed"
-    yield Finding("embedded servers", servers, embedded_servers_problem(account))
+    yield Diagnosis("embedded servers", servers, embedded_servers_problem(account))
     named = ", ".join(name for name in EXTERNAL_SERVERS if os.environ.get(name))
-    yield Finding("external servers", named or "none named", external_server_problem())
-    yield Finding("data directory", str(directory.root), find_problem(directory, account))
-    yield Finding("free disk space", _free_space(directory))
+    yield Diagnosis("external servers", named or "none named", external_server_problem())
+    yield Diagnosis("data directory", str(directory.root), find_problem(directory, account))
+    yield Diagnosis("free disk space", _free_space(directory))
     holder = lock_holder(directory.lock)
     if holder is not None:
-        yield Finding("instance", f"already running (pid {holder.pid})")
+        yield Diagnosis("instance", f"already running (pid {holder.pid})")
     else:
-        yield Finding("port", str(options.port), port_problem(options))
+        yield Diagnosis("port", str(options.port), port_problem(options))
 
 
-def _tools() -> Iterator[Finding]:
+def _tools() -> Iterator[Diagnosis]:
     for command, purpose, fix in BUILD_TOOLS:
         found = _tool_version(command)
         missing = LauncherProblem(
             ExitCode.PREREQUISITE_MISSING, f"{command} is not installed; it {purpose}.", fix
         )
-        yield Finding(command, found or purpose, None if found else missing)
+        yield Diagnosis(command, found or purpose, None if found else missing)
     for command, purpose in LATER_TOOLS:
-        yield Finding(command, _tool_version(command) or f"not installed ({purpose})")
+        yield Diagnosis(command, _tool_version(command) or f"not installed ({purpose})")
 
 
 def _tool_version(command: str) -> str | None:
@@ -120,7 +120,7 @@ def _free_space(directory: DataDirectory) -> str:
     return f"{shutil.disk_usage(existing).free // MIB} MiB"
 
 
-def _add(table: Table, finding: Finding) -> None:
+def _add(table: Table, finding: Diagnosis) -> None:
     if finding.problem is None:
         table.add_row(Text("✓", style="green"), finding.subject, Text(finding.detail))
         return

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
 
-class State(StrEnum):
+class ServiceState(StrEnum):
     """Where a service stands; the values are shown to users."""
 
     DECLARED = "declared"
@@ -32,20 +32,30 @@ class State(StrEnum):
     DONE = "done"
 
 
-MOVES: dict[State, frozenset[State]] = {
-    State.DECLARED: frozenset({State.STARTING, State.STOPPED}),
-    State.STARTING: frozenset(
-        {State.READY, State.DONE, State.BACKING_OFF, State.STOPPING, State.FAILED}
+MOVES: dict[ServiceState, frozenset[ServiceState]] = {
+    ServiceState.DECLARED: frozenset({ServiceState.STARTING, ServiceState.STOPPED}),
+    ServiceState.STARTING: frozenset(
+        {
+            ServiceState.READY,
+            ServiceState.DONE,
+            ServiceState.BACKING_OFF,
+            ServiceState.STOPPING,
+            ServiceState.FAILED,
+        }
     ),
-    State.READY: frozenset({State.BACKING_OFF, State.STOPPING, State.FAILED}),
-    State.BACKING_OFF: frozenset({State.STARTING, State.STOPPED}),
-    State.STOPPING: frozenset({State.STOPPED}),
-    State.STOPPED: frozenset(),
-    State.FAILED: frozenset(),
-    State.DONE: frozenset(),
+    ServiceState.READY: frozenset(
+        {ServiceState.BACKING_OFF, ServiceState.STOPPING, ServiceState.FAILED}
+    ),
+    ServiceState.BACKING_OFF: frozenset({ServiceState.STARTING, ServiceState.STOPPED}),
+    ServiceState.STOPPING: frozenset({ServiceState.STOPPED}),
+    ServiceState.STOPPED: frozenset(),
+    ServiceState.FAILED: frozenset(),
+    ServiceState.DONE: frozenset(),
 }
-WITH_PROCESS = frozenset({State.STARTING, State.READY, State.STOPPING})
-AT_REST = frozenset({State.DECLARED, State.STOPPED, State.FAILED, State.DONE})
+WITH_PROCESS = frozenset({ServiceState.STARTING, ServiceState.READY, ServiceState.STOPPING})
+AT_REST = frozenset(
+    {ServiceState.DECLARED, ServiceState.STOPPED, ServiceState.FAILED, ServiceState.DONE}
+)
 
 
 class IllegalMove(Exception):
@@ -53,7 +63,7 @@ class IllegalMove(Exception):
 
 
 @dataclass(frozen=True)
-class Policy:
+class RestartPolicy:
     """How patient the launcher is with a service. All durations are in seconds."""
 
     one_shot: bool = False
@@ -80,7 +90,7 @@ class Policy:
 class Lifecycle:
     """Where a service stands since when, and when its timer fires."""
 
-    state: State = State.DECLARED
+    state: ServiceState = ServiceState.DECLARED
     since: float = 0.0
     wake_at: float | None = None
     failures: int = 0
@@ -91,7 +101,7 @@ class Lifecycle:
 
 
 @dataclass(frozen=True)
-class Start:
+class PrerequisitesReady:
     """What the service needs is there."""
 
 
@@ -132,10 +142,10 @@ class StopRequested:
     force: bool = False
 
 
-Event = Start | BecameReady | ProcessExited | ServiceHung | TimerFired | StopRequested
+Event = PrerequisitesReady | BecameReady | ProcessExited | ServiceHung | TimerFired | StopRequested
 
 
-class Effect(Enum):
+class ServiceEffect(Enum):
     """What the edge has to do after a step."""
 
     SPAWN = auto()
@@ -143,87 +153,93 @@ class Effect(Enum):
     KILL = auto()
 
 
-Step = tuple[Lifecycle, tuple[Effect, ...]]
+Step = tuple[Lifecycle, tuple[ServiceEffect, ...]]
 
 
-def advance(policy: Policy, life: Lifecycle, event: Event, now: float) -> Step:
+def advance(policy: RestartPolicy, life: Lifecycle, event: Event, now: float) -> Step:
     """One step of the life of a service."""
     match event:
-        case Start():
-            _require(life, event, State.DECLARED)
+        case PrerequisitesReady():
+            _require(life, event, ServiceState.DECLARED)
             return _spawn(policy, life, now)
         case BecameReady():
-            _require(life, event, State.STARTING)
-            ready = _move(life, State.READY, now)
+            _require(life, event, ServiceState.STARTING)
+            ready = _move(life, ServiceState.READY, now)
             return replace(ready, was_ready=True, reason=""), ()
         case ProcessExited():
             _require(life, event, *WITH_PROCESS)
             return _exited(policy, life, event, now)
         case ServiceHung():
-            _require(life, event, State.READY)
+            _require(life, event, ServiceState.READY)
             return replace(life, reason=f"did not respond for {event.silent_s:.0f} s"), (
-                Effect.KILL,
+                ServiceEffect.KILL,
             )
         case TimerFired():
-            _require(life, event, State.STARTING, State.BACKING_OFF, State.STOPPING)
+            _require(
+                life, event, ServiceState.STARTING, ServiceState.BACKING_OFF, ServiceState.STOPPING
+            )
             return _timer_fired(policy, life, now)
         case StopRequested():
             return _stop(policy, life, event, now)
 
 
-def _spawn(policy: Policy, life: Lifecycle, now: float) -> Step:
-    starting = _move(life, State.STARTING, now)
-    return replace(starting, wake_at=now + policy.start_deadline_s), (Effect.SPAWN,)
+def _spawn(policy: RestartPolicy, life: Lifecycle, now: float) -> Step:
+    starting = _move(life, ServiceState.STARTING, now)
+    return replace(starting, wake_at=now + policy.start_deadline_s), (ServiceEffect.SPAWN,)
 
 
-def _exited(policy: Policy, life: Lifecycle, event: ProcessExited, now: float) -> Step:
+def _exited(policy: RestartPolicy, life: Lifecycle, event: ProcessExited, now: float) -> Step:
     life = replace(life, exit_code=event.code)
-    if life.state is State.STOPPING:
-        return _move(life, State.STOPPED, now), ()
+    if life.state is ServiceState.STOPPING:
+        return _move(life, ServiceState.STOPPED, now), ()
     if policy.one_shot and event.code == 0:
-        return _move(life, State.DONE, now), ()
-    recovered = life.state is State.READY and now - life.since >= policy.stable_after_s
+        return _move(life, ServiceState.DONE, now), ()
+    recovered = life.state is ServiceState.READY and now - life.since >= policy.stable_after_s
     failures = 1 if recovered else life.failures + 1
     life = replace(life, failures=failures, reason=life.reason or _ended(event.code))
     may_retry = event.transient or (life.was_ready and not policy.one_shot)
     gives_up = not may_retry or failures > policy.max_failures
     if gives_up and not event.retry_forever:
-        return _move(life, State.FAILED, now), ()
-    backing_off = _move(life, State.BACKING_OFF, now)
+        return _move(life, ServiceState.FAILED, now), ()
+    backing_off = _move(life, ServiceState.BACKING_OFF, now)
     return replace(backing_off, wake_at=now + policy.delay_s(failures)), ()
 
 
-def _timer_fired(policy: Policy, life: Lifecycle, now: float) -> Step:
-    if life.state is State.BACKING_OFF:
+def _timer_fired(policy: RestartPolicy, life: Lifecycle, now: float) -> Step:
+    if life.state is ServiceState.BACKING_OFF:
         again = replace(life, restarts=life.restarts + 1, reason="")
         return _spawn(policy, again, now)
-    if life.state is State.STARTING:
+    if life.state is ServiceState.STARTING:
         late = f"not ready within {policy.start_deadline_s:g} s"
-        return replace(life, wake_at=None, reason=late), (Effect.KILL,)
-    return replace(life, wake_at=None, reason="killed after the grace period"), (Effect.KILL,)
+        return replace(life, wake_at=None, reason=late), (ServiceEffect.KILL,)
+    return replace(life, wake_at=None, reason="killed after the grace period"), (
+        ServiceEffect.KILL,
+    )
 
 
-def _stop(policy: Policy, life: Lifecycle, event: StopRequested, now: float) -> Step:
-    if life.state in (State.DECLARED, State.BACKING_OFF):
-        return _move(life, State.STOPPED, now), ()
+def _stop(policy: RestartPolicy, life: Lifecycle, event: StopRequested, now: float) -> Step:
+    if life.state in (ServiceState.DECLARED, ServiceState.BACKING_OFF):
+        return _move(life, ServiceState.STOPPED, now), ()
     if life.state not in WITH_PROCESS:
         return life, ()
     if event.force:
-        stopping = life if life.state is State.STOPPING else _move(life, State.STOPPING, now)
-        return replace(stopping, wake_at=None), (Effect.KILL,)
-    if life.state is State.STOPPING:
+        stopping = (
+            life if life.state is ServiceState.STOPPING else _move(life, ServiceState.STOPPING, now)
+        )
+        return replace(stopping, wake_at=None), (ServiceEffect.KILL,)
+    if life.state is ServiceState.STOPPING:
         return life, ()
-    stopping = _move(life, State.STOPPING, now)
-    return replace(stopping, wake_at=now + policy.stop_grace_s), (Effect.SIGNAL_STOP,)
+    stopping = _move(life, ServiceState.STOPPING, now)
+    return replace(stopping, wake_at=now + policy.stop_grace_s), (ServiceEffect.SIGNAL_STOP,)
 
 
-def _move(life: Lifecycle, state: State, now: float) -> Lifecycle:
+def _move(life: Lifecycle, state: ServiceState, now: float) -> Lifecycle:
     if state not in MOVES[life.state]:
         raise IllegalMove(f"{life.state} → {state}")
     return replace(life, state=state, since=now, wake_at=None)
 
 
-def _require(life: Lifecycle, event: Event, *states: State) -> None:
+def _require(life: Lifecycle, event: Event, *states: ServiceState) -> None:
     if life.state not in states:
         raise IllegalMove(f"{type(event).__name__} while {life.state}")
 

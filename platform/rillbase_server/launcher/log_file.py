@@ -8,7 +8,7 @@ MAX_BYTES = 10 * 1024 * 1024
 KEPT_FILES = 3
 
 
-class LogFile:
+class RotatingLogFile:
     """Appends lines to ``path``; full files become ``path.1``, ``path.2``, …
 
     A disk that is full, read-only or broken must not take the launcher down with it: the line is

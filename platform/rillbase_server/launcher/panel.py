@@ -7,14 +7,16 @@ from rich.table import Table
 from rich.text import Text
 
 from .options import UpOptions
-from .secrets_file import Demo
+from .secrets_file import DemoCredentials
 
 #: A label and a value.
 Row = tuple[str, str]
 NOT_MADE = "(none: started with --no-demo)"
 
 
-def rows(options: UpOptions, demo: Demo, link: str, notes: Sequence[Row] = ()) -> list[Row]:
+def rows(
+    options: UpOptions, demo: DemoCredentials, link: str, notes: Sequence[Row] = ()
+) -> list[Row]:
     """Labels and values, in the order in which a newcomer needs them."""
     return [
         ("Sign in", link or options.url),
@@ -33,7 +35,7 @@ def rows(options: UpOptions, demo: Demo, link: str, notes: Sequence[Row] = ()) -
 
 
 def panel(
-    options: UpOptions, demo: Demo, link: str, seconds: float, notes: Sequence[Row] = ()
+    options: UpOptions, demo: DemoCredentials, link: str, seconds: float, notes: Sequence[Row] = ()
 ) -> Panel:
     """The rows in a frame, for terminals."""
     table = Table.grid(padding=(0, 2))
@@ -46,7 +48,7 @@ def panel(
 
 
 def plain(
-    options: UpOptions, demo: Demo, link: str, seconds: float, notes: Sequence[Row] = ()
+    options: UpOptions, demo: DemoCredentials, link: str, seconds: float, notes: Sequence[Row] = ()
 ) -> str:
     """The rows as lines, for files and pipes."""
     lines = [f"Rillbase is ready ({seconds:.1f} s)"]
@@ -54,7 +56,7 @@ def plain(
     return "\n".join(lines)
 
 
-def example(options: UpOptions, demo: Demo) -> str:
+def example(options: UpOptions, demo: DemoCredentials) -> str:
     """A command to try at once. It stands outside the frame, so that it can be copied whole."""
     if not demo.api_key:
         return f"Try it: curl {options.url}/readyz"
@@ -62,7 +64,7 @@ def example(options: UpOptions, demo: Demo) -> str:
     return f"Try it: curl -H '{key}' {options.url}/api/v1/tenants/{demo.tenant}"
 
 
-def watch(options: UpOptions, demo: Demo) -> str:
+def watch(options: UpOptions, demo: DemoCredentials) -> str:
     """A command that watches a query, for a second terminal."""
     if not demo.api_key:
         return ""

@@ -3,18 +3,18 @@
 from rich.table import Table
 from rich.text import Text
 
-from .lifecycle import State
+from .lifecycle import ServiceState
 from .runner import Runner
 
 SIGNS = {
-    State.DECLARED: ("·", "dim"),
-    State.STARTING: ("…", "yellow"),
-    State.READY: ("✓", "green"),
-    State.DONE: ("✓", "green"),
-    State.BACKING_OFF: ("↻", "yellow"),
-    State.STOPPING: ("…", "yellow"),
-    State.STOPPED: ("■", "dim"),
-    State.FAILED: ("✗", "bold red"),
+    ServiceState.DECLARED: ("·", "dim"),
+    ServiceState.STARTING: ("…", "yellow"),
+    ServiceState.READY: ("✓", "green"),
+    ServiceState.DONE: ("✓", "green"),
+    ServiceState.BACKING_OFF: ("↻", "yellow"),
+    ServiceState.STOPPING: ("…", "yellow"),
+    ServiceState.STOPPED: ("■", "dim"),
+    ServiceState.FAILED: ("✗", "bold red"),
 }
 WAITING = "waiting"
 NAME_WIDTH = 9
@@ -38,16 +38,16 @@ def progress_line(runner: Runner) -> str:
 
 
 def _state(runner: Runner) -> str:
-    return WAITING if runner.state is State.DECLARED else str(runner.state)
+    return WAITING if runner.state is ServiceState.DECLARED else str(runner.state)
 
 
 def _time(runner: Runner, now: float) -> str:
-    if runner.state in (State.STARTING, State.STOPPING):
+    if runner.state in (ServiceState.STARTING, ServiceState.STOPPING):
         return f"{now - runner.life.since:.1f} s"
     return "" if runner.took_s is None else f"{runner.took_s:.1f} s"
 
 
 def _detail(runner: Runner) -> str:
-    if runner.state in (State.BACKING_OFF, State.FAILED):
+    if runner.state in (ServiceState.BACKING_OFF, ServiceState.FAILED):
         return runner.life.reason
     return ""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from .atomic_file import write_atomically
 from .options import UpOptions
-from .secrets_file import Demo
+from .secrets_file import DemoCredentials
 
 
-def write_ready_file(path: Path, options: UpOptions, demo: Demo) -> None:
+def write_ready_file(path: Path, options: UpOptions, demo: DemoCredentials) -> None:
     """Write ``{"url", "email", "password", "tenant", "api_key"}``, private and complete."""
     write_atomically(path, json.dumps({"url": options.url} | asdict(demo)) + "\n")

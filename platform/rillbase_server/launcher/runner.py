@@ -17,20 +17,20 @@ from .child import end_family, signal_family, spawn
 from .lifecycle import (
     WITH_PROCESS,
     BecameReady,
-    Effect,
     Event,
     Lifecycle,
     ProcessExited,
+    ServiceEffect,
     ServiceHung,
-    State,
+    ServiceState,
     TimerFired,
     advance,
 )
 from .line_reader import LineReader
 from .liveness import CONDITION_INTERVAL_S, INTERVAL_S, Liveness
-from .log_file import LogFile
+from .log_file import RotatingLogFile
 from .process import ProcessIdentity, identify
-from .service import Check, Service
+from .service import Check, ServiceSpec
 
 CHECK_INTERVAL_S = 0.05
 LAST_LINES = 30
@@ -43,8 +43,8 @@ class Runner:
 
     def __init__(
         self,
-        service: Service,
-        log: LogFile,
+        service: ServiceSpec,
+        log: RotatingLogFile,
         *,
         on_change: Callable[["Runner"], None],
         on_line: Callable[["Runner", bytes], None],
@@ -71,7 +71,7 @@ class Runner:
         self._watches: list[asyncio.Task[None]] = []
 
     @property
-    def state(self) -> State:
+    def state(self) -> ServiceState:
         return self.life.state
 
     def handle(self, event: Event) -> None:
@@ -79,15 +79,15 @@ class Runner:
         before, now = self.life, time.monotonic()
         self.life, effects = advance(self.service.policy, before, event, now)
         if self.state is not before.state:
-            passing = before.state in (State.STARTING, State.STOPPING)
+            passing = before.state in (ServiceState.STARTING, ServiceState.STOPPING)
             self.took_s = now - before.since if passing else None
         if self.state not in WITH_PROCESS:
             self.identity = None
-        if self.state is not State.STARTING:
+        if self.state is not ServiceState.STARTING:
             self._end_check()
-        if self.state is not State.READY:
+        if self.state is not ServiceState.READY:
             self._end_watches()
-        elif before.state is not State.READY:
+        elif before.state is not ServiceState.READY:
             self._begin_watches()
         failure: ProcessExited | None = None
         for effect in effects:
@@ -118,7 +118,7 @@ class Runner:
 
     def retry_now(self) -> None:
         """Start a process that failed at once: the cause may be gone."""
-        if self.state is State.BACKING_OFF:
+        if self.state is ServiceState.BACKING_OFF:
             self.handle(TimerFired())
 
     def fire_timer(self, now: float) -> None:
@@ -133,10 +133,10 @@ class Runner:
         self._end_reader()
         self.log.close()
 
-    def _carry_out(self, effect: Effect) -> ProcessExited | None:
-        if effect is Effect.SPAWN:
+    def _carry_out(self, effect: ServiceEffect) -> ProcessExited | None:
+        if effect is ServiceEffect.SPAWN:
             return self._spawn()
-        if self._process is not None and effect is Effect.SIGNAL_STOP:
+        if self._process is not None and effect is ServiceEffect.SIGNAL_STOP:
             self._process.send_signal(self.service.stop_signal)
         elif self._process is not None:
             signal_family(self._process.pid, signal.SIGKILL)
@@ -164,7 +164,7 @@ class Runner:
 
     def _repaired(self, said: str) -> bool:
         """Put right what made a start fail, if that is possible."""
-        if self.state is not State.STARTING:
+        if self.state is not ServiceState.STARTING:
             return False
         try:
             done = self.service.repair(said)
@@ -271,6 +271,6 @@ async def _asked(check: Check, pid: int) -> str | None:
         return str(problem) or type(problem).__name__
 
 
-def log_path(directory: Path, service: Service) -> Path:
+def log_path(directory: Path, service: ServiceSpec) -> Path:
     """Where a service's raw lines go."""
     return directory / f"{service.name}.log"

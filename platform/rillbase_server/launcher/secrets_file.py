@@ -17,7 +17,7 @@ SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
-class Demo:
+class DemoCredentials:
     """How to sign in to the demo tenant; fields are empty until it exists."""
 
     email: str = ""
@@ -42,7 +42,7 @@ class Secrets:
     key_pepper: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
     postgres_password: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
     valkey_password: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
-    demo: Demo = field(default_factory=Demo)
+    demo: DemoCredentials = field(default_factory=DemoCredentials)
     storage_token: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
 
 
@@ -86,7 +86,7 @@ def _parse(path: Path, text: str) -> Secrets:
         raise damaged from None
     if not isinstance(content, dict):
         raise damaged
-    demo = Demo().updated(content.pop("demo", None))
+    demo = DemoCredentials().updated(content.pop("demo", None))
     values = {name: value for name, value in content.items() if isinstance(value, str) and value}
     if values.keys() | LATER_NAMES != SECRET_NAMES:
         raise damaged

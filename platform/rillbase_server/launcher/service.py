@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .account import Account
-from .lifecycle import Policy
+from .lifecycle import RestartPolicy
 
 # Given the service's pid: None when it is ready, else what it still lacks. A check returns
 # within about a second; the policy's deadline bounds how often it is asked.
@@ -28,7 +28,7 @@ def always() -> bool:
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceSpec:
     """One supervised program."""
 
     name: str
@@ -49,7 +49,7 @@ class Service:
     essential: bool = True
     # Asked until it says yes: only then the service starts. Cheap; it is asked twice a second.
     needed: Callable[[], bool] = always
-    policy: Policy = field(default_factory=Policy)
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
     # Services stop by rising rank; those of one rank stop together.
     stop_rank: int = 0
     stop_signal: signal.Signals = signal.SIGTERM

@@ -18,7 +18,7 @@ def binary() -> Path:
 
 
 @dataclass(frozen=True)
-class StorageNode:
+class StorageNodeProgram:
     """One node's directory: everything about it but the running process."""
 
     directory: Path

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
 
-from .lifecycle import AT_REST, Start, State, StopRequested
-from .log_file import LogFile
+from .lifecycle import AT_REST, PrerequisitesReady, ServiceState, StopRequested
+from .log_file import RotatingLogFile
 from .runner import Runner, log_path
-from .service import Service
+from .service import ServiceSpec
 
 # The longest sleep: SIGCHLD wakes the loop earlier, this only bounds what a lost one costs.
 LONGEST_SLEEP_S = 0.5
-READY_STATES = frozenset({State.READY, State.DONE})
+READY_STATES = frozenset({ServiceState.READY, ServiceState.DONE})
 
 
 class ServiceFailed(Exception):
@@ -33,12 +33,12 @@ class StartInterrupted(Exception):
     """A stop was requested before every service was ready."""
 
 
-class Supervisor:
+class ServiceSupervisor:
     """The services of one data directory."""
 
     def __init__(
         self,
-        services: Iterable[Service],
+        services: Iterable[ServiceSpec],
         logs: Path,
         *,
         on_change: Callable[[Runner], None],
@@ -47,7 +47,7 @@ class Supervisor:
         self.runners = [
             Runner(
                 service,
-                LogFile(log_path(logs, service)),
+                RotatingLogFile(log_path(logs, service)),
                 on_change=self._changed,
                 on_line=on_line,
             )
@@ -136,10 +136,10 @@ class Supervisor:
         there = {r.service.name for r in self.runners if r.state in READY_STATES}
         for runner in self.runners:
             service = runner.service
-            if runner.state is not State.DECLARED or not there.issuperset(service.after):
+            if runner.state is not ServiceState.DECLARED or not there.issuperset(service.after):
                 continue
             if service.needed():
-                runner.handle(Start())
+                runner.handle(PrerequisitesReady())
 
     def _changed(self, runner: Runner) -> None:
         self._wake.set()
@@ -147,11 +147,11 @@ class Supervisor:
 
     def _raise_on_failure(self) -> None:
         for runner in self.runners:
-            if runner.state is State.FAILED:
+            if runner.state is ServiceState.FAILED:
                 raise ServiceFailed(runner)
 
 
 def _is_up(runner: Runner) -> bool:
     if runner.service.awaited:
         return runner.state in READY_STATES
-    return runner.state is not State.DECLARED or not runner.service.needed()
+    return runner.state is not ServiceState.DECLARED or not runner.service.needed()

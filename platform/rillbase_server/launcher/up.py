@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from .account import server_account
 from .child_environment import allows_loopback_targets
-from .console import Console, Progress
+from .console import Console, ProgressDisplay
 from .data_directory import DataDirectory, disk_full, find_problem
 from .declarations import declare
 from .demo_login import hand_over, sign_in_link, take_in
 from .disk_guard import DiskGuard, PostgresWrites
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
-from .lifecycle import AT_REST, State
+from .lifecycle import AT_REST, ServiceState
 from .log_file import FULL_DISK_ERRORS
 from .log_line import Level
 from .open_files import raise_open_files
@@ -37,9 +37,9 @@ from .problems import ExitCode, LauncherProblem
 from .process import boot_id
 from .ready_file import write_ready_file
 from .runner import NO_SPACE, Runner
-from .secrets_file import Demo, Secrets, load_or_make
+from .secrets_file import DemoCredentials, Secrets, load_or_make
 from .state_file import InstanceRecord, ServiceRecord, write_state
-from .supervisor import ServiceFailed, StartInterrupted, Supervisor
+from .supervisor import ServiceFailed, ServiceSupervisor, StartInterrupted
 
 ADDRESS_IN_USE = "address already in use"
 LOOPBACK_NOTE = (
@@ -84,7 +84,7 @@ class Instance:
         self._warned_of = ""
         # What has been said already; nothing is said of what needed no repair.
         self._repairs = [""]
-        self._supervisor: Supervisor | None = None
+        self._supervisor: ServiceSupervisor | None = None
 
     def run(self) -> ExitCode:
         """Clean up, check, start, watch, stop."""
@@ -100,7 +100,7 @@ class Instance:
         return asyncio.run(self._supervise(secrets))
 
     async def _supervise(self, secrets: Secrets) -> ExitCode:
-        supervisor = Supervisor(
+        supervisor = ServiceSupervisor(
             declare(self._options, self._directory, secrets),
             self._directory.logs,
             on_change=self._changed,
@@ -118,7 +118,7 @@ class Instance:
             secrets = take_in(self._directory, secrets)
             for runner in supervisor.runners:
                 self._report_repair(runner)
-            self._announce(secrets.demo if self._options.makes_demo else Demo(), link)
+            self._announce(secrets.demo if self._options.makes_demo else DemoCredentials(), link)
             self._running = True
             await supervisor.watch()
         except StartInterrupted:
@@ -135,7 +135,7 @@ class Instance:
             await self._stop(supervisor)
         return ExitCode.KILLED if supervisor.forced else ExitCode.OK
 
-    def _disk_guard(self, supervisor: Supervisor) -> DiskGuard:
+    def _disk_guard(self, supervisor: ServiceSupervisor) -> DiskGuard:
         postgres = [runner for runner in supervisor.runners if runner.service.name == "postgres"]
 
         def reload() -> None:
@@ -152,15 +152,15 @@ class Instance:
         writes = PostgresWrites(self._directory.postgres / "data", server_account())
         return DiskGuard(self._directory, writes, reload=reload, retry=retry, report=report)
 
-    async def _start(self, supervisor: Supervisor) -> None:
+    async def _start(self, supervisor: ServiceSupervisor) -> None:
         self._console.say(f"Starting Rillbase in {self._directory.root}")
-        async with Progress(self._console, supervisor.runners):
+        async with ProgressDisplay(self._console, supervisor.runners):
             await supervisor.start_all()
 
-    async def _stop(self, supervisor: Supervisor) -> None:
+    async def _stop(self, supervisor: ServiceSupervisor) -> None:
         self._console.say("Stopping (press Ctrl-C again to kill immediately)")
         running = [runner for runner in supervisor.runners if runner.state not in AT_REST]
-        async with Progress(self._console, running):
+        async with ProgressDisplay(self._console, running):
             await supervisor.stop_all()
         self._console.say("Stopped.")
 
@@ -189,11 +189,11 @@ class Instance:
         """Report a change that the user did not request."""
         self._report_repair(runner)
         life, name = runner.life, runner.service.name
-        if life.state is State.BACKING_OFF and life.wake_at is not None:
+        if life.state is ServiceState.BACKING_OFF and life.wake_at is not None:
             pause_s = life.wake_at - life.since
             message = f"{name} {life.reason}; restarting it in {pause_s:.1f} s"
             self._console.event(Level.WARNING, message)
-        elif life.state is State.READY:
+        elif life.state is ServiceState.READY:
             again = " again" if life.restarts else ""
             self._console.event(Level.INFO, f"{name} is ready{again}")
 
@@ -230,7 +230,7 @@ class Instance:
         )
         return InstanceRecord(self._options.url, boot_id(), services)
 
-    def _announce(self, demo: Demo, link: str) -> None:
+    def _announce(self, demo: DemoCredentials, link: str) -> None:
         seconds = time.monotonic() - self._began
         if self._options.ready_file is not None:
             write_ready_file(self._options.ready_file, self._options, demo)

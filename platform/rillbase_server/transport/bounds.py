@@ -23,7 +23,7 @@ MIN_CONNECTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TransportLimits:
     """The bounds of one server process."""
 
     header_bytes: int = 64 * 1024
@@ -38,7 +38,7 @@ class Bounds:
     trusted_proxies: Sequence[Network] = ()
 
     @classmethod
-    def of(cls, environment: Environment) -> Bounds:
+    def of(cls, environment: Environment) -> TransportLimits:
         return cls(
             header_bytes=environment.rillbase_header_max_bytes,
             header_timeout_s=environment.rillbase_header_timeout_s,

@@ -17,7 +17,7 @@ from foundation.message_memory import MessageMemory
 from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
 from rillbase_server.client_address import TrustedProxies
 from rillbase_server.transport.allocator import TrimSchedule, resident_bytes, return_free_pages
-from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.outlet import Backlog
 
 CHECK_INTERVAL_S = 1.0
@@ -39,7 +39,7 @@ class Owner(Protocol):
         """End the connection at once."""
 
 
-class Entry:
+class ConnectionEntry:
     """One connection. Applications call `authenticated`, from whatever thread."""
 
     __slots__ = ("_on_authenticated", "address", "is_authenticated", "owner")
@@ -75,7 +75,7 @@ class Entry:
 class ConnectionTable:
     """The connections of one event loop."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: TransportLimits) -> None:
         self.bounds = bounds
         self.memory = MessageMemory(bounds.message_memory_bytes)
         #: What is read from any connection goes here first: reads do not overlap.
@@ -86,7 +86,7 @@ class ConnectionTable:
         self._sweep: asyncio.TimerHandle | None = None
         self._trims = TrimSchedule(resident_bytes)
 
-    def admit(self, owner: Owner, peer: str | None) -> Entry | None:
+    def admit(self, owner: Owner, peer: str | None) -> ConnectionEntry | None:
         """Count a connection in; None: there is no room for it."""
         address = self._address(peer)
         group = self._by_address.get(address) if address is not None else None
@@ -94,7 +94,7 @@ class ConnectionTable:
             return None
         if not self._has_room(self._all, self.bounds.connections):
             return None
-        entry = Entry(owner, address)
+        entry = ConnectionEntry(owner, address)
         self._all.add(entry)
         if address is not None:
             self._by_address.setdefault(address, _Group()).add(entry)
@@ -102,7 +102,7 @@ class ConnectionTable:
         self._keep_sweeping()
         return entry
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: ConnectionEntry) -> None:
         """Count a connection out; do nothing if it has been."""
         if not self._all.discard(entry):
             return
@@ -114,7 +114,7 @@ class ConnectionTable:
             if not len(group):
                 del self._by_address[entry.address]
 
-    def begin_again(self, entry: Entry, on_authenticated: Callable[[], None]) -> None:
+    def begin_again(self, entry: ConnectionEntry, on_authenticated: Callable[[], None]) -> None:
         """Treat a connection as unauthenticated: a proxy may pass it on to another client."""
         entry.begin_again(on_authenticated)
         self._all.begin_again(entry)
@@ -182,31 +182,31 @@ class _Group:
     """Connections, and in the order of their age those that may be unauthenticated."""
 
     def __init__(self) -> None:
-        self._entries: set[Entry] = set()
-        self._unauthenticated: OrderedDict[Entry, None] = OrderedDict()
+        self._entries: set[ConnectionEntry] = set()
+        self._unauthenticated: OrderedDict[ConnectionEntry, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ConnectionEntry]:
         return list(self._entries)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: ConnectionEntry) -> None:
         self._entries.add(entry)
         self._unauthenticated[entry] = None
 
-    def discard(self, entry: Entry) -> bool:
+    def discard(self, entry: ConnectionEntry) -> bool:
         if entry not in self._entries:
             return False
         self._entries.discard(entry)
         self._unauthenticated.pop(entry, None)
         return True
 
-    def begin_again(self, entry: Entry) -> None:
+    def begin_again(self, entry: ConnectionEntry) -> None:
         if entry in self._entries:
             self._unauthenticated[entry] = None
 
-    def oldest_unauthenticated(self) -> Entry | None:
+    def oldest_unauthenticated(self) -> ConnectionEntry | None:
         while self._unauthenticated:
             oldest = next(iter(self._unauthenticated))
             if not oldest.is_authenticated:

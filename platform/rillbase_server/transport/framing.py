@@ -20,7 +20,7 @@ class HeadTooLarge(Exception):
     """A head, the trailers or the extensions of chunks have too many bytes."""
 
 
-class Phase(Enum):
+class FramingPhase(Enum):
     """What the next bytes are part of."""
 
     HEAD = "head"
@@ -34,7 +34,7 @@ class Framing:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self.phase = Phase.HEAD
+        self.phase = FramingPhase.HEAD
         #: Bytes of the head so far, and of empty lines before it.
         self.head_bytes = 0
         self._head_tail = b""
@@ -46,7 +46,7 @@ class Framing:
     def is_head(self, data: bytes) -> bool:
         """Tell whether bytes are just a whole head, which nearly all reads are; count them then."""
         size = len(data)
-        if self.head_bytes or self.phase is not Phase.HEAD or size > self._max_bytes:
+        if self.head_bytes or self.phase is not FramingPhase.HEAD or size > self._max_bytes:
             return False
         if data.find(_HEAD_END) != size - len(_HEAD_END):
             return False
@@ -55,16 +55,16 @@ class Framing:
 
     def piece(self, data: bytes, begin: int) -> int:
         """Return where the piece ends that begins here. The caller feeds it to the parser."""
-        if self.phase is Phase.HEAD:
+        if self.phase is FramingPhase.HEAD:
             return self._head_piece(data, begin)
-        if self.phase is Phase.DATA:
+        if self.phase is FramingPhase.DATA:
             return self._data_piece(data, begin)
         return self._line_piece(data, begin)
 
     def body_follows(self, length: int | None) -> None:
         """Learn that the head is over and has a body: of `length`, or in chunks."""
         self._chunked = length is None
-        self.phase = Phase.LINE if length is None else Phase.DATA
+        self.phase = FramingPhase.LINE if length is None else FramingPhase.DATA
         self._remaining = length or 0
 
     def chunk_begins(self) -> None:
@@ -75,11 +75,11 @@ class Framing:
             return
         self._excess_bytes = max(0, self._excess_bytes - CHUNK_ALLOWANCE - 2 * size)
         if size > 0:
-            self.phase, self._remaining = Phase.DATA, size
+            self.phase, self._remaining = FramingPhase.DATA, size
 
     def message_ends(self) -> None:
         """Learn that the request is complete."""
-        self.phase = Phase.HEAD
+        self.phase = FramingPhase.HEAD
         self.head_bytes = 0
         self._head_tail = b""
         if self._chunked:
@@ -108,7 +108,7 @@ class Framing:
         end = min(len(data), begin + self._remaining)
         self._remaining -= end - begin
         if self._chunked and self._remaining == 0:
-            self.phase = Phase.LINE
+            self.phase = FramingPhase.LINE
         return end
 
     def _line_piece(self, data: bytes, begin: int) -> int:

@@ -25,10 +25,10 @@ from foundation.asgi import CONNECTION, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.framing import Framing, HeadTooLarge
 from rillbase_server.transport.lingering_close import LingeringClose
-from rillbase_server.transport.outlet import Backlog, Outlet
+from rillbase_server.transport.outlet import Backlog, OutgoingFlow
 from rillbase_server.transport.peer import has_hung_up
-from rillbase_server.transport.rates import Progress
-from rillbase_server.transport.refusals import Refusal, response
+from rillbase_server.transport.rates import TransferProgress
+from rillbase_server.transport.refusals import RequestRejection, response
 from rillbase_server.transport.tables import table_of
 from rillbase_server.transport.websocket_protocol import WebSocketProtocol
 
@@ -65,11 +65,11 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._message_is_complete = True
         self._has_head = False
         self._is_websocket = False
-        self._refusal = Refusal.MALFORMED
+        self._refusal = RequestRejection.MALFORMED
         #: What came behind a request that is being answered.
         self._backlog = b""
         self._received_bytes = 0
-        self._body_progress = Progress()
+        self._body_progress = TransferProgress()
         #: Since when the next head has been waited for; None: not at all.
         self._head_since_s: float | None = self._loop.time()
         self._has_begun = False
@@ -78,7 +78,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
-        self._outlet = Outlet(transport, self._bounds)
+        self._outlet = OutgoingFlow(transport, self._bounds)
         self._client = get_remote_addr(transport)
         self._entry = self._table.admit(self, self._client[0] if self._client else None)
         if self._entry is None:
@@ -153,7 +153,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         waited_s = now_s - since_s
         if self._framing.head_bytes:
             if waited_s > self._bounds.header_timeout_s:
-                self._refuse(Refusal.HEAD_TIMEOUT)
+                self._refuse(RequestRejection.HEAD_TIMEOUT)
         elif not self._has_begun:
             if waited_s > self._bounds.header_timeout_s:
                 self._count("no_request")
@@ -172,7 +172,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             window_s=self._bounds.transfer_window_s,
             min_bytes_per_s=self._bounds.min_bytes_per_s,
         ):
-            self._refuse(Refusal.BODY_TOO_SLOW)
+            self._refuse(RequestRejection.BODY_TOO_SLOW)
 
     # Bytes
 
@@ -204,7 +204,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
                 whole = begin == 0 and end == len(data)
                 self._parser.feed_data(data if whole else memoryview(data)[begin:end])
         except HeadTooLarge:
-            self._refuse(Refusal.HEAD_TOO_LARGE)
+            self._refuse(RequestRejection.HEAD_TOO_LARGE)
         except httptools.HttpParserUpgrade as upgrade:
             self._upgrade(data[begin + upgrade.args[0] :])
         except httptools.HttpParserError:
@@ -217,7 +217,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         if self._framing.head_bytes and self._head_since_s is None:
             self._head_since_s = self._loop.time()
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RequestRejection) -> None:
         """End the connection, and say why if nothing else is being said."""
         self._count(refusal.value)
         entry, cycle = self._entry, self._cycle
@@ -252,7 +252,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._n_headers += 1
         if self._n_headers > self._bounds.headers:
-            self._refusal = Refusal.TOO_MANY_HEADERS
+            self._refusal = RequestRejection.TOO_MANY_HEADERS
             raise HeadTooLarge
         if self._has_head:
             return  # a trailer: it is not used, and must not be taken for a header

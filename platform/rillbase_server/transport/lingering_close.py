@@ -10,7 +10,7 @@ import asyncio
 
 from uvicorn.server import ServerState
 
-from rillbase_server.transport.connection_table import ConnectionTable, Entry
+from rillbase_server.transport.connection_table import ConnectionEntry, ConnectionTable
 
 LINGER_S = 2.0
 LINGER_BYTES = 1024 * 1024
@@ -20,7 +20,11 @@ class LingeringClose(asyncio.BufferedProtocol):
     """Reads from a connection until the client closes it, after the last byte was written."""
 
     def __init__(
-        self, transport: asyncio.Transport, entry: Entry, table: ConnectionTable, state: ServerState
+        self,
+        transport: asyncio.Transport,
+        entry: ConnectionEntry,
+        table: ConnectionTable,
+        state: ServerState,
     ) -> None:
         self._transport = transport
         self._entry = entry

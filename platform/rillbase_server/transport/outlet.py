@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from rillbase_server.transport.bounds import Bounds
-from rillbase_server.transport.rates import Progress
+from rillbase_server.transport.bounds import TransportLimits
+from rillbase_server.transport.rates import TransferProgress
 
 
 class Backlog(NamedTuple):
@@ -21,13 +21,13 @@ class Backlog(NamedTuple):
     n_bytes: int
 
 
-class Outlet(FlowControl):
+class OutgoingFlow(FlowControl):
     """Flow control that can tell how much has reached the client."""
 
-    def __init__(self, transport: asyncio.Transport, bounds: Bounds) -> None:
+    def __init__(self, transport: asyncio.Transport, bounds: TransportLimits) -> None:
         super().__init__(transport)
         self._bounds = bounds
-        self._progress = Progress()
+        self._progress = TransferProgress()
         self._is_held = False
         self._paused_s: float | None = None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Progress:
+class TransferProgress:
     """One direction of one connection, looked at now and then."""
 
     _since_s: float | None = None

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from foundation.errors import ApiError, HeadersTooLarge, MalformedRequest, RequestTimeout
 
 
-class Refusal(Enum):
+class RequestRejection(Enum):
     """Why a request was refused; the value is its label in metrics."""
 
     HEAD_TOO_LARGE = "headers_too_large"
@@ -22,15 +22,15 @@ class Refusal(Enum):
 
     def error(self) -> ApiError:
         match self:
-            case Refusal.HEAD_TOO_LARGE:
+            case RequestRejection.HEAD_TOO_LARGE:
                 return HeadersTooLarge("The headers are too large.")
-            case Refusal.TOO_MANY_HEADERS:
+            case RequestRejection.TOO_MANY_HEADERS:
                 return HeadersTooLarge("There are too many headers.")
-            case Refusal.HEAD_TIMEOUT:
+            case RequestRejection.HEAD_TIMEOUT:
                 return RequestTimeout("The headers did not arrive in time.")
-            case Refusal.BODY_TOO_SLOW:
+            case RequestRejection.BODY_TOO_SLOW:
                 return RequestTimeout("The body arrives too slowly.")
-            case Refusal.MALFORMED:
+            case RequestRejection.MALFORMED:
                 return MalformedRequest()
 
 

@@ -8,7 +8,7 @@ from uvicorn.server import ServerState
 
 from foundation.environment import environment
 from rillbase_server.transport import allocator
-from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.connection_table import ConnectionTable
 
 _tables: WeakKeyDictionary[ServerState, ConnectionTable] = WeakKeyDictionary()
@@ -19,5 +19,5 @@ def table_of(state: ServerState) -> ConnectionTable:
     table = _tables.get(state)
     if table is None:
         allocator.return_large_blocks()
-        table = _tables[state] = ConnectionTable(Bounds.of(environment()))
+        table = _tables[state] = ConnectionTable(TransportLimits.of(environment()))
     return table

@@ -33,7 +33,7 @@ _EMPTY_BLOCK = b"\x00\x00\xff\xff"
 _CONTROL = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
 
-class Violation(Exception):
+class WebSocketViolation(Exception):
     """The client broke the protocol; the connection is closed with this code."""
 
     def __init__(self, code: CloseCode, reason: str) -> None:
@@ -41,7 +41,7 @@ class Violation(Exception):
         self.code = code
 
 
-class Stop(Enum):
+class FrameStop(Enum):
     """Why a step brought nothing for the application."""
 
     #: It brought the message forward.
@@ -114,12 +114,12 @@ class FrameReader:
         self._input = self._input[self._at :] + data if self._at < len(self._input) else data
         self._at = 0
 
-    def step(self) -> Stop | ControlFrame | ReceivedMessage:
-        """Continue with the bytes that were fed, or raise `Violation`."""
+    def step(self) -> FrameStop | ControlFrame | ReceivedMessage:
+        """Continue with the bytes that were fed, or raise `WebSocketViolation`."""
         if self._frame is None:
             self._frame = self._read_head()
             if self._frame is None:
-                return Stop.NEEDS_INPUT
+                return FrameStop.NEEDS_INPUT
         frame = self._frame
         if frame.opcode in _CONTROL:
             return self._read_control(frame)
@@ -139,7 +139,7 @@ class FrameReader:
         size = {126: 2, 127: 8}.get(length, 0)
         end = begin + size + 4
         if not second & 0x80:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "incorrect masking")
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "incorrect masking")
         if len(data) < end:
             return None
         if size:
@@ -152,20 +152,20 @@ class FrameReader:
         try:
             opcode = Opcode(first & 0x0F)
         except ValueError:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "invalid opcode") from None
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "invalid opcode") from None
         is_compressed = bool(first & 0x40)
         if first & 0x30 or (is_compressed and self._inflater is None):
-            raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
         if opcode in _CONTROL:
             self._check_control(first, length)
         elif opcode is Opcode.CONT:
             if not self._is_open:
-                raise Violation(CloseCode.PROTOCOL_ERROR, "unexpected continuation frame")
+                raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "unexpected continuation frame")
             if is_compressed:
-                raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
+                raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
         else:
             if self._is_open:
-                raise Violation(CloseCode.PROTOCOL_ERROR, "expected a continuation frame")
+                raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "expected a continuation frame")
             self._is_open, self._is_text = True, opcode is Opcode.TEXT
             self._sent_bytes = 0
             self._is_compressed = is_compressed
@@ -181,53 +181,55 @@ class FrameReader:
         if opcode in _CONTROL or is_fragment:
             self._small_frames += 1
         if self._small_frames > SMALL_FRAMES_AT_ONCE:
-            raise Violation(CloseCode.POLICY_VIOLATION, "too many control frames or fragments")
+            raise WebSocketViolation(
+                CloseCode.POLICY_VIOLATION, "too many control frames or fragments"
+            )
 
     def _check_control(self, first: int, length: int) -> None:
         if first & 0x40:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "reserved bits must be 0")
         if length > MAX_CONTROL_BYTES:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "control frame too long")
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "control frame too long")
         if not first & 0x80:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "fragmented control frame")
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "fragmented control frame")
 
-    def _read_control(self, frame: _Frame) -> Stop | ControlFrame:
+    def _read_control(self, frame: _Frame) -> FrameStop | ControlFrame:
         if self._available() < frame.remaining:
-            return Stop.NEEDS_INPUT
+            return FrameStop.NEEDS_INPUT
         data = self._unmasked(frame, frame.remaining)
         self._frame = None
         return ControlFrame(frame.opcode, data)
 
-    def _discard(self, frame: _Frame) -> Stop:
+    def _discard(self, frame: _Frame) -> FrameStop:
         size = min(frame.remaining, self._available())
         self._at += size
         frame.remaining -= size
         if frame.remaining:
-            return Stop.NEEDS_INPUT
+            return FrameStop.NEEDS_INPUT
         self._is_open = not frame.is_last
         self._frame = None
-        return Stop.PROGRESS
+        return FrameStop.PROGRESS
 
-    def _read_data(self, frame: _Frame) -> Stop | ReceivedMessage:
+    def _read_data(self, frame: _Frame) -> FrameStop | ReceivedMessage:
         inflater = self._inflater if self._is_compressed else None
         if max(self._sent_bytes, len(self._message)) > self.limit:
-            return Stop.OVER_LIMIT
+            return FrameStop.OVER_LIMIT
         if inflater is not None and (inflater.has_more or frame.remaining == 0):
             return self._read_inflated(frame, inflater)
         if frame.remaining == 0:
             return self._end_frame(frame)
         size = min(frame.remaining, self._available(), STEP_BYTES)
         if size == 0:
-            return Stop.NEEDS_INPUT
+            return FrameStop.NEEDS_INPUT
         if inflater is None:
             if len(self._message) + size > self.granted_bytes:
-                return Stop.NEEDS_MEMORY
+                return FrameStop.NEEDS_MEMORY
             self._message += self._unmasked(frame, size)
         else:
             inflater.feed(self._unmasked(frame, size))
-        return Stop.PROGRESS
+        return FrameStop.PROGRESS
 
-    def _read_inflated(self, frame: _Frame, inflater: _Inflater) -> Stop | ReceivedMessage:
+    def _read_inflated(self, frame: _Frame, inflater: _Inflater) -> FrameStop | ReceivedMessage:
         """Take what comes out of the bytes that were fed, then end the frame."""
         if not inflater.has_more:
             if not frame.is_last or inflater.is_finished:
@@ -236,19 +238,19 @@ class FrameReader:
         # One byte more tells whether there are more; the end of a message brings none.
         room = min(self.limit, self.granted_bytes) + 1 - len(self._message)
         if room <= 0:
-            return Stop.NEEDS_MEMORY
+            return FrameStop.NEEDS_MEMORY
         self._message += inflater.take(min(room, STEP_BYTES))
-        return Stop.PROGRESS
+        return FrameStop.PROGRESS
 
-    def _end_frame(self, frame: _Frame) -> Stop | ReceivedMessage:
+    def _end_frame(self, frame: _Frame) -> FrameStop | ReceivedMessage:
         self._frame = None
         if not frame.is_last:
-            return Stop.PROGRESS
+            return FrameStop.PROGRESS
         data, self._message, self._is_open = bytes(self._message), bytearray(), False
         if self._inflater is not None and self._is_compressed:
             self._inflater.end()
         if self._is_text and not _is_utf8(data):
-            raise Violation(CloseCode.INVALID_DATA, "invalid UTF-8")
+            raise WebSocketViolation(CloseCode.INVALID_DATA, "invalid UTF-8")
         return ReceivedMessage(data, self._is_text)
 
     def _unmasked(self, frame: _Frame, size: int) -> bytes:
@@ -306,7 +308,7 @@ class _Inflater:
         try:
             taken = decoder.decompress(self._input, n_bytes)
         except zlib.error:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "decompression failed") from None
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "decompression failed") from None
         self._input = decoder.unconsumed_tail
         self.has_more = bool(self._input) or len(taken) == n_bytes
         self._note_end(decoder)
@@ -320,7 +322,7 @@ class _Inflater:
     def _check_behind_end(self, data: bytes) -> None:
         """Accept only what ends a message with a last block (RFC 7692, 7.2.3.4)."""
         if data not in (b"", b"\x00", _EMPTY_BLOCK, b"\x00" + _EMPTY_BLOCK):
-            raise Violation(CloseCode.PROTOCOL_ERROR, "data after the last block")
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "data after the last block")
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -36,19 +36,19 @@ from websockets.server import ServerProtocol
 from foundation.asgi import CONNECTION, Message, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
-from rillbase_server.transport.connection_table import Entry
+from rillbase_server.transport.connection_table import ConnectionEntry
 from rillbase_server.transport.lazy_deflate import LazyDeflate
 from rillbase_server.transport.lingering_close import LingeringClose
-from rillbase_server.transport.outlet import Backlog, Outlet
-from rillbase_server.transport.rates import Progress
+from rillbase_server.transport.outlet import Backlog, OutgoingFlow
+from rillbase_server.transport.rates import TransferProgress
 from rillbase_server.transport.tables import table_of
 from rillbase_server.transport.websocket_frames import (
     STEP_BYTES,
     ControlFrame,
     FrameReader,
+    FrameStop,
     ReceivedMessage,
-    Stop,
-    Violation,
+    WebSocketViolation,
 )
 
 log = logging.getLogger("uvicorn.error")
@@ -100,7 +100,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._pending: ReceivedMessage | None = None
         self._awaits_authentication = False
         self._received_bytes = 0
-        self._progress = Progress()
+        self._progress = TransferProgress()
 
         # Signs of life
         self._ping_timer: asyncio.TimerHandle | None = None
@@ -110,13 +110,13 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     # The connection
 
     def take_over(
-        self, transport: asyncio.Transport, entry: Entry, request: Request, behind: bytes
+        self, transport: asyncio.Transport, entry: ConnectionEntry, request: Request, behind: bytes
     ) -> None:
         """Take over a connection on which a handshake was read, and perhaps more behind it."""
         self._transport = transport
         self._entry = entry
         self._behind = behind
-        self._outlet = Outlet(transport, self._bounds)
+        self._outlet = OutgoingFlow(transport, self._bounds)
         self._outlet.pause_reading()
         self._state.connections.add(self)  # type: ignore[arg-type]  # whatever has `shutdown`
         entry.owner = self
@@ -253,7 +253,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
                 reader = self._reader
                 if reader is None or not self._handle(reader, reader.step()):
                     return
-        except Violation as violation:
+        except WebSocketViolation as violation:
             if violation.code is CloseCode.POLICY_VIOLATION:
                 self._count("too_many_small_frames")
             self._fail(violation.code, str(violation))
@@ -261,17 +261,19 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._stop()
         self._loop.call_soon(self._go_on)
 
-    def _handle(self, reader: FrameReader, event: Stop | ControlFrame | ReceivedMessage) -> bool:
+    def _handle(
+        self, reader: FrameReader, event: FrameStop | ControlFrame | ReceivedMessage
+    ) -> bool:
         """Handle the outcome of a step; return whether to continue."""
         match event:
-            case Stop.PROGRESS:
+            case FrameStop.PROGRESS:
                 return True
-            case Stop.NEEDS_INPUT:
+            case FrameStop.NEEDS_INPUT:
                 self._outlet.resume_reading()
                 return False
-            case Stop.OVER_LIMIT:
+            case FrameStop.OVER_LIMIT:
                 return self._over_limit(reader)
-            case Stop.NEEDS_MEMORY:
+            case FrameStop.NEEDS_MEMORY:
                 return self._claim_memory(reader)
             case ControlFrame():
                 return self._control(event)
@@ -293,7 +295,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             return False
         if not self._entry.is_authenticated:
             self._count("greeting_too_large")
-        raise Violation(CloseCode.MESSAGE_TOO_BIG, f"at most {reader.limit} bytes")
+        raise WebSocketViolation(CloseCode.MESSAGE_TOO_BIG, f"at most {reader.limit} bytes")
 
     def _on_authenticated(self) -> None:
         if self._awaits_authentication:
@@ -342,9 +344,11 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         try:
             self._conn.recv_frame(Frame(frame.opcode, frame.data))
         except ProtocolError:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "invalid close frame") from None
+            raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "invalid close frame") from None
         except UnicodeDecodeError:
-            raise Violation(CloseCode.INVALID_DATA, "invalid UTF-8 in a close frame") from None
+            raise WebSocketViolation(
+                CloseCode.INVALID_DATA, "invalid UTF-8 in a close frame"
+            ) from None
         self._conn.events_received()
         if not self._transport.is_closing():
             self._flush()

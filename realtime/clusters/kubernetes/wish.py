@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings as django_settings
 
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import Environment, environment
 from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes.cluster_spec import (
@@ -52,7 +52,7 @@ def installation() -> Installation:
         version=str(django_settings.SPECTACULAR_SETTINGS["VERSION"]),
         api_networks=tuple(settings.rillbase_clusters_api_networks),
         servers=(
-            _server(settings.role_url(Role.RELAY), _POSTGRESQL_PORT),
+            _server(settings.role_url(DatabaseRole.RELAY), _POSTGRESQL_PORT),
             _server(settings.events, _VALKEY_PORT),
         ),
     )
@@ -79,7 +79,10 @@ def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
     A process must have a secret key and a pepper. Those of a grid derive from the installation's,
     open nothing, and are the same each time.
     """
-    key, login = settings.rillbase_secret_key.get_secret_value(), settings.role_url(Role.RELAY)
+    key, login = (
+        settings.rillbase_secret_key.get_secret_value(),
+        settings.role_url(DatabaseRole.RELAY),
+    )
     return {
         "DATABASE_URL": _without_login(login),
         "DATABASE_RELAY_URL": login,

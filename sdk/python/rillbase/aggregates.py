@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rillbase import ejson
-from rillbase.http import Request
-from rillbase.live import LiveQuery, Result, Snapshot
+from rillbase.http import ApiRequest
+from rillbase.live import QueryWatcher, Result, Snapshot
 from rillbase.shapes import Direction, Document
 from rillbase.tables import Tabular
 from rillbase.view import Change, Item
 from rillbase.writes.calls import new_key
 
 if TYPE_CHECKING:
-    from rillbase.core import Core
+    from rillbase.core import ClientCore
 
 #: Members whose names are reserved in Python.
 _NAMES = {"since": "from", "until": "to"}
@@ -77,7 +77,7 @@ EVERYTHING = RowQuery()
 class AsyncAggregate:
     """One aggregate."""
 
-    def __init__(self, core: Core, name: str) -> None:
+    def __init__(self, core: ClientCore, name: str) -> None:
         self._core = core
         self._name = name
 
@@ -88,14 +88,14 @@ class AsyncAggregate:
     async def add(self, *events: Mapping[str, object]) -> Added:
         """Add events, all or none. A retried call adds them once."""
         body = ejson.dumps([dict(event) for event in events])
-        request = Request("POST", self._path("events"), body, idempotency_key=new_key())
+        request = ApiRequest("POST", self._path("events"), body, idempotency_key=new_key())
         found = await self._core.http.call(request)
         return Added(found["applied"], found["repeated"])
 
     async def query(self, asked: RowQuery = EVERYTHING, *, snapshot: str | None = None) -> Rows:
         """Return rows. `snapshot`: `fresh`, or the one of an earlier answer."""
         body = asked.body() if snapshot is None else {**asked.body(), "snapshot": snapshot}
-        request = Request("POST", self._path("query"), ejson.dumps(body))
+        request = ApiRequest("POST", self._path("query"), ejson.dumps(body))
         found = await self._core.http.call(request)
         return Rows(found["rows"], found["snapshot"], found.get("as_of"))
 
@@ -116,9 +116,9 @@ class AsyncAggregate:
         """Yield the rows and then each that changes."""
         return self._live(asked).changes()
 
-    def _live(self, asked: RowQuery) -> LiveQuery:
+    def _live(self, asked: RowQuery) -> QueryWatcher:
         query = {"aggregate": self._name, **asked.body()}
-        return LiveQuery(query, self._core.connection, _whole)
+        return QueryWatcher(query, self._core.connection, _whole)
 
     def _path(self, call: str) -> str:
         return f"/v1/aggregates/{quote(self._name, safe='')}/{call}"

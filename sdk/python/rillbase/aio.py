@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from rillbase import ejson, ids
 from rillbase.aggregates import AsyncAggregate
 from rillbase.connection import ConnectionState
-from rillbase.core import Core, core
+from rillbase.core import ClientCore, core
 from rillbase.datasets import AsyncDataset
 from rillbase.envelope import Envelope, Many, envelope
 from rillbase.errors import ServerError
-from rillbase.http import Request
-from rillbase.live import LiveQuery, Result, Snapshot
+from rillbase.http import ApiRequest
+from rillbase.live import QueryWatcher, Result, Snapshot
 from rillbase.local.pending import Kind
 from rillbase.options import Options as ClientOptions
 from rillbase.query import Operator, Spec
@@ -22,8 +22,8 @@ from rillbase.shapes import Document
 from rillbase.tables import to_arrow, to_pandas
 from rillbase.view import Change, Item
 from rillbase.writes.calls import (
-    Options,
-    Step,
+    WriteOptions,
+    WriteStep,
     address,
     bulk,
     insertion,
@@ -109,7 +109,7 @@ class AsyncClient:
 class AsyncQuery:
     """A query, run once or watched. Immutable: methods that narrow it return another one."""
 
-    def __init__(self, core: Core, spec: Spec) -> None:
+    def __init__(self, core: ClientCore, spec: Spec) -> None:
         self._core = core
         self._spec = spec
 
@@ -196,7 +196,7 @@ class AsyncQuery:
 
     def changes(self) -> AsyncIterator[Result | Change]:
         """Yield the answer and then each change from the server, none lost or repeated."""
-        return LiveQuery(self._subscription(), self._core.connection, self._read).changes()
+        return QueryWatcher(self._subscription(), self._core.connection, self._read).changes()
 
     async def to_pandas(self) -> pandas.DataFrame:
         """Return the documents as a frame. Needs the extra `pandas`."""
@@ -209,19 +209,19 @@ class AsyncQuery:
     def _snapshots(self) -> AsyncIterator[Snapshot]:
         local = (self._spec.plain(), self._core.local)
         query = self._subscription()
-        return LiveQuery(query, self._core.connection, self._read, local).snapshots()
+        return QueryWatcher(query, self._core.connection, self._read, local).snapshots()
 
     def _subscription(self) -> Document:
         return {"collection": self._spec.collection, **self._spec.body()}
 
     async def _read(self, identity: object) -> Item | None:
         path = address(self._spec.collection, f"documents/{ids.segment(identity)}")
-        found = await self._core.http.call(Request("GET", path))
+        found = await self._core.http.call(ApiRequest("GET", path))
         return Item(found["id"], found["version"], found["document"])
 
     async def _post(self, call: str, body: Mapping[str, object]) -> Any:
         path = address(self._spec.collection, call)
-        return await self._core.http.call(Request("POST", path, ejson.dumps(body)))
+        return await self._core.http.call(ApiRequest("POST", path, ejson.dumps(body)))
 
 
 class AsyncCollection(AsyncQuery):
@@ -235,7 +235,7 @@ class AsyncCollection(AsyncQuery):
         """Return a document, or None if it does not exist."""
         path = address(self.name, f"documents/{ids.segment(identity)}")
         try:
-            return envelope(await self._core.http.call(Request("GET", path)))
+            return envelope(await self._core.http.call(ApiRequest("GET", path)))
         except ServerError as error:
             if error.code == "not_found":
                 return None
@@ -254,7 +254,7 @@ class AsyncCollection(AsyncQuery):
         self, identity: object, document: Mapping[str, object], *, if_version: int | None = None
     ) -> Envelope:
         """Create or replace a document."""
-        options = Options(if_version=if_version)
+        options = WriteOptions(if_version=if_version)
         return await self._change("replace", identity, document, options)
 
     async def update(
@@ -267,7 +267,7 @@ class AsyncCollection(AsyncQuery):
         if_version: int | None = None,
     ) -> Envelope:
         """Change a document by operators: `{"$set": {"done": True}}`."""
-        options = Options(upsert=upsert, array_filters=array_filters, if_version=if_version)
+        options = WriteOptions(upsert=upsert, array_filters=array_filters, if_version=if_version)
         return await self._change("update", identity, update, options)
 
     async def merge(
@@ -279,12 +279,12 @@ class AsyncCollection(AsyncQuery):
         if_version: int | None = None,
     ) -> Envelope:
         """Change the fields that the patch names; None removes one."""
-        options = Options(upsert=upsert, if_version=if_version)
+        options = WriteOptions(upsert=upsert, if_version=if_version)
         return await self._change("merge", identity, patch, options)
 
     async def delete(self, identity: object, *, if_version: int | None = None) -> None:
         """Delete a document."""
-        options = Options(if_version=if_version)
+        options = WriteOptions(if_version=if_version)
         await self._core.outbox.submit(single(step("delete", self.name, identity, None, options)))
 
     async def bulk(
@@ -316,7 +316,7 @@ class AsyncCollection(AsyncQuery):
     async def _many(self, call: str, body: Mapping[str, object]) -> Many:
         # It runs in batches: one that failed halfway is not retried automatically.
         path = address(self.name, call)
-        request = Request("POST", path, ejson.dumps(body), idempotency_key=new_key(), once=True)
+        request = ApiRequest("POST", path, ejson.dumps(body), idempotency_key=new_key(), once=True)
         found = await self._core.http.call(request)
         return Many(found["matched"], found["changed"], found["complete"])
 
@@ -325,9 +325,9 @@ class AsyncCollection(AsyncQuery):
         kind: Kind,
         identity: object,
         body: Mapping[str, object],
-        options: Options,
+        options: WriteOptions,
     ) -> Envelope:
         return await self._write(step(kind, self.name, identity, body, options))
 
-    async def _write(self, asked: Step) -> Envelope:
+    async def _write(self, asked: WriteStep) -> Envelope:
         return envelope(await self._core.outbox.submit(single(asked)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class RetryBackoff:
     """The first wait, on average, and the longest one."""
 
     first_s: float
@@ -20,7 +20,7 @@ class Backoff:
         return min(step * random.uniform(0.5, 1.5), self.max_s)  # noqa: S311
 
 
-RECONNECT = Backoff(0.25, 20.0)
-RETRY = Backoff(0.1, 5.0)
+RECONNECT = RetryBackoff(0.25, 20.0)
+RETRY = RetryBackoff(0.1, 5.0)
 #: Too many connections: there is no point in trying again soon.
-REFUSED = Backoff(10.0, 60.0)
+REFUSED = RetryBackoff(10.0, 60.0)

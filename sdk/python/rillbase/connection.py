@@ -58,7 +58,7 @@ class Goodbye(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Held:
+class HeldChannel:
     """A channel, and its name on the current connection."""
 
     channel: Channel
@@ -67,15 +67,15 @@ class Held:
     failures: int = 0
 
 
-class Connection:
+class RealtimeConnection:
     """Keeps channels subscribed."""
 
     def __init__(self, url: str, credentials: Credentials, silence_s: float | None) -> None:
         self._address = url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime"
         self._credentials = credentials
         self._silence_s = silence_s
-        self._held: dict[int, Held] = {}
-        self._named: dict[str, Held] = {}
+        self._held: dict[int, HeldChannel] = {}
+        self._named: dict[str, HeldChannel] = {}
         self._numbers = 0
         self._socket: ClientConnection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -87,7 +87,7 @@ class Connection:
 
     async def attach(self, channel: Channel) -> None:
         """Start a subscription, and connect if necessary."""
-        held = self._held[id(channel)] = Held(channel)
+        held = self._held[id(channel)] = HeldChannel(channel)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="rillbase-connection")
             return
@@ -263,7 +263,7 @@ class Connection:
             self._held.pop(id(held.channel), None)
             held.channel.failed(error)
 
-    async def _again(self, held: Held) -> None:
+    async def _again(self, held: HeldChannel) -> None:
         held.failures += 1
         await asyncio.sleep(RECONNECT.wait_s(held.failures))
         if id(held.channel) in self._held:
@@ -286,7 +286,7 @@ class Connection:
             if not held.name:
                 await self._subscribe(held)
 
-    async def _subscribe(self, held: Held) -> None:
+    async def _subscribe(self, held: HeldChannel) -> None:
         self._named.pop(held.name, None)
         self._numbers += 1
         held.name = f"s{self._numbers}"

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rillbase.arguments import check_name, check_options
-from rillbase.connection import Connection, ConnectionState
+from rillbase.connection import ConnectionState, RealtimeConnection
 from rillbase.credentials import Credentials
 from rillbase.http import Http
 from rillbase.local.pending import LocalWrites
 from rillbase.options import TIMEOUT_S, Options
 from rillbase.watchers import Watchers
-from rillbase.writes.outbox import DirectOutbox, Outbox
+from rillbase.writes.outbox import DirectOutbox, WriteOutbox
 from rillbase.writes.queue import QueueOutbox
-from rillbase.writes.store import IN_MEMORY, Store
+from rillbase.writes.store import IN_MEMORY, WriteStore
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class ClientCore:
     """The parts of a client, as its collections use them."""
 
     http: Http
-    connection: Connection
+    connection: RealtimeConnection
     local: LocalWrites
-    outbox: Outbox
+    outbox: WriteOutbox
     queue: QueueOutbox | None
     watchers: Watchers
 
@@ -36,7 +36,7 @@ class Core:
         self.http.close()
 
 
-def core(url: str, options: Options) -> Core:
+def core(url: str, options: Options) -> ClientCore:
     """Create the parts according to the options."""
     check_name("The URL", url)
     check_options("A client", options, Options.__annotations__)
@@ -44,20 +44,22 @@ def core(url: str, options: Options) -> Core:
         options.get("key"), options.get("token"), options.get("tenant"), options.get("get_token")
     )
     http = Http(url, credentials, options.get("timeout_s", TIMEOUT_S))
-    connection = Connection(url, credentials, options.get("silence_s"))
+    connection = RealtimeConnection(url, credentials, options.get("silence_s"))
     local = LocalWrites()
     queue = _queue(http, local, options)
     if queue is not None:
         connection.listeners.add(lambda state: _back(queue, state))
     direct = DirectOutbox(http, local, is_optimistic=options.get("optimistic", True))
-    return Core(http, connection, local, direct if queue is None else queue, queue, Watchers())
+    return ClientCore(
+        http, connection, local, direct if queue is None else queue, queue, Watchers()
+    )
 
 
 def _queue(http: Http, local: LocalWrites, options: Options) -> QueueOutbox | None:
     wanted = options.get("queue", False)
     if wanted is False:
         return None
-    store = Store(IN_MEMORY if wanted is True else wanted)
+    store = WriteStore(IN_MEMORY if wanted is True else wanted)
     return QueueOutbox(http, local, store, options.get("on_queue_error"))
 
 

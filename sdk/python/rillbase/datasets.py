@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlencode
 
 from rillbase import ejson
-from rillbase.http import Request
+from rillbase.http import ApiRequest
 from rillbase.progress import Bar, Told
 from rillbase.shapes import Direction, Document
 from rillbase.sources import ARROW, LINES, RowOperation, Source, body_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from rillbase.core import Core
+    from rillbase.core import ClientCore
 
 #: Timeout of an upload or a query over many rows, including retries.
 LONG_S = 3_600.0
@@ -87,7 +87,7 @@ class Upload:
 class AsyncDataset:
     """One dataset."""
 
-    def __init__(self, core: Core, name: str) -> None:
+    def __init__(self, core: ClientCore, name: str) -> None:
         self._core = core
         self._name = name
 
@@ -116,7 +116,7 @@ class AsyncDataset:
             named |= {"table": table, "op": op}
         bar = Bar(f"{self._name}.{table}") if progress is True else None
         told = progress if callable(progress) else bar
-        request = Request(
+        request = ApiRequest(
             "POST",
             self._path("uploads") + (f"?{urlencode(named)}" if named else ""),
             body.content.told_to(told),
@@ -133,7 +133,9 @@ class AsyncDataset:
 
     async def query(self, asked: TableQuery) -> TableRows:
         """Run a query once, for at most 10,000 rows."""
-        request = Request("POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S)
+        request = ApiRequest(
+            "POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S
+        )
         found = await self._core.http.call(request)
         return TableRows(found["rows"], found["state"], found["freshness_s"], found["read"])
 
@@ -146,7 +148,7 @@ class AsyncDataset:
 
         body = ejson.dumps(asked.body())
         path = self._path("query")
-        request = Request("POST", path, body, accept=ARROW, timeout_s=LONG_S)
+        request = ApiRequest("POST", path, body, accept=ARROW, timeout_s=LONG_S)
         return pa.ipc.open_stream(await self._core.http.call(request)).read_all()
 
     async def to_pandas(self, asked: TableQuery) -> pandas.DataFrame:
@@ -155,7 +157,7 @@ class AsyncDataset:
 
     async def pipeline(self) -> Document:
         """Return the progress of uploads, and what queries would have to read."""
-        found: Document = await self._core.http.call(Request("GET", self._path("pipeline")))
+        found: Document = await self._core.http.call(ApiRequest("GET", self._path("pipeline")))
         return found
 
     def _path(self, call: str) -> str:

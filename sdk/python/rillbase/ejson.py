@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from rillbase.values import MAX, MIN, Binary, Bound, ObjectId, RegularExpression, Timestamp
+from rillbase.values import MAX, MIN, Binary, BoundaryValue, ObjectId, RegularExpression, Timestamp
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UUID_SUBTYPE, UUID_BYTES = 4, 16
@@ -68,7 +68,7 @@ def _typed(value: object) -> dict[str, Any]:
             return _regular_expression(value.pattern, value.options)
         case re.Pattern():
             return _regular_expression(value.pattern, _options(value))
-        case Bound():
+        case BoundaryValue():
             return {value.name: 1}
         case _:
             raise TypeError(f"a {type(value).__name__} cannot be stored")

@@ -19,7 +19,7 @@ A = TypeVar("A")
 P = ParamSpec("P")
 
 
-class Loop:
+class LoopThread:
     """An event loop on a separate thread."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ async def _cancel_all() -> None:
 class Face:
     """A synchronous object, and the asynchronous one that it wraps."""
 
-    def __init__(self, loop: Loop, inner: object) -> None:
+    def __init__(self, loop: LoopThread, inner: object) -> None:
         self._loop = loop
         self._inner: Any = inner
 

@@ -32,7 +32,7 @@ UNAUTHENTICATED, FIRST_ERROR = 401, 400
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class UploadStream:
     """A body that is read while it is sent, from its beginning each time."""
 
     size: int
@@ -40,17 +40,17 @@ class Stream:
     #: Called with the bytes sent so far, and the total.
     told: Callable[[int, int], object] | None = None
 
-    def told_to(self, told: Callable[[int, int], object] | None) -> Stream:
+    def told_to(self, told: Callable[[int, int], object] | None) -> UploadStream:
         return replace(self, told=told)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """One call of the API."""
 
     method: str
     path: str
-    body: str | Stream | None = None
+    body: str | UploadStream | None = None
     content_type: str = "application/json"
     idempotency_key: str | None = None
     if_match: str | None = None
@@ -64,7 +64,7 @@ class Request:
     def headers(self) -> dict[str, str]:
         named = {
             "Accept": self.accept,
-            "Content-Length": str(self.body.size) if isinstance(self.body, Stream) else None,
+            "Content-Length": str(self.body.size) if isinstance(self.body, UploadStream) else None,
             "Content-Type": None if self.body is None else self.content_type,
             "Idempotency-Key": self.idempotency_key,
             "If-Match": self.if_match,
@@ -73,7 +73,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _HttpResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -89,7 +89,7 @@ class Http:
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="rillbase-http")
         self._is_closed = False
 
-    async def call(self, request: Request) -> Any:
+    async def call(self, request: ApiRequest) -> Any:
         """Return the body of the answer, or None if it is empty."""
         limit_s = self._timeout_s if request.timeout_s is None else request.timeout_s
         try:
@@ -103,7 +103,7 @@ class Http:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()
 
-    async def _repeated(self, request: Request) -> Any:
+    async def _repeated(self, request: ApiRequest) -> Any:
         most = 1 if request.once else MAX_ATTEMPTS
         renewed = False
         attempt = 1
@@ -122,7 +122,7 @@ class Http:
                 await asyncio.sleep(max(asked_s or 0.0, RETRY.wait_s(attempt)))
                 attempt += 1
 
-    async def _attempt(self, request: Request) -> Any:
+    async def _attempt(self, request: ApiRequest) -> Any:
         headers = {**await self._credentials.headers(), **request.headers()}
         if self._is_closed:
             raise ClientClosed
@@ -146,13 +146,13 @@ class _Connections:
         self._free: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 
-    def exchange(self, request: Request, headers: Mapping[str, str]) -> _Answer:
+    def exchange(self, request: ApiRequest, headers: Mapping[str, str]) -> _HttpResponse:
         """Send a request and read its answer."""
         connection = self._take(request.timeout_s or self._timeout_s)
         try:
             _send(connection, request, headers)
             answer = connection.getresponse()
-            found = _Answer(answer.status, dict(answer.getheaders()), answer.read())
+            found = _HttpResponse(answer.status, dict(answer.getheaders()), answer.read())
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise ConnectionLost from error
@@ -186,15 +186,15 @@ class _Connections:
 
 
 def _send(
-    connection: http.client.HTTPConnection, request: Request, headers: Mapping[str, str]
+    connection: http.client.HTTPConnection, request: ApiRequest, headers: Mapping[str, str]
 ) -> None:
     """Send a request. A server that rejects a stream may hang up before reading it all."""
-    if not isinstance(request.body, Stream):
+    if not isinstance(request.body, UploadStream):
         body = None if request.body is None else request.body.encode()
         connection.request(request.method, request.path, body, dict(headers))
         return
     with request.body.open() as file:
-        reading = _Told(file, request.body)
+        reading = _ProgressReader(file, request.body)
         try:
             connection.request(request.method, request.path, reading, dict(headers))
         except (BrokenPipeError, ConnectionResetError):
@@ -203,10 +203,10 @@ def _send(
                 raise
 
 
-class _Told:
+class _ProgressReader:
     """A stream that reports how much was read."""
 
-    def __init__(self, file: BinaryIO, stream: Stream) -> None:
+    def __init__(self, file: BinaryIO, stream: UploadStream) -> None:
         self._file = file
         self._stream = stream
         self.sent = 0
@@ -220,7 +220,7 @@ class _Told:
         return block
 
 
-def _refusal(answer: _Answer) -> ServerError:
+def _refusal(answer: _HttpResponse) -> ServerError:
     problem: Document = {}
     # A proxy on the way may answer with a page of its own; then the status has to do.
     with contextlib.suppress(ValueError):

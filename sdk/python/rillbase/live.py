@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rillbase import ejson
-from rillbase.connection import Connection, ConnectionState
+from rillbase.connection import ConnectionState, RealtimeConnection
 from rillbase.errors import RillbaseError
 from rillbase.local.foresight import Foresight
 from rillbase.local.pending import LocalWrites
 from rillbase.query import Spec
 from rillbase.shapes import Document, State
 from rillbase.tables import Tabular
-from rillbase.view import Change, FramesBroken, Item, View, difference
+from rillbase.view import AnswerView, Change, FramesBroken, Item, difference
 
 MAX_WAITING = 1_000
 Read: TypeAlias = Callable[[object], Awaitable[Item | None]]
@@ -60,13 +60,13 @@ class Result(Tabular):
         return [item.document for item in self.items]
 
 
-class LiveQuery:
+class QueryWatcher:
     """One subscription and its watcher."""
 
     def __init__(
         self,
         query: Document,
-        connection: Connection,
+        connection: RealtimeConnection,
         read: Read,
         local: tuple[Spec, LocalWrites] | None = None,
     ) -> None:
@@ -74,7 +74,7 @@ class LiveQuery:
         self._query: Document = ejson.encode(query)
         self._connection = connection
         self._read = read
-        self._view = View()
+        self._view = AnswerView()
         self._foresight = local and Foresight(*local, self._view, self._changed)
         self._state: State = "connecting"
         self._error: RillbaseError | None = None

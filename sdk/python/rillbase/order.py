@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from rillbase.values import MIN, Binary, Bound, ObjectId, Timestamp
+from rillbase.values import MIN, Binary, BoundaryValue, ObjectId, Timestamp
 
 #: A kind's place among the kinds, and what orders values of that kind.
 Rank: TypeAlias = tuple[int, Any]
@@ -22,7 +22,7 @@ _UUID_SUBTYPE = 4
 def rank(value: object) -> Rank:
     """Return what values are ordered by. Equal for values that are equal to the server."""
     match value:
-        case Bound():
+        case BoundaryValue():
             return (0 if value is MIN else 99, 0)
         case None | bool():
             return (1 if value is None else 8, bool(value))

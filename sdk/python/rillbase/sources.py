@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rillbase.http import Stream
+from rillbase.http import UploadStream
 
 if TYPE_CHECKING:
     import pandas
@@ -37,14 +37,14 @@ _BY_SUFFIX = {
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class UploadBody:
     """Rows that are ready to be sent."""
 
-    content: Stream
+    content: UploadStream
     content_type: str
 
 
-def body_of(source: Source, table: str, op: RowOperation) -> Body:
+def body_of(source: Source, table: str, op: RowOperation) -> UploadBody:
     """Return the body that uploads a source.
 
     Lines of a file name their tables and operations themselves.
@@ -66,14 +66,14 @@ def _is_a(source: object, module: str, name: str) -> bool:
     return kind is not None and isinstance(source, kind)
 
 
-def _file(path: Path) -> Body:
+def _file(path: Path) -> UploadBody:
     kind = _BY_SUFFIX.get(path.suffix.lower())
     if kind is None:
         raise ValueError(f"{path.name} should end in one of {', '.join(_BY_SUFFIX)}.")
-    return Body(Stream(path.stat().st_size, lambda: path.open("rb")), kind)
+    return UploadBody(UploadStream(path.stat().st_size, lambda: path.open("rb")), kind)
 
 
-def _arrow(table: pyarrow.Table) -> Body:
+def _arrow(table: pyarrow.Table) -> UploadBody:
     import pyarrow as pa  # noqa: PLC0415 -- an extra
 
     sink = pa.BufferOutputStream()
@@ -82,9 +82,9 @@ def _arrow(table: pyarrow.Table) -> Body:
     return _held(sink.getvalue(), ARROW)
 
 
-def _held(content: bytes | memoryview | pyarrow.Buffer, kind: str) -> Body:
+def _held(content: bytes | memoryview | pyarrow.Buffer, kind: str) -> UploadBody:
     held = memoryview(content)
-    return Body(Stream(held.nbytes, lambda: io.BytesIO(held)), kind)
+    return UploadBody(UploadStream(held.nbytes, lambda: io.BytesIO(held)), kind)
 
 
 def _line(table: str, op: RowOperation, row: Mapping[str, object]) -> bytes:

@@ -10,7 +10,7 @@ from rillbase.aggregates import AsyncAggregate
 from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
 from rillbase.connection import ConnectionState
 from rillbase.datasets import AsyncDataset
-from rillbase.faces import A, Face, Loop, beginning, iterating, telling, waiting
+from rillbase.faces import A, Face, LoopThread, beginning, iterating, telling, waiting
 from rillbase.options import Options
 
 P = ParamSpec("P")
@@ -23,7 +23,7 @@ class Client(Face):
 
     def __init__(self, url: str, **options: Unpack[Options]) -> None:
         """Create a client for a server, with its credentials and options."""
-        loop = Loop()
+        loop = LoopThread()
         try:
             super().__init__(loop, loop.call(lambda: AsyncClient(url, **options)))
             loop.call(self._inner.send_queued)
@@ -82,7 +82,7 @@ def _narrowing(
     return made
 
 
-class _Named(Face):
+class _NamedFace(Face):
     """An object with a name within its tenant."""
 
     _inner: AsyncCollection | AsyncAggregate | AsyncDataset
@@ -115,7 +115,7 @@ class Query(Face):
     to_arrow = waiting(AsyncQuery.to_arrow)
 
 
-class Collection(_Named, Query):
+class Collection(_NamedFace, Query):
     """A collection: reads and writes of its documents, and queries over it."""
 
     _inner: AsyncCollection
@@ -148,7 +148,7 @@ class Later(Face):
     bulk = beginning(AsyncCollection.bulk)
 
 
-class Aggregate(_Named):
+class Aggregate(_NamedFace):
     """One aggregate: events go in, rows come out, once or as they change."""
 
     _inner: AsyncAggregate
@@ -160,7 +160,7 @@ class Aggregate(_Named):
     changes = iterating(AsyncAggregate.changes)
 
 
-class Dataset(_Named):
+class Dataset(_NamedFace):
     """A dataset: rows are uploaded, and queried as fresh as needed."""
 
     _inner: AsyncDataset

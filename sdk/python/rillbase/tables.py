@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rillbase import ejson
 from rillbase.shapes import Document
-from rillbase.values import Binary, Bound, ObjectId, RegularExpression, Timestamp
+from rillbase.values import Binary, BoundaryValue, ObjectId, RegularExpression, Timestamp
 
 if TYPE_CHECKING:
     import pandas
@@ -78,7 +78,7 @@ def _row(document: Document) -> Document:
 def _cell(value: object) -> object:
     """Return what tables know instead of what only documents have."""
     match value:
-        case ObjectId() | RegularExpression() | Bound() | Timestamp():
+        case ObjectId() | RegularExpression() | BoundaryValue() | Timestamp():
             return str(value)
         case Binary():
             return value.data

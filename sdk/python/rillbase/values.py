@@ -83,10 +83,10 @@ class RegularExpression:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundaryValue:
     """What sorts before everything (`MIN`) or behind it (`MAX`)."""
 
     name: str
 
 
-MIN, MAX = Bound("$minKey"), Bound("$maxKey")
+MIN, MAX = BoundaryValue("$minKey"), BoundaryValue("$maxKey")

@@ -55,7 +55,7 @@ class FramesBroken(Exception):
 
 
 @dataclass(slots=True)
-class View:
+class AnswerView:
     """The answer of one subscription."""
 
     items: list[Item] = field(default_factory=list)

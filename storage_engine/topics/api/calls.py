@@ -9,7 +9,7 @@ from django.db import connections
 
 from data_plane import idempotency, times
 from data_plane.calls import Call
-from data_plane.http import Answer
+from data_plane.http import CallResponse
 from data_plane.request_reader import as_object, canonical, parameters, read_body
 from foundation.api.cursors import open_sealed, seal
 from foundation.api.idempotency import HEADER, REPLAYED_HEADER, check_form, digest
@@ -60,7 +60,7 @@ async def named(call: Call, name: str) -> TopicFacts:
     return await facts.find(call.tenant.id, name)
 
 
-async def publish_one(call: Call) -> Answer:
+async def publish_one(call: Call) -> CallResponse:
     """POST publications."""
     parameters(call)
     topic, form = await topic_of(call, WRITE), canonical(call)
@@ -77,8 +77,8 @@ async def publish_one(call: Call) -> Answer:
         joined = topic_json.publications(topic, done.publications, canonical=form)
         told = told[:-1] + b',"publications":' + joined + b"}"
     if done.again:
-        return Answer(200, told, {REPLAYED_HEADER: "true"})
-    return Answer(201, told)
+        return CallResponse(200, told, {REPLAYED_HEADER: "true"})
+    return CallResponse(201, told)
 
 
 def _name_by_key(call: Call) -> str | None:
@@ -91,7 +91,7 @@ def _name_by_key(call: Call) -> str | None:
     return _KEYED + hashed.hex()[:_KEY_CHARS]
 
 
-async def subscribe_one(call: Call) -> Answer:
+async def subscribe_one(call: Call) -> CallResponse:
     """POST subscriptions."""
     parameters(call)
     topic, form = await topic_of(call, READ), canonical(call)
@@ -110,7 +110,7 @@ async def subscribe_one(call: Call) -> Answer:
     grace_ms = 0 if webhook is None else subscribe.GRACE_MS
     done = await subscribe.subscribe(topic, wanted, grace_ms=grace_ms)
     also = None if webhook is None else webhook_delivery.noting(topic, wanted, done, webhook)
-    answer = Answer(201, _subscribed(topic, wanted, done, form=form))
+    answer = CallResponse(201, _subscribed(topic, wanted, done, form=form))
     return await idempotency.settle(topic.tenant_id, claim, answer, also)
 
 
@@ -139,7 +139,7 @@ def _subscribed(
     return b",".join(parts) + b"}"
 
 
-async def look(call: Call) -> Answer:
+async def look(call: Call) -> CallResponse:
     """GET publications."""
     given = parameters(call, "id", "geo", "from", "to", "limit", "cursor")
     topic, form = await topic_of(call, READ), canonical(call)
@@ -153,7 +153,7 @@ async def look(call: Call) -> Answer:
     if len(found) > limit:
         following = cursor_behind(topic, positions.token_of(topic.node_name, page[-1].position))
     items = topic_json.publications(topic, page, canonical=form)
-    return Answer(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")
+    return CallResponse(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")
 
 
 def cursor_behind(topic: TopicFacts, position: str) -> str:
@@ -166,7 +166,7 @@ def _bound(topic: TopicFacts) -> bytes:
     return b"topic:" + topic.tenant_id.bytes + topic.id.bytes
 
 
-async def unsubscribe(call: Call) -> Answer:
+async def unsubscribe(call: Call) -> CallResponse:
     """DELETE subscriptions/{subscription}."""
     parameters(call)
     topic = await topic_of(call, READ)
@@ -175,7 +175,7 @@ async def unsubscribe(call: Call) -> Answer:
     await asyncio.to_thread(_forget, topic, name.node_name)
     if ended != 1:
         raise NotFound("The subscription does not exist or has ended.")
-    return Answer(204)
+    return CallResponse(204)
 
 
 def _forget(topic: TopicFacts, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from data_plane.calls import Call
-from data_plane.http import Operation
+from data_plane.http import HttpOperation
 from data_plane.http.openapi import adds, answers, described, members, parameter, place_of
 from foundation.json_types import JsonObject
 from storage_engine.topics.api import calls
@@ -174,8 +174,8 @@ _LOOK = (
     parameter("cursor", "query", {"type": "string"}),
 )
 
-OPERATIONS: tuple[Operation[Call], ...] = (
-    Operation(
+OPERATIONS: tuple[HttpOperation[Call], ...] = (
+    HttpOperation(
         "POST",
         f"{ROOT}/publications",
         calls.publish_one,
@@ -186,19 +186,19 @@ OPERATIONS: tuple[Operation[Call], ...] = (
             body=_PUBLISH,
         ),
     ),
-    Operation(
+    HttpOperation(
         "GET",
         f"{ROOT}/publications",
         calls.look,
         _describe("topics_look", "List publications", answers("200", _PAGE), parameters=_LOOK),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         f"{ROOT}/subscriptions",
         calls.subscribe_one,
         _describe("topics_subscribe", "Subscribe", answers("201", _SUBSCRIBED), body=_SUBSCRIBE),
     ),
-    Operation(
+    HttpOperation(
         "DELETE",
         f"{ROOT}/subscriptions/{{subscription}}",
         calls.unsubscribe,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from connections.callers import Party
+from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
 from data_plane.calls import Call
-from data_plane.http import Answer, Operation, openapi
+from data_plane.http import CallResponse, HttpOperation, openapi
 from data_plane.request_reader import EJSON_PARAMETER, parameters, streams_canonical
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidParameter
@@ -22,7 +22,7 @@ from rillbase_native import Value
 from storage_engine.topics import facts
 from storage_engine.topics.api.operations import SUBSCRIPTION_PARAMETER, TAG, TOPIC_PARAMETER
 from storage_engine.topics.facts import READ
-from storage_engine.topics.live.kind import TopicSubscriptions
+from storage_engine.topics.live.kind import TopicSubscriptionKind
 from tenants.credentials.credential_reference import standing_of
 
 ROUTE = "/v1/topics/{topic}/subscriptions/{subscription}/live"
@@ -37,21 +37,23 @@ _EVENT_ID = re.compile(
 class TopicStreams:
     """Responds with the matches of subscriptions."""
 
-    def __init__(self, kind: TopicSubscriptions, registry: ConnectionRegistry) -> None:
+    def __init__(self, kind: TopicSubscriptionKind, registry: ConnectionRegistry) -> None:
         self._kind = kind
         self._streams = EventStreams(registry)
 
-    async def live(self, call: Call) -> Answer:
+    async def live(self, call: Call) -> CallResponse:
         """Respond to an authenticated caller."""
         given = parameters(call, "after", EJSON_PARAMETER)
-        party = Party(call.principal, call.tenant, standing_of(call.principal, call.head))
+        party = ConnectionCaller(
+            call.principal, call.tenant, standing_of(call.principal, call.head)
+        )
         return self._answer(party, call, given)
 
-    async def by_ticket(self, party: Party, call: Call) -> Answer:
+    async def by_ticket(self, party: ConnectionCaller, call: Call) -> CallResponse:
         """Respond to the holder of a ticket, whose query replaces the path's parameters."""
         return self._answer(party, call, call.parameters)
 
-    def _answer(self, party: Party, call: Call, given: dict[str, str]) -> Answer:
+    def _answer(self, party: ConnectionCaller, call: Call, given: dict[str, str]) -> CallResponse:
         facts.allow(call.principal, READ)
         return self._streams.answer(
             call,
@@ -107,9 +109,9 @@ _LIVE: JsonObject = {
 }
 
 
-def operations(streams: TopicStreams) -> tuple[Operation[Call], ...]:
+def operations(streams: TopicStreams) -> tuple[HttpOperation[Call], ...]:
     """Return the calls of a process."""
-    return (Operation("GET", ROUTE, streams.live, _LIVE),)
+    return (HttpOperation("GET", ROUTE, streams.live, _LIVE),)
 
 
 def add_to_openapi(

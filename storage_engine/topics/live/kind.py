@@ -8,7 +8,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from connections.subscriptions import Outlet, Subscriber
+from connections.subscriptions import Subscriber, SubscriptionOutlet
 from foundation.api.problems import translate
 from foundation.errors import (
     ApiError,
@@ -29,7 +29,7 @@ from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.live import frames
 from storage_engine.topics.live import subscribe_request as wanting
 from storage_engine.topics.live.subscribe_request import TopicSubscribeRequest
-from storage_engine.topics.live.tokens import Tokens, TopicResumePoint
+from storage_engine.topics.live.tokens import TopicResumePoint, TopicResumeTokens
 from storage_engine.topics.names import SubscriptionName
 
 #: The most that may be in flight to a client; the rest waits in the node.
@@ -39,13 +39,13 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 _SHOWN = ("topic_id", "geo", "from", "to", "filter", "unseen_only", "subscription_id")
 
 
-class TopicSubscriptions:
+class TopicSubscriptionKind:
     """The kind of subscription that `topic` names."""
 
     member = "topic"
 
     async def open(
-        self, subscriber: Subscriber, message: Value, outlet: Outlet
+        self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> TopicSubscription:
         """Start a subscription, or raise why it cannot start."""
         facts.allow(subscriber.principal, READ)
@@ -53,7 +53,7 @@ class TopicSubscriptions:
         if not _NAME.match(wanted.topic):
             raise NotFound(f"The topic {wanted.topic!r} does not exist.")
         topic = await facts.find(subscriber.tenant.id, wanted.topic)
-        tokens = Tokens(subscriber.tenant.id, subscriber.principal.actor, topic)
+        tokens = TopicResumeTokens(subscriber.tenant.id, subscriber.principal.actor, topic)
         watched = TopicSubscription(topic, message, wanted, outlet, subscriber, tokens)
         await watched.begin()
         return watched
@@ -75,9 +75,9 @@ class TopicSubscription:
     topic: TopicFacts
     message: Value
     wanted: TopicSubscribeRequest
-    outlet: Outlet
+    outlet: SubscriptionOutlet
     subscriber: Subscriber
-    tokens: Tokens
+    tokens: TopicResumeTokens
     state: str = "starting"
     #: Events that were sent, including those before it was resumed.
     events: int = 0

@@ -31,7 +31,7 @@ class TopicResumePoint:
     events: int
 
 
-class Tokens:
+class TopicResumeTokens:
     """Writes and reads the tokens of one caller for one topic."""
 
     def __init__(self, tenant_id: UUID, actor: str, topic: TopicFacts) -> None:

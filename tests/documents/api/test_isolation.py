@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from documents.api.operations import OPERATIONS
-from foundation.database_roles import Role
+from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 from tests.caller import Caller, with_key
 from tests.documents.collection import MadeCollection, make_collection
@@ -71,7 +71,7 @@ def test_the_database_hides_other_tenants_rows_from_code_that_forgets(
     victim: MadeCollection, table: str
 ) -> None:
     other = make_tenant().tenant
-    with psycopg.connect(environment().role_url(Role.APP)) as connection:
+    with psycopg.connect(environment().role_url(DatabaseRole.APP)) as connection:
         for tenant, expected in ((other.id, False), (None, False)):
             connection.execute(
                 "SELECT set_config('rillbase.tenant', %s, true)", (str(tenant or ""),)
@@ -82,7 +82,7 @@ def test_the_database_hides_other_tenants_rows_from_code_that_forgets(
 
 
 def test_the_application_can_read_nothing_of_the_outbox(victim: MadeCollection) -> None:
-    with psycopg.connect(environment().role_url(Role.APP)) as connection:
+    with psycopg.connect(environment().role_url(DatabaseRole.APP)) as connection:
         connection.execute(
             "SELECT set_config('rillbase.tenant', %s, true)", (str(victim.made.tenant.id),)
         )

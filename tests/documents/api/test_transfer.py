@@ -120,9 +120,9 @@ def test_what_follows_a_compressed_stream_is_neither_kept_nor_ignored(
 
 
 def test_blank_lines_need_no_transactions_of_their_own() -> None:
-    from documents.transfer.importing import Batch
+    from documents.transfer.importing import ImportBatch
 
-    batch = Batch(1)
+    batch = ImportBatch(1)
     for _ in range(100_000):
         batch.add(b"", "insert")
     assert (batch.is_full, batch.lines) == (False, 100_000)

@@ -12,7 +12,7 @@ from django.db import connections
 from documents.collections.indexes import fields_of
 from documents.models import Index
 from documents.store.sync import write_all
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from rillbase_native import Definition, Operation, Operations, Value
 
 Entry = tuple[bytes, bytes, bool, bool]
@@ -24,7 +24,7 @@ def put(tenant_id: UUID, collection: str, documents: Iterable[object]) -> None:
         Operation.insert(Value.parse(json.dumps(document).encode())) for document in documents
     ]
     writes = [
-        Write(tenant_id, collection, Operations(inserts[start : start + 500]), atomic=False)
+        WriteCall(tenant_id, collection, Operations(inserts[start : start + 500]), atomic=False)
         for start in range(0, len(inserts), 500)
     ]
     for written in write_all(writes):

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, EventLayerStatus, Group, Verdict
+from documents.outbox.entries import TransactionSnapshot
+from documents.outbox.events import AppendResult, AppendVerdict, EntryGroup, EventLayerStatus
 from documents.outbox.machine import LEASE_S, SLOTS
 from documents.outbox.requests import (
-    Claim,
-    ClaimResult,
+    AcquireLease,
     EmptySlot,
     Fetch,
     FetchResult,
+    LeaseResult,
     ListRows,
     RowList,
     SendTick,
@@ -123,21 +123,21 @@ class Database:
             if xid in kept:
                 self.marks.setdefault(xid, now_s)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TransactionSnapshot:
         running = tuple(sorted(self.running))
-        return Snapshot(min(running, default=self.next_xid), self.next_xid, running)
+        return TransactionSnapshot(min(running, default=self.next_xid), self.next_xid, running)
 
     @property
     def world(self) -> World:
         return World(1, f"1:{PARTITIONS}", f"life {self.life}")
 
-    def claim(self, _: Claim, now_s: float) -> ClaimResult:
+    def claim(self, _: AcquireLease, now_s: float) -> LeaseResult:
         if self._expires_s >= now_s:
-            return ClaimResult(None, self.world)
+            return LeaseResult(None, self.world)
         self._drawn += 1
         self._token = self._drawn
         self._expires_s = now_s + LEASE_S
-        return ClaimResult(self._token, self.world)
+        return LeaseResult(self._token, self.world)
 
     def list_rows(self, asked: ListRows, now_s: float) -> RowList:
         held = self._token == asked.token
@@ -165,7 +165,7 @@ class Database:
         unread = {row.xid for row in wanted[len(page) :]}
         last = page[-1] if page else None
         return FetchResult(
-            groups=[Group([self._entry(row)]) for row in page],
+            groups=[EntryGroup([self._entry(row)]) for row in page],
             done=tuple(xid for xid in asked.xids if xid not in unread),
             after=last.id if last is not None and last.xid in unread else 0,
             newer=frozenset(self.writers[row.key] for row in page if not self._is_newest(row)),
@@ -230,18 +230,18 @@ class Events:
             self.time_us(now_s), run_id, self.random, self.complete, self.epochs
         )
 
-    def install(self, token: int, epochs: str, random: str, now_s: float) -> Answer:
+    def install(self, token: int, epochs: str, random: str, now_s: float) -> AppendResult:
         if token < self.token:
-            return Answer(Verdict.OUTRUN, self.time_us(now_s))
+            return AppendResult(AppendVerdict.OUTRUN, self.time_us(now_s))
         self.token, self.epochs = token, epochs
         self.random = self.random or random
-        return Answer(Verdict.OK, self.time_us(now_s))
+        return AppendResult(AppendVerdict.OK, self.time_us(now_s))
 
     def append(
-        self, stamp_us: int, token: int | None, groups: Sequence[Group], now_s: float
-    ) -> Answer:
+        self, stamp_us: int, token: int | None, groups: Sequence[EntryGroup], now_s: float
+    ) -> AppendResult:
         verdict = self._verdict(stamp_us, token, now_s)
-        if verdict is Verdict.OK:
+        if verdict is AppendVerdict.OK:
             self.token = max(self.token, token or 0)
             for group in groups:
                 for key_hash, raw in group.entries:
@@ -249,30 +249,30 @@ class Events:
                     stream = self.streams[key_hash % PARTITIONS]
                     stream.append((int(key), int(version), kind == PUT))
                     self._learn(int(key), int(version), is_put=kind == PUT)
-        return Answer(verdict, self.time_us(now_s))
+        return AppendResult(verdict, self.time_us(now_s))
 
     def _learn(self, key: int, version: int, *, is_put: bool) -> None:
         if is_put:
             self.newest[key] = max(version, self.newest.get(key, 0))
 
-    def tick(self, asked: SendTick, now_s: float) -> Answer:
+    def tick(self, asked: SendTick, now_s: float) -> AppendResult:
         verdict = self._verdict(asked.stamp_us, asked.token, now_s)
         here = self.look(now_s)
-        if verdict is Verdict.OK and (
+        if verdict is AppendVerdict.OK and (
             (here.run_id, here.random) != (asked.look.run_id, asked.look.random)
         ):
-            verdict = Verdict.REBORN
-        if verdict is Verdict.OK:
+            verdict = AppendVerdict.REBORN
+        if verdict is AppendVerdict.OK:
             self.token = asked.token
             self.complete = asked.incarnation.hex()
-        return Answer(verdict, self.time_us(now_s))
+        return AppendResult(verdict, self.time_us(now_s))
 
-    def _verdict(self, stamp_us: int, token: int | None, now_s: float) -> Verdict:
+    def _verdict(self, stamp_us: int, token: int | None, now_s: float) -> AppendVerdict:
         age_s = (self.time_us(now_s) - stamp_us) / 1e6
         if not self.random:
-            return Verdict.ABSENT
+            return AppendVerdict.ABSENT
         if token is not None and token < self.token:
-            return Verdict.OUTRUN
+            return AppendVerdict.OUTRUN
         if age_s > MAX_AGE_S:
-            return Verdict.LATE
-        return Verdict.AHEAD if age_s < -MAX_AHEAD_S else Verdict.OK
+            return AppendVerdict.LATE
+        return AppendVerdict.AHEAD if age_s < -MAX_AHEAD_S else AppendVerdict.OK

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
-from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, Group, Verdict
-from documents.outbox.machine import PATIENCE_S, SNAPSHOT_S, Relay
+from documents.outbox.entries import TransactionSnapshot
+from documents.outbox.events import AppendResult, AppendVerdict, EntryGroup
+from documents.outbox.machine import PATIENCE_S, SNAPSHOT_S, RelayMachine
 from documents.outbox.requests import (
+    AcquireLease,
     Append,
-    Claim,
     EmptySlot,
     Fetch,
     Install,
     ListRows,
-    Mark,
+    MarkPublished,
     ProbeEventLayer,
     ProbeResult,
     Reply,
@@ -61,7 +61,7 @@ class Party:
     """A relay's process."""
 
     def __init__(self) -> None:
-        self.relay = Relay()
+        self.relay = RelayMachine()
         self.paused_until_s = 0.0
         self.generation = 0
         #: When the rows that it last fetched were read.
@@ -87,7 +87,7 @@ class Simulation:
         self._base: set[int] = set()
         self._read_at: dict[int, float] = {}
         #: When each snapshot was taken, last.
-        self._taken_at: dict[Snapshot, float] = {}
+        self._taken_at: dict[TransactionSnapshot, float] = {}
 
     @property
     def troubled(self) -> bool:
@@ -157,10 +157,10 @@ class Simulation:
                 self._later(self._delay(), lambda: self._publish(transaction, stamp_us))
 
     def _publish(self, transaction: Transaction, stamp_us: int) -> None:
-        groups = [Group([(row.key, _put(row))]) for row in transaction.rows]
+        groups = [EntryGroup([(row.key, _put(row))]) for row in transaction.rows]
         begun_s = min(self._read_at[row.id] for row in transaction.rows)
         answer = self.events.append(stamp_us, None, groups, self.now_s)
-        if answer.verdict is Verdict.OK:
+        if answer.verdict is AppendVerdict.OK:
             self._check_age(begun_s)
             if self.random.random() < 0.95:
                 self._later(self._delay(), lambda: self._mark(transaction))
@@ -220,10 +220,12 @@ class Simulation:
             case _:
                 return self._at_database(request)
 
-    def _at_database(self, request: Claim | ListRows | Fetch | Mark | EmptySlot) -> Reply:
+    def _at_database(
+        self, request: AcquireLease | ListRows | Fetch | MarkPublished | EmptySlot
+    ) -> Reply:
         database, now_s = self.database, self.now_s
         match request:
-            case Claim():
+            case AcquireLease():
                 return database.claim(request, now_s)
             case ListRows():
                 listed = database.list_rows(request, now_s)
@@ -231,7 +233,7 @@ class Simulation:
                 return listed
             case Fetch():
                 return database.fetch(request)
-            case Mark(xids=xids):
+            case MarkPublished(xids=xids):
                 database.mark(xids, now_s)
             case EmptySlot():
                 database.empty(request, now_s)
@@ -250,7 +252,7 @@ class Simulation:
                 return events.append(0, None, [], now_s)
             case SendTick():
                 answer = events.tick(request, now_s)
-                if answer.verdict is Verdict.OK:
+                if answer.verdict is AppendVerdict.OK:
                     self._check_tick(request)
                 return answer
 
@@ -284,7 +286,7 @@ class Simulation:
 
     def _kill_relay(self) -> None:
         party = self.random.choice(self.parties)
-        party.relay = Relay()
+        party.relay = RelayMachine()
         party.generation += 1
         generation = party.generation
         self._later(self.random.uniform(0.1, 3), lambda: self._wake(party, generation))
@@ -331,7 +333,7 @@ class Simulation:
 
 
 def _is_ok(reply: Reply) -> bool:
-    return isinstance(reply, Answer) and reply.verdict is Verdict.OK
+    return isinstance(reply, AppendResult) and reply.verdict is AppendVerdict.OK
 
 
 def _put(row: Row) -> bytes:

@@ -11,39 +11,41 @@ import redis
 
 from documents.outbox.entries import (
     Image,
-    Kind,
-    Snapshot,
+    StreamEntryKind,
     Tick,
+    TransactionSnapshot,
     encode_image,
     encode_tick_body,
 )
-from documents.outbox.events import EventLayer, EventLayerStatus, Group, Verdict, stream
+from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, EventLayerStatus, stream
 from foundation.valkey_wire import ValkeyWire
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
 
 SECOND_US = 1_000_000
 INCARNATION = b"incarnation-name"
-SNAPSHOT = Snapshot(5, 9, (6, 7))
+SNAPSHOT = TransactionSnapshot(5, 9, (6, 7))
 
 
 def entry(version: int = 1, body: bytes = b"body") -> bytes:
-    return encode_image(Image(Kind.PUT, 77, uuid4(), uuid4(), version, 3, 7, 1_000, b"key", body))
+    return encode_image(
+        Image(StreamEntryKind.PUT, 77, uuid4(), uuid4(), version, 3, 7, 1_000, b"key", body)
+    )
 
 
 async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> EventLayerStatus:
     answer = await events.install(1, epochs, **limits)
-    assert answer.verdict is Verdict.OK
+    assert answer.verdict is AppendVerdict.OK
     return await events.look()
 
 
 async def append(events: EventLayer, entries: Sequence[tuple[int, bytes]]) -> None:
     look = await events.look()
-    answer = await events.append(look.time_us, None, [Group(entries)])
-    assert answer.verdict is Verdict.OK
+    answer = await events.append(look.time_us, None, [EntryGroup(entries)])
+    assert answer.verdict is AppendVerdict.OK
 
 
-async def tick(events: EventLayer, look: EventLayerStatus, token: int = 1) -> Verdict:
+async def tick(events: EventLayer, look: EventLayerStatus, token: int = 1) -> AppendVerdict:
     body = encode_tick_body(token, INCARNATION, SNAPSHOT)
     return (await events.tick(look.time_us, token, look, INCARNATION, body)).verdict
 
@@ -63,13 +65,18 @@ async def test_a_tenants_own_grid_epoch_gets_what_the_tenant_writes_and_nothing_
     ours, others = uuid4(), uuid4()
     await installed(events, f"1:1 1001:2@{ours.hex} 1002:1@{uuid4().hex}")
     entries = [
-        (number, encode_image(Image(Kind.PUT, 7, tenant, uuid4(), number, 3, 7, 1, b"k", b"b")))
+        (
+            number,
+            encode_image(
+                Image(StreamEntryKind.PUT, 7, tenant, uuid4(), number, 3, 7, 1, b"k", b"b")
+            ),
+        )
         for number, tenant in enumerate([ours, others, ours, ours, others], start=1)
     ]
     look = await events.look()
-    groups = [Group(entries[:2]), Group(entries[2:], batch_hashes=[3, 4, 5])]
+    groups = [EntryGroup(entries[:2]), EntryGroup(entries[2:], batch_hashes=[3, 4, 5])]
     answer = await events.append(look.time_us, None, groups)
-    assert answer.verdict is Verdict.OK
+    assert answer.verdict is AppendVerdict.OK
 
     with valkey.client() as client:
         shared, own = Streams(client, partitions=1), Streams(client, epoch=1001)
@@ -78,7 +85,7 @@ async def test_a_tenants_own_grid_epoch_gets_what_the_tenant_writes_and_nothing_
         assert [image.version for image in own.images()] == [4, 1, 3]
         assert {found.partitions for found in own.read(0)} == {(0, 1)}
         assert strangers.images() == []
-        assert await tick(events, look) is Verdict.OK
+        assert await tick(events, look) is AppendVerdict.OK
         assert len(strangers.ticks()) == 1
 
 
@@ -96,7 +103,7 @@ async def test_an_atomic_batch_names_its_partitions_in_each_epoch(
     events: EventLayer, valkey: OwnValkey, streams: Streams
 ) -> None:
     look = await installed(events, "1:2 2:4")
-    group = Group([(1, entry()), (3, entry())], [1, 3])
+    group = EntryGroup([(1, entry()), (3, entry())], [1, 3])
     await events.append(look.time_us, None, [group])
     assert [found.partitions for found in streams.read(1)] == [(1,), (1,)]
     with valkey.client() as client:
@@ -111,9 +118,9 @@ async def test_the_entries_of_a_batch_say_how_many_their_stream_was_given(
     await append(events, [(1, entry())])
     await tick(events, look)
     groups = [
-        Group([(1, entry()), (2, entry()), (3, entry())], [1, 2, 3]),
-        Group([(1, entry())]),
-        Group([(3, entry()), (4, entry())], [3, 4]),
+        EntryGroup([(1, entry()), (2, entry()), (3, entry())], [1, 2, 3]),
+        EntryGroup([(1, entry())]),
+        EntryGroup([(3, entry()), (4, entry())], [3, 4]),
     ]
     await events.append(look.time_us, None, groups)
     assert [found.number for found in streams.read(1)] == [None, None, 3, 4, None, 6]
@@ -124,37 +131,37 @@ async def test_nothing_is_appended_before_a_relay_has_set_the_streams_up(
     events: EventLayer, streams: Streams
 ) -> None:
     look = await events.look()
-    answer = await events.append(look.time_us, None, [Group([(1, entry())])])
-    assert answer.verdict is Verdict.ABSENT
+    answer = await events.append(look.time_us, None, [EntryGroup([(1, entry())])])
+    assert answer.verdict is AppendVerdict.ABSENT
     assert streams.images() == []
 
 
 @pytest.mark.parametrize(
     ("age_us", "verdict"),
     [
-        (6 * SECOND_US, Verdict.LATE),
-        (2 * SECOND_US, Verdict.OK),
-        (-60 * SECOND_US, Verdict.AHEAD),
+        (6 * SECOND_US, AppendVerdict.LATE),
+        (2 * SECOND_US, AppendVerdict.OK),
+        (-60 * SECOND_US, AppendVerdict.AHEAD),
     ],
 )
 async def test_a_stamp_must_be_of_the_last_five_seconds(
-    events: EventLayer, streams: Streams, age_us: int, verdict: Verdict
+    events: EventLayer, streams: Streams, age_us: int, verdict: AppendVerdict
 ) -> None:
     look = await installed(events)
-    answer = await events.append(look.time_us - age_us, None, [Group([(1, entry())])])
+    answer = await events.append(look.time_us - age_us, None, [EntryGroup([(1, entry())])])
     assert answer.verdict is verdict
-    assert len(streams.images()) == (verdict is Verdict.OK)
+    assert len(streams.images()) == (verdict is AppendVerdict.OK)
 
 
 async def test_a_relay_with_an_older_token_is_refused_everything(
     events: EventLayer, streams: Streams
 ) -> None:
     look = await installed(events)
-    assert await tick(events, look, token=8) is Verdict.OK
-    assert await tick(events, look, token=7) is Verdict.OUTRUN
-    late = await events.append(look.time_us, 7, [Group([(1, entry())])])
-    assert late.verdict is Verdict.OUTRUN
-    assert (await events.install(7, "1:4")).verdict is Verdict.OUTRUN
+    assert await tick(events, look, token=8) is AppendVerdict.OK
+    assert await tick(events, look, token=7) is AppendVerdict.OUTRUN
+    late = await events.append(look.time_us, 7, [EntryGroup([(1, entry())])])
+    assert late.verdict is AppendVerdict.OUTRUN
+    assert (await events.install(7, "1:4")).verdict is AppendVerdict.OUTRUN
     assert streams.images() == []
 
 
@@ -163,7 +170,7 @@ async def test_a_relay_of_an_older_installation_cannot_bring_its_streams_back(
 ) -> None:
     await EventLayer(wire, 2).install(1, "1:2")
     before = EventLayer(wire, 1)
-    assert (await before.install(9, "1:2")).verdict is Verdict.OUTRUN
+    assert (await before.install(9, "1:2")).verdict is AppendVerdict.OUTRUN
     assert (await before.look()).random == ""
 
 
@@ -206,9 +213,9 @@ async def test_a_tick_for_a_server_that_was_emptied_since_is_refused(
     look = await installed(events)
     with valkey.client() as client:
         client.flushall()
-    assert await tick(events, look) is Verdict.ABSENT
+    assert await tick(events, look) is AppendVerdict.ABSENT
     await installed(events)
-    assert await tick(events, look) is Verdict.REBORN
+    assert await tick(events, look) is AppendVerdict.REBORN
 
 
 async def test_a_tick_for_a_server_that_was_restarted_since_is_refused(
@@ -220,7 +227,7 @@ async def test_a_tick_for_a_server_that_was_restarted_since_is_refused(
     with pytest.raises(redis.RedisError):
         await tick(events, look)
     await installed(events)
-    assert await tick(events, look) is Verdict.REBORN
+    assert await tick(events, look) is AppendVerdict.REBORN
 
 
 async def test_the_function_comes_back_after_everything_was_flushed(

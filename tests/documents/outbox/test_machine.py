@@ -12,9 +12,9 @@ import pytest
 
 from documents.outbox import machine
 from documents.outbox.dependency_stack import DependencyStack
-from documents.outbox.entries import Snapshot
+from documents.outbox.entries import TransactionSnapshot
 from documents.outbox.events import EventLayerStatus
-from documents.outbox.machine import Life, Relay
+from documents.outbox.machine import LayerIncarnation, RelayMachine
 from documents.outbox.requests import RowList, SendTick, World
 from tests.documents.outbox.simulated_servers import Events
 from tests.documents.outbox.simulation import Lie, Simulation
@@ -56,8 +56,8 @@ def test_ticks_tell_the_truth_in_thousands_of_histories() -> None:
 
 
 def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
-    def begin(incarnation: bytes, look: EventLayerStatus, complete: bool) -> Life:  # noqa: FBT001
-        return Life(incarnation, look, complete=True)
+    def begin(incarnation: bytes, look: EventLayerStatus, complete: bool) -> LayerIncarnation:  # noqa: FBT001
+        return LayerIncarnation(incarnation, look, complete=True)
 
     patch.setattr(machine, "Life", begin)
 
@@ -68,31 +68,33 @@ def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
     def without(world: World, look: EventLayerStatus) -> bytes:
         return original(World(world.installation, world.epochs, ""), look)
 
-    def learn(relay: Relay, asked: object, reply: RowList, now_s: float) -> object:
+    def learn(relay: RelayMachine, asked: object, reply: RowList, now_s: float) -> object:
         world = World(reply.world.installation, reply.world.epochs, "")
         relay._world = world
         return listed(relay, asked, RowList(reply.held, world, reply.snapshot, reply.rows), now_s)
 
-    listed: Callable[..., object] = Relay._listed
+    listed: Callable[..., object] = RelayMachine._listed
     patch.setattr(machine, "incarnation_of", without)
-    patch.setattr(Relay, "_listed", learn)
+    patch.setattr(RelayMachine, "_listed", learn)
 
 
 def read_by_a_cursor(patch: pytest.MonkeyPatch) -> None:
-    original = Relay._learn
+    original = RelayMachine._learn
 
-    def learn(relay: Relay, life: Life, reply: RowList, now_s: float) -> None:
+    def learn(relay: RelayMachine, life: LayerIncarnation, reply: RowList, now_s: float) -> None:
         original(relay, life, reply, now_s)
         life.watermark = reply.snapshot.xmax
 
-    patch.setattr(Relay, "_learn", learn)
+    patch.setattr(RelayMachine, "_learn", learn)
 
 
 def tick_whatever_is_outstanding(patch: pytest.MonkeyPatch) -> None:
-    def provable(_: Relay, life: Life, now_s: float) -> Snapshot | None:
+    def provable(
+        _: RelayMachine, life: LayerIncarnation, now_s: float
+    ) -> TransactionSnapshot | None:
         return life.taken[-1].snapshot if life.taken else None
 
-    patch.setattr(Relay, "_provable", provable)
+    patch.setattr(RelayMachine, "_provable", provable)
 
 
 def take_ticks_meant_for_another_life(patch: pytest.MonkeyPatch) -> None:

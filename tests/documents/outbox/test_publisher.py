@@ -14,8 +14,8 @@ from redis.exceptions import RedisError
 
 from documents.outbox.after_images import CALL_BYTES, CommittedTransaction
 from documents.outbox.database import close_relay_pool
-from documents.outbox.entries import Image, Kind, encode_image
-from documents.outbox.events import EventLayer, Group, Verdict
+from documents.outbox.entries import Image, StreamEntryKind, encode_image
+from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer
 from documents.outbox.loop_publisher import MAX_QUEUED_BYTES, LoopPublisher
 from rillbase_native import Definition, Operation, Operations, Plan, Value, id_key
 from tests.documents.outbox.streams import Streams
@@ -46,21 +46,23 @@ class Wrote:
     """A transaction whose groups the test makes itself."""
 
     xid: int
-    appended: Sequence[Group]
+    appended: Sequence[EntryGroup]
 
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> Sequence[EntryGroup]:
         return self.appended
 
 
 def put(key: int, body: bytes = b"body") -> Image:
-    return Image(Kind.PUT, next(_xids), uuid4(), uuid4(), 1, 5, 7, 1_000, b"key %d" % key, body)
+    return Image(
+        StreamEntryKind.PUT, next(_xids), uuid4(), uuid4(), 1, 5, 7, 1_000, b"key %d" % key, body
+    )
 
 
 def wrote(*images: Image, batch: Sequence[int] | None = None) -> Wrote:
     """Return a transaction: an atomic batch, or else a call for each image."""
     entries = [(int(image.key.removeprefix(b"key ")), encode_image(image)) for image in images]
     parts = [entries] if batch else [[entry] for entry in entries]
-    return Wrote(images[0].xid, [Group(part, batch) for part in parts])
+    return Wrote(images[0].xid, [EntryGroup(part, batch) for part in parts])
 
 
 def marked(url: str, xid: int) -> bool:
@@ -84,7 +86,7 @@ async def test_a_write_comes_out_as_it_was_committed(
     publisher.offer(publisher.stamp(), CommittedTransaction(xid, tenant, changes, [5]))
     await until(lambda: len(streams.images()) == 2, "the after-images")
     found = {image.kind: image for image in streams.images()}
-    kept, deleted = found[Kind.PUT], found[Kind.DELETE]
+    kept, deleted = found[StreamEntryKind.PUT], found[StreamEntryKind.DELETE]
     assert (kept.version, kept.body) == (1, Value.parse(b'{"_id": 1}').bson())
     assert (deleted.version, deleted.body) == (8, Value.parse(b'{"_id": 2}').bson())
     assert deleted.key == id_key(ID)
@@ -202,5 +204,5 @@ async def set_up(events: EventLayer) -> None:
         except RedisError:
             await asyncio.sleep(0.01)
             continue
-        assert answer.verdict is Verdict.OK
+        assert answer.verdict is AppendVerdict.OK
         return

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from documents.outbox.entries import Image, Kind, Tick
+from documents.outbox.entries import Image, StreamEntryKind, Tick
 from documents.outbox.loop import RelayLoop
 from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
 from tests.documents.outbox.streams import Streams
@@ -62,7 +62,7 @@ async def test_what_no_writer_publishes_the_relay_does(
     writer.write(4, 7, body=b"as it stands")
     await until(lambda: len(images(streams, writer)) == 2, "the after-images")
     for image in images(streams, writer):
-        assert (image.kind, image.version, image.body) == (Kind.PUT, 1, b"as it stands")
+        assert (image.kind, image.version, image.body) == (StreamEntryKind.PUT, 1, b"as it stands")
         assert (image.tenant_id, image.rules_version) == (writer.tenant, 1)
 
 
@@ -76,9 +76,9 @@ async def test_a_delete_carries_the_id_and_an_outrun_version_no_body(
     await until(lambda: len(images(streams, writer)) == 3, "all three versions")
     found = {image.version: (image.kind, image.body) for image in images(streams, writer)}
     assert found == {
-        1: (Kind.SUPERSEDED, b""),
-        2: (Kind.SUPERSEDED, b""),
-        3: (Kind.DELETE, b"the id"),
+        1: (StreamEntryKind.SUPERSEDED, b""),
+        2: (StreamEntryKind.SUPERSEDED, b""),
+        3: (StreamEntryKind.DELETE, b"the id"),
     }
 
 
@@ -100,11 +100,11 @@ async def test_who_wrote_a_document_again_comes_out_before_who_wrote_it_first(
     # again, which readers know by its version. When it came first is what counts.
     found = list(dict.fromkeys(found))
     assert found == [
-        (key_bytes(5), 2, Kind.PUT),
-        (key_bytes(1), 2, Kind.PUT),
-        (key_bytes(5), 1, Kind.SUPERSEDED),
-        (key_bytes(1), 1, Kind.SUPERSEDED),
-        (key_bytes(3), 1, Kind.PUT),
+        (key_bytes(5), 2, StreamEntryKind.PUT),
+        (key_bytes(1), 2, StreamEntryKind.PUT),
+        (key_bytes(5), 1, StreamEntryKind.SUPERSEDED),
+        (key_bytes(1), 1, StreamEntryKind.SUPERSEDED),
+        (key_bytes(3), 1, StreamEntryKind.PUT),
     ]
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from documents.outbox.database import OUTBOX_SLOTS
-from documents.outbox.rows import OutboxRows, Size, cut, progress
+from documents.outbox.rows import OutboxRows, RowSize, cut, progress
 from tests.documents.outbox.sql_writer import SqlWriter
 
 MIB = 1024 * 1024
@@ -105,8 +105,10 @@ async def test_a_slot_waits_for_the_one_before_whose_last_marks_it_holds(
     assert await rows.empty(slot)
 
 
-def sizes(*listed: tuple[int, int, bool]) -> list[Size]:
-    return [Size(xid, number, size, batch) for number, (xid, size, batch) in enumerate(listed, 1)]
+def sizes(*listed: tuple[int, int, bool]) -> list[RowSize]:
+    return [
+        RowSize(xid, number, size, batch) for number, (xid, size, batch) in enumerate(listed, 1)
+    ]
 
 
 def test_a_page_ends_before_it_grows_too_large_but_never_inside_a_batch() -> None:

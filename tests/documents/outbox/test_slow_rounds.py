@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from documents.outbox.entries import Snapshot
-from documents.outbox.events import Answer, EventLayerStatus, Group, Verdict
-from documents.outbox.machine import LONG_ROUND_S, Relay, incarnation_of
+from documents.outbox.entries import TransactionSnapshot
+from documents.outbox.events import AppendResult, AppendVerdict, EntryGroup, EventLayerStatus
+from documents.outbox.machine import LONG_ROUND_S, RelayMachine, incarnation_of
 from documents.outbox.requests import (
+    AcquireLease,
     Append,
-    Claim,
-    ClaimResult,
     EmptySlot,
     Fetch,
     FetchResult,
+    LeaseResult,
     ListRows,
-    Mark,
+    MarkPublished,
     ProbeEventLayer,
     ProbeResult,
     Reply,
@@ -42,31 +42,33 @@ class SlowServers:
 
     def reply(self, request: Request) -> Reply:
         match request:
-            case Claim():
-                return ClaimResult(1, WORLD)
+            case AcquireLease():
+                return LeaseResult(1, WORLD)
             case ProbeEventLayer():
                 return ProbeResult(COMPLETE)
             case ListRows():
-                return RowList(True, WORLD, Snapshot(50, 50, ()), dict.fromkeys(self.unmarked, 9))
+                return RowList(
+                    True, WORLD, TransactionSnapshot(50, 50, ()), dict.fromkeys(self.unmarked, 9)
+                )
             case Fetch(xids=xids):
                 self._pages[xids[0]] -= 1
                 over = not self._pages[xids[0]]
-                group = Group([(1, b"entry")])
+                group = EntryGroup([(1, b"entry")])
                 return FetchResult([group], (xids[0],) if over else (), 0 if over else 1)
-            case Mark(xids=xids):
+            case MarkPublished(xids=xids):
                 self.unmarked = [xid for xid in self.unmarked if xid not in xids]
             case SendTick():
                 self.ticks += 1
-                return Answer(Verdict.OK, 1_000_000)
+                return AppendResult(AppendVerdict.OK, 1_000_000)
             case Append():
-                return Answer(Verdict.OK, 1_000_000)
+                return AppendResult(AppendVerdict.OK, 1_000_000)
             case _:
                 assert isinstance(request, EmptySlot)
         return RequestDone()
 
 
 def test_transactions_come_out_although_each_answer_takes_longer_than_a_long_round() -> None:
-    relay, servers, now_s = Relay(), SlowServers([10, 20]), 0.0
+    relay, servers, now_s = RelayMachine(), SlowServers([10, 20]), 0.0
     for _ in range(40):
         now_s = max(now_s, relay.due_s)
         step = relay.wake(now_s)

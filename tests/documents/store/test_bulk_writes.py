@@ -8,8 +8,8 @@ import pytest
 
 from documents.models import Collection
 from documents.store import database
-from documents.store.write import Write
-from documents.store.writer import BULK_OPERATIONS, Writer
+from documents.store.write import WriteCall
+from documents.store.writer import BULK_OPERATIONS, WriteBatcher
 from foundation import contention
 from foundation.postgres.session import Step
 from foundation.scope import scoped
@@ -43,15 +43,15 @@ def most_at_once(made: MadeTenant, operations: int) -> int:
         contention.tenants.record("another tenant")
         contention.tenants.record(made.tenant.id)
 
-    async def write(writer: Writer) -> None:
+    async def write(writer: WriteBatcher) -> None:
         nonlocal under_way
         inserts = [Operation.insert(Value.parse(b'{"a": 1}')) for _ in range(operations)]
-        await writer.submit(Write(made.tenant.id, NAME, Operations(inserts), also=planned))
+        await writer.submit(WriteCall(made.tenant.id, NAME, Operations(inserts), also=planned))
         under_way -= 1
 
     async def write_all() -> None:
         serve_two_tenants()
-        writer = Writer()
+        writer = WriteBatcher()
         await asyncio.gather(*(write(writer) for _ in range(WRITES)))
         await database.close_pool()
 

@@ -10,7 +10,7 @@ from documents.models import Collection
 from documents.store import database, facts
 from documents.store.database import close_pool
 from foundation.errors import NotFound
-from foundation.postgres.pool import Pool
+from foundation.postgres.pool import SessionPool
 from foundation.scope import scoped
 from tests.make import make_tenant
 
@@ -18,11 +18,11 @@ NAME = "things"
 
 
 @pytest.fixture
-def sessions(monkeypatch: pytest.MonkeyPatch) -> list[Pool]:
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list[SessionPool]:
     """Every session that is lent for reading what collections prescribe."""
-    lent: list[Pool] = []
+    lent: list[SessionPool] = []
 
-    def counted() -> Pool:
+    def counted() -> SessionPool:
         lent.append(database.pool())
         return lent[-1]
 
@@ -30,7 +30,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[Pool]:
     return lent
 
 
-def test_a_thousand_who_ask_at_once_take_one_session(sessions: list[Pool]) -> None:
+def test_a_thousand_who_ask_at_once_take_one_session(sessions: list[SessionPool]) -> None:
     tenant = make_tenant().tenant
     with scoped(tenant_id=tenant.id):
         collection = Collection.objects.create(name=NAME)
@@ -44,7 +44,7 @@ def test_a_thousand_who_ask_at_once_take_one_session(sessions: list[Pool]) -> No
     assert len(sessions) == 1
 
 
-def test_each_learns_that_there_is_no_such_collection(sessions: list[Pool]) -> None:
+def test_each_learns_that_there_is_no_such_collection(sessions: list[SessionPool]) -> None:
     tenant = make_tenant().tenant
 
     async def ask() -> list[object]:

@@ -10,7 +10,7 @@ import pytest
 
 from documents.models import Collection
 from documents.store.sync import write_all
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from foundation.errors import DuplicateId
 from foundation.scope import scoped
 from rillbase_native import Operation, Operations, Value
@@ -33,7 +33,7 @@ def new_document() -> Operation:
 
 def write(made: MadeTenant, *operations: Operation, atomic: bool = True) -> list[int | str]:
     """Return the version that each operation led to, or the code of its refusal."""
-    wanted = Write(made.tenant.id, NAME, Operations(operations), atomic=atomic)
+    wanted = WriteCall(made.tenant.id, NAME, Operations(operations), atomic=atomic)
     (written,) = write_all([wanted])
     refused = {place: error.code for place, error in written.outcomes.refusals()}
     return [

@@ -9,7 +9,7 @@ import pytest
 from documents.models import Collection
 from documents.outbox import publisher
 from documents.store.sync import write_all
-from documents.store.write import Write
+from documents.store.write import WriteCall
 from foundation.scope import scoped
 from rillbase_native import Operation, Operations, Value
 from tests.make import make_tenant
@@ -28,7 +28,7 @@ def test_a_process_that_serves_keeps_no_socket_of_what_it_wrote_that_way(
         Collection.objects.create(name=NAME)
     made = [Operations([Operation.insert(Value.parse(b"{}"))]) for _ in range(WRITES)]
     before = open_files()
-    write_all([Write(tenant.id, NAME, each, atomic=True) for each in made])
+    write_all([WriteCall(tenant.id, NAME, each, atomic=True) for each in made])
     assert open_files() == before
 
 

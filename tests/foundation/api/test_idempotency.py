@@ -21,7 +21,7 @@ def _call(rf: RequestFactory, made: MadeTenant, actor: str, key: str, answer: st
     request: HttpRequest = rf.post(
         "/v1/things", data=b"{}", content_type="application/json", headers={"Idempotency-Key": key}
     )
-    caller = idempotency.Caller(actor, made.tenant.id, None, "default")
+    caller = idempotency.IdempotencyScope(actor, made.tenant.id, None, "default")
     with scoped(tenant_id=made.tenant.id):
         return idempotency.once(request, caller, (), lambda: Response({"answer": answer}))
 

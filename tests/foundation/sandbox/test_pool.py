@@ -14,55 +14,59 @@ import pytest
 
 from foundation.json_types import JsonObject
 from foundation.sandbox.fair_queue import QueueFull
-from foundation.sandbox.limits import Limits
-from foundation.sandbox.pool import JobFailed, Pool, Reason
+from foundation.sandbox.limits import JobLimits
+from foundation.sandbox.pool import FailureReason, JobFailed, WorkerPool
 from tests.waiting import wait_until
 
 DECODER = "tests.foundation.sandbox.decoders:decode"
 MIB = 1024 * 1024
-LIMITS = Limits(memory_bytes=128 * MIB, cpu_s=1, deadline_s=60, file_bytes=1024)
+LIMITS = JobLimits(memory_bytes=128 * MIB, cpu_s=1, deadline_s=60, file_bytes=1024)
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[Pool]:
-    made = Pool("tests", DECODER, slots=2, max_waiting=3, idle_s=60)
+async def pool() -> AsyncIterator[WorkerPool]:
+    made = WorkerPool("tests", DECODER, slots=2, max_waiting=3, idle_s=60)
     yield made
     await made.aclose()
 
 
-async def run(pool: Pool, do: str, owner: str = "a", limits: Limits = LIMITS, **more: Any) -> Any:
+async def run(
+    pool: WorkerPool, do: str, owner: str = "a", limits: JobLimits = LIMITS, **more: Any
+) -> Any:
     async with pool.turn(owner):
         return await pool.run({"do": do, **more}, more.pop("files", []), limits)
 
 
-async def failure(pool: Pool, do: str, limits: Limits = LIMITS, **more: Any) -> Reason:
+async def failure(
+    pool: WorkerPool, do: str, limits: JobLimits = LIMITS, **more: Any
+) -> FailureReason:
     with pytest.raises(JobFailed) as failed:
         await run(pool, do, limits=limits, **more)
     return failed.value.reason
 
 
-async def test_each_job_has_a_process_of_its_own(pool: Pool) -> None:
+async def test_each_job_has_a_process_of_its_own(pool: WorkerPool) -> None:
     text = "x" * 300_000
     first, second = await run(pool, "echo", text=text), await run(pool, "echo", text=text)
     assert first["echo"] == second["echo"] == text
     assert first["pid"] != second["pid"]
 
 
-async def test_memory_and_time_of_a_job_are_bounded(pool: Pool) -> None:
-    assert await failure(pool, "allocate", bytes=1024 * MIB) is Reason.MEMORY
-    assert await failure(pool, "spin") is Reason.CPU_TIME
-    waiting = Limits(128 * MIB, cpu_s=60, deadline_s=0.2, file_bytes=1024)
-    assert await failure(pool, "spin", limits=waiting) is Reason.DEADLINE
+async def test_memory_and_time_of_a_job_are_bounded(pool: WorkerPool) -> None:
+    assert await failure(pool, "allocate", bytes=1024 * MIB) is FailureReason.MEMORY
+    assert await failure(pool, "spin") is FailureReason.CPU_TIME
+    waiting = JobLimits(128 * MIB, cpu_s=60, deadline_s=0.2, file_bytes=1024)
+    assert await failure(pool, "spin", limits=waiting) is FailureReason.DEADLINE
     assert (await run(pool, "allocate", bytes=32 * MIB))["bytes"] == 32 * MIB
 
 
-async def test_a_crash_is_told_and_the_next_job_runs(pool: Pool) -> None:
-    assert await failure(pool, "crash") is Reason.CRASH
-    assert await failure(pool, "raise") is Reason.CRASH
+async def test_a_crash_is_told_and_the_next_job_runs(pool: WorkerPool) -> None:
+    assert await failure(pool, "crash") is FailureReason.CRASH
+    assert await failure(pool, "raise") is FailureReason.CRASH
     assert (await run(pool, "echo", text="on"))["echo"] == "on"
 
 
-async def test_a_job_that_is_cancelled_is_killed_and_its_slot_is_free(pool: Pool) -> None:
+async def test_a_job_that_is_cancelled_is_killed_and_its_slot_is_free(pool: WorkerPool) -> None:
     for _ in range(3):
         ours, its = socket.socketpair()
         with ours, its:
@@ -75,7 +79,7 @@ async def test_a_job_that_is_cancelled_is_killed_and_its_slot_is_free(pool: Pool
             assert await asyncio.to_thread(ours.recv, 1) == b"", "the worker still lives"
 
 
-async def test_a_job_leaves_the_processors_to_those_who_wait_for_answers(pool: Pool) -> None:
+async def test_a_job_leaves_the_processors_to_those_who_wait_for_answers(pool: WorkerPool) -> None:
     ours, its = socket.socketpair()
     with ours, its:
         job = asyncio.create_task(run_with_file(pool, its))
@@ -86,12 +90,12 @@ async def test_a_job_leaves_the_processors_to_those_who_wait_for_answers(pool: P
         await job
 
 
-async def run_with_file(pool: Pool, file: socket.socket, owner: str = "a") -> Any:
+async def run_with_file(pool: WorkerPool, file: socket.socket, owner: str = "a") -> Any:
     async with pool.turn(owner):
         return await pool.run({"do": "wait"}, [file.fileno()], LIMITS)
 
 
-async def test_jobs_of_one_owner_do_not_hold_up_those_of_another(pool: Pool) -> None:
+async def test_jobs_of_one_owner_do_not_hold_up_those_of_another(pool: WorkerPool) -> None:
     ours, its = socket.socketpair()
     with ours, its:
         slow = asyncio.create_task(run_with_file(pool, its))
@@ -108,7 +112,7 @@ async def test_jobs_of_one_owner_do_not_hold_up_those_of_another(pool: Pool) -> 
 
 
 async def test_the_template_ends_when_no_job_has_come_for_a_while() -> None:
-    pool = Pool("tests", DECODER, slots=1, max_waiting=1, idle_s=0)
+    pool = WorkerPool("tests", DECODER, slots=1, max_waiting=1, idle_s=0)
     await run(pool, "echo", text="")
     template = pool._template
     assert template is not None
@@ -118,7 +122,7 @@ async def test_the_template_ends_when_no_job_has_come_for_a_while() -> None:
     await pool.aclose()
 
 
-async def test_a_template_that_is_killed_is_replaced(pool: Pool) -> None:
+async def test_a_template_that_is_killed_is_replaced(pool: WorkerPool) -> None:
     await run(pool, "echo", text="")
     assert pool._template is not None
     process = pool._template._process
@@ -130,7 +134,7 @@ async def test_a_template_that_is_killed_is_replaced(pool: Pool) -> None:
 
 
 async def test_a_worker_has_no_secrets_and_reaches_nothing(
-    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_SECRET", "of the server")
     descriptor = os.open(tmp_path / "output", os.O_WRONLY | os.O_CREAT)

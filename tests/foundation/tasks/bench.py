@@ -12,7 +12,7 @@ from foundation.models import OutboxTask
 from foundation.tasks import run_after_commit
 from foundation.tasks.app import app
 from foundation.tasks.dispatcher import dispatcher
-from foundation.tasks.relay import Relay
+from foundation.tasks.relay import TaskRelay
 from tests.celery_worker import CeleryWorker
 from tests.own_valkey import OwnValkey
 
@@ -42,7 +42,7 @@ def _broker_of_this_process(url: str) -> Iterator[None]:
 
 @contextmanager
 def _relay_running() -> Iterator[None]:
-    relay = Relay()
+    relay = TaskRelay()
     thread = relay.start()
     try:
         yield

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.tasks.backoff import Backoff, Policy
+from foundation.tasks.backoff import Backoff, RetryPolicy
 from foundation.tasks.queues import queue_of
 from foundation.tasks.relay import LONGEST_PAUSE_S, pause_s
 
@@ -36,7 +36,7 @@ def test_a_delay_is_never_longer_than_the_longest_however_often_it_failed(
 
 
 def test_the_usual_policy_gives_a_dependency_half_an_hour_to_come_back() -> None:
-    policy, clock_s, attempts = Policy(), 0.0, []
+    policy, clock_s, attempts = RetryPolicy(), 0.0, []
     attempt: int = 1
     while True:
         attempts.append(clock_s)

@@ -20,9 +20,9 @@ from foundation.ids import uuid7
 from foundation.models import DeadLetter, OutboxTask
 from foundation.scope import scoped
 from foundation.tasks import AlreadyRequeued, requeue, run_after_commit
-from foundation.tasks.backoff import Policy
+from foundation.tasks.backoff import RetryPolicy
 from foundation.tasks.context import TaskContext
-from foundation.tasks.failures import Failure, settle
+from foundation.tasks.failures import TaskFailure, settle
 from tests.foundation.tasks.bench import Bench
 from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
 from tests.make import make_tenant
@@ -175,7 +175,7 @@ def test_settling_a_failure_twice_schedules_one_attempt() -> None:
         id=UUID(failure.task_id), name="bench.note", due_at=timezone.now(), handed_to="a broker"
     )
     for _ in range(2):
-        settle(failure, Policy())
+        settle(failure, RetryPolicy())
     (row,) = rows.filter(pk=failure.task_id)
     assert (row.attempt, row.handed_to) == (2, "")
     row.delete()
@@ -183,22 +183,22 @@ def test_settling_a_failure_twice_schedules_one_attempt() -> None:
 
 def test_a_failed_task_that_another_copy_of_its_message_has_finished_is_not_tried_again() -> None:
     failure = _failure(uuid7(), tracked=True)
-    settle(failure, Policy())
+    settle(failure, RetryPolicy())
     assert not OutboxTask.objects.using("relay").filter(pk=failure.task_id).exists()
 
 
 def test_a_failed_task_that_the_release_before_handed_over_gets_a_row_again() -> None:
     failure = _failure(uuid7(), tracked=False)
     for _ in range(2):
-        settle(failure, Policy())
+        settle(failure, RetryPolicy())
     (row,) = OutboxTask.objects.using("relay").filter(pk=failure.task_id)
     assert row.attempt == 2
     row.delete()
 
 
-def _failure(task_id: UUID, *, tracked: bool) -> Failure:
+def _failure(task_id: UUID, *, tracked: bool) -> TaskFailure:
     context = TaskContext(tracked=tracked)
-    return Failure(str(task_id), "bench.note", {}, context, "it went wrong")
+    return TaskFailure(str(task_id), "bench.note", {}, context, "it went wrong")
 
 
 @pytest.mark.parametrize("tracked", [True, False])
@@ -225,9 +225,9 @@ def test_a_task_that_fails_before_its_hand_over_is_committed_is_tried_again(
     again.delete()
 
 
-def _settle(failure: Failure) -> None:
+def _settle(failure: TaskFailure) -> None:
     try:
-        settle(failure, Policy())
+        settle(failure, RetryPolicy())
     finally:
         connections.close_all()
 

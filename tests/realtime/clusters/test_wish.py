@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from foundation.database_roles import Role, role_password
+from foundation.database_roles import DatabaseRole, role_password
 from foundation.environment import environment
 from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, ServerAddress, WantedGrid
@@ -51,10 +51,10 @@ def test_the_same_row_gives_the_same_wish_and_another_tenant_other_secrets() -> 
 
 def test_nodes_get_one_login_and_none_of_the_installations_keys() -> None:
     secrets = wished(row()).secrets
-    assert role_password(SECRET, Role.RELAY) in secrets["DATABASE_RELAY_URL"]
+    assert role_password(SECRET, DatabaseRole.RELAY) in secrets["DATABASE_RELAY_URL"]
     assert secrets["DATABASE_URL"] == "postgresql://rb-postgresql.data.svc/rillbase"
     told = "".join(secrets.values())
-    for role in set(Role) - {Role.RELAY}:
+    for role in set(DatabaseRole) - {DatabaseRole.RELAY}:
         assert role_password(SECRET, role) not in told
     assert SECRET not in told
     assert environment().rillbase_key_pepper.get_secret_value() not in told
@@ -77,7 +77,7 @@ def test_nodes_may_start_in_production_with_what_they_are_told(
     told = wished(row())
     for name, value in {**told.settings, **told.secrets}.items():
         settings_environment.setenv(name, value)
-    assert Environment().role_url(Role.RELAY) == told.secrets["DATABASE_RELAY_URL"]
+    assert Environment().role_url(DatabaseRole.RELAY) == told.secrets["DATABASE_RELAY_URL"]
     assert Environment().rillbase_env == "production"
 
 

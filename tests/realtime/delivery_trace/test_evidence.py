@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from documents.outbox.entries import Image, Kind, encode_image
+from documents.outbox.entries import Image, StreamEntryKind, encode_image
 from documents.store.facts import CollectionFacts
 from realtime.delivery_trace.evidence import TracedDocument
 from rillbase_native import Definition, Value, id_key
@@ -15,7 +15,7 @@ from rillbase_native import Definition, Value, id_key
 KEY = id_key(Value.parse(b'"a"'))
 TENANT, COLLECTION = uuid4(), uuid4()
 IMAGE = Image(
-    kind=Kind.PUT,
+    kind=StreamEntryKind.PUT,
     xid=7,
     tenant_id=TENANT,
     collection_id=COLLECTION,

@@ -20,7 +20,7 @@ from realtime.grid.layout import NodeSpec
 from realtime.grid.processes import ProcessLauncher
 from realtime.grid.supervisor import GridSupervisor
 from rillbase_server.dependencies import GridProbe
-from rillbase_server.health import Dependency, Health
+from rillbase_server.health import Dependency, HealthEndpoints
 from tests.asgi_driver import ask, http_scope
 from tests.waiting import TIMEOUT_S, until
 
@@ -78,7 +78,7 @@ async def readyz() -> tuple[str, str, dict[str, object]]:
     """What an app server says of itself, of the grid, and of the grid in numbers."""
     probe = GridProbe()
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
-    health = Health(nobody, environment(), [grid])
+    health = HealthEndpoints(nobody, environment(), [grid])
     answer = await ask(health, http_scope("GET", "/readyz", {}))
     assert answer.status == 200
     content = json.loads(answer.body)

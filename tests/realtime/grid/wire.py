@@ -13,7 +13,7 @@ import psycopg
 import redis
 
 from documents.outbox.database import relay_conninfo
-from documents.outbox.entries import Snapshot
+from documents.outbox.entries import TransactionSnapshot
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer, log
 
@@ -89,7 +89,7 @@ class Query:
     def definition(self) -> bytes:
         return b"\1\3" + self._body()
 
-    def request(self, positions: tuple[str, ...], snapshot: Snapshot) -> bytes:
+    def request(self, positions: tuple[str, ...], snapshot: TransactionSnapshot) -> bytes:
         places = b"".join(pack(">QQ", *map(int, place.split("-"))) for place in positions)
         running = b"".join(pack(">Q", xid) for xid in snapshot.running)
         return (
@@ -122,7 +122,7 @@ class Moment:
     """What a reader of a collection knows of when it read."""
 
     positions: tuple[str, ...]
-    snapshot: Snapshot
+    snapshot: TransactionSnapshot
 
 
 @asynccontextmanager
@@ -140,12 +140,12 @@ async def positions(url: str) -> tuple[str, ...]:
         return (await grid.ends(WRITE_PARTITIONS, 0)).writes
 
 
-def snapshot() -> Snapshot:
+def snapshot() -> TransactionSnapshot:
     """Return what a reader of the collection would see now."""
     with psycopg.connect(relay_conninfo()) as connection:
         found = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
     assert found is not None
-    return Snapshot.parse(found[0])
+    return TransactionSnapshot.parse(found[0])
 
 
 async def present(url: str) -> Moment:

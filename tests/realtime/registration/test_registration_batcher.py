@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from documents.outbox.entries import Snapshot
+from documents.outbox.entries import TransactionSnapshot
 from foundation.errors import ResultTooLarge
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch
@@ -24,7 +24,7 @@ from rillbase_native import Filter, LiveQuery, Sort, Value
 from tests.waiting import until
 
 GRID = GridEpoch(1, 1, 2)
-DONE = RegistrationResult(1, "1-0", "0-0", Snapshot(1, 1, ()), [], 0)
+DONE = RegistrationResult(1, "1-0", "0-0", TransactionSnapshot(1, 1, ()), [], 0)
 
 
 def query_of(tenant_id: UUID, number: int) -> LiveQuery:

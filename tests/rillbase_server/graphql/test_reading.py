@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db.backends.utils import CursorWrapper
 
-from foundation.postgres.session import Session, Step
+from foundation.postgres.session import PostgresSession, Step
 from tests.caller import with_key
 from tests.documents.collection import MadeCollection
 from tests.make import make_tenant, unique
@@ -25,9 +25,9 @@ LISTED = '"{}"'
 def watched(patch: pytest.MonkeyPatch) -> Iterator[Statements]:
     """Note the SQL that this process sends, on its way to the database."""
     seen: Statements = []
-    run, execute = Session.run, CursorWrapper.execute
+    run, execute = PostgresSession.run, CursorWrapper.execute
 
-    async def noted_run(session: Session, steps: list[Step]) -> Any:
+    async def noted_run(session: PostgresSession, steps: list[Step]) -> Any:
         seen.extend(statement.sql for statement, _ in steps)
         return await run(session, steps)
 
@@ -36,7 +36,7 @@ def watched(patch: pytest.MonkeyPatch) -> Iterator[Statements]:
         return execute(cursor, sql, params)
 
     with patch.context() as patched:
-        patched.setattr(Session, "run", noted_run)
+        patched.setattr(PostgresSession, "run", noted_run)
         patched.setattr(CursorWrapper, "execute", noted_execute)
         yield seen
 

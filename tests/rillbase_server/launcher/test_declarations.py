@@ -9,7 +9,7 @@ from rillbase_server.launcher.data_directory import DataDirectory
 from rillbase_server.launcher.declarations import declare
 from rillbase_server.launcher.options import UpOptions
 from rillbase_server.launcher.secrets_file import Secrets
-from rillbase_server.launcher.service import Service
+from rillbase_server.launcher.service import ServiceSpec
 from tests.launcher_command import environment
 
 SECRETS = Secrets()
@@ -21,7 +21,7 @@ def _nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def declared(tmp_path: Path, **options: object) -> dict[str, Service]:
+def declared(tmp_path: Path, **options: object) -> dict[str, ServiceSpec]:
     given = UpOptions(tmp_path, **options)  # type: ignore[arg-type]
     return {service.name: service for service in declare(given, DataDirectory(tmp_path), SECRETS)}
 

@@ -13,9 +13,9 @@ from psycopg.conninfo import make_conninfo
 from rillbase_server.launcher import disk_guard
 from rillbase_server.launcher.data_directory import MIB, DataDirectory
 from rillbase_server.launcher.disk_guard import (
-    Action,
     DiskGuard,
     DiskState,
+    GuardAction,
     PostgresWrites,
     decide,
     reserve_bytes,
@@ -32,19 +32,19 @@ RESERVE = 64 * MIB
 @pytest.mark.parametrize(
     ("disk", "expected"),
     [
-        (DiskState(1_000 * MIB, RESERVE, is_reserved=True, is_stopped=False), Action.NONE),
-        (DiskState(1_000 * MIB, RESERVE, is_reserved=False, is_stopped=False), Action.RESERVE),
-        (DiskState(159 * MIB, RESERVE, is_reserved=False, is_stopped=False), Action.NONE),
-        (DiskState(32 * MIB, RESERVE, is_reserved=True, is_stopped=False), Action.NONE),
-        (DiskState(31 * MIB, RESERVE, is_reserved=True, is_stopped=False), Action.STOP),
-        (DiskState(0, RESERVE, is_reserved=False, is_stopped=False), Action.STOP),
-        (DiskState(0, RESERVE, is_reserved=False, is_stopped=True), Action.NONE),
+        (DiskState(1_000 * MIB, RESERVE, is_reserved=True, is_stopped=False), GuardAction.NONE),
+        (DiskState(1_000 * MIB, RESERVE, is_reserved=False, is_stopped=False), GuardAction.RESERVE),
+        (DiskState(159 * MIB, RESERVE, is_reserved=False, is_stopped=False), GuardAction.NONE),
+        (DiskState(32 * MIB, RESERVE, is_reserved=True, is_stopped=False), GuardAction.NONE),
+        (DiskState(31 * MIB, RESERVE, is_reserved=True, is_stopped=False), GuardAction.STOP),
+        (DiskState(0, RESERVE, is_reserved=False, is_stopped=False), GuardAction.STOP),
+        (DiskState(0, RESERVE, is_reserved=False, is_stopped=True), GuardAction.NONE),
         # What the reserve gave back is not enough to go on.
-        (DiskState(95 * MIB, RESERVE, is_reserved=False, is_stopped=True), Action.NONE),
-        (DiskState(160 * MIB, RESERVE, is_reserved=False, is_stopped=True), Action.RESUME),
+        (DiskState(95 * MIB, RESERVE, is_reserved=False, is_stopped=True), GuardAction.NONE),
+        (DiskState(160 * MIB, RESERVE, is_reserved=False, is_stopped=True), GuardAction.RESUME),
     ],
 )
-def test_what_is_due_follows_from_what_is_free(disk: DiskState, expected: Action) -> None:
+def test_what_is_due_follows_from_what_is_free(disk: DiskState, expected: GuardAction) -> None:
     assert decide(disk) is expected
 
 

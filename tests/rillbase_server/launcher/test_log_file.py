@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from rillbase_server.launcher.log_file import LogFile
+from rillbase_server.launcher.log_file import RotatingLogFile
 
 
 def test_a_full_log_is_rotated_and_old_ones_are_dropped(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "web.log", max_bytes=100, kept=2)
+    log = RotatingLogFile(tmp_path / "web.log", max_bytes=100, kept=2)
     for number in range(100):
         log.write(b"line %04d" % number)
     log.close()
@@ -18,14 +18,14 @@ def test_a_full_log_is_rotated_and_old_ones_are_dropped(tmp_path: Path) -> None:
 
 def test_a_restarted_launcher_goes_on_with_the_same_log(tmp_path: Path) -> None:
     for text in (b"first", b"second"):
-        log = LogFile(tmp_path / "web.log")
+        log = RotatingLogFile(tmp_path / "web.log")
         log.write(text)
         log.close()
     assert (tmp_path / "web.log").read_bytes() == b"first\nsecond\n"
 
 
 def test_a_full_disk_loses_the_line_but_not_the_launcher() -> None:
-    log = LogFile(Path("/dev/full"))
+    log = RotatingLogFile(Path("/dev/full"))
     log.write(b"lost")
     assert log.failure
     log.close()
@@ -34,7 +34,7 @@ def test_a_full_disk_loses_the_line_but_not_the_launcher() -> None:
 def test_a_log_that_could_not_be_rotated_goes_on_once_it_can(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "web.log"
     path.parent.mkdir()
-    log = LogFile(path, max_bytes=8, kept=1)
+    log = RotatingLogFile(path, max_bytes=8, kept=1)
     log.write(b"first")
     path.unlink()
     path.parent.rmdir()

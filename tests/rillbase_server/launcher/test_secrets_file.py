@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rillbase_server.launcher.problems import ExitCode, LauncherProblem
-from rillbase_server.launcher.secrets_file import Demo, load_or_make, save
+from rillbase_server.launcher.secrets_file import DemoCredentials, load_or_make, save
 
 
 def test_the_first_start_makes_secrets_that_only_the_owner_can_read(tmp_path: Path) -> None:
@@ -40,16 +40,16 @@ def test_an_installation_from_before_the_storage_node_gets_a_token_for_it(tmp_pa
 def test_the_demo_login_is_remembered(tmp_path: Path) -> None:
     path = tmp_path / "secrets.json"
     made = load_or_make(path, data_exists=False)
-    demo = Demo("a@example.org", "secret", "demo", "rbk_x")
+    demo = DemoCredentials("a@example.org", "secret", "demo", "rbk_x")
     save(path, type(made)(made.secret_key, made.key_pepper, "p", "v", demo))
     assert load_or_make(path, data_exists=True).demo == demo
 
 
 def test_empty_values_in_an_answer_do_not_erase_what_is_known() -> None:
-    known = Demo("a@example.org", "secret", "demo", "rbk_x")
-    assert known.updated({"email": "b@example.org", "api_key": None, "password": ""}) == Demo(
-        "b@example.org", "secret", "demo", "rbk_x"
-    )
+    known = DemoCredentials("a@example.org", "secret", "demo", "rbk_x")
+    assert known.updated(
+        {"email": "b@example.org", "api_key": None, "password": ""}
+    ) == DemoCredentials("b@example.org", "secret", "demo", "rbk_x")
 
 
 def test_data_without_secrets_is_refused_rather_than_given_new_ones(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from rillbase_server.launcher.lifecycle import Policy, State
+from rillbase_server.launcher.lifecycle import RestartPolicy, ServiceState
 from rillbase_server.launcher.process import identify
 from rillbase_server.launcher.readiness import sign_renewed
 from rillbase_server.launcher.runner import Runner
-from rillbase_server.launcher.service import Check, Service
-from rillbase_server.launcher.supervisor import ServiceFailed, Supervisor
+from rillbase_server.launcher.service import Check, ServiceSpec
+from rillbase_server.launcher.supervisor import ServiceFailed, ServiceSupervisor
 
-QUICK = Policy(start_deadline_s=20, stop_grace_s=0.2, first_delay_s=0.05, max_failures=2)
+QUICK = RestartPolicy(start_deadline_s=20, stop_grace_s=0.2, first_delay_s=0.05, max_failures=2)
 SLEEP = "exec sleep 600"
 DEAF = "trap '' TERM; echo up > {mark}; while :; do sleep 600 & wait; done"
 
@@ -35,19 +35,19 @@ async def at_once(_pid: int) -> str | None:
     return None
 
 
-def program(name: str, script: str, **declared: object) -> Service:
+def program(name: str, script: str, **declared: object) -> ServiceSpec:
     settings: dict[str, object] = {"check": at_once, "policy": QUICK} | declared
     argv = ("/bin/sh", "-c", script)
-    return Service(name=name, argv=argv, cwd=Path("/"), env=dict(os.environ), **settings)  # type: ignore[arg-type]
+    return ServiceSpec(name=name, argv=argv, cwd=Path("/"), env=dict(os.environ), **settings)  # type: ignore[arg-type]
 
 
 class Stage:
     """A supervisor whose story is written down."""
 
-    def __init__(self, logs: Path, services: list[Service]) -> None:
-        self.changes: list[tuple[str, State]] = []
+    def __init__(self, logs: Path, services: list[ServiceSpec]) -> None:
+        self.changes: list[tuple[str, ServiceState]] = []
         self.lines: list[bytes] = []
-        self.supervisor = Supervisor(
+        self.supervisor = ServiceSupervisor(
             services, logs, on_change=self._changed, on_line=lambda _, line: self.lines.append(line)
         )
 
@@ -71,7 +71,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(logs: Path, *services: Service) -> AsyncIterator[Stage]:
+async def staged(logs: Path, *services: ServiceSpec) -> AsyncIterator[Stage]:
     stage = Stage(logs, list(services))
     try:
         yield stage
@@ -88,16 +88,16 @@ async def test_services_start_after_what_they_need_and_stop_by_rank(tmp_path: Pa
             f"touch {mark}",
             after=("store",),
             check=None,
-            policy=Policy(one_shot=True),
+            policy=RestartPolicy(one_shot=True),
             stop_rank=1,
         ),
         program("store", SLEEP, stop_rank=2),
     )
     async with staged(tmp_path, *services) as stage:
         await stage.supervisor.start_all()
-        assert stage.runner("web").state is State.READY
-        assert stage.runner("prepare").state is State.DONE
-    stopped = [name for name, state in stage.changes if state is State.STOPPED]
+        assert stage.runner("web").state is ServiceState.READY
+        assert stage.runner("prepare").state is ServiceState.DONE
+    stopped = [name for name, state in stage.changes if state is ServiceState.STOPPED]
     assert stopped == ["web", "store"]
 
 
@@ -113,7 +113,7 @@ async def test_a_service_that_dies_at_start_fails_the_start_and_leaves_its_last_
 
 
 async def test_a_program_that_does_not_exist_fails_the_start(tmp_path: Path) -> None:
-    missing = Service(name="web", argv=("/no/such",), cwd=Path("/"), env={}, check=at_once)
+    missing = ServiceSpec(name="web", argv=("/no/such",), cwd=Path("/"), env={}, check=at_once)
     async with staged(tmp_path, missing) as stage:
         with pytest.raises(ServiceFailed):
             await stage.supervisor.start_all()
@@ -127,7 +127,7 @@ async def test_a_start_that_fails_for_a_passing_reason_is_tried_again(tmp_path: 
     service = program("postgres", script, check=ready, transient_failures=("lock file",))
     async with staged(tmp_path, service) as stage:
         await stage.supervisor.start_all()
-        assert stage.runner("postgres").life.state is State.READY
+        assert stage.runner("postgres").life.state is ServiceState.READY
 
 
 async def test_a_service_that_is_killed_comes_back(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ async def test_a_service_that_is_killed_comes_back(tmp_path: Path) -> None:
         assert web.identity is not None
         first = web.identity
         os.kill(first.pid, signal.SIGKILL)
-        await stage.watch_until(lambda: web.state is State.READY and web.identity != first)
+        await stage.watch_until(lambda: web.state is ServiceState.READY and web.identity != first)
         assert web.life.restarts == 1
 
 
@@ -152,7 +152,9 @@ async def test_a_service_that_was_stopped_by_a_signal_is_replaced(tmp_path: Path
         assert runner.identity is not None
         first = runner.identity
         os.killpg(first.pid, signal.SIGSTOP)
-        await stage.watch_until(lambda: runner.state is State.READY and runner.identity != first)
+        await stage.watch_until(
+            lambda: runner.state is ServiceState.READY and runner.identity != first
+        )
         assert runner.life.restarts == 1
         assert identify(first.pid) is None
 
@@ -194,7 +196,7 @@ async def test_what_the_others_can_do_without_and_what_lacks_disk_space_is_never
         os.kill(worker.identity.pid, signal.SIGKILL)
         await stage.watch_until(lambda: worker.life.restarts > QUICK.max_failures + 1)
         mark.touch()
-        await stage.watch_until(lambda: worker.state is State.READY)
+        await stage.watch_until(lambda: worker.state is ServiceState.READY)
 
 
 async def test_a_family_that_ignores_the_stop_signal_is_killed_with_its_children(
@@ -207,12 +209,12 @@ async def test_a_family_that_ignores_the_stop_signal_is_killed_with_its_children
         pid = int(child.read_text())
         assert identify(pid) is not None
     assert identify(pid) is None
-    assert stage.runner("worker").state is State.STOPPED
+    assert stage.runner("worker").state is ServiceState.STOPPED
 
 
 async def test_a_second_request_to_stop_kills_without_waiting(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    patient = Policy(stop_grace_s=3600)
+    patient = RestartPolicy(stop_grace_s=3600)
     deaf = program("web", DEAF.format(mark=mark), check=exists(mark), policy=patient)
     async with staged(tmp_path, deaf) as stage:
         await stage.supervisor.start_all()
@@ -236,6 +238,6 @@ async def test_what_is_needed_late_starts_late_and_nobody_waits_for_it(tmp_path:
     late = program("late", SLEEP, after=("early",), awaited=False, needed=mark.exists)
     async with staged(tmp_path, program("early", SLEEP), late) as stage:
         await stage.supervisor.start_all()
-        assert ("late", State.STARTING) not in stage.changes
+        assert ("late", ServiceState.STARTING) not in stage.changes
         mark.touch()
-        await stage.watch_until(lambda: ("late", State.READY) in stage.changes)
+        await stage.watch_until(lambda: ("late", ServiceState.READY) in stage.changes)

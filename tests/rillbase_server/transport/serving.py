@@ -13,7 +13,7 @@ import uvicorn
 
 from foundation.asgi import CONNECTION, App, Message, Receive, Scope, Send, text_of
 from rillbase_server.transport import tables
-from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.connection_table import ConnectionTable
 from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.waiting import wait_until
@@ -41,7 +41,7 @@ class Served:
 
 
 @contextmanager
-def serving(app: App, bounds: Bounds | None = None) -> Iterator[Served]:
+def serving(app: App, bounds: TransportLimits | None = None) -> Iterator[Served]:
     """Serve on a free port until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     config = uvicorn.Config(
@@ -55,7 +55,7 @@ def serving(app: App, bounds: Bounds | None = None) -> Iterator[Served]:
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)
-    table = tables._tables[server.server_state] = ConnectionTable(bounds or Bounds())
+    table = tables._tables[server.server_state] = ConnectionTable(bounds or TransportLimits())
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     wait_until(lambda: server.started, what="the server")

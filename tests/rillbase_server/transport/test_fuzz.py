@@ -12,13 +12,13 @@ from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame
 from websockets.streams import StreamReader
 
-from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.websocket_frames import (
     ControlFrame,
     FrameReader,
+    FrameStop,
     ReceivedMessage,
-    Stop,
-    Violation,
+    WebSocketViolation,
 )
 from tests.rillbase_server.transport.raw import ends, frame, get, send_all, upgrade
 from tests.rillbase_server.transport.serving import Echo, Served, serving
@@ -181,19 +181,19 @@ def by_us(data: bytes, extension: PerMessageDeflate, rng: random.Random) -> tupl
     while True:
         try:
             event = reader.step()
-        except Violation as violation:
+        except WebSocketViolation as violation:
             return events, str(violation)
-        if event is Stop.NEEDS_INPUT:
+        if event is FrameStop.NEEDS_INPUT:
             if not data:
                 return events, ""
             size = rng.randrange(1, len(data) + 1)
             reader.feed(data[:size])
             data = data[size:]
-        elif event is Stop.NEEDS_MEMORY:
+        elif event is FrameStop.NEEDS_MEMORY:
             reader.granted_bytes += 700
-        elif event is Stop.OVER_LIMIT:
+        elif event is FrameStop.OVER_LIMIT:
             return events, "over the limit"
-        elif event is not Stop.PROGRESS:
+        elif event is not FrameStop.PROGRESS:
             events.append(event)
         assert len(reader._message) <= min(LIMIT, reader.granted_bytes) + 1
 
@@ -280,7 +280,7 @@ def converse(served: Served, data: bytes, cuts: list[int]) -> bytes:
 def bombard(seeds: range) -> None:
     """Requests mean the same however they are cut, and whatever they are the server lives."""
     echo = Echo()
-    bounds = Bounds(header_timeout_s=0.3, transfer_window_s=0.3, min_bytes_per_s=1000)
+    bounds = TransportLimits(header_timeout_s=0.3, transfer_window_s=0.3, min_bytes_per_s=1000)
     with serving(echo, bounds) as served:
         for seed in seeds:
             rng = random.Random(seed)

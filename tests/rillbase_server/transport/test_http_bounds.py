@@ -9,13 +9,13 @@ from ipaddress import ip_network
 import pytest
 
 from foundation.metrics import CONNECTIONS_CLOSED
-from rillbase_server.transport.bounds import Bounds
+from rillbase_server.transport.bounds import TransportLimits
 from tests.rillbase_server.transport.raw import ends, get, read_response, send_all
 from tests.rillbase_server.transport.serving import Echo, serving
 from tests.waiting import wait_until
 
-SMALL = Bounds(header_bytes=8192, headers=20)
-FAST = Bounds(header_timeout_s=0.5, transfer_window_s=0.5, min_bytes_per_s=2000)
+SMALL = TransportLimits(header_bytes=8192, headers=20)
+FAST = TransportLimits(header_timeout_s=0.5, transfer_window_s=0.5, min_bytes_per_s=2000)
 
 
 def closed(reason: str) -> float:
@@ -80,7 +80,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n
     ids=["an extension", "many extensions", "a trailer", "many trailers"],
 )
 def test_chunk_extensions_and_trailers_beyond_the_bound_are_refused(rest: bytes) -> None:
-    bounds = Bounds(header_bytes=8192, headers=20)
+    bounds = TransportLimits(header_bytes=8192, headers=20)
     rest = rest.replace(b"x=y", b"x=" + b"y" * 30)
     with serving(Echo(), bounds) as served, served.connect() as client:
         send_all(client, CHUNKED + rest)
@@ -152,7 +152,7 @@ def test_answers_that_are_not_taken_share_a_memory_and_the_slowest_client_goes()
     before = closed("response_memory")
     echo = Echo(large=b"x" * 20_000_000)
     with (
-        serving(echo, Bounds(response_memory_bytes=30_000_000)) as served,
+        serving(echo, TransportLimits(response_memory_bytes=30_000_000)) as served,
         served.connect(receive_buffer=4096) as slowest,
         served.connect(receive_buffer=4096) as slow,
         served.connect() as quick,
@@ -169,7 +169,7 @@ def test_answers_that_are_not_taken_share_a_memory_and_the_slowest_client_goes()
 
 
 def test_beyond_the_cap_the_oldest_unauthenticated_connection_goes() -> None:
-    bounds = Bounds(connections=3)
+    bounds = TransportLimits(connections=3)
     with serving(Echo(), bounds) as served:
         known, old, new = (served.connect() for _ in range(3))
         known.sendall(get("/", "Authorization: Bearer x"))
@@ -191,7 +191,7 @@ def test_beyond_the_cap_the_oldest_unauthenticated_connection_goes() -> None:
 
 def test_an_address_has_a_cap_of_its_own_from_which_proxies_are_exempt() -> None:
     for proxies, expected in (((), 2), ((ip_network("127.0.0.0/8"),), 4)):
-        bounds = Bounds(connections_per_address=2, trusted_proxies=proxies)
+        bounds = TransportLimits(connections_per_address=2, trusted_proxies=proxies)
         with serving(Echo(), bounds) as served:
             before = closed("address_full_evicted")
             clients = [served.connect() for _ in range(4)]

@@ -9,7 +9,7 @@ from foundation.message_memory import MessageMemory
 from rillbase_server.transport.allocator import GROWTH_BYTES, TRIM_INTERVAL_S, TrimSchedule
 from rillbase_server.transport.framing import Framing
 from rillbase_server.transport.peer import has_hung_up
-from rillbase_server.transport.rates import Progress
+from rillbase_server.transport.rates import TransferProgress
 from tests.waiting import until
 
 
@@ -25,7 +25,7 @@ def test_a_head_is_cut_off_at_its_end_wherever_it_was_torn() -> None:
 
 
 def test_a_rate_is_judged_by_whole_windows_in_which_the_peer_is_waited_for() -> None:
-    progress = Progress()
+    progress = TransferProgress()
 
     def slow(now_s: float, moved: int) -> bool:
         return progress.is_too_slow(now_s, moved, window_s=10, min_bytes_per_s=100)

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rillbase_server.transport.bounds import WORK_FACTOR, Bounds
+from rillbase_server.transport.bounds import WORK_FACTOR, TransportLimits
 from rillbase_server.transport.websocket_frames import SMALL_FRAMES_AT_ONCE, SMALL_FRAMES_PER_S
 from tests.rillbase_server.transport.raw import (
     close_code,
@@ -122,7 +122,7 @@ def test_nothing_is_inflated_behind_a_message_that_is_not_taken_yet() -> None:
 
 def test_messages_of_all_connections_share_a_memory_and_wait_for_one_another() -> None:
     echo = Echo()
-    bounds = Bounds(message_memory_bytes=4 * MIB)
+    bounds = TransportLimits(message_memory_bytes=4 * MIB)
     with serving(echo, bounds) as served:
         clients = [opened(served, "/held", KNOWN) for _ in range(8)]
         for client in clients:
@@ -148,7 +148,7 @@ def test_a_client_that_leaves_in_the_middle_gives_its_memory_back() -> None:
 
 
 def test_a_message_that_arrives_too_slowly_ends_the_connection() -> None:
-    bounds = Bounds(transfer_window_s=0.5, min_bytes_per_s=2000)
+    bounds = TransportLimits(transfer_window_s=0.5, min_bytes_per_s=2000)
     with serving(Echo(), bounds) as served, opened(served, "/", KNOWN) as client:
         client.sendall(frame(b"a" * 5000)[:100])
         assert close_code(client) == 1008

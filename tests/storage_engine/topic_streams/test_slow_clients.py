@@ -17,9 +17,9 @@ from storage_engine.models import Topic
 from storage_engine.node import client, feeds
 from storage_engine.topics import facts
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.live.kind import OUTBOX_FRAMES, TopicSubscription, TopicSubscriptions
+from storage_engine.topics.live.kind import OUTBOX_FRAMES, TopicSubscription, TopicSubscriptionKind
 from tenants.credentials.facts import TenantFacts
-from tenants.principals import Kind, Principal
+from tenants.principals import Principal, PrincipalKind
 from tests.make import make_tenant
 from tests.waiting import until
 
@@ -73,10 +73,13 @@ async def watch(topic: TopicFacts, outlet: Outlet) -> TopicSubscription:
     tenant = TenantFacts.__new__(TenantFacts)
     object.__setattr__(tenant, "id", topic.tenant_id)
     principal = Principal(
-        Kind.SECRET_KEY, uuid4(), tenant_id=topic.tenant_id, scopes=frozenset({"topics:read"})
+        PrincipalKind.SECRET_KEY,
+        uuid4(),
+        tenant_id=topic.tenant_id,
+        scopes=frozenset({"topics:read"}),
     )
     message = Value.parse(b'{"topic":"news","topic_id":"a","to":"+1h"}')
-    watched = await TopicSubscriptions().open(
+    watched = await TopicSubscriptionKind().open(
         Subscriber(principal, tenant, "connection", "t"), message, outlet
     )
     await until(lambda: watched.state == "live", "the subscription to be live")

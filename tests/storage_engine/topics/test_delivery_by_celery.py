@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foundation.tasks.relay import Relay
+from foundation.tasks.relay import TaskRelay
 from tests.celery_worker import CeleryWorker, running_beat
 from tests.http_receiver import receiver
 from tests.storage_engine.topics.made import Topic
@@ -21,7 +21,7 @@ WAIT_S = 60.0
 def test_what_is_published_comes_to_the_webhook_and_then_the_end_of_the_subscription(
     topic: Topic, valkey_url: str, tmp_path: Path
 ) -> None:
-    worker, relay = CeleryWorker(tmp_path, valkey_url, processes=2), Relay()
+    worker, relay = CeleryWorker(tmp_path, valkey_url, processes=2), TaskRelay()
     with receiver() as hook:
         made = make_webhook(hook.url, made=topic.made, patterns=("nothing.at_all",))
         try:

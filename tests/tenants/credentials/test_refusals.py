@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from data_plane.calls import Call, DataPlane
-from data_plane.http import Answer, Operation, json_answer
+from data_plane.http import CallResponse, HttpOperation, json_answer
 from foundation.asgi import Message, Receive, Scope, Send
 from rillbase_server.edge import Edge, EdgeSettings
 from tenants.credentials import keys
@@ -79,7 +79,7 @@ def test_another_address_is_not_concerned(server: str, client: requests.Session)
     problem(other.get(server + "/v1/whoami", headers=wrong()), 401, "invalid_credentials")
 
 
-async def _answer(_call: Call) -> Answer:
+async def _answer(_call: Call) -> CallResponse:
     return json_answer({})
 
 
@@ -88,7 +88,7 @@ async def _nothing(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def _ask_data_plane(address: str, headers: dict[str, str]) -> Answered:
-    plane = DataPlane(_nothing, [Operation("GET", "/v1/things", _answer, {})])
+    plane = DataPlane(_nothing, [HttpOperation("GET", "/v1/things", _answer, {})])
     scope = http_scope("GET", "/v1/things", {"Host": "localhost", **headers}, (address, 5000))
     return await ask(Edge(plane, EdgeSettings(1000, 1000)), scope)
 
@@ -104,13 +104,13 @@ async def test_the_data_plane_counts_refusals_as_well(valid: dict[str, str]) -> 
 
 
 async def test_the_data_plane_reads_no_body_of_somebody_it_does_not_know() -> None:
-    async def read_all(call: Call) -> Answer:
+    async def read_all(call: Call) -> CallResponse:
         return json_answer(len(await call.body.read(1000)))
 
     async def nobody_reads() -> Message:
         raise AssertionError("the body was read")
 
-    plane = DataPlane(_nothing, [Operation("POST", "/v1/things", read_all, {})])
+    plane = DataPlane(_nothing, [HttpOperation("POST", "/v1/things", read_all, {})])
     statuses = []
 
     async def send(message: Message) -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 from django.utils import timezone
 
-from data_plane.http import Head
+from data_plane.http import CallHead
 from foundation.errors import (
     AddressNotAllowed,
     CredentialsExpired,
@@ -32,12 +32,12 @@ from tests.asgi_driver import http_scope
 from tests.make import make_key, make_member, make_session, make_tenant
 
 
-def head(**headers: str) -> Head:
+def head(**headers: str) -> CallHead:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Head(http_scope("GET", "/v1/realtime", named))
+    return CallHead(http_scope("GET", "/v1/realtime", named))
 
 
-def accepted(found: Head) -> CredentialReference:
+def accepted(found: CallHead) -> CredentialReference:
     principal, _ = authenticate_data_plane(found)
     return standing_of(principal, found)
 

@@ -79,7 +79,7 @@ def _fill(made: MadeTenant) -> None:
         WebhookDelivery.objects.create(
             webhook=webhook, event_id=uuid7(), event_type="x.y", payload={}, redelivery_of=first
         )
-        audit.record(None, "tenant.filled", audit.Target("tenant", str(tenant.id)))
+        audit.record(None, "tenant.filled", audit.AuditTarget("tenant", str(tenant.id)))
         IdempotencyRecord.objects.create(
             tenant_id=tenant.id, key_hash=os.urandom(32), request_hash=b"", status=200, body=b""
         )

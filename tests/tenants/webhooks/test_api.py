@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foundation.scope import scoped
-from foundation.tasks.relay import Relay
+from foundation.tasks.relay import TaskRelay
 from tenants.models import AuditEntry, Webhook, WebhookDelivery
 from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key
@@ -25,7 +25,7 @@ WAIT_S = 30.0
 def _at_work(tmp_path_factory: pytest.TempPathFactory, valkey_url: str) -> Iterator[None]:
     """A worker and a relay on the installation's own broker."""
     worker = CeleryWorker(tmp_path_factory.mktemp("worker"), valkey_url, processes=2)
-    relay = Relay()
+    relay = TaskRelay()
     try:
         worker.start()
         thread = relay.start()

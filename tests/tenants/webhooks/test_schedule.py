@@ -8,43 +8,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.webhooks.attempt import Attempt
+from tenants.webhooks.attempt import DeliveryAttempt
 from tenants.webhooks.events import matches
 from tenants.webhooks.handshake import echoes
 from tenants.webhooks.schedule import (
     LONGEST_HOLD_S,
     SHORTEST_HOLD_S,
-    Verdict,
+    DeliveryVerdict,
     hold_s,
     is_hopeless,
     judge,
 )
 
 
-def _answered(status: int) -> Attempt:
-    return Attempt(status, "", "", 1)
+def _answered(status: int) -> DeliveryAttempt:
+    return DeliveryAttempt(status, "", "", 1)
 
 
-def _no_answer(*, refused: bool = False) -> Attempt:
-    return Attempt(None, "target_timeout: too slow", "", 10_000, refused)
+def _no_answer(*, refused: bool = False) -> DeliveryAttempt:
+    return DeliveryAttempt(None, "target_timeout: too slow", "", 10_000, refused)
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_any_status_of_success_ends_a_delivery(status: int) -> None:
-    assert judge(_answered(status), 1).verdict is Verdict.DELIVERED
+    assert judge(_answered(status), 1).verdict is DeliveryVerdict.DELIVERED
 
 
 @pytest.mark.parametrize("status", [199, 301, 302, 400, 404, 429, 500, 503])
 def test_every_other_status_is_worth_another_attempt(status: int) -> None:
-    assert judge(_answered(status), 1).verdict is Verdict.RETRY
+    assert judge(_answered(status), 1).verdict is DeliveryVerdict.RETRY
 
 
 def test_gone_ends_everything() -> None:
-    assert judge(_answered(410), 1).verdict is Verdict.GONE
+    assert judge(_answered(410), 1).verdict is DeliveryVerdict.GONE
 
 
 def test_a_url_that_may_not_be_called_is_not_tried_again() -> None:
-    assert judge(_no_answer(refused=True), 1).verdict is Verdict.FAILED
+    assert judge(_no_answer(refused=True), 1).verdict is DeliveryVerdict.FAILED
 
 
 def test_a_dead_receiver_is_tried_ten_times_over_two_days() -> None:
@@ -53,7 +53,7 @@ def test_a_dead_receiver_is_tried_ten_times_over_two_days() -> None:
         moments.append(clock_s)
         attempts += 1
         after = judge(_no_answer(), attempts, lambda: 0.0)
-        if after.verdict is Verdict.FAILED:
+        if after.verdict is DeliveryVerdict.FAILED:
             break
         clock_s += after.pause_s
     assert moments[:4] == [0, 5, 35, 155]

@@ -26,14 +26,14 @@ from rillbase_server.graphql.live import LiveDocuments
 from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.selections import SelectedField
 from rillbase_server.graphql.typed.filters import (
-    Filters,
+    FilterInputs,
     as_filter,
     as_sort,
     sort_field,
     sort_input,
 )
 from rillbase_server.graphql.typed.groups import GroupFields
-from rillbase_server.graphql.typed.lookups import Lookups, wanted
+from rillbase_server.graphql.typed.lookups import LookupTypes, wanted
 from rillbase_server.graphql.typed.typed_collection import (
     PAGES,
     WATCHED,
@@ -55,8 +55,8 @@ class CollectionFields:
         declared: TypedCollection,
         static: GraphQLSchema,
         types: Types,
-        filters: Filters,
-        lookups: Lookups,
+        filters: FilterInputs,
+        lookups: LookupTypes,
     ) -> None:
         self.declared = declared
         self.static = static

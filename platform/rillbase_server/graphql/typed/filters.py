@@ -19,7 +19,14 @@ from graphql import (
 )
 
 from foundation.json_types import JsonObject, JsonValue
-from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Record, ScalarKind, Shape
+from rillbase_server.graphql.typed.shapes import (
+    Choice,
+    ListOf,
+    RecordMember,
+    RecordShape,
+    ScalarKind,
+    Shape,
+)
 from rillbase_server.graphql.typed.types import Types, written
 
 ORDERED = frozenset(
@@ -49,14 +56,14 @@ DIRECTION = GraphQLEnumType("SortDirection", {"ASC": 1, "DESC": -1})
 
 
 @dataclass(slots=True)
-class Filters:
+class FilterInputs:
     """Makes the filter inputs of one schema. Those of scalars are shared by all collections."""
 
     types: Types
     _shared: dict[str, GraphQLInputObjectType] = field(default_factory=dict)
 
     def of_record(
-        self, shape: Record, name: str, *, nested: bool = False
+        self, shape: RecordShape, name: str, *, nested: bool = False
     ) -> GraphQLInputObjectType:
         """Return the filter of objects: a field for each member, and what joins filters.
 
@@ -84,7 +91,7 @@ class Filters:
         return made
 
     def _of(self, shape: Shape, name: str) -> GraphQLInputObjectType:
-        if isinstance(shape, Record):
+        if isinstance(shape, RecordShape):
             return self.of_record(shape, name, nested=True)
         if isinstance(shape, ListOf):
             return self._of_list(shape, name)
@@ -96,7 +103,7 @@ class Filters:
             "size": GraphQLInputField(GraphQLInt),
             "exists": GraphQLInputField(GraphQLBoolean),
         }
-        if isinstance(shape.item, Record):
+        if isinstance(shape.item, RecordShape):
             some = self.of_record(shape.item, name)
             fields["some"] = GraphQLInputField(
                 some, description="One of the elements matches all of this."
@@ -137,7 +144,7 @@ def _comparisons(
     return fields
 
 
-def as_filter(shape: Record, given: Mapping[str, object] | None) -> JsonObject:
+def as_filter(shape: RecordShape, given: Mapping[str, object] | None) -> JsonObject:
     """Return the filter that an input stands for."""
     parts = list(_parts(shape, given or {}, ""))
     if not parts:
@@ -145,7 +152,7 @@ def as_filter(shape: Record, given: Mapping[str, object] | None) -> JsonObject:
     return parts[0] if len(parts) == 1 else {"$and": cast("JsonValue", parts)}
 
 
-def _parts(shape: Record, given: Mapping[str, object], path: str) -> Iterator[JsonObject]:
+def _parts(shape: RecordShape, given: Mapping[str, object], path: str) -> Iterator[JsonObject]:
     by_field = {member.field: member for member in shape.members}
     for word, value in given.items():
         if value is None:
@@ -159,14 +166,16 @@ def _parts(shape: Record, given: Mapping[str, object], path: str) -> Iterator[Js
             yield from _of_member(by_field[word], cast("Mapping[str, object]", value), path)
 
 
-def _joined(shape: Record, given: object, path: str) -> JsonObject:
+def _joined(shape: RecordShape, given: object, path: str) -> JsonObject:
     parts = list(_parts(shape, cast("Mapping[str, object]", given), path))
     return parts[0] if len(parts) == 1 else {"$and": cast("JsonValue", parts or [{}])}
 
 
-def _of_member(member: Member, given: Mapping[str, object], path: str) -> Iterator[JsonObject]:
+def _of_member(
+    member: RecordMember, given: Mapping[str, object], path: str
+) -> Iterator[JsonObject]:
     where, shape = path + member.name, member.shape
-    if isinstance(shape, Record):
+    if isinstance(shape, RecordShape):
         yield from _parts(shape, given, f"{where}.")
     elif isinstance(shape, ListOf):
         for word, value in given.items():
@@ -177,7 +186,7 @@ def _of_member(member: Member, given: Mapping[str, object], path: str) -> Iterat
 
 
 def _of_list_word(shape: ListOf, word: str, value: object) -> JsonObject:
-    if word == "some" and isinstance(shape.item, Record):
+    if word == "some" and isinstance(shape.item, RecordShape):
         return {"$elemMatch": as_filter(shape.item, cast("Mapping[str, object]", value))}
     words: dict[str, Callable[[object], JsonObject]] = {
         "size": lambda size: {"$size": cast("int", size)},
@@ -199,7 +208,7 @@ def _comparison(shape: ScalarKind | Choice, word: str, value: object) -> JsonObj
     return {_OPERATORS[word]: written(shape, value)}
 
 
-def sort_field(shape: Record, name: str) -> GraphQLEnumType | None:
+def sort_field(shape: RecordShape, name: str) -> GraphQLEnumType | None:
     """Return the enum of what documents are sorted by; None: there is nothing."""
     paths: dict[str, str] = {}
     for title, path, _ in leaves(shape):
@@ -219,11 +228,11 @@ def sort_input(name: str, by: GraphQLEnumType) -> GraphQLInputObjectType:
 
 
 def leaves(
-    shape: Record, title: str = "", path: str = ""
+    shape: RecordShape, title: str = "", path: str = ""
 ) -> Iterator[tuple[str, str, ScalarKind | Choice | ListOf]]:
     """Yield the fields of documents that are no records: a name, a path and a shape."""
     for member in shape.members:
-        if isinstance(member.shape, Record):
+        if isinstance(member.shape, RecordShape):
             yield from leaves(member.shape, f"{title}{member.field}_", f"{path}{member.name}.")
         else:
             yield title + member.field, path + member.name, member.shape

@@ -35,7 +35,7 @@ from rillbase_server.graphql.groups import DocumentGroup, DocumentGroupConnectio
 from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.selections import SelectedField
 from rillbase_server.graphql.typed.filters import ORDERED, as_filter, leaves, sort_input
-from rillbase_server.graphql.typed.shapes import Record, ScalarKind
+from rillbase_server.graphql.typed.shapes import RecordShape, ScalarKind
 from rillbase_server.graphql.typed.typed_collection import (
     PAGES,
     WATCHED,
@@ -246,20 +246,22 @@ class GroupFields:
                     yield from (below[each.name][0] for each in field.fields())
 
 
-def _check(selected: SelectedField, shape: Record, path: str, by: list[str]) -> None:
+def _check(selected: SelectedField, shape: RecordShape, path: str, by: list[str]) -> None:
     """Refuse values that documents are not grouped by."""
     members = {member.field: member for member in shape.members}
     for each in selected.fields():
         member = members[each.name]
         here = path + member.name
-        if isinstance(member.shape, Record):
+        if isinstance(member.shape, RecordShape):
             _check(each, member.shape, f"{here}.", by)
         elif here not in by:
             detail = f"`{each.name}` is selected but is not a grouping field."
             raise InvalidGroup(errors=[FieldProblem("/by", "invalid_group", detail)])
 
 
-def _measures(shape: Record, kind: str) -> Iterator[tuple[str, tuple[GroupMeasure, GraphQLField]]]:
+def _measures(
+    shape: RecordShape, kind: str
+) -> Iterator[tuple[str, tuple[GroupMeasure, GraphQLField]]]:
     """Yield the fields below one that shows measures of a kind."""
     seen: set[str] = set()
     for title, path, leaf in leaves(shape):

@@ -26,12 +26,12 @@ from graphql import (
 
 from foundation.errors import NotLive
 from foundation.json_types import JsonObject, JsonValue
-from rillbase_server.graphql.context import Lookup, Resolving, reference
+from rillbase_server.graphql.context import FieldLookup, Resolving, reference
 from rillbase_server.graphql.documents import AnyDocument, row
 from rillbase_server.graphql.plans import NotAsDeclared
 from rillbase_server.graphql.rows import READ, READ_GIVEN
 from rillbase_server.graphql.selections import SelectedField
-from rillbase_server.graphql.typed.shapes import ListOf, Record, ScalarKind, Shape
+from rillbase_server.graphql.typed.shapes import ListOf, RecordShape, ScalarKind, Shape
 
 #: One document, or several, or none.
 Shown: TypeAlias = "AnyDocument | list[AnyDocument] | None"
@@ -55,12 +55,12 @@ class LookupSource:
         if self.document.document is None:
             return None
         content = cast("JsonObject", self.document.document)
-        return self._shown(collection, content[Lookup(collection, self.local).name])
+        return self._shown(collection, content[FieldLookup(collection, self.local).name])
 
     async def asked(self, info: Resolving, collection: str) -> Shown:
         """Ask what the document refers to."""
         source = reference(self.document.collection, self.document.key)
-        found = await info.context.lookups.load((source, Lookup(collection, self.local)))
+        found = await info.context.lookups.load((source, FieldLookup(collection, self.local)))
         return self._shown(collection, found)
 
     def _shown(self, collection: str, found: JsonValue) -> Shown:
@@ -81,7 +81,7 @@ def _document(collection: str, found: JsonValue) -> AnyDocument:
 
 def wanted(asked: SelectedField) -> JsonValue:
     """Return the `lookup` of a query whose rows are selected below a field; None: nothing is."""
-    found: dict[Lookup, None] = {}
+    found: dict[FieldLookup, None] = {}
     for rows in asked.rows():
         for lookup, shown in _of_rows(rows):
             found[lookup] = None
@@ -90,17 +90,17 @@ def wanted(asked: SelectedField) -> JsonValue:
     return [lookup.body for lookup in sorted(found)] or None
 
 
-def _of_rows(rows: SelectedField) -> Iterator[tuple[Lookup, SelectedField]]:
+def _of_rows(rows: SelectedField) -> Iterator[tuple[FieldLookup, SelectedField]]:
     """Yield what the selection of documents looks up, and what it selects of that."""
     for field in rows.fields():
         if field.name not in (ONE, MANY):
             continue
         for source in field.fields():
             collection = source.extensions.get(_COLLECTION, source.arguments.get("collection"))
-            yield Lookup(str(collection), str(field.arguments["local"])), source
+            yield FieldLookup(str(collection), str(field.arguments["local"])), source
 
 
-class Lookups:
+class LookupTypes:
     """The types of one schema's lookups: a field for each collection that has a type."""
 
     def __init__(self, general: GraphQLObjectType) -> None:
@@ -130,7 +130,7 @@ class Lookups:
             )
         return found
 
-    def of(self, shape: Record, name: str) -> dict[str, GraphQLField]:
+    def of(self, shape: RecordShape, name: str) -> dict[str, GraphQLField]:
         """Return the fields by which documents of a shape look others up."""
         paths = list(_paths(shape, "", "", many=False))
         titled = {ONE: (self.one, "Reference", False), MANY: (self.many, "References", True)}
@@ -197,13 +197,13 @@ def _resolve_any(
 
 
 def _paths(
-    shape: Record, title: str, path: str, *, many: bool
+    shape: RecordShape, title: str, path: str, *, many: bool
 ) -> Iterator[tuple[str, str, Iterable[bool]]]:
     """Yield fields that may refer to others: a name, a path, and whether to one or to many."""
     for member in shape.members:
         inner, is_list = _inner(member.shape)
         here, through = path + member.name, many or is_list
-        if isinstance(inner, Record):
+        if isinstance(inner, RecordShape):
             yield from _paths(inner, f"{title}{member.field}_", f"{here}.", many=through)
         elif inner is ScalarKind.JSON and not through:
             yield title + member.field, here, (False, True)

@@ -52,7 +52,7 @@ class ListOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RecordMember:
     """A property: as documents call it, and as GraphQL does."""
 
     name: str
@@ -63,13 +63,13 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordShape:
     """An object with known members."""
 
-    members: tuple[Member, ...]
+    members: tuple[RecordMember, ...]
 
 
-Shape: TypeAlias = Union[ScalarKind, Choice, ListOf, Record]  # noqa: UP007 -- it names itself
+Shape: TypeAlias = Union[ScalarKind, Choice, ListOf, RecordShape]  # noqa: UP007 -- it names itself
 
 _BY_TYPE: Mapping[str, ScalarKind] = {
     "string": ScalarKind.STRING,
@@ -148,7 +148,7 @@ def _record(schema: Schema, resolve: Resolve | None, depth: int) -> Shape:
     listed = schema.get("required")
     required: Sequence[JsonValue] = listed if isinstance(listed, list) else ()
     members = tuple(
-        Member(
+        RecordMember(
             name=name,
             field=names.escaped(name),
             shape=shape_of(declared, resolve, depth + 1),
@@ -158,7 +158,7 @@ def _record(schema: Schema, resolve: Resolve | None, depth: int) -> Shape:
         for name, declared in properties.items()
         if isinstance(declared, dict)
     )
-    return Record(members) if members else ScalarKind.JSON
+    return RecordShape(members) if members else ScalarKind.JSON
 
 
 def _text(value: JsonValue) -> str | None:

@@ -17,7 +17,7 @@ from graphql import (
 )
 
 from documents.collections import field_names as names
-from rillbase_server.graphql.typed.shapes import Record
+from rillbase_server.graphql.typed.shapes import RecordShape
 
 Fields: TypeAlias = dict[str, GraphQLField]
 
@@ -37,12 +37,12 @@ class TypedCollection:
     """A collection whose documents have a declared shape."""
 
     collection: str
-    shape: Record
+    shape: RecordShape
     #: What its types are called after.
     type: str
 
     @classmethod
-    def of(cls, collection: str, shape: Record, taken: AbstractSet[str]) -> TypedCollection:
+    def of(cls, collection: str, shape: RecordShape, taken: AbstractSet[str]) -> TypedCollection:
         """Return a collection whose types have names that no other types have."""
         name = names.type_name(names.of_collection(collection))
         while any(name + ending in taken for ending in ENDINGS):

@@ -26,7 +26,14 @@ from graphql import (
 
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.rows import READ
-from rillbase_server.graphql.typed.shapes import Choice, ListOf, Member, Record, ScalarKind, Shape
+from rillbase_server.graphql.typed.shapes import (
+    Choice,
+    ListOf,
+    RecordMember,
+    RecordShape,
+    ScalarKind,
+    Shape,
+)
 from rillbase_server.graphql.typed.values import SCALARS, to_document
 
 #: Types of values that may be null.
@@ -45,7 +52,7 @@ class Types:
 
     def output(self, shape: Shape, name: str) -> Readable:
         """Return the type of what is read."""
-        if isinstance(shape, Record):
+        if isinstance(shape, RecordShape):
             fields = {
                 member.field: GraphQLField(
                     self.output(member.shape, name + _capital(member.field)),
@@ -62,7 +69,7 @@ class Types:
 
     def input(self, shape: Shape, name: str) -> Nullable:
         """Return the type of what is written."""
-        if isinstance(shape, Record):
+        if isinstance(shape, RecordShape):
             fields = {
                 member.field: GraphQLInputField(
                     self._required(member, name), description=member.description
@@ -74,7 +81,7 @@ class Types:
             return GraphQLList(self.input(shape.item, name))
         return self._leaf(shape, name)
 
-    def _required(self, member: Member, name: str) -> GraphQLInputType:
+    def _required(self, member: RecordMember, name: str) -> GraphQLInputType:
         found = self.input(member.shape, name + _capital(member.field))
         return GraphQLNonNull(found) if member.required else found
 
@@ -92,12 +99,12 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _reader(member: Member) -> Callable[[Mapping[str, JsonValue]], JsonValue]:
+def _reader(member: RecordMember) -> Callable[[Mapping[str, JsonValue]], JsonValue]:
     """Return how a field's value is found in an object of a document."""
     return methodcaller("get", member.name)
 
 
-def _resolver(member: Member) -> Callable[..., JsonValue]:
+def _resolver(member: RecordMember) -> Callable[..., JsonValue]:
     read = _reader(member)
     return lambda source, _: read(source)
 
@@ -106,7 +113,7 @@ def written(shape: Shape, given: object) -> JsonValue:
     """Return an input as documents have it: by their names, dates and the like wrapped."""
     if given is None:
         return None
-    if isinstance(shape, Record):
+    if isinstance(shape, RecordShape):
         values = cast("Mapping[str, object]", given)
         found: JsonObject = {
             member.name: written(member.shape, values[member.field])

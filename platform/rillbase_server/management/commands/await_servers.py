@@ -11,9 +11,9 @@ from __future__ import annotations
 from django.core.management.base import BaseCommand, CommandParser
 
 from rillbase_server.server_readiness import (
+    AwaitedServer,
     ReadyServer,
-    Server,
-    StorageNode,
+    StorageNodeServer,
     wait_for_as_long,
     wait_for_database,
 )
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         wait_for_database(self.stdout.write)
         patience_s = float(str(options["patience_s"]))
         urls = options["ready"]
-        servers: list[Server] = [StorageNode()] if options["storage"] else []
+        servers: list[AwaitedServer] = [StorageNodeServer()] if options["storage"] else []
         servers += [ReadyServer(str(url)) for url in urls] if isinstance(urls, list) else []
         for server in servers:
             wait_for_as_long(server, patience_s, self.stdout.write)

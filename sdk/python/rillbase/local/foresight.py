@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from rillbase.local.overlay import overlaid
-from rillbase.local.pending import LocalWrites, Pending
+from rillbase.local.pending import LocalWrites, UnconfirmedWrite
 from rillbase.query import Spec
-from rillbase.view import Change, Item, View
+from rillbase.view import AnswerView, Change, Item
 
 CAUGHT_UP_S = 3.0
 
@@ -22,7 +22,7 @@ class Foresight:
     """Lays pending writes over a view."""
 
     def __init__(
-        self, spec: Spec, writes: LocalWrites, view: View, changed: Callable[[], None]
+        self, spec: Spec, writes: LocalWrites, view: AnswerView, changed: Callable[[], None]
     ) -> None:
         self._spec = spec
         self._writes = writes
@@ -31,7 +31,7 @@ class Foresight:
         self._is_live = False
         #: The newest version heard of each document while writes are pending.
         self._heard: dict[str, int] = {}
-        self._graces: dict[Pending, asyncio.TimerHandle] = {}
+        self._graces: dict[UnconfirmedWrite, asyncio.TimerHandle] = {}
 
     def join(self) -> None:
         self._writes.join(self._spec.collection, self)
@@ -80,17 +80,17 @@ class Foresight:
             self._heard.clear()
         self._changed()
 
-    def confirmed(self, pending: Pending) -> None:
+    def confirmed(self, pending: UnconfirmedWrite) -> None:
         if self._has_seen(pending):
             self._release(pending)
         else:
             self._start_grace(pending)
         self._changed()
 
-    def _present(self) -> Sequence[Pending]:
+    def _present(self) -> Sequence[UnconfirmedWrite]:
         return self._writes.of(self._spec.collection)
 
-    def _has_seen(self, pending: Pending) -> bool:
+    def _has_seen(self, pending: UnconfirmedWrite) -> bool:
         item = next((item for item in self._view.items if item.key == pending.key), None)
         if pending.operation.kind == "delete":
             return self._view.has_result and item is None
@@ -98,13 +98,13 @@ class Foresight:
         wanted = None if pending.confirmation is None else pending.confirmation.version
         return wanted is not None and max(self._heard.get(pending.key, -1), shown) >= wanted
 
-    def _release(self, pending: Pending) -> None:
+    def _release(self, pending: UnconfirmedWrite) -> None:
         grace = self._graces.pop(pending, None)
         if grace is not None:
             grace.cancel()
         self._writes.release(pending, self)
 
-    def _start_grace(self, pending: Pending) -> None:
+    def _start_grace(self, pending: UnconfirmedWrite) -> None:
         if self._is_live and pending not in self._graces and self in pending.waiting:
             loop = asyncio.get_running_loop()
             self._graces[pending] = loop.call_later(CAUGHT_UP_S, self._release, pending)

@@ -48,7 +48,7 @@ def _clause(name: str, condition: object, document: Document) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _PathMatch:
     """What a path leads to."""
 
     values: Sequence[object]
@@ -59,12 +59,12 @@ class _Found:
     is_element: bool
 
 
-def _found(document: Document, path: str) -> _Found:
+def _found(document: Document, path: str) -> _PathMatch:
     above, dot, _ = path.rpartition(".")
     through = bool(dot) and any(isinstance(one, list) for one in _ancestors(document, above))
     values = values_at(document, path)
     by_number = path.rpartition(".")[2].isdecimal() and any(isinstance(v, list) for v in values)
-    return _Found(values, through, is_element=by_number)
+    return _PathMatch(values, through, is_element=by_number)
 
 
 def _ancestors(document: Document, path: str) -> Iterator[object]:
@@ -73,7 +73,7 @@ def _ancestors(document: Document, path: str) -> Iterator[object]:
         yield from values_at(document, ".".join(steps[:end]))
 
 
-def _field(found: _Found, condition: object) -> Verdict:
+def _field(found: _PathMatch, condition: object) -> Verdict:
     if found.is_element:
         return None
     if not isinstance(condition, dict) or not any(name.startswith("$") for name in condition):
@@ -81,7 +81,7 @@ def _field(found: _Found, condition: object) -> Verdict:
     return _all(_operator(name, found, operand) for name, operand in condition.items())
 
 
-def _operator(name: str, found: _Found, operand: object) -> Verdict:
+def _operator(name: str, found: _PathMatch, operand: object) -> Verdict:
     match name:
         case "$eq":
             return _equals(found, operand)
@@ -99,7 +99,7 @@ def _operator(name: str, found: _Found, operand: object) -> Verdict:
             return _ranged(name, found, operand)
 
 
-def _ranged(name: str, found: _Found, operand: object) -> Verdict:
+def _ranged(name: str, found: _PathMatch, operand: object) -> Verdict:
     """Comparisons hold between values of one kind only; a list is tried element by element."""
     holds = _RANGES.get(name)
     if holds is None or not isinstance(operand, _ORDERED) or is_nan(operand):
@@ -110,7 +110,7 @@ def _ranged(name: str, found: _Found, operand: object) -> Verdict:
     return any(holds(value, operand) for value in alike)
 
 
-def _equals(found: _Found, wanted: object) -> Verdict:
+def _equals(found: _PathMatch, wanted: object) -> Verdict:
     if isinstance(wanted, RegularExpression):
         return None
     candidates = _candidates(found.values)

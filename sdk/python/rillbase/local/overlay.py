@@ -9,14 +9,14 @@ from typing import Any
 
 from rillbase.local.matcher import matches
 from rillbase.local.paths import values_at
-from rillbase.local.pending import Gone, Pending
+from rillbase.local.pending import DeletedDocument, UnconfirmedWrite
 from rillbase.order import Rank, rank
 from rillbase.query import Spec
 from rillbase.shapes import Direction, Document
 from rillbase.view import Item
 
 
-def overlaid(items: Iterable[Item], pending: Sequence[Pending], spec: Spec) -> list[Item]:
+def overlaid(items: Iterable[Item], pending: Sequence[UnconfirmedWrite], spec: Spec) -> list[Item]:
     """Return the answer with the writes applied that the server has not shown yet."""
     shown = list(items)
     if spec.group is not None:
@@ -27,11 +27,11 @@ def overlaid(items: Iterable[Item], pending: Sequence[Pending], spec: Spec) -> l
     return shown if spec.limit is None else shown[: spec.limit]
 
 
-def _apply(shown: list[Item], write: Pending, spec: Spec) -> None:
+def _apply(shown: list[Item], write: UnconfirmedWrite, spec: Spec) -> None:
     place = next((n for n, item in enumerate(shown) if item.key == write.key), None)
     held = None if place is None else shown.pop(place)
     outcome = write.outcome(None if held is None else held.document)
-    if isinstance(outcome, Gone):
+    if isinstance(outcome, DeletedDocument):
         return
     if isinstance(outcome, dict):
         _settle(shown, held, place, write, outcome, spec)
@@ -43,7 +43,7 @@ def _settle(
     shown: list[Item],
     held: Item | None,
     place: int | None,
-    write: Pending,
+    write: UnconfirmedWrite,
     document: Document,
     spec: Spec,
 ) -> None:
@@ -66,7 +66,7 @@ def _settle(
     shown.insert(found, item)
 
 
-def _item(write: Pending, held: Item | None, document: Document, spec: Spec) -> Item:
+def _item(write: UnconfirmedWrite, held: Item | None, document: Document, spec: Spec) -> Item:
     known = None if write.confirmation is None else write.confirmation.version
     version = known if known is not None or held is None else held.version
     visible = document if held is None else _visible(held.document, document, spec)

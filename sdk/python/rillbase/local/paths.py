@@ -8,13 +8,13 @@ from enum import Enum
 from rillbase.shapes import Document
 
 
-class Absent(Enum):
+class MissingValue(Enum):
     """A placeholder for a missing value."""
 
     ABSENT = "absent"
 
 
-ABSENT = Absent.ABSENT
+ABSENT = MissingValue.ABSENT
 
 
 class Unforeseeable(Exception):

@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["insert", "replace", "update", "merge", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class WriteOperation:
     """What a write does to one document. Its values are as the server would answer them."""
 
     kind: Kind
@@ -38,23 +38,23 @@ class Confirmation:
     document: Document | None = None
 
 
-class Unknown:
+class UnpredictableOutcome:
     """The outcome for a document cannot be predicted here."""
 
 
-class Gone:
+class DeletedDocument:
     """A document is deleted."""
 
 
-UNKNOWN, GONE = Unknown(), Gone()
-Outcome: TypeAlias = Document | Unknown | Gone
+UNKNOWN, GONE = UnpredictableOutcome(), DeletedDocument()
+Outcome: TypeAlias = Document | UnpredictableOutcome | DeletedDocument
 
 
 @dataclass(eq=False, slots=True)
-class Pending:
+class UnconfirmedWrite:
     """A pending operation."""
 
-    operation: Operation
+    operation: WriteOperation
     key: str = field(init=False)
     confirmation: Confirmation | None = None
     #: The live queries that have yet to catch up with it.
@@ -69,7 +69,7 @@ class Pending:
         return _foreseen(self.operation, held) if known is None else known
 
 
-def _foreseen(operation: Operation, held: Document | None) -> Outcome:
+def _foreseen(operation: WriteOperation, held: Document | None) -> Outcome:
     match operation.kind:
         case "insert" | "replace":
             return {"_id": operation.id, **operation.body}
@@ -90,7 +90,7 @@ class Holder(Protocol):
     def pending_changed(self) -> None:
         """The pending writes have changed."""
 
-    def confirmed(self, pending: Pending) -> None:
+    def confirmed(self, pending: UnconfirmedWrite) -> None:
         """The server has confirmed a write: release it once the query has caught up."""
 
 
@@ -98,10 +98,10 @@ class LocalWrites:
     """The pending writes of a client."""
 
     def __init__(self) -> None:
-        self._pending: dict[str, list[Pending]] = {}
+        self._pending: dict[str, list[UnconfirmedWrite]] = {}
         self._holders: dict[str, list[Holder]] = {}
 
-    def of(self, collection: str) -> Sequence[Pending]:
+    def of(self, collection: str) -> Sequence[UnconfirmedWrite]:
         """Return a collection's pending writes, in the order in which they were made."""
         return self._pending.get(collection, ())
 
@@ -114,14 +114,14 @@ class LocalWrites:
         for pending in list(self.of(collection)):
             self.release(pending, holder)
 
-    def begin(self, operations: Iterable[Operation]) -> list[Pending]:
-        begun = [Pending(operation) for operation in operations]
+    def begin(self, operations: Iterable[WriteOperation]) -> list[UnconfirmedWrite]:
+        begun = [UnconfirmedWrite(operation) for operation in operations]
         for pending in begun:
             self._pending.setdefault(pending.operation.collection, []).append(pending)
         self._tell(begun)
         return begun
 
-    def confirm(self, pending: Pending, confirmation: Confirmation) -> None:
+    def confirm(self, pending: UnconfirmedWrite, confirmation: Confirmation) -> None:
         pending.confirmation = confirmation
         holders = list(self._holders.get(pending.operation.collection, ()))
         pending.waiting.update(holders)
@@ -130,13 +130,13 @@ class LocalWrites:
         if not pending.waiting:
             self.undo([pending])
 
-    def release(self, pending: Pending, holder: Holder) -> None:
+    def release(self, pending: UnconfirmedWrite, holder: Holder) -> None:
         """Know that a live query has caught up with a write."""
         pending.waiting.discard(holder)
         if pending.confirmation is not None and not pending.waiting:
             self.undo([pending])
 
-    def undo(self, gone: Sequence[Pending]) -> None:
+    def undo(self, gone: Sequence[UnconfirmedWrite]) -> None:
         """Remove writes: rejected, or superseded by what the server sent."""
         for pending in gone:
             held = self._pending.get(pending.operation.collection, [])
@@ -144,7 +144,7 @@ class LocalWrites:
                 held.remove(pending)
         self._tell(gone)
 
-    def _tell(self, changed: Iterable[Pending]) -> None:
+    def _tell(self, changed: Iterable[UnconfirmedWrite]) -> None:
         for collection in {pending.operation.collection for pending in changed}:
             for holder in list(self._holders.get(collection, ())):
                 holder.pending_changed()

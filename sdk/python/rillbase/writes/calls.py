@@ -9,15 +9,15 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from rillbase import ejson, ids
-from rillbase.http import Request
-from rillbase.local.pending import Kind, Operation
+from rillbase.http import ApiRequest
+from rillbase.local.pending import Kind, WriteOperation
 from rillbase.shapes import Document
 from rillbase.values import ObjectId
-from rillbase.writes.job import Job
+from rillbase.writes.job import WriteJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class WriteOptions:
     """The options of a write."""
 
     upsert: bool = False
@@ -26,15 +26,15 @@ class Options:
     if_version: int | None = None
 
 
-NO_OPTIONS = Options()
+NO_OPTIONS = WriteOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WriteStep:
     """One operation with its options, as bulk calls and transactions send it."""
 
-    operation: Operation
-    options: Options = NO_OPTIONS
+    operation: WriteOperation
+    options: WriteOptions = NO_OPTIONS
 
 
 def step(
@@ -42,20 +42,20 @@ def step(
     collection: str,
     identity: object,
     body: Mapping[str, object] | None = None,
-    options: Options = NO_OPTIONS,
-) -> Step:
+    options: WriteOptions = NO_OPTIONS,
+) -> WriteStep:
     """Return an operation with values as the server would answer them."""
-    operation = Operation(
+    operation = WriteOperation(
         kind,
         collection,
         ejson.normal(identity),
         ejson.normal(body or {}),
         is_foreseeable=options.array_filters is None,
     )
-    return Step(operation, options)
+    return WriteStep(operation, options)
 
 
-def insertion(collection: str, document: Mapping[str, object]) -> Step:
+def insertion(collection: str, document: Mapping[str, object]) -> WriteStep:
     """The client names new documents, so that a repeated insert meets the first one."""
     named = document if "_id" in document else {"_id": ObjectId(), **document}
     return step("insert", collection, named["_id"], named)
@@ -70,7 +70,7 @@ def address(collection: str, rest: str) -> str:
     return f"/v1/collections/{quote(collection, safe='')}/{rest}"
 
 
-def single(asked: Step) -> Job:
+def single(asked: WriteStep) -> WriteJob:
     """Return a write of one document."""
     operation, options = asked.operation, asked.options
     path = address(operation.collection, f"documents/{ids.segment(operation.id)}")
@@ -81,45 +81,45 @@ def single(asked: Step) -> Job:
     match operation.kind:
         case "insert":
             documents = address(operation.collection, "documents")
-            request = Request("POST", documents, ejson.dumps(operation.body), **common)
+            request = ApiRequest("POST", documents, ejson.dumps(operation.body), **common)
         case "replace":
-            request = Request("PUT", path, ejson.dumps(operation.body), **common)
+            request = ApiRequest("PUT", path, ejson.dumps(operation.body), **common)
         case "delete":
-            request = Request("DELETE", path, **common)
+            request = ApiRequest("DELETE", path, **common)
         case _:
             if operation.kind == "merge":
                 common["content_type"] = "application/merge-patch+json"
             found = path + _search(options)
-            request = Request("PATCH", found, ejson.dumps(operation.body), **common)
-    return Job(request, [operation])
+            request = ApiRequest("PATCH", found, ejson.dumps(operation.body), **common)
+    return WriteJob(request, [operation])
 
 
-def _search(options: Options) -> str:
+def _search(options: WriteOptions) -> str:
     search = {"upsert": "true"} if options.upsert else {}
     if options.array_filters is not None:
         search["array_filters"] = ejson.dumps(list(options.array_filters))
     return f"?{urlencode(search)}" if search else ""
 
 
-def bulk(collection: str, steps: Sequence[Step], *, ordered: bool) -> Job:
+def bulk(collection: str, steps: Sequence[WriteStep], *, ordered: bool) -> WriteJob:
     """Return several writes of one collection as one call."""
     operations = [_body(one) for one in steps]
     path = address(collection, "documents:bulk")
     return _together(path, {"operations": operations, "ordered": ordered}, steps)
 
 
-def transaction(steps: Sequence[Step]) -> Job:
+def transaction(steps: Sequence[WriteStep]) -> WriteJob:
     """Return writes of several collections, of which all are done or none."""
     operations = [{"collection": one.operation.collection, **_body(one)} for one in steps]
     return _together("/v1/transactions", {"operations": operations}, steps)
 
 
-def _together(path: str, body: Document, steps: Sequence[Step]) -> Job:
-    request = Request("POST", path, ejson.dumps(body), idempotency_key=new_key())
-    return Job(request, [one.operation for one in steps])
+def _together(path: str, body: Document, steps: Sequence[WriteStep]) -> WriteJob:
+    request = ApiRequest("POST", path, ejson.dumps(body), idempotency_key=new_key())
+    return WriteJob(request, [one.operation for one in steps])
 
 
-def _body(asked: Step) -> Document:
+def _body(asked: WriteStep) -> Document:
     operation, options = asked.operation, asked.options
     match operation.kind:
         case "insert":
@@ -134,7 +134,7 @@ def _body(asked: Step) -> Document:
     return {**said, **condition}
 
 
-def _change(operation: Operation, options: Options) -> Document:
+def _change(operation: WriteOperation, options: WriteOptions) -> Document:
     change = {"id": operation.id, "update": operation.body, "upsert": options.upsert}
     if options.array_filters is not None:
         change["array_filters"] = list(options.array_filters)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rillbase import ejson
-from rillbase.http import Request
+from rillbase.http import ApiRequest
 from rillbase.ids import key
-from rillbase.local.pending import Confirmation, LocalWrites, Operation, Pending
+from rillbase.local.pending import Confirmation, LocalWrites, UnconfirmedWrite, WriteOperation
 from rillbase.shapes import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WriteJob:
     """One call that writes."""
 
-    request: Request
-    operations: Sequence[Operation]
+    request: ApiRequest
+    operations: Sequence[WriteOperation]
 
     def lanes(self) -> list[str]:
         """Return what it writes to: jobs that share a lane are sent one after the other."""
@@ -29,13 +29,13 @@ class Job:
         return ejson.dumps({"request": asdict(self.request), "operations": operations})
 
 
-def read_job(text: str) -> Job:
+def read_job(text: str) -> WriteJob:
     found = ejson.loads(text)
-    operations = [Operation(**operation) for operation in found["operations"]]
-    return Job(Request(**found["request"]), operations)
+    operations = [WriteOperation(**operation) for operation in found["operations"]]
+    return WriteJob(ApiRequest(**found["request"]), operations)
 
 
-def confirm(local: LocalWrites, pending: Sequence[Pending], answer: object) -> None:
+def confirm(local: LocalWrites, pending: Sequence[UnconfirmedWrite], answer: object) -> None:
     """Let the local view know what the server answered to a job."""
     found = answer if isinstance(answer, dict) else {}
     results: Sequence[Document] = found.get("results", [found])

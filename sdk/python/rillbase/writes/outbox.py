@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from rillbase.http import Http
 from rillbase.local.pending import LocalWrites
-from rillbase.writes.job import Job, confirm
+from rillbase.writes.job import WriteJob, confirm
 
 
-class Outbox(Protocol):
+class WriteOutbox(Protocol):
     """The path by which writes are sent."""
 
-    async def submit(self, job: Job) -> Any:
+    async def submit(self, job: WriteJob) -> Any:
         """Return the body of the server's answer."""
 
 
@@ -30,7 +30,7 @@ class DirectOutbox:
         #: By lane, the end of the last job in it, good or bad.
         self._lanes: dict[str, asyncio.Future[None]] = {}
 
-    async def submit(self, job: Job) -> Any:
+    async def submit(self, job: WriteJob) -> Any:
         pending = self._local.begin(job.operations) if self._is_optimistic else []
         lanes = job.lanes()
         before = {self._lanes[lane] for lane in lanes if lane in self._lanes}

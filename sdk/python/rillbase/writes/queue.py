@@ -21,9 +21,9 @@ from rillbase.backoff import RECONNECT
 from rillbase.errors import ClientClosed, OutcomeUnknown, QueueFailed, RillbaseError
 from rillbase.http import Http
 from rillbase.listeners import log, tell
-from rillbase.local.pending import LocalWrites, Pending
-from rillbase.writes.job import Job, confirm, read_job
-from rillbase.writes.store import Store
+from rillbase.local.pending import LocalWrites, UnconfirmedWrite
+from rillbase.writes.job import WriteJob, confirm, read_job
+from rillbase.writes.store import WriteStore
 
 #: The server remembers idempotency keys for 24 hours.
 REMEMBERED_S = 23 * 3600.0
@@ -31,12 +31,12 @@ OnQueueError: TypeAlias = Callable[[RillbaseError], object]
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
+class QueueEntry:
     """A queued write."""
 
     number: int
-    job: Job
-    pending: Sequence[Pending]
+    job: WriteJob
+    pending: Sequence[UnconfirmedWrite]
     #: The waiter for the answer; None: the program that made the write has ended.
     answer: asyncio.Future[Any] | None
     sent_at_s: float | None = None
@@ -46,7 +46,7 @@ class QueueOutbox:
     """Keeps writes until the server has answered them."""
 
     def __init__(
-        self, http: Http, local: LocalWrites, store: Store, on_error: OnQueueError | None
+        self, http: Http, local: LocalWrites, store: WriteStore, on_error: OnQueueError | None
     ) -> None:
         self._http = http
         self._local = local
@@ -57,7 +57,7 @@ class QueueOutbox:
         self._again = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._entries = deque(
-            Entry(kept.number, job, local.begin(job.operations), None, kept.sent_at_s)
+            QueueEntry(kept.number, job, local.begin(job.operations), None, kept.sent_at_s)
             for kept in store.load()
             for job in [read_job(kept.text)]
         )
@@ -66,12 +66,12 @@ class QueueOutbox:
     def __len__(self) -> int:
         return len(self._entries)
 
-    async def submit(self, job: Job) -> Any:
+    async def submit(self, job: WriteJob) -> Any:
         if self._is_closed:
             raise ClientClosed
         self._number += 1
         answer = asyncio.get_running_loop().create_future()
-        entry = Entry(self._number, job, self._local.begin(job.operations), answer)
+        entry = QueueEntry(self._number, job, self._local.begin(job.operations), answer)
         self._entries.append(entry)
         try:
             await self._kept(self._store.put(entry.number, job.text()))
@@ -112,7 +112,7 @@ class QueueOutbox:
                 self._entries.popleft()
                 await self._kept(self._store.remove(entry.number))
 
-    async def _settled(self, entry: Entry) -> bool:
+    async def _settled(self, entry: QueueEntry) -> bool:
         """Try to send a write; return whether it is settled, by success or rejection."""
         try:
             await self._mark(entry)
@@ -131,7 +131,7 @@ class QueueOutbox:
             entry.answer.set_result(answer)
         return True
 
-    async def _mark(self, entry: Entry) -> None:
+    async def _mark(self, entry: QueueEntry) -> None:
         """Record when a write was first sent; raise if it is too late to retry it."""
         now_s = time.time()
         if entry.sent_at_s is None:
@@ -146,7 +146,7 @@ class QueueOutbox:
             async with asyncio.timeout(wait_s):
                 await self._again.wait()
 
-    def _fail(self, entry: Entry, error: RillbaseError) -> None:
+    def _fail(self, entry: QueueEntry, error: RillbaseError) -> None:
         if entry.answer is not None and not entry.answer.done():
             entry.answer.set_exception(error)
         elif entry.answer is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from rillbase.writes.calls import Options, Step, insertion, step
+from rillbase.writes.calls import WriteOptions, WriteStep, insertion, step
 
 
 @dataclass(slots=True)
@@ -14,7 +14,7 @@ class Steps:
     """Operations on one collection."""
 
     collection: str
-    gathered: list[Step] = field(default_factory=list)
+    gathered: list[WriteStep] = field(default_factory=list)
 
     def insert(self, document: Mapping[str, object]) -> Self:
         return self._add(insertion(self.collection, document))
@@ -22,7 +22,7 @@ class Steps:
     def replace(
         self, identity: object, document: Mapping[str, object], *, if_version: int | None = None
     ) -> Self:
-        options = Options(if_version=if_version)
+        options = WriteOptions(if_version=if_version)
         return self._add(step("replace", self.collection, identity, document, options))
 
     def update(
@@ -34,14 +34,14 @@ class Steps:
         array_filters: Sequence[Mapping[str, object]] | None = None,
         if_version: int | None = None,
     ) -> Self:
-        options = Options(upsert=upsert, array_filters=array_filters, if_version=if_version)
+        options = WriteOptions(upsert=upsert, array_filters=array_filters, if_version=if_version)
         return self._add(step("update", self.collection, identity, update, options))
 
     def delete(self, identity: object, *, if_version: int | None = None) -> Self:
-        options = Options(if_version=if_version)
+        options = WriteOptions(if_version=if_version)
         return self._add(step("delete", self.collection, identity, options=options))
 
-    def _add(self, one: Step) -> Self:
+    def _add(self, one: WriteStep) -> Self:
         self.gathered.append(one)
         return self
 
@@ -50,7 +50,7 @@ class Steps:
 class Transaction:
     """Operations on any collections, of which all are done or none."""
 
-    gathered: list[Step] = field(default_factory=list)
+    gathered: list[WriteStep] = field(default_factory=list)
 
     def collection(self, name: str) -> Steps:
         return Steps(name, self.gathered)

@@ -19,7 +19,7 @@ IN_MEMORY = ":memory:"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredWrite:
     """A write that was kept."""
 
     number: int
@@ -28,7 +28,7 @@ class Kept:
     sent_at_s: float | None
 
 
-class Store:
+class WriteStore:
     """Keeps numbered texts. What has returned survives a crash of the program and the machine."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -53,10 +53,10 @@ class Store:
             self._database.close()
             raise QueueFailed(str(error)) from error
 
-    def load(self) -> list[Kept]:
+    def load(self) -> list[StoredWrite]:
         """Return all, in their order."""
         rows = self._database.execute("SELECT number, text, sent_at_s FROM writes ORDER BY number")
-        return [Kept(*row) for row in rows]
+        return [StoredWrite(*row) for row in rows]
 
     async def put(self, number: int, text: str) -> None:
         await self._do("INSERT INTO writes VALUES (?, ?, NULL)", number, text)
