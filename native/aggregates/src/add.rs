@@ -376,8 +376,8 @@ impl Aggregates {
         } else {
             scan.seek_back(&place)?;
         }
-        let mut found = Vec::new();
-        while scan.is_valid() && found.len() < count {
+        let mut facts = Vec::new();
+        while scan.is_valid() && facts.len() < count {
             let sequence = !ValueReader(scan.key().get(8..).unwrap_or_default())
                 .u64()
                 .ok_or_else(malformed)?;
@@ -386,7 +386,7 @@ impl Aggregates {
             while !reader.is_empty() {
                 let json = reader.slice().ok_or_else(malformed)?.to_vec();
                 if (sequence, place) > (after, index) || after == 0 {
-                    found.push(Fact {
+                    facts.push(Fact {
                         sequence,
                         index: place,
                         json,
@@ -396,7 +396,7 @@ impl Aggregates {
             }
             scan.retreat()?;
         }
-        found.truncate(count);
-        Ok(found)
+        facts.truncate(count);
+        Ok(facts)
     }
 }

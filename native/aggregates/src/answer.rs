@@ -136,10 +136,10 @@ impl QueryExecution<'_> {
         let walk = RowScan::new(self.sight, self.generation.number, self.plan, period);
         let mut groups = RowGroups::default();
         let mut key = Vec::new();
-        walk.run(&mut |found: ScannedRow<'_>| {
+        walk.run(&mut |scanned: ScannedRow<'_>| {
             key.clear();
-            self.key(&mut key, &found.parts, earlier);
-            groups.take(&key, found.row, self.items(&walk, found.key)?)?;
+            self.key(&mut key, &scanned.parts, earlier);
+            groups.take(&key, scanned.row, self.items(&walk, scanned.key)?)?;
             Ok(true)
         })?;
         groups.finish()
@@ -164,15 +164,15 @@ impl QueryExecution<'_> {
         };
         let period = (self.plan.from, self.plan.to);
         let walk = RowScan::new(self.sight, self.generation.number, self.plan, period);
-        walk.run(&mut |found: ScannedRow<'_>| {
+        walk.run(&mut |scanned: ScannedRow<'_>| {
             key.clear();
-            self.key(&mut key, &found.parts, 0);
+            self.key(&mut key, &scanned.parts, 0);
             if groups.last().is_some_and(|(own, _)| own != key) {
                 left -= tell(&groups)?;
                 groups.clear();
             }
             if left > 0 {
-                groups.take(&key, found.row, self.items(&walk, found.key)?)?;
+                groups.take(&key, scanned.row, self.items(&walk, scanned.key)?)?;
             }
             Ok(left > 0)
         })?;
@@ -248,8 +248,8 @@ impl QueryExecution<'_> {
                 let order = left.compare(right);
                 if *descends { order.reverse() } else { order }
             });
-            let found = unequal.find(|order| order.is_ne());
-            found.unwrap_or_else(|| left.1.cmp(right.1))
+            let ordering = unequal.find(|order| order.is_ne());
+            ordering.unwrap_or_else(|| left.1.cmp(right.1))
         });
         keyed.truncate(self.plan.query.limit);
         Ok(keyed

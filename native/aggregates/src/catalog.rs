@@ -112,10 +112,9 @@ impl AggregateEntry {
         if moment >= seen.since {
             return Ok(Arc::clone(&shape.current));
         }
-        let found = seen.past.iter().find(|one| one.answers.contains(&moment));
+        let past = seen.past.iter().find(|one| one.answers.contains(&moment));
         let detail = "the snapshot is older than the first rows of this aggregate";
-        found
-            .map(|one| Arc::clone(&one.generation))
+        past.map(|one| Arc::clone(&one.generation))
             .ok_or_else(|| Error::new(AggregateErrorCode::SnapshotExpired, detail))
     }
 
@@ -165,14 +164,14 @@ impl AggregateEntry {
         let shape = self.shape();
         let building = shape.building.iter().map(|building| &building.generation);
         let mut all = std::iter::once(&shape.current).chain(building);
-        let found = all.find(|generation| generation.number == number);
+        let generation = all.find(|generation| generation.number == number);
         let refusal = || {
             Error::new(
                 AggregateErrorCode::NoGeneration,
                 "there is no such generation (any more)",
             )
         };
-        found.cloned().ok_or_else(refusal)
+        generation.cloned().ok_or_else(refusal)
     }
 }
 
@@ -280,8 +279,8 @@ impl AggregateCatalog {
 
     pub(crate) fn find(&self, namespace: u64, name: &str) -> Result<Arc<AggregateEntry>> {
         let known = self.known.read();
-        let found = known.get(&(namespace, name.to_owned())).cloned();
-        found.ok_or_else(|| {
+        let existing = known.get(&(namespace, name.to_owned())).cloned();
+        existing.ok_or_else(|| {
             Error::new(
                 AggregateErrorCode::Unknown,
                 "there is no aggregate of this name",
@@ -311,8 +310,8 @@ impl AggregateCatalog {
     ) -> Result<Defined> {
         let definition = AggregateDefinition::parse(text.as_bytes())?;
         let mut next = self.next.lock();
-        let found = self.find(namespace, name).ok();
-        let known = found.as_ref().map(|found| found.shape());
+        let existing = self.find(namespace, name).ok();
+        let known = existing.as_ref().map(|existing| existing.shape());
         if let (Some(known), false) = (&known, replaces) {
             if known.current.definition == definition {
                 return Ok(Defined::Same(known.current.number));
@@ -320,14 +319,14 @@ impl AggregateCatalog {
             let detail = "the aggregate exists with another definition";
             return Err(Error::new(AggregateErrorCode::Exists, detail));
         }
-        if found.is_none() && self.of(namespace).len() >= MOST {
+        if existing.is_none() && self.of(namespace).len() >= MOST {
             let detail = "a namespace has 10,000 aggregates at most";
             return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
         let number = *next;
         let fresh = Arc::new(AggregateGeneration { number, definition });
         let mut left = None;
-        if let (Some(aggregate), Some(known)) = (found, known) {
+        if let (Some(aggregate), Some(known)) = (existing, known) {
             let before = known.building.as_ref();
             left = before.map(|one| Arc::clone(&one.generation));
             let building = Some(GenerationBuild {

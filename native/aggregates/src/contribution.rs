@@ -191,8 +191,8 @@ impl<'a> ContributionReader<'a> {
 
     /// A field, unless it is null or missing.
     fn find(&self, field: &DottedField) -> Option<ValueRef<'a>> {
-        let found = self.fields.find(field);
-        found.filter(|value| !matches!(value, ValueRef::Null | ValueRef::Undefined))
+        let value = self.fields.find(field);
+        value.filter(|value| !matches!(value, ValueRef::Null | ValueRef::Undefined))
     }
 
     fn moment(&self, field: &DottedField, now: i64) -> Result<i64> {
@@ -216,9 +216,9 @@ impl<'a> ContributionReader<'a> {
 
     /// Appends a field's value.
     fn value(&self, field: &DottedField, out: &mut Vec<u8>) -> Result<()> {
-        let found = self.fields.find(field);
+        let value = self.fields.find(field);
         if self.is_event {
-            let is_plain = match found {
+            let is_plain = match value {
                 Some(ValueRef::String(text)) => text.len() <= MOST_VALUE_BYTES,
                 other => !matches!(DimensionValue::of(other), DimensionValue::Other(_)),
             };
@@ -227,7 +227,7 @@ impl<'a> ContributionReader<'a> {
                 return Err(Self::refuse(field, detail));
             }
         }
-        encode_field(found, out);
+        encode_field(value, out);
         Ok(())
     }
 

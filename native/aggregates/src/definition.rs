@@ -290,8 +290,8 @@ fn text<'a>(value: Option<ValueRef<'a>>, pointer: &str) -> Result<&'a str> {
 
 fn parse_dimensions(document: Document<'_>) -> Result<Vec<DottedField>> {
     let mut dimensions = Vec::new();
-    let found = array(member(document, "dimensions"), "/dimensions")?;
-    for (place, value) in found.iter().flat_map(Array::iter).enumerate() {
+    let elements = array(member(document, "dimensions"), "/dimensions")?;
+    for (place, value) in elements.iter().flat_map(Array::iter).enumerate() {
         let name = text(Some(value), &format!("/dimensions/{place}"))?;
         dimensions.push(DottedField::new(name));
     }
@@ -339,8 +339,8 @@ fn parse_retention(document: Document<'_>, time: Option<&TimeBucketing>) -> Resu
 
 fn parse_rollups(document: Document<'_>, dimensions: &[DottedField]) -> Result<Vec<Vec<usize>>> {
     let mut rollups = vec![(0..dimensions.len()).collect::<Vec<usize>>()];
-    let found = array(member(document, "rollups"), "/rollups")?;
-    for (place, value) in found.iter().flat_map(Array::iter).enumerate() {
+    let elements = array(member(document, "rollups"), "/rollups")?;
+    for (place, value) in elements.iter().flat_map(Array::iter).enumerate() {
         let pointer = format!("/rollups/{place}");
         let names = array(Some(value), &pointer)?;
         let mut rollup = Vec::new();
@@ -377,13 +377,13 @@ fn parse_measures(
     let Some(value) = member(document, "measures") else {
         return Err(refuse("/measures", "an object is expected"));
     };
-    let found = value
+    let members = value
         .as_document()
         .ok_or_else(|| refuse("/measures", "an object is expected"))?;
     // The first slot counts contributions, so that a row without any is none.
     let mut empty = vec![SlotValue::Count(0)];
     let mut measures = Vec::new();
-    for (name, value) in found.iter() {
+    for (name, value) in members.iter() {
         let pointer = format!("/measures/{}", segment(name));
         let Some(body) = value.as_document() else {
             return Err(refuse(pointer, "an object is expected"));

@@ -194,10 +194,10 @@ impl RowGroups {
 
     /// The group of a key, once they are in order.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&RowGroup> {
-        let found = self
+        let index = self
             .list
             .binary_search_by(|group| slice(&self.bytes, &group.key).cmp(key));
-        self.list.get(found.ok()?)
+        self.list.get(index.ok()?)
     }
 
     /// What a group comes to; a single row is read into `scratch`.

@@ -163,11 +163,11 @@ impl<'a> AggregatePlan<'a> {
                 continue;
             }
             let places = self.dimensions.iter().enumerate();
-            let mut found = places.filter(|&(_, &dimension)| {
+            let mut matches = places.filter(|&(_, &dimension)| {
                 let field = self.definition.dimensions.get(dimension);
                 field.is_some_and(|field| field.name == name)
             });
-            let slot = found.next().and_then(|(place, _)| allowed.get_mut(place));
+            let slot = matches.next().and_then(|(place, _)| allowed.get_mut(place));
             let (Some(slot), Some(values)) = (slot, equal_to(test)) else {
                 is_decided = false;
                 continue;
@@ -209,11 +209,11 @@ fn choose(definition: &AggregateDefinition, query: &AggregateQuery) -> Result<us
     let place = |name: &String| definition.dimension(name);
     if let Some(names) = &query.rollup {
         let asked: Option<BTreeSet<usize>> = names.iter().map(place).collect();
-        let found = definition.rollups.iter().position(|rollup| {
+        let rollup = definition.rollups.iter().position(|rollup| {
             let has: BTreeSet<usize> = rollup.iter().copied().collect();
             asked.as_ref() == Some(&has)
         });
-        return found.ok_or_else(|| refuse("/rollup", "there is no rollup of these dimensions"));
+        return rollup.ok_or_else(|| refuse("/rollup", "there is no rollup of these dimensions"));
     }
     let Some(group_by) = &query.group_by else {
         return Ok(0);
@@ -295,8 +295,8 @@ fn shown<'a>(
         return Ok(all().collect());
     };
     let find = |(place, name): (usize, &String)| {
-        let found = all().find(|(_, measure)| measure.name == *name);
-        found.ok_or_else(|| {
+        let measure = all().find(|(_, measure)| measure.name == *name);
+        measure.ok_or_else(|| {
             let detail = format!("'{name}' is no measure");
             refuse(format!("/measures/{place}"), detail)
         })

@@ -197,19 +197,19 @@ fn limit(value: ValueRef<'_>) -> Result<usize> {
 }
 
 /// The fields that a filter looks at, and whether those are all.
-pub(crate) fn fields<'a>(document: Document<'a>, found: &mut Vec<&'a str>) -> bool {
+pub(crate) fn fields<'a>(document: Document<'a>, names: &mut Vec<&'a str>) -> bool {
     let mut are_all = true;
     for (name, value) in document.iter() {
         match (name, value.as_array()) {
             ("$and" | "$or" | "$nor", Some(parts)) => {
                 let parts = parts.iter().filter_map(|part| part.as_document());
                 for part in parts {
-                    are_all &= fields(part, found);
+                    are_all &= fields(part, names);
                 }
             }
             ("$comment", _) => {}
             _ if name.starts_with('$') => are_all = false,
-            _ => found.push(name),
+            _ => names.push(name),
         }
     }
     are_all

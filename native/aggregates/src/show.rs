@@ -258,10 +258,10 @@ fn write_measure(
             write_text(out, &scaled::text(whole(state), *scale));
         }
         (MeasureOperator::Sum(..), Some(SlotValue::Exact(sum))) => {
-            write_double(out, Some(sum.value()))
+            write_double(out, Some(sum.value()));
         }
         (MeasureOperator::Count | MeasureOperator::Sum(..), state) => {
-            write_whole(out, whole(state))
+            write_whole(out, whole(state));
         }
         (MeasureOperator::Avg(_, number), state) => {
             write_mean(out, *number, (state, row.0.get(measure.slot + 1)));

@@ -188,19 +188,19 @@ impl Aggregates {
 
     /// The numbers that keys of a keyspace begin with.
     fn numbers(&self, keyspace: &Keyspace) -> Result<Vec<u64>> {
-        let mut found = Vec::new();
+        let mut numbers = Vec::new();
         let now = self.db.snapshot();
         let mut scan = self.db.scan_prefix(keyspace, &[], Some(&now))?;
         scan.first()?;
         while scan.is_valid() {
             let number = ValueReader(scan.key()).u64().ok_or_else(malformed)?;
-            found.push(number);
+            numbers.push(number);
             match prefix_end(&number.to_be_bytes()) {
                 Some(next) => scan.seek(&next)?,
                 None => break,
             }
         }
-        Ok(found)
+        Ok(numbers)
     }
 
     /// Makes an aggregate, or finds the one with that definition; with `replaces`, another
@@ -344,16 +344,16 @@ impl Aggregates {
     pub fn positions(&self, number: u64) -> Result<Vec<(String, String)>> {
         let mut prefix = number.to_be_bytes().to_vec();
         prefix.push(b'p');
-        let mut found = Vec::new();
+        let mut positions = Vec::new();
         let mut scan = self.db.scan_prefix(&self.spaces.kept, &prefix, None)?;
         scan.first()?;
         while scan.is_valid() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let partition = scan.key().get(prefix.len()..).unwrap_or_default();
-            found.push((text(partition), text(scan.value())));
+            positions.push((text(partition), text(scan.value())));
             scan.advance()?;
         }
-        Ok(found)
+        Ok(positions)
     }
 }
 

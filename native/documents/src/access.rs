@@ -20,7 +20,7 @@ fn of(node: &FilterClause) -> Option<Vec<AccessName>> {
         FilterClause::And(children) => children
             .iter()
             .filter_map(of)
-            .min_by_key(|found| found.iter().map(|(_, kind)| cost(kind)).max()),
+            .min_by_key(|names| names.iter().map(|(_, kind)| cost(kind)).max()),
         FilterClause::Or(children) => {
             let mut all = Vec::new();
             for child in children {

@@ -61,13 +61,13 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
     let mut equalities = 0;
     let mut prefix = Vec::new();
     for field in fields {
-        let Some(found) = conditions(filter.root(), &field.path) else {
+        let Some(limits) = conditions(filter.root(), &field.path) else {
             break;
         };
         let set = if field.descending {
-            found.reversed()
+            limits.reversed()
         } else {
-            found
+            limits
         };
         built.marked |= set.intersected;
         let points = set.points();
@@ -90,8 +90,8 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
 /// The bounds of a filter over `_id`, in keys of documents.
 #[must_use]
 pub fn id_bounds(filter: &Filter) -> Option<Vec<EncodedRange>> {
-    let found = conditions(filter.root(), &FieldPath::new("_id"))?;
-    Some(found.ranges)
+    let limits = conditions(filter.root(), &FieldPath::new("_id"))?;
+    Some(limits.ranges)
 }
 
 /// Keys under construction: every combination of the fixed fields so far.
@@ -332,11 +332,11 @@ fn inside_elements(inner: &FilterClause, outer: &FieldPath, path: &FieldPath) ->
     }
     let rest = path.segments().strip_prefix(outer.segments())?;
     let names: Vec<&str> = rest.iter().map(|segment| &*segment.name).collect();
-    let found = conditions(inner, &FieldPath::new(&names.join(".")))?;
+    let limits = conditions(inner, &FieldPath::new(&names.join(".")))?;
     let with_nothing = nothing()
         .iter()
-        .any(|nothing| found.ranges.iter().any(|range| range.overlaps(nothing)));
-    (!rest.is_empty() && !with_nothing).then_some(found)
+        .any(|nothing| limits.ranges.iter().any(|range| range.overlaps(nothing)));
+    (!rest.is_empty() && !with_nothing).then_some(limits)
 }
 
 fn compared(comparison: Comparison, operand: ValueRef<'_>) -> Option<Set> {

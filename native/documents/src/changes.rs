@@ -160,15 +160,15 @@ impl GroupChanges {
         &'a self,
         pick: impl Fn(&'a Changed) -> Vec<&'a IndexEntry>,
     ) -> Option<EntryColumns> {
-        let mut found = Vec::new();
+        let mut rows = Vec::new();
         for document in self.documents.iter().flatten() {
             let entries = pick(document).into_iter();
-            found.extend(entries.map(|entry| (entry, document.key.as_slice())));
+            rows.extend(entries.map(|entry| (entry, document.key.as_slice())));
         }
-        if found.is_empty() {
+        if rows.is_empty() {
             return None;
         }
-        let all = found.iter();
+        let all = rows.iter();
         Some(EntryColumns {
             numbers: int8s(all.clone().map(|(entry, _)| entry.index)),
             keys: byteas(all.clone().map(|(entry, _)| Some(entry.key.as_slice()))),

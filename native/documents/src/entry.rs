@@ -70,24 +70,24 @@ pub fn entries(
             enforced: false,
         });
     }
-    for mut found in keys {
-        let enforced = index.unique && found.ordering;
-        if found.key.len() > ENTRY_BYTES {
+    for mut index_key in keys {
+        let enforced = index.unique && index_key.ordering;
+        if index_key.key.len() > ENTRY_BYTES {
             if enforced {
                 let detail = format!("a key of a unique index has at most {ENTRY_BYTES} bytes");
                 return Err(DocumentRefusal::new("index_key_too_long", detail));
             }
-            found.key.truncate(ENTRY_BYTES);
+            index_key.key.truncate(ENTRY_BYTES);
         }
         // Keys are ascending, so those that cutting made equal are neighbours.
         match entries.last_mut() {
-            Some(last) if last.key == found.key && !last.key.is_empty() => {
-                last.ordering |= found.ordering;
+            Some(last) if last.key == index_key.key && !last.key.is_empty() => {
+                last.ordering |= index_key.ordering;
             }
             _ => entries.push(IndexEntry {
                 index: index.number,
-                key: found.key,
-                ordering: found.ordering,
+                key: index_key.key,
+                ordering: index_key.ordering,
                 enforced,
             }),
         }

@@ -7,7 +7,7 @@
 //! - [`bulk`], [`operation`], [`operations`] — what a caller asks to be done,
 //!   and what it makes of a document. [`definition`] is what the collection
 //!   prescribes for it: a schema, how many [`elements`] it may have, and the
-//!   indexes whose [`entry`] rows go with the document. [`rule`] is who may do it, [`expected`] at which version.
+//!   indexes whose [`entry`] rows go with the document. [`rule`] is who may do it, [`precondition`] at which version.
 //! - [`plan`] — the writes of a group, and which rows they need; [`stage`]
 //!   applies them to the rows in memory. [`changes`] is what that leaves, as
 //!   [`columns`] for the store and as [`after_image`]s for those who watch;

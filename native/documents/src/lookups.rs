@@ -30,17 +30,17 @@ pub fn keys<'b>(
     Ok(keys)
 }
 
-/// A document with those that it refers to. `found` has those of each of the lookups' collections.
+/// A document with those that it refers to. `referenced` has those of each of the lookups' collections.
 pub fn embed<B: AsRef<[u8]>>(
     lookups: &LookupFields,
     body: &[u8],
-    found: &[ReferencedDocuments<B>],
+    referenced: &[ReferencedDocuments<B>],
 ) -> Result<DocumentBuf, DocumentRefusal> {
     let places = lookups.places();
     let document = Document::trusted(body);
     Ok(lookups.embed(document, &|number, referred| {
-        let found = found.get(*places.get(number)?)?;
-        let body = found.get(&id::key(referred).ok()?)?;
+        let referenced = referenced.get(*places.get(number)?)?;
+        let body = referenced.get(&id::key(referred).ok()?)?;
         Some(Document::trusted(body.as_ref()))
     })?)
 }

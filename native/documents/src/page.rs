@@ -88,12 +88,12 @@ impl ResultPage {
     pub fn embed<B: AsRef<[u8]>>(
         &mut self,
         lookups: &LookupFields,
-        found: &[ReferencedDocuments<B>],
+        referenced: &[ReferencedDocuments<B>],
         most: usize,
     ) -> Result<(), DocumentRefusal> {
         let mut bytes = 0;
         for row in &mut self.rows {
-            let embedded = lookups::embed(lookups, &row.body, found)?.into_bytes();
+            let embedded = lookups::embed(lookups, &row.body, referenced)?.into_bytes();
             bytes += embedded.len();
             row.embedded = Some(embedded);
             if bytes > most {

@@ -110,8 +110,8 @@ impl WritePlan {
     /// Applies the writes to the rows that were found, except those that
     /// `skipped` lists.
     #[must_use]
-    pub fn apply(&self, found: &LockedRows, skipped: &[usize]) -> GroupChanges {
-        let mut stage = WriteStaging::new(self, found);
+    pub fn apply(&self, locked: &LockedRows, skipped: &[usize]) -> GroupChanges {
+        let mut stage = WriteStaging::new(self, locked);
         let ended = self
             .writes
             .iter()

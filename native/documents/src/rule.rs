@@ -368,8 +368,8 @@ fn claim(value: ValueRef<'_>) -> Option<&str> {
 
 /// A claim by its whole name, which may hold dots, or by a dotted path.
 fn look_up<'c>(claims: Document<'c>, name: &str) -> Option<ValueRef<'c>> {
-    if let Some(found) = claims.get(name) {
-        return Some(found);
+    if let Some(claim) = claims.get(name) {
+        return Some(claim);
     }
     let (first, rest) = name.split_once('.')?;
     look_up(claims.get(first)?.as_document()?, rest)

@@ -66,7 +66,7 @@ pub type WriteResult = Result<Outcomes, DocumentRefusal>;
 
 pub(crate) struct WriteStaging<'p> {
     plan: &'p WritePlan,
-    found: &'p LockedRows,
+    locked: &'p LockedRows,
     /// By collection, the documents as the group leaves them.
     documents: Vec<Documents<'p>>,
     /// What the write that is being done has replaced, to put it back.
@@ -83,10 +83,10 @@ struct StagedDocument<'s> {
 }
 
 impl<'p> WriteStaging<'p> {
-    pub(crate) fn new(plan: &'p WritePlan, found: &'p LockedRows) -> Self {
+    pub(crate) fn new(plan: &'p WritePlan, locked: &'p LockedRows) -> Self {
         Self {
             plan,
-            found,
+            locked,
             documents: plan.collections.iter().map(|_| HashMap::new()).collect(),
             replaced: Vec::new(),
         }
@@ -127,7 +127,7 @@ impl<'p> WriteStaging<'p> {
             collections: self.plan.collections.iter().map(|each| each.id).collect(),
             documents: documents.collect(),
             ended,
-            now_ms: self.found.now_ms,
+            now_ms: self.locked.now_ms,
         }
     }
 
@@ -164,9 +164,9 @@ impl<'p> WriteStaging<'p> {
             expected.check(current.version, before.is_some())?;
         }
         let rules = rules(access, operation, before.is_some())?;
-        let after = operation.after(before, self.found.now_ms)?;
+        let after = operation.after(before, self.locked.now_ms)?;
         let view = after.as_ref().map(DocumentBuf::as_ref);
-        check_rules(before, view, self.found.now_ms, rules)?;
+        check_rules(before, view, self.locked.now_ms, rules)?;
         let changed = Self::changed(collection, operation, &current, after)?;
         if is_hidden {
             // Its `_id` is taken. That is said in the words of a rule that refuses the document.
@@ -176,8 +176,8 @@ impl<'p> WriteStaging<'p> {
             id: operation.id.clone(),
             version: changed.version,
             body: changed.body.clone(),
-            created_ms: changed.created_us.map_or(self.found.now_ms, unix_ms),
-            updated_ms: self.found.now_ms,
+            created_ms: changed.created_us.map_or(self.locked.now_ms, unix_ms),
+            updated_ms: self.locked.now_ms,
             created: before.is_none(),
         };
         self.put(target.collection, &operation.key, changed, write.atomic);
@@ -191,7 +191,7 @@ impl<'p> WriteStaging<'p> {
             return false;
         };
         let read = access.read.as_deref();
-        !read.is_some_and(|read| allows(read, document, self.found.now_ms))
+        !read.is_some_and(|read| allows(read, document, self.locked.now_ms))
     }
 
     fn collection(&self, target: &NamedTarget) -> Result<&'p WriteCollection, DocumentRefusal> {
@@ -203,7 +203,11 @@ impl<'p> WriteStaging<'p> {
 
     fn current(&self, collection: usize, key: &[u8]) -> StagedDocument<'_> {
         let known = self.documents.get(collection).and_then(|all| all.get(key));
-        let row = self.found.rows.get(collection).and_then(|all| all.get(key));
+        let row = self
+            .locked
+            .rows
+            .get(collection)
+            .and_then(|all| all.get(key));
         let (document, version) = match (known, row) {
             (Some(known), _) => (known.document(), known.version),
             (None, Some(row)) => (row.document(), row.version),
@@ -218,7 +222,7 @@ impl<'p> WriteStaging<'p> {
     }
 
     fn floor(&self, collection: usize) -> i64 {
-        self.found.floors.get(collection).copied().unwrap_or(0)
+        self.locked.floors.get(collection).copied().unwrap_or(0)
     }
 
     /// The document as an operation leaves it.

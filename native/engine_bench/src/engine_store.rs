@@ -90,11 +90,11 @@ impl BenchStore for EngineStore {
     }
 
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let found = self.db.get(&self.space, key)?;
-        if let Some(value) = &found {
+        let value = self.db.get(&self.space, key)?;
+        if let Some(value) = &value {
             seen(value);
         }
-        Ok(found.is_some())
+        Ok(value.is_some())
     }
 
     fn walk(&self, from: &[u8], most: u64) -> Result<u64> {

@@ -21,9 +21,9 @@ impl Sorted {
 
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut found = None;
-        self.0.get(key, &mut |value| found = Some(value.to_vec()))?;
-        Ok(found)
+        let mut copy = None;
+        self.0.get(key, &mut |value| copy = Some(value.to_vec()))?;
+        Ok(copy)
     }
 
     /// Removes one key.

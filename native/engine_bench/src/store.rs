@@ -78,8 +78,8 @@ pub(crate) fn open(
             dir, setup,
         )?))),
         "rocksdb" | "leveldb" => {
-            let found = crate::rocks::open(name, dir, setup)?;
-            Ok(found.map(|store| Box::new(store) as Box<dyn BenchStore>))
+            let store = crate::rocks::open(name, dir, setup)?;
+            Ok(store.map(|store| Box::new(store) as Box<dyn BenchStore>))
         }
         "lmdb" => crate::lmdb::open(dir),
         _ => Err(format!("there is no store {name:?}").into()),

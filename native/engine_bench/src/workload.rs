@@ -142,12 +142,12 @@ impl Bench {
         }
         let (processor, reads) = (processor_seconds()?, read_calls()?);
         let started = Instant::now();
-        let (operations, found) = self.run(name)?;
+        let (operations, entries) = self.run(name)?;
         let seconds = started.elapsed().as_secs_f64();
         let processor = processor_seconds()? - processor;
         let reads = read_calls()? - reads;
         Ok(format!(
-            "{{\"workload\": \"{name}\", \"operations\": {operations}, \"found\": {found}, \
+            "{{\"workload\": \"{name}\", \"operations\": {operations}, \"found\": {entries}, \
              \"seconds\": {seconds:.6}, \"processor_seconds\": {processor:.2}, \
              \"read_calls\": {reads}}}"
         ))
@@ -203,7 +203,7 @@ impl Bench {
         let (keys, reads) = (self.load.keys, self.load.reads);
         let mut puts = 0;
         let mut operations = reads;
-        let found = match name {
+        let entries = match name {
             "fillseq" | "fillrandom" | "overwrite" => {
                 (operations, puts) = (keys, keys);
                 self.put(name, keys, name == "fillseq", false)?
@@ -239,15 +239,15 @@ impl Bench {
                 })?
             }
             "scan" => {
-                let found = self.store()?.walk(FIRST, u64::MAX)?;
-                operations = found;
-                found
+                let entries = self.store()?.walk(FIRST, u64::MAX)?;
+                operations = entries;
+                entries
             }
             "merge" => self.merge(name)?,
             _ => return Err(format!("there is no workload {name:?}").into()),
         };
         self.put_bytes += puts * (KEY_BYTES + self.load.value_bytes) as u64;
-        Ok((operations, found))
+        Ok((operations, entries))
     }
 
     /// Adds to counters, and returns their sum, which must be the number of additions.

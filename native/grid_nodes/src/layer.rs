@@ -173,8 +173,8 @@ impl Layer {
         self.connection.argument(writes.as_bytes());
         self.connection.argument(qp.as_bytes());
         self.connection.flush()?;
-        let mut found = self.connection.reply()?.list()?.into_iter();
-        let mut next = || found.next().unwrap_or(ValkeyReply::Nil);
+        let mut replies = self.connection.reply()?.list()?.into_iter();
+        let mut next = || replies.next().unwrap_or(ValkeyReply::Nil);
         Ok(Beginning {
             writes: stream_id(next())?,
             write_count: next().number()?,
@@ -189,7 +189,7 @@ impl Layer {
     pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), ValkeyError> {
         let name = format!("registry:{}", self.place.query_partition);
         let key = self.place.stream(&name);
-        let (mut found, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
+        let (mut definitions, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
         loop {
             let command = [
                 b"HSCAN",
@@ -203,7 +203,7 @@ impl Layer {
             let mut fields = page.next().unwrap_or(ValkeyReply::Nil).list()?.into_iter();
             while let (Some(_), Some(value)) = (fields.next(), fields.next()) {
                 match decode_definition(&value.bytes()?) {
-                    Ok(definition) => found.push(definition),
+                    Ok(definition) => definitions.push(definition),
                     Err(_) => unreadable += 1,
                 }
             }
@@ -212,9 +212,9 @@ impl Layer {
             }
         }
         // A scan may show a field twice while the server makes room for more.
-        found.sort_unstable_by_key(|definition| definition.hash);
-        found.dedup_by_key(|definition| definition.hash);
-        Ok((found, unreadable))
+        definitions.sort_unstable_by_key(|definition| definition.hash);
+        definitions.dedup_by_key(|definition| definition.hash);
+        Ok((definitions, unreadable))
     }
 
     /// Appends, renews and reads, in this order and in one round trip.
@@ -344,12 +344,12 @@ fn read_entries(
     for stream in reply.list()? {
         let mut parts = stream.list()?.into_iter();
         let name = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
-        let found = parts.next().unwrap_or(ValkeyReply::Nil).list()?;
+        let items = parts.next().unwrap_or(ValkeyReply::Nil).list()?;
         let asked = streams
             .iter()
             .position(|(asked, _)| asked.as_bytes() == name);
         if let Some(place) = asked.and_then(|index| entries.get_mut(index)) {
-            *place = found.into_iter().map(entry).collect::<Result<_, _>>()?;
+            *place = items.into_iter().map(entry).collect::<Result<_, _>>()?;
         }
     }
     Ok(entries)
@@ -409,11 +409,11 @@ mod tests {
         let one = ValkeyReply::List(vec![bytes("5-1"), fields]);
         let stream = ValkeyReply::List(vec![bytes("second"), ValkeyReply::List(vec![one])]);
         let asked = ["first", "second"].map(|name| (name.to_owned(), StreamId::default()));
-        let found = read_entries(ValkeyReply::List(vec![stream]), &asked).unwrap();
-        assert!(found[0].is_empty());
-        assert_eq!(found[1][0].id, StreamId { ms: 5, number: 1 });
-        assert_eq!(found[1][0].body, b"body");
-        assert_eq!(found[1][0].number, Some(7));
+        let entries = read_entries(ValkeyReply::List(vec![stream]), &asked).unwrap();
+        assert!(entries[0].is_empty());
+        assert_eq!(entries[1][0].id, StreamId { ms: 5, number: 1 });
+        assert_eq!(entries[1][0].body, b"body");
+        assert_eq!(entries[1][0].number, Some(7));
     }
 
     #[test]

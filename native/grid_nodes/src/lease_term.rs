@@ -234,11 +234,11 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
 
     /// Gives all rows; returns the collections of those that were left out.
     fn read_rows(&mut self) -> Result<Vec<[u8; 16]>, TermEnd> {
-        let (mut reader, mut found, mut left_out) = (CopyReader::default(), Vec::new(), Vec::new());
+        let (mut reader, mut rows, mut left_out) = (CopyReader::default(), Vec::new(), Vec::new());
         while let Some(block) = self.documents.next_block()? {
             self.control.step();
-            reader.push(&block, &mut found)?;
-            for (collection, row) in found.drain(..) {
+            reader.push(&block, &mut rows)?;
+            for (collection, row) in rows.drain(..) {
                 if self
                     .suspects
                     .handling(Suspect::Row(collection, Arc::clone(&row.key)))

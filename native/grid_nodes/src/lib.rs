@@ -8,7 +8,7 @@
 //! - [`layer`] — the grid's streams and function as a node uses them
 //! - [`machine`] — what both kinds of node have in common, and their adapters
 //! - [`rows`] — documents for a rebuild, from `PostgreSQL`'s binary copies
-//! - [`life`] — one holding of the lease; [`runner`] — life after life, until stopped
+//! - [`lease_term`] — one holding of the lease; [`runner`] — life after life, until stopped
 //! - `heartbeat` — signs of life beside the loop
 //! - [`report`] — figures
 #![allow(

@@ -66,10 +66,10 @@ pub trait Machine: Sized {
 }
 
 fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
-    let mut found: Vec<_> = queries.collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    let mut collections: Vec<_> = queries.collect();
+    collections.sort_unstable();
+    collections.dedup();
+    collections
 }
 
 impl Machine for FilterNode {
@@ -122,15 +122,15 @@ impl Machine for FilterNode {
     }
 
     fn figures(&self, figures: &mut NodeFigures) {
-        let found = FilterNode::figures(self);
-        figures.queries = found.queries;
-        figures.documents = found.documents;
-        figures.retained_bytes = found.retained_bytes;
-        figures.matched_documents = found.matching.documents;
-        figures.candidates = found.matching.candidates;
-        figures.verified = found.matching.verified;
-        figures.residual_evaluations = found.matching.residual_evaluations;
-        figures.index_bytes = found.matching.memory_bytes;
+        let own = FilterNode::figures(self);
+        figures.queries = own.queries;
+        figures.documents = own.documents;
+        figures.retained_bytes = own.retained_bytes;
+        figures.matched_documents = own.matching.documents;
+        figures.candidates = own.matching.candidates;
+        figures.verified = own.matching.verified;
+        figures.residual_evaluations = own.matching.residual_evaluations;
+        figures.index_bytes = own.matching.memory_bytes;
     }
 }
 
@@ -231,7 +231,7 @@ impl Machine for SortNode {
     }
 
     fn figures(&self, figures: &mut NodeFigures) {
-        let found = SortNode::figures(self);
-        figures.queries = found.queries;
+        let own = SortNode::figures(self);
+        figures.queries = own.queries;
     }
 }

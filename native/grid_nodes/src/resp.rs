@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_reply_is_read() {
-        let found = read(b"*5\r\n+OK\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*0\r\n").unwrap();
+        let reply = read(b"*5\r\n+OK\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*0\r\n").unwrap();
         let expected = vec![
             ValkeyReply::Bytes(b"OK".to_vec()),
             ValkeyReply::Integer(-7),
@@ -313,13 +313,13 @@ mod tests {
             ValkeyReply::Nil,
             ValkeyReply::List(vec![]),
         ];
-        assert_eq!(found, ValkeyReply::List(expected));
+        assert_eq!(reply, ValkeyReply::List(expected));
     }
 
     #[test]
     fn a_refusal_is_an_answer_too() {
-        let found = read(b"-NOAUTH no\r\n").unwrap();
-        assert!(matches!(found.accepted(), Err(ValkeyError::Refused(text)) if text == "NOAUTH no"));
+        let reply = read(b"-NOAUTH no\r\n").unwrap();
+        assert!(matches!(reply.accepted(), Err(ValkeyError::Refused(text)) if text == "NOAUTH no"));
     }
 
     #[test]

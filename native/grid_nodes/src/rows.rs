@@ -99,7 +99,7 @@ impl CopyReader {
     pub fn push(
         &mut self,
         block: &[u8],
-        found: &mut Vec<CollectionRow>,
+        rows: &mut Vec<CollectionRow>,
     ) -> Result<(), DocumentReadError> {
         self.rest.extend_from_slice(block);
         let mut cursor = Cursor(&self.rest);
@@ -115,7 +115,7 @@ impl CopyReader {
         let mut left = cursor.0.len();
         while !self.ended {
             match cursor.row()? {
-                CopyItem::Row(row) => found.push(row),
+                CopyItem::Row(row) => rows.push(row),
                 CopyItem::End => self.ended = true,
                 CopyItem::CutOff => break,
             }
@@ -258,20 +258,20 @@ mod tests {
     #[test]
     fn the_versions_of_access_rules_come_with_the_snapshot() {
         let collection = format!("{}07", "0".repeat(30));
-        let found = parse_opened(&format!("10:20:12 {collection}=3")).unwrap();
-        assert_eq!(found.snapshot.running, [12]);
+        let opened = parse_opened(&format!("10:20:12 {collection}=3")).unwrap();
+        assert_eq!(opened.snapshot.running, [12]);
         let mut expected = [0; 16];
         expected[15] = 7;
-        assert_eq!(found.rules, HashMap::from([(expected, 3)]));
+        assert_eq!(opened.rules, HashMap::from([(expected, 3)]));
         assert!(parse_opened("10:20:12").unwrap().rules.is_empty());
         assert!(parse_opened("10:20: x").is_none());
     }
 
     #[test]
     fn a_snapshot_is_read_as_postgresql_writes_it() {
-        let found = parse_snapshot("10:20:12,15").unwrap();
+        let snapshot = parse_snapshot("10:20:12,15").unwrap();
         assert_eq!(
-            (found.xmin, found.xmax, found.running),
+            (snapshot.xmin, snapshot.xmax, snapshot.running),
             (10, 20, vec![12, 15])
         );
         assert_eq!(parse_snapshot("10:10:").unwrap().running, Vec::<u64>::new());

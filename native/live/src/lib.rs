@@ -10,7 +10,7 @@
 //!   transactions a reader has seen.
 //! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
 //!   [`node`] — what both give out; [`groups`] — rows that stand for many documents, [`lookups`] —
-//!   documents with others that they refer to, [`made`] — what is shown of either at first.
+//!   documents with others that they refer to, [`registered_rows`] — what is shown of either at first.
 //! - [`hub`] — what subscribers are told.
 #![allow(
     clippy::must_use_candidate,

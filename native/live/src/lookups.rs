@@ -73,14 +73,14 @@ impl Join {
         find: &Find<'_>,
     ) -> Result<ResultRow, DocumentRefusal> {
         let keys = self.keys(std::iter::once(&*own.body))?;
-        let found = keys.iter().enumerate().map(|(side, keys)| {
-            let found = keys
+        let referenced = keys.iter().enumerate().map(|(side, keys)| {
+            let referenced = keys
                 .iter()
                 .filter_map(|key| Some((key.clone(), find(side, key)?)));
-            found.collect()
+            referenced.collect()
         });
-        let found: Vec<ReferencedDocuments<Arc<[u8]>>> = found.collect();
-        let shown = lookups::embed(&self.lookups, &own.body, &found)?;
+        let referenced: Vec<ReferencedDocuments<Arc<[u8]>>> = referenced.collect();
+        let shown = lookups::embed(&self.lookups, &own.body, &referenced)?;
         let Some(projection) = &self.projection else {
             return Ok(ResultRow::of_join(own, shown.as_ref()));
         };
@@ -141,8 +141,8 @@ pub(crate) fn rows(
         rows.map(|row| (row.key.to_vec(), Arc::clone(&row.body)))
             .collect()
     };
-    let found: Vec<_> = foreign.iter().map(bodies).collect();
-    let find = |side: usize, key: &[u8]| found.get(side)?.get(key).cloned();
+    let referenced: Vec<_> = foreign.iter().map(bodies).collect();
+    let find = |side: usize, key: &[u8]| referenced.get(side)?.get(key).cloned();
     let shown = documents.iter().map(|own| join.row(own, &find));
     shown.collect()
 }

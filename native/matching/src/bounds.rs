@@ -84,17 +84,17 @@ pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<
 /// some value lies above the greatest lower bound and some below the least
 /// upper one.
 pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<ValueBounds<'n>> {
-    let mut found: BTreeMap<(&FieldPath, u8), (Interval, Vec<&'n FilterClause>)> = BTreeMap::new();
+    let mut ranges: BTreeMap<(&FieldPath, u8), (Interval, Vec<&'n FilterClause>)> = BTreeMap::new();
     for child in children {
         if let Some((path, interval)) = bound(child) {
-            let (held, nodes) = found
+            let (held, nodes) = ranges
                 .entry((path, interval.high.rank()))
                 .or_insert_with(|| (interval, Vec::new()));
             *held = held.and(interval);
             nodes.push(child);
         }
     }
-    let planned = found
+    let planned = ranges
         .into_iter()
         .map(|((path, _), (interval, nodes))| ValueBounds {
             nodes,

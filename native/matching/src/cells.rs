@@ -73,13 +73,13 @@ fn cell_of(coordinate: f64, level: i16) -> i64 {
     (coordinate / width(level)).floor() as i64
 }
 
-/// Tells `found` the cells between two corners.
+/// Tells `visit` the cells between two corners.
 fn each_cell(
     space: Space,
     level: i16,
     low: [f64; 3],
     high: [f64; 3],
-    found: &mut impl FnMut(Cell),
+    visit: &mut impl FnMut(Cell),
 ) {
     let [x0, y0, z0] = low.map(|coordinate| cell_of(coordinate, level));
     let [x1, y1, z1] = high.map(|coordinate| cell_of(coordinate, level));
@@ -87,7 +87,7 @@ fn each_cell(
         for y in y0..=y1 {
             for z in z0..=z1 {
                 if space == Space::Plane || meets_sphere([x, y, z], width(level)) {
-                    found([x, y, z]);
+                    visit([x, y, z]);
                 }
             }
         }
@@ -143,12 +143,12 @@ impl Levels {
         self.counts.is_empty() && self.wide == 0
     }
 
-    /// Tells `found` the cells that a value is in and where someone may wait.
+    /// Tells `visit` the cells that a value is in and where someone may wait.
     pub(crate) fn cells(
         &self,
         value: ValueRef<'_>,
         hashes: &Hashes,
-        found: &mut impl FnMut(Probe),
+        visit: &mut impl FnMut(Probe),
     ) {
         let Some(located) = locate(value) else {
             return;
@@ -162,16 +162,16 @@ impl Levels {
             let Some((low, high)) = corners else {
                 // Something on the sphere that no box holds.
                 if space == Space::Part && located.position.is_some() {
-                    found(Probe::Wide);
+                    visit(Probe::Wide);
                 }
                 continue;
             };
             if cells_between(level, low, high) > CELLS {
-                found(Probe::Wide);
+                visit(Probe::Wide);
                 continue;
             }
             each_cell(space, level, low, high, &mut |cell| {
-                found(of_cell(space, level, cell, hashes));
+                visit(of_cell(space, level, cell, hashes));
             });
         }
     }

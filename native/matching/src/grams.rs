@@ -80,13 +80,13 @@ impl Grams {
             .all(|count| *count == 0)
     }
 
-    /// Tells `found` the pieces of a text that may wait; `buffer` is overwritten.
+    /// Tells `visit` the pieces of a text that may wait; `buffer` is overwritten.
     pub(crate) fn pieces(
         &self,
         value: ValueRef<'_>,
         hashes: &Hashes,
         buffer: &mut Vec<u8>,
-        found: &mut impl FnMut(Probe),
+        visit: &mut impl FnMut(Probe),
     ) {
         let (ValueRef::String(text) | ValueRef::Symbol(text)) = value else {
             return;
@@ -96,7 +96,7 @@ impl Grams {
             let length = length(class);
             let waits = |counters: &[u32]| counters.get(class).is_some_and(|count| *count > 0);
             let mut tell = |piece: &[u8], anchored| {
-                found(Probe::Gram {
+                visit(Probe::Gram {
                     class: u8::try_from(class).unwrap_or(0),
                     anchored,
                     hash: hash(piece, anchored, hashes),

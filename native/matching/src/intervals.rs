@@ -104,10 +104,10 @@ impl Intervals {
         }
     }
 
-    /// Tells `found` the queries of the intervals that meet `[from, to]`, and
+    /// Tells `visit` the queries of the intervals that meet `[from, to]`, and
     /// what was said of them.
-    pub(crate) fn meeting(&self, from: Point, to: Point, found: &mut impl FnMut(u32, bool)) {
-        self.root.meeting(from, to, found);
+    pub(crate) fn meeting(&self, from: Point, to: Point, visit: &mut impl FnMut(u32, bool)) {
+        self.root.meeting(from, to, visit);
     }
 
     /// About how many bytes it takes.
@@ -180,8 +180,8 @@ impl IntervalNode {
     fn remove(&mut self, key: &Key) -> bool {
         match self {
             Self::Leaf(entries) => {
-                let found = entries.binary_search_by_key(key, IntervalEntry::key);
-                found.map(|at| entries.remove(at)).is_ok()
+                let visit = entries.binary_search_by_key(key, IntervalEntry::key);
+                visit.map(|at| entries.remove(at)).is_ok()
             }
             Self::Inner(children) => {
                 let at = place(children, key);
@@ -198,18 +198,18 @@ impl IntervalNode {
         }
     }
 
-    fn meeting(&self, from: Point, to: Point, found: &mut impl FnMut(u32, bool)) {
+    fn meeting(&self, from: Point, to: Point, visit: &mut impl FnMut(u32, bool)) {
         match self {
             Self::Leaf(entries) => {
                 let below = entries.iter().take_while(|entry| entry.interval.low <= to);
                 for entry in below.filter(|entry| entry.interval.high >= from) {
-                    found(entry.query, entry.sure);
+                    visit(entry.query, entry.sure);
                 }
             }
             Self::Inner(children) => {
                 let below = children.iter().take_while(|child| child.first.0 <= to);
                 for child in below.filter(|child| child.greatest >= from) {
-                    child.node.meeting(from, to, found);
+                    child.node.meeting(from, to, visit);
                 }
             }
         }
@@ -298,11 +298,11 @@ mod tests {
             .filter(|(low, high, _)| *low <= to && *high >= from)
             .map(|(.., query)| *query)
             .collect();
-        let mut found = Vec::new();
-        tree.meeting(point(from), point(to), &mut |query, _| found.push(query));
+        let mut queries = Vec::new();
+        tree.meeting(point(from), point(to), &mut |query, _| queries.push(query));
         expected.sort_unstable();
-        found.sort_unstable();
-        assert_eq!(found, expected, "meeting {from} to {to}");
+        queries.sort_unstable();
+        assert_eq!(queries, expected, "meeting {from} to {to}");
         assert_eq!(tree.len(), held.len());
     }
 

@@ -218,18 +218,18 @@ impl Matcher {
         &mut self,
         group: &[u8; 16],
         document: Document<'_>,
-        found: &mut Vec<QueryId>,
+        matched: &mut Vec<QueryId>,
         failed: &mut Vec<QueryId>,
     ) {
-        found.clear();
+        matched.clear();
         failed.clear();
         let Some(number) = self.group_names.find(group) else {
             return;
         };
         let documents = self.propose(number, document);
-        self.verify(documents, document, found, failed);
-        self.rest(number, document, found, failed);
-        found.sort_unstable();
+        self.verify(documents, document, matched, failed);
+        self.rest(number, document, matched, failed);
+        matched.sort_unstable();
         failed.sort_unstable();
         self.statistics.failures += failed.len() as u64;
         self.reconsider();
@@ -310,29 +310,29 @@ impl Matcher {
         &mut self,
         documents: u32,
         document: Document<'_>,
-        found: &mut Vec<QueryId>,
+        matched: &mut Vec<QueryId>,
         failed: &mut Vec<QueryId>,
     ) {
         let (asked, sure) = (&self.proposals.queries, &self.proposals.sure);
         self.statistics.candidates += (asked.len() + sure.len()) as u64;
-        found.extend(sure.iter().copied().map(QueryId));
+        matched.extend(sure.iter().copied().map(QueryId));
         self.look_ahead();
         for id in &self.proposals.queries {
             let Some(Some(query)) = self.queries.get_mut(*id as usize) else {
                 continue;
             };
             let answer = query.check.matches(*id, document, &mut self.compiled);
-            let matched = matches!(answer, Ok(true));
+            let is_match = matches!(answer, Ok(true));
             match answer {
-                Ok(true) => found.push(QueryId(*id)),
+                Ok(true) => matched.push(QueryId(*id)),
                 Ok(false) => {}
                 Err(_) => failed.push(QueryId(*id)),
             }
-            if query.trials.count(matched, documents) && self.doubtful.len() < RECONSIDERED {
+            if query.trials.count(is_match, documents) && self.doubtful.len() < RECONSIDERED {
                 self.doubtful.push(*id);
             }
         }
-        self.statistics.verified += found.len() as u64;
+        self.statistics.verified += matched.len() as u64;
     }
 
     /// Asks for the memory of all candidates, so that the waits for it overlap
@@ -349,17 +349,17 @@ impl Matcher {
         &mut self,
         number: u32,
         document: Document<'_>,
-        found: &mut Vec<QueryId>,
+        matched: &mut Vec<QueryId>,
         failed: &mut Vec<QueryId>,
     ) {
         let Some(group) = self.groups.get_mut(number as usize) else {
             return;
         };
-        found.extend(group.everything().map(QueryId));
+        matched.extend(group.everything().map(QueryId));
         self.statistics.residual_evaluations += group.residual.len() as u64;
         group.residual.matches(
             document,
-            &mut |query| found.push(QueryId(query)),
+            &mut |query| matched.push(QueryId(query)),
             &mut |query| failed.push(QueryId(query)),
         );
     }
@@ -509,13 +509,13 @@ mod tests {
         let query = Filter::parse(query.as_ref()).expect("a filter");
         let id = matcher.add([1; 16], [1; 16], &query).expect("room");
         let body = parse_document(br#"{"a":[1,2,2],"b":1}"#).expect("json");
-        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        let (mut matched, mut failed) = (Vec::new(), Vec::new());
         // Long ago the same numbers were in use.
-        matcher.matches(&[1; 16], body.as_ref(), &mut found, &mut failed);
+        matcher.matches(&[1; 16], body.as_ref(), &mut matched, &mut failed);
         matcher.proposals.document = u32::MAX - 2;
         for _ in 0..5 {
-            matcher.matches(&[1; 16], body.as_ref(), &mut found, &mut failed);
-            assert_eq!(found, [id]);
+            matcher.matches(&[1; 16], body.as_ref(), &mut matched, &mut failed);
+            assert_eq!(matched, [id]);
         }
     }
 }

@@ -127,8 +127,8 @@ impl Postings {
         }
     }
 
-    /// Tells `found` the queries of a key, once for each document.
-    pub(crate) fn read(&mut self, key: u64, document: u32, found: &mut impl FnMut(u32)) {
+    /// Tells `visit` the queries of a key, once for each document.
+    pub(crate) fn read(&mut self, key: u64, document: u32, visit: &mut impl FnMut(u32)) {
         let Some(posting) = self.map.get_mut(&key) else {
             return;
         };
@@ -136,9 +136,9 @@ impl Postings {
             return;
         }
         match &posting.queries {
-            PostingList::One(only) => found(*only),
-            PostingList::Few(list) => list.iter().copied().for_each(found),
-            PostingList::Many(set) => set.iter().copied().for_each(found),
+            PostingList::One(only) => visit(*only),
+            PostingList::Few(list) => list.iter().copied().for_each(visit),
+            PostingList::Many(set) => set.iter().copied().for_each(visit),
         }
     }
 
@@ -161,10 +161,10 @@ mod tests {
     use super::*;
 
     fn read(postings: &mut Postings, key: u64, document: u32) -> Vec<u32> {
-        let mut found = Vec::new();
-        postings.read(key, document, &mut |query| found.push(query));
-        found.sort_unstable();
-        found
+        let mut visit = Vec::new();
+        postings.read(key, document, &mut |query| visit.push(query));
+        visit.sort_unstable();
+        visit
     }
 
     #[test]

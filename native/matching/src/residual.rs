@@ -45,7 +45,7 @@ impl Residual {
     pub(crate) fn matches(
         &mut self,
         document: Document<'_>,
-        found: &mut impl FnMut(u32),
+        matched: &mut impl FnMut(u32),
         failed: &mut impl FnMut(u32),
     ) {
         if self.set.is_empty() {
@@ -57,7 +57,7 @@ impl Residual {
                 continue;
             };
             match prepared.matches(FilterId(number)) {
-                Ok(true) => found(*query),
+                Ok(true) => matched(*query),
                 Ok(false) => {}
                 Err(_) => failed(*query),
             }

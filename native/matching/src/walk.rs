@@ -355,7 +355,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
                 continue;
             };
             let decides = state.is_one_value();
-            let mut found = |query, sure| {
+            let mut visit = |query, sure| {
                 if decides && sure {
                     self.candidates.sure(query);
                 } else {
@@ -363,13 +363,13 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
                 }
             };
             for (least, greatest) in &state.hulls {
-                ranges.hull.meeting(*least, *greatest, &mut found);
+                ranges.hull.meeting(*least, *greatest, &mut visit);
                 if state.overflow {
-                    ranges.each.meeting(*least, *greatest, &mut found);
+                    ranges.each.meeting(*least, *greatest, &mut visit);
                 }
             }
             for point in state.points.iter().filter(|_| !state.overflow) {
-                ranges.each.meeting(*point, *point, &mut found);
+                ranges.each.meeting(*point, *point, &mut visit);
             }
         }
     }

@@ -43,16 +43,16 @@ impl<'a> Gather<'a> {
     pub(crate) fn take(&mut self, entry: ListEntry<'_>) -> Result<()> {
         match entry.kind {
             PUBLICATIONS => {
-                let found = self
+                let record = self
                     .read(entry)?
-                    .filter(|found| (self.keep_publication)(found));
-                self.publications.extend(found);
+                    .filter(|record| (self.keep_publication)(record));
+                self.publications.extend(record);
             }
             SUBSCRIPTIONS => {
-                let found = self
+                let record = self
                     .read(entry)?
-                    .filter(|found| (self.keep_subscription)(found));
-                self.subscriptions.extend(found);
+                    .filter(|record| (self.keep_subscription)(record));
+                self.subscriptions.extend(record);
             }
             _ => {}
         }
@@ -73,9 +73,9 @@ impl<'a> Gather<'a> {
     /// What was kept, in the order in which it came.
     pub(crate) fn finish(mut self) -> StoreAnswer {
         self.publications
-            .sort_unstable_by_key(|found| found.sequence);
+            .sort_unstable_by_key(|record| record.sequence);
         self.subscriptions
-            .sort_unstable_by_key(|found| found.sequence);
+            .sort_unstable_by_key(|record| record.sequence);
         StoreAnswer {
             publications: self.publications,
             subscriptions: self.subscriptions,

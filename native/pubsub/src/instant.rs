@@ -461,11 +461,11 @@ impl Instant {
             &meets,
             &|_| false,
         );
-        let mut found = self.look(&moment, &place, wanted, gather)?.publications;
+        let mut publications = self.look(&moment, &place, wanted, gather)?.publications;
         if wish.record.unseen_only {
-            self.leave_unseen(&moment, wish.side(), &mut found)?;
+            self.leave_unseen(&moment, wish.side(), &mut publications)?;
         }
-        Ok(Some(found))
+        Ok(Some(publications))
     }
 
     /// The subscription of a name, if it has not ended.

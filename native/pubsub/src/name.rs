@@ -65,10 +65,10 @@ impl SubscriptionLocator {
     }
 
     /// The name of a subscription that was found, which is written under `ids`.
-    pub fn of(found: &StoredRecord<SubscriptionRecord>, ids: &[DeweyId]) -> Self {
-        let wish = &found.record;
+    pub fn of(stored: &StoredRecord<SubscriptionRecord>, ids: &[DeweyId]) -> Self {
+        let wish = &stored.record;
         Self {
-            sequence: found.sequence,
+            sequence: stored.sequence,
             until: wish.until,
             user: wish.unseen_only.then(|| wish.user.clone()),
             ids: ids.to_vec(),

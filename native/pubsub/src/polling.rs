@@ -134,7 +134,7 @@ impl RepQueries {
 
     /// Does all polls that are due.
     pub fn poll(&self) -> Result<Vec<PollResult>> {
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         while self.next_poll().is_some_and(|due| due <= self.db.now()) {
             let snapshot = self.db.snapshot();
             let taken = self.polls.lock().take(snapshot.time());
@@ -148,12 +148,12 @@ impl RepQueries {
             }
             polls.plan(number, snapshot.time(), self.interval);
             drop(polls);
-            found.push(PollResult {
+            results.push(PollResult {
                 name: name_of(number, &polling.about),
                 publications,
             });
         }
-        Ok(found)
+        Ok(results)
     }
 
     /// When the next poll is due.
@@ -179,8 +179,8 @@ impl RepQueries {
             news.record.at > time || news.sequence > sequence
         };
         let at = (topic, snapshot);
-        let found = self.find(at, place, window, (wish, &is_new))?;
-        Ok(found.publications)
+        let answer = self.find(at, place, window, (wish, &is_new))?;
+        Ok(answer.publications)
     }
 
     fn find(

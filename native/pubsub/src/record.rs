@@ -294,8 +294,8 @@ mod tests {
             value,
             [0, 0xc0, 0x84, 0x3d, 0, 0xa8, 0x8c, 0x3d, 1, b'a', 0]
         );
-        let found = decode::<PublicationRecord>(&value, (id.as_bytes(), news.at, 5)).unwrap();
-        assert_eq!((found.record, found.sequence), (news, 5));
+        let stored = decode::<PublicationRecord>(&value, (id.as_bytes(), news.at, 5)).unwrap();
+        assert_eq!((stored.record, stored.sequence), (news, 5));
     }
 
     #[test]

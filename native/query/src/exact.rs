@@ -98,8 +98,8 @@ impl ExactSum {
     }
 
     fn take(&self, place: u8) -> i32 {
-        let found = self.limbs.binary_search_by_key(&place, |(at, _)| *at);
-        let limb = found.ok().and_then(|at| self.limbs.get(at));
+        let index = self.limbs.binary_search_by_key(&place, |(at, _)| *at);
+        let limb = index.ok().and_then(|at| self.limbs.get(at));
         limb.map_or(0, |(_, digit)| *digit)
     }
 

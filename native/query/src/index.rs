@@ -47,11 +47,11 @@ pub fn index_keys(
     combinations(document, &paths, fuel, &mut |values| {
         entries.insert(key_of(fields, values), true);
     })?;
-    let mut found = Vec::with_capacity(fields.len());
+    let mut values = Vec::with_capacity(fields.len());
     for field in fields {
-        found.push(values_at(document, &field.path, fuel)?);
+        values.push(values_at(document, &field.path, fuel)?);
     }
-    let product = found.iter().try_fold(1_usize, |product, values| {
+    let product = values.iter().try_fold(1_usize, |product, values| {
         product.checked_mul(values.len().max(1))
     });
     if product.is_none_or(|product| product > INDEX_KEYS) {
@@ -60,7 +60,7 @@ pub fn index_keys(
         )));
     }
     let mut keys = vec![Vec::new()];
-    for (field, values) in fields.iter().zip(&found) {
+    for (field, values) in fields.iter().zip(&values) {
         let mut longer = Vec::with_capacity(keys.len() * values.len());
         for key in &keys {
             for value in values {

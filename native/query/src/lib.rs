@@ -15,7 +15,7 @@
 //!   in linear time.
 //! - [`filter`] — filters: parsed, brought to normal and canonical form,
 //!   hashed, matched. [`expression`], [`schema`], [`text`] and [`geo`] are
-//!   what its larger operators stand for. [`shared`] matches many filters
+//!   what its larger operators stand for. [`filter_set`] matches many filters
 //!   against one document.
 //! - [`sort`], [`index`] — places of documents in an order, and in an index.
 //! - [`group`] — rows that stand for many documents; [`exact`] — their sums.

@@ -50,12 +50,12 @@ impl LookupField {
         &self,
         document: Document<'a>,
     ) -> Result<References<'a>, EvaluationFailure> {
-        let mut found = References {
+        let mut references = References {
             many: false,
             ids: Vec::new(),
         };
-        found.gather(ValueRef::Document(document), self.local.segments())?;
-        Ok(found)
+        references.gather(ValueRef::Document(document), self.local.segments())?;
+        Ok(references)
     }
 }
 
@@ -175,16 +175,16 @@ impl LookupFields {
     ) -> Result<DocumentBuf, EvaluationFailure> {
         let shown = self.0.iter().enumerate().map(|(number, lookup)| {
             let references = lookup.references(document)?;
-            let mut found = references.ids.iter().filter_map(|id| find(number, *id));
+            let mut documents = references.ids.iter().filter_map(|id| find(number, *id));
             Ok(if references.many {
                 let mut list = ArrayWriter::new();
-                for each in found {
+                for each in documents {
                     list.push(ValueRef::Document(each));
                 }
                 Value::Array(list.into())
             } else {
-                let found = found.next().map(DocumentBuf::from);
-                found.map_or(Value::Null, Value::Document)
+                let documents = documents.next().map(DocumentBuf::from);
+                documents.map_or(Value::Null, Value::Document)
             })
         });
         let shown = shown.collect::<Result<Vec<Value>, EvaluationFailure>>()?;

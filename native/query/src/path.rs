@@ -111,15 +111,15 @@ impl FieldPath {
             .join(".")
     }
 
-    /// Tells `found` the values in order until it answers true.
+    /// Tells `visit` the values in order until it answers true.
     pub fn any<'a>(
         &self,
         document: Document<'a>,
         leaf: Leaf,
         fuel: &Fuel,
-        found: PathVisitor<'_, 'a>,
+        visit: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
-        PathWalk { leaf, fuel }.document(&self.segments, document, None, found)
+        PathWalk { leaf, fuel }.document(&self.segments, document, None, visit)
     }
 
     /// As [`FieldPath::any`], with a step for each value that is tested.
@@ -199,17 +199,17 @@ impl PathWalk<'_> {
         segments: &[PathSegment],
         document: Document<'a>,
         offset: Option<u32>,
-        found: PathVisitor<'_, 'a>,
+        visit: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         let mut document = document;
         let mut rest = segments;
         while let Some((first, tail)) = rest.split_first() {
             self.enter(document.as_bytes())?;
             match document.get(&first.name) {
-                Some(ValueRef::Array(array)) => return self.array(tail, array, offset, found),
-                Some(value) if tail.is_empty() => return found(Some(value), offset),
+                Some(ValueRef::Array(array)) => return self.array(tail, array, offset, visit),
+                Some(value) if tail.is_empty() => return visit(Some(value), offset),
                 Some(ValueRef::Document(inner)) => document = inner,
-                _ => return found(None, offset),
+                _ => return visit(None, offset),
             }
             rest = tail;
         }
@@ -221,16 +221,16 @@ impl PathWalk<'_> {
         tail: &[PathSegment],
         array: Array<'a>,
         offset: Option<u32>,
-        found: PathVisitor<'_, 'a>,
+        visit: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         self.enter(array.as_bytes())?;
         let Some((first, after)) = tail.split_first() else {
-            return self.end(array, offset, found);
+            return self.end(array, offset, visit);
         };
         for (index, value) in (0..).zip(array.iter()) {
             let here = offset.or(Some(index));
             if let ValueRef::Document(inner) = value
-                && self.document(tail, inner, here, found)?
+                && self.document(tail, inner, here, visit)?
             {
                 return Ok(true);
             }
@@ -238,9 +238,9 @@ impl PathWalk<'_> {
                 continue;
             }
             let matched = match value {
-                _ if after.is_empty() => found(Some(value), here)?,
-                ValueRef::Document(inner) => self.document(after, inner, offset, found)?,
-                ValueRef::Array(inner) => self.array(after, inner, offset, found)?,
+                _ if after.is_empty() => visit(Some(value), here)?,
+                ValueRef::Document(inner) => self.document(after, inner, offset, visit)?,
+                ValueRef::Array(inner) => self.array(after, inner, offset, visit)?,
                 _ => false,
             };
             if matched {
@@ -255,16 +255,16 @@ impl PathWalk<'_> {
         &self,
         array: Array<'a>,
         offset: Option<u32>,
-        found: PathVisitor<'_, 'a>,
+        visit: PathVisitor<'_, 'a>,
     ) -> Result<bool, EvaluationFailure> {
         if self.leaf == Leaf::Elements {
             for (index, value) in (0..).zip(array.iter()) {
-                if found(Some(value), offset.or(Some(index)))? {
+                if visit(Some(value), offset.or(Some(index)))? {
                     return Ok(true);
                 }
             }
         }
-        found(Some(ValueRef::Array(array)), offset)
+        visit(Some(ValueRef::Array(array)), offset)
     }
 }
 

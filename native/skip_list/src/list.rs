@@ -369,13 +369,13 @@ mod tests {
     use super::*;
 
     fn entries(list: &SkipList) -> Vec<(Vec<u8>, u64)> {
-        let mut found = Vec::new();
+        let mut entries = Vec::new();
         let mut at = list.first();
         while let Some(entry) = list.entry(at) {
-            found.push((entry.key().to_vec(), entry.tag()));
+            entries.push((entry.key().to_vec(), entry.tag()));
             at = list.next(at);
         }
-        found
+        entries
     }
 
     fn scrambled(count: u64) -> impl Iterator<Item = u64> {
@@ -422,15 +422,15 @@ mod tests {
                     for number in scrambled(each) {
                         let key = (number * threads + thread).to_be_bytes();
                         list.insert(&key, &key, 1).unwrap();
-                        let found = list.entry(list.seek(&key, 1)).unwrap();
-                        assert_eq!((found.key(), found.value()), (&key[..], &key[..]));
+                        let entries = list.entry(list.seek(&key, 1)).unwrap();
+                        assert_eq!((entries.key(), entries.value()), (&key[..], &key[..]));
                     }
                 });
             }
         });
-        let found = entries(&list);
-        assert_eq!(found.len() as u64, threads * each);
-        assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let entries = entries(&list);
+        assert_eq!(entries.len() as u64, threads * each);
+        assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
     /// Keys of which many are alike, or begin alike, some of them longer than what is compared first.
@@ -444,9 +444,9 @@ mod tests {
     type Model = BTreeMap<(Vec<u8>, u64), Vec<u8>>;
 
     fn first<'a, K: Clone + 'a, V: Clone + 'a>(
-        mut found: impl Iterator<Item = (&'a K, &'a V)>,
+        mut entries: impl Iterator<Item = (&'a K, &'a V)>,
     ) -> Option<(K, V)> {
-        found
+        entries
             .next()
             .map(|(key, value)| (key.clone(), value.clone()))
     }

@@ -61,8 +61,8 @@ impl Namespace {
     }
 
     pub(crate) fn topic(&self, name: &str) -> Result<Arc<TopicEntry>> {
-        let found = self.topics.read().get(name).cloned();
-        found.ok_or_else(|| CommandRefusal::new("NO_TOPIC", "there is no topic of this name"))
+        let topic = self.topics.read().get(name).cloned();
+        topic.ok_or_else(|| CommandRefusal::new("NO_TOPIC", "there is no topic of this name"))
     }
 
     pub(crate) fn topics(&self) -> Vec<Arc<TopicEntry>> {
@@ -106,8 +106,8 @@ impl NamespaceCatalog {
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Namespace>> {
-        let found = self.namespaces.read().get(name).cloned();
-        found.ok_or_else(|| {
+        let namespace = self.namespaces.read().get(name).cloned();
+        namespace.ok_or_else(|| {
             CommandRefusal::new("NO_NAMESPACE", "there is no namespace of this name")
         })
     }
@@ -121,8 +121,8 @@ impl NamespaceCatalog {
         name::check(name)?;
         check_token(token)?;
         let mut next = self.next.lock();
-        if let Ok(found) = self.namespace(name) {
-            return match found.admit(token) {
+        if let Ok(namespace) = self.namespace(name) {
+            return match namespace.admit(token) {
                 Some(_) => Ok(()),
                 None => Err(exists("the namespace exists with another token")),
             };
@@ -197,8 +197,8 @@ impl NamespaceCatalog {
     ) -> Result<()> {
         name::check(name)?;
         let mut next = self.next.lock();
-        if let Ok(found) = namespace.topic(name) {
-            return if (found.kind, found.retention) == (kind, retention) {
+        if let Ok(existing) = namespace.topic(name) {
+            return if (existing.kind, existing.retention) == (kind, retention) {
                 Ok(())
             } else {
                 Err(exists("the topic exists with another kind or retention"))
@@ -230,10 +230,10 @@ impl NamespaceCatalog {
         retention: Millis,
     ) -> Result<()> {
         let _changing = self.next.lock();
-        let found = namespace.topic(name)?;
+        let existing = namespace.topic(name)?;
         let topic = TopicEntry {
             retention,
-            ..TopicEntry::clone(&found)
+            ..TopicEntry::clone(&existing)
         };
         self.write_topic(WriteBatch::new(), namespace, topic)
     }

@@ -196,8 +196,8 @@ impl Live {
         let of_topic = |all: &Vec<Arc<Listener>>| all.iter().any(|one| one.topic.number == topic);
         let ended: Vec<Sequence> = {
             let listeners = self.listeners.read();
-            let found = listeners.iter().filter(|(_, all)| of_topic(all));
-            found.map(|(subscription, _)| *subscription).collect()
+            let matching = listeners.iter().filter(|(_, all)| of_topic(all));
+            matching.map(|(subscription, _)| *subscription).collect()
         };
         for subscription in ended {
             self.end(subscription, "topic dropped");
@@ -228,8 +228,8 @@ impl DeliverySink for Live {
         }
         let mut pushed = 0;
         for delivery in deliveries {
-            let found = listeners.get(&delivery.subscription.sequence);
-            for listener in found.into_iter().flatten() {
+            let subscribers = listeners.get(&delivery.subscription.sequence);
+            for listener in subscribers.into_iter().flatten() {
                 pushed += u64::from(listener.take(&delivery.publication));
             }
         }

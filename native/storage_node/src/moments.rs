@@ -199,7 +199,7 @@ impl Moments {
     /// The moment of a name.
     pub(crate) fn find(&self, name: &str, namespace: u64, now: Millis) -> Result<NamedSnapshot> {
         let state = self.state.lock();
-        let found = self.number(name).and_then(|number| state.held.get(&number));
+        let moment = self.number(name).and_then(|number| state.held.get(&number));
         let is_own = |moment: &&NamedSnapshot| {
             let may_see = match moment.kind {
                 SnapshotKind::Shared => true,
@@ -207,7 +207,7 @@ impl Moments {
             };
             may_see && moment.name == name && moment.until > now
         };
-        found.filter(is_own).cloned().ok_or_else(expired)
+        moment.filter(is_own).cloned().ok_or_else(expired)
     }
 
     /// Lets one go that a namespace has opened; says whether it was there.
@@ -219,11 +219,11 @@ impl Moments {
         let is_own = |moment: &NamedSnapshot| {
             moment.kind == SnapshotKind::Opened(namespace) && moment.name == name
         };
-        let found = state.held.get(&number).is_some_and(is_own);
-        if found {
+        let is_open = state.held.get(&number).is_some_and(is_own);
+        if is_open {
             state.held.remove(&number);
         }
-        found
+        is_open
     }
 
     /// Lets go what was held long enough.

@@ -91,9 +91,9 @@ fn prepare(directory: &Path) -> std::result::Result<(), NodeFailure> {
         .create(directory)?;
     let path = directory.join("FORMAT");
     match std::fs::read(&path) {
-        Ok(found) if found == FORMAT => Ok(()),
+        Ok(format) if format == FORMAT => Ok(()),
         // A first start that was cut off.
-        Ok(found) if !FORMAT.starts_with(&found) => {
+        Ok(format) if !FORMAT.starts_with(&format) => {
             let path = path.display();
             Err(NodeFailure(format!(
                 "{path} names a format that this version does not know"

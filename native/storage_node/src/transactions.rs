@@ -125,15 +125,15 @@ impl Transactions {
     /// The transaction of a number.
     pub(crate) fn find(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
         let open = self.open.lock();
-        let found = open.get(&number).filter(|open| open.namespace == namespace);
-        found.cloned().ok_or_else(unknown)
+        let transaction = open.get(&number).filter(|open| open.namespace == namespace);
+        transaction.cloned().ok_or_else(unknown)
     }
 
     /// Takes one out, to be ended.
     pub(crate) fn take(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
-        let found = self.find(number, namespace)?;
+        let transaction = self.find(number, namespace)?;
         self.open.lock().remove(&number);
-        Ok(found)
+        Ok(transaction)
     }
 
     /// Ends what took too long.

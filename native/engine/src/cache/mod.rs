@@ -78,7 +78,7 @@ struct Shard {
     left_names: HashSet<BlockId, Build>,
     /// How often a block was there, and was not. Counted here, since the lock is taken anyway, and
     /// readers on other cores mostly use another shard.
-    found: u64,
+    hits: u64,
     missed: u64,
 }
 
@@ -157,7 +157,7 @@ impl Shard {
         if self
             .held
             .get(&held.name)
-            .is_some_and(|found| Arc::ptr_eq(found, held))
+            .is_some_and(|cached| Arc::ptr_eq(cached, held))
         {
             self.held.remove(&held.name);
         }
@@ -199,7 +199,7 @@ impl BlockCache {
             held.hits.store(hits + 1, Ordering::Relaxed);
         }
         let block = Arc::clone(&held.block);
-        shard.found += 1;
+        shard.hits += 1;
         Some(block)
     }
 
@@ -233,7 +233,7 @@ impl BlockCache {
     }
 
     pub(crate) fn hits(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.lock().found).sum()
+        self.shards.iter().map(|shard| shard.lock().hits).sum()
     }
 
     pub(crate) fn misses(&self) -> u64 {

@@ -164,7 +164,7 @@ pub fn restore(
     let tables = recovery::describe(&**vfs, from)?;
     let numbers: BTreeSet<u64> = tables
         .iter()
-        .flat_map(|found| found.files().map(|(number, _)| number))
+        .flat_map(|description| description.files().map(|(number, _)| number))
         .collect();
     let mut copied = 0;
     for number in numbers {

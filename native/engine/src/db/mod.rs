@@ -88,11 +88,11 @@ pub(crate) struct CommitState {
 impl CommitState {
     fn memtables(&self, keyspaces: &[u64]) -> Result<Vec<(Keyspace, Arc<Memtable>)>> {
         let find = |id: &u64| {
-            let found = self
+            let memtable = self
                 .active
                 .iter()
                 .find(|(keyspace, _)| keyspace.id() == *id);
-            found.cloned().ok_or_else(|| Error::InvalidArgument {
+            memtable.cloned().ok_or_else(|| Error::InvalidArgument {
                 what: format!("there is no keyspace {id} any more"),
             })
         };
@@ -215,8 +215,8 @@ impl DbCore {
     fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         crate::compaction::layout::check(&options)?;
         let mut state = self.state.lock();
-        if let Some(found) = self.keyspace_by_name(name) {
-            return Ok(found);
+        if let Some(existing) = self.keyspace_by_name(name) {
+            return Ok(existing);
         }
         let id = state.next_keyspace;
         let merge = options.merge.as_ref().map_or("", |merge| merge.name());

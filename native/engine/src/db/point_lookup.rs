@@ -107,8 +107,8 @@ impl PointLookup<'_> {
             let covering = ranges.covering(self.key, self.sight.sequence);
             self.covered = self.covered.max(covering);
         }
-        for found in memtable.versions(self.key, hash, Tag::seek(self.sight.sequence)) {
-            if self.take(found.tag, || found.value()) == Visit::Enough {
+        for entry in memtable.versions(self.key, hash, Tag::seek(self.sight.sequence)) {
+            if self.take(entry.tag, || entry.value()) == Visit::Enough {
                 return;
             }
         }
@@ -140,8 +140,8 @@ impl PointLookup<'_> {
         let (key, seek) = (self.key, Tag::seek(self.sight.sequence));
         let mut newest: Option<(Tag, ValueBytes)> = None;
         for file in version.runs().flat_map(|run| run.files_of(key)) {
-            let found = newest.as_ref().map_or(0, |(tag, _)| tag.sequence());
-            if file.meta.last_sequence < found.max(self.covered) {
+            let sequence = newest.as_ref().map_or(0, |(tag, _)| tag.sequence());
+            if file.meta.last_sequence < sequence.max(self.covered) {
                 continue;
             }
             let table = self.core.tables.table(file)?;
@@ -268,7 +268,7 @@ impl DbCore {
                 return Ok(true);
             }
             let first = memtable.versions(key, hash, Tag::seek(newest)).next();
-            if first.is_some_and(|found| found.tag.sequence() > since) {
+            if first.is_some_and(|entry| entry.tag.sequence() > since) {
                 return Ok(true);
             }
         }

@@ -51,13 +51,15 @@ pub(crate) struct Description {
 
 impl Description {
     pub(crate) fn of(edits: Vec<Edit>) -> Option<Self> {
-        let mut found = Self {
+        let mut description = Self {
             next_keyspace: 1,
             next_file: 1,
             ..Self::default()
         };
-        edits.into_iter().try_for_each(|edit| found.apply(edit))?;
-        Some(found)
+        edits
+            .into_iter()
+            .try_for_each(|edit| description.apply(edit))?;
+        Some(description)
     }
 
     fn apply(&mut self, edit: Edit) -> Option<()> {
@@ -117,8 +119,8 @@ impl Description {
     /// The numbers of all tables.
     pub(crate) fn files(&self) -> impl Iterator<Item = (u64, &FileMeta)> {
         let keyspaces = self.keyspaces.values();
-        keyspaces.flat_map(|found| {
-            found
+        keyspaces.flat_map(|keyspace| {
+            keyspace
                 .files
                 .iter()
                 .map(|(number, (.., meta))| (*number, meta))
@@ -143,24 +145,24 @@ impl Description {
             sequence: self.sequence,
             time: self.time,
         }];
-        for (&id, found) in &self.keyspaces {
+        for (&id, keyspace) in &self.keyspaces {
             edits.push(Edit::KeyspaceCreated {
                 id,
-                name: found.name.clone(),
-                merge: found.merge.clone(),
+                name: keyspace.name.clone(),
+                merge: keyspace.merge.clone(),
             });
             edits.push(Edit::Flushed {
                 keyspace: id,
-                sequence: found.flushed,
+                sequence: keyspace.flushed,
             });
-            let cursor = found.cursor.iter();
+            let cursor = keyspace.cursor.iter();
             edits.extend(cursor.map(|(layout, cursor)| Edit::Cursor {
                 keyspace: id,
                 layout: layout.clone(),
                 cursor: cursor.clone(),
             }));
             edits.extend(
-                found
+                keyspace
                     .files
                     .values()
                     .map(|(level, run, meta)| Edit::FileAdded {
@@ -181,9 +183,9 @@ pub(crate) fn describe(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Description>>
         return Ok(None);
     };
     let edits = manifest::read(vfs, &path)?;
-    let found = Description::of(edits);
+    let description = Description::of(edits);
     let detail = "its edits contradict one another";
-    found
+    description
         .map(Some)
         .ok_or_else(|| Error::corruption(&path, 0, detail))
 }
@@ -212,9 +214,9 @@ fn open_within(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
     let vfs = Arc::clone(&options.vfs);
     make_dir(&*vfs, dir)?;
     let lock = lock(&*vfs, dir)?;
-    let found = describe(&*vfs, dir)?;
+    let description = describe(&*vfs, dir)?;
     let names = vfs.list(dir)?;
-    if found.is_none()
+    if description.is_none()
         && names
             .iter()
             .any(|name| table_cache::number_of(name).is_some())
@@ -222,27 +224,30 @@ fn open_within(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
         let detail = "it is missing, although there are tables";
         return Err(Error::corruption(&dir.join("CURRENT"), 0, detail));
     }
-    let found = match found {
-        Some(found) => found,
+    let description = match description {
+        Some(description) => description,
         None => Description::of(Vec::new()).unwrap_or_default(),
     };
-    check_files(dir, &found, &names)?;
+    check_files(dir, &description, &names)?;
     let used = names
         .iter()
         .filter_map(|name| table_cache::number_of(name).or_else(|| manifest::number_of(name)));
-    let number = used.max().map_or(0, |used| used + 1).max(found.next_file);
-    let manifest = Manifest::create(&vfs, dir, number, &found.edits(number + 1))?;
-    remove_leftovers(&*vfs, dir, &found, &names, number)?;
+    let number = used
+        .max()
+        .map_or(0, |used| used + 1)
+        .max(description.next_file);
+    let manifest = Manifest::create(&vfs, dir, number, &description.edits(number + 1))?;
+    remove_leftovers(&*vfs, dir, &description, &names, number)?;
     let log = Wal::open(Arc::clone(&vfs), &log_dir(dir), &options.log)?;
-    let core = build(dir, options, lock, &found, manifest, number + 1, log)?;
-    super::replay::replay(&core, &found)?;
+    let core = build(dir, options, lock, &description, manifest, number + 1, log)?;
+    super::replay::replay(&core, &description)?;
     Ok(core)
 }
 
 /// All tables must be there. Their sizes and checksums are looked at when they are opened.
-fn check_files(dir: &Path, found: &Description, names: &[String]) -> Result<()> {
+fn check_files(dir: &Path, description: &Description, names: &[String]) -> Result<()> {
     let there: HashSet<&str> = names.iter().map(String::as_str).collect();
-    for (number, _) in found.files() {
+    for (number, _) in description.files() {
         let name = table_cache::name_of(number);
         if !there.contains(name.as_str()) {
             return Err(Error::corruption(
@@ -259,11 +264,11 @@ fn check_files(dir: &Path, found: &Description, names: &[String]) -> Result<()> 
 fn remove_leftovers(
     vfs: &dyn Vfs,
     dir: &Path,
-    found: &Description,
+    description: &Description,
     names: &[String],
     manifest: u64,
 ) -> Result<()> {
-    let tables: HashSet<u64> = found.files().map(|(number, _)| number).collect();
+    let tables: HashSet<u64> = description.files().map(|(number, _)| number).collect();
     for name in names {
         let table = table_cache::number_of(name).is_some_and(|number| !tables.contains(&number));
         let old = manifest::number_of(name).is_some_and(|number| number != manifest);
@@ -278,7 +283,7 @@ fn build(
     dir: &Path,
     options: DbOptions,
     lock: Box<dyn crate::vfs::LockGuard>,
-    found: &Description,
+    description: &Description,
     manifest: Manifest,
     next_file: u64,
     log: Wal,
@@ -296,7 +301,7 @@ fn build(
     );
     let graveyard = Graveyard::default();
     let mut keyspaces = BTreeMap::new();
-    for (&id, described) in &found.keyspaces {
+    for (&id, described) in &description.keyspaces {
         let keyspace = keyspace_of(id, described, &options, &tables, &graveyard)?;
         keyspaces.insert(id, keyspace);
     }
@@ -305,10 +310,10 @@ fn build(
         (keyspace.clone(), memtable)
     });
     let time = MonotonicTime::new(Arc::clone(&options.clock));
-    time.observe(found.time);
+    time.observe(description.time);
     Ok(Arc::new(DbCore {
         commit: Mutex::new(CommitState {
-            next_sequence: found.sequence + 1,
+            next_sequence: description.sequence + 1,
             active: active.collect(),
             recent: Recent::default(),
             stalled_behind: None,
@@ -325,7 +330,7 @@ fn build(
         snapshots: super::snapshots::Snapshots::default(),
         state: Mutex::new(ManifestState {
             manifest,
-            next_keyspace: found.next_keyspace,
+            next_keyspace: description.next_keyspace,
         }),
         next_file: AtomicU64::new(next_file),
         work: super::background::Work::default(),

@@ -38,7 +38,7 @@ struct Replay<'a> {
 }
 
 /// Fills memtables from the log. What is larger than a memtable may be is flushed on the way.
-pub(super) fn replay(core: &Arc<DbCore>, found: &Description) -> Result<()> {
+pub(super) fn replay(core: &Arc<DbCore>, description: &Description) -> Result<()> {
     let keyspaces = core.keyspaces.read().clone();
     let smallest = keyspaces
         .values()
@@ -47,7 +47,7 @@ pub(super) fn replay(core: &Arc<DbCore>, found: &Description) -> Result<()> {
         core,
         portion_limit: smallest.min().unwrap_or(0).min(PORTION_BYTES),
         keyspaces: keyspaces.into_iter().collect(),
-        flushed: found.flushed().collect(),
+        flushed: description.flushed().collect(),
         portion: Vec::new(),
         portion_bytes: 0,
         sequence: 0,
@@ -58,7 +58,7 @@ pub(super) fn replay(core: &Arc<DbCore>, found: &Description) -> Result<()> {
     }
     replay.insert_portion()?;
     core.replayed.store(u64::MAX, Ordering::Release);
-    let newest = found.sequence().max(replay.sequence);
+    let newest = description.sequence().max(replay.sequence);
     core.commit.lock().next_sequence = newest + 1;
     core.publisher.start(newest);
     Ok(())

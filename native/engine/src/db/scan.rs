@@ -381,9 +381,9 @@ impl Scan {
             self.cursor.previous()?;
         }
         if operands.is_empty() {
-            let found = below.is_some();
+            let exists = below.is_some();
             self.folded = below.unwrap_or_default();
-            return Ok(found);
+            return Ok(exists);
         }
         let operands: Vec<&[u8]> = operands.iter().map(Vec::as_slice).collect();
         self.fold(below.as_deref(), &operands)?;

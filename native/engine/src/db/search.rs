@@ -185,7 +185,7 @@ impl DbCore {
         for file in view.version.files().filter(within) {
             search.in_table(&self.tables.table(file)?)?;
         }
-        let mut found = SearchResult {
+        let mut result = SearchResult {
             hits: Vec::new(),
             visited: search.visited,
         };
@@ -197,10 +197,10 @@ impl DbCore {
             zone.clear();
             extractor.extract(&key, &value, &mut zone);
             if may_match(&zone) {
-                found.hits.push((key, value));
+                result.hits.push((key, value));
             }
         }
-        Ok(found)
+        Ok(result)
     }
 }
 

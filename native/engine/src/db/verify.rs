@@ -32,13 +32,13 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<DatabaseReport> {
     let _lock = recovery::lock(&**vfs, dir)?;
-    let found = recovery::describe(&**vfs, dir)?.ok_or_else(|| Error::InvalidArgument {
+    let description = recovery::describe(&**vfs, dir)?.ok_or_else(|| Error::InvalidArgument {
         what: format!("there is no database in {}", dir.display()),
     })?;
-    let total = found.files().map(|(_, meta)| meta.size).sum();
+    let total = description.files().map(|(_, meta)| meta.size).sum();
     let blocks = Arc::new(BlockCache::new(0, 0));
     let mut verified = DatabaseReport::default();
-    for (number, meta) in found.files() {
+    for (number, meta) in description.files() {
         let path = dir.join(table_cache::name_of(number));
         let table = TableReader::open(vfs.open_read(&path)?, number, &blocks)?;
         verified.count(&table, meta.size, &mut |done| progress(done, total))?;

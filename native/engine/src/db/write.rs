@@ -220,8 +220,8 @@ impl DbCore {
         };
         for entry in logged.entries().flatten() {
             let mut memtables = logging.memtables.iter();
-            let found = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
-            let Some((keyspace, memtable)) = found.filter(|(_, one)| one.accumulates()) else {
+            let memtable = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
+            let Some((keyspace, memtable)) = memtable.filter(|(_, one)| one.accumulates()) else {
                 continue;
             };
             if let (EntryKind::Merge, Some(merge)) = (entry.kind, &keyspace.options().merge) {
@@ -385,8 +385,8 @@ fn insert(logging: &Logging) -> Result<()> {
     for (sequence, entry) in (logging.first..).zip(logged.entries()) {
         let entry = entry.map_err(|_| malformed())?;
         let mut memtables = logging.memtables.iter();
-        let found = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
-        let (_, memtable) = found.ok_or_else(malformed)?;
+        let memtable = memtables.find(|(keyspace, _)| keyspace.id() == entry.keyspace);
+        let (_, memtable) = memtable.ok_or_else(malformed)?;
         let tag = Tag::new(sequence, entry.kind);
         if !memtable.insert(entry.key, entry.value, tag) {
             return Err(Error::InvalidArgument {

@@ -344,6 +344,6 @@ impl Memtable {
         });
         let cut = self.cut();
         let versions = row.chain(listed);
-        versions.filter(move |found| found.tag.sequence() <= cut)
+        versions.filter(move |entry| entry.tag.sequence() <= cut)
     }
 }

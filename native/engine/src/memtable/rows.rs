@@ -177,10 +177,10 @@ impl RowsCursor {
     }
 
     /// To the newest entry of the row, or to the oldest.
-    fn enter(&mut self, found: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
+    fn enter(&mut self, row: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
         self.ahead = 0;
         self.clear();
-        if let Some(row) = found {
+        if let Some(row) = row {
             self.copy(row);
         }
         self.at = if at_newest {

@@ -133,33 +133,33 @@ impl TableProperties {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut found = Self::new(0, 0);
-        found.all_expired_at = None;
+        let mut properties = Self::new(0, 0);
+        properties.all_expired_at = None;
         let mut reader = ByteReader::new(bytes);
         while !reader.is_empty() {
             let id = reader.varint()?;
             let value = reader.slice()?;
             let number = || value.try_into().ok().map(u64::from_le_bytes);
             match id {
-                1 => found.entries = number()?,
-                2 => found.deletes = number()?,
-                3 => found.operands = number()?,
-                4 => found.range_deletes = number()?,
-                5 => found.first_sequence = number()?,
-                6 => found.last_sequence = number()?,
-                7 => found.base_sequence = number()?,
-                8 => found.written_until = number()?,
-                9 => found.key_bytes = number()?,
-                10 => found.value_bytes = number()?,
-                11 => found.data_blocks = number()?,
-                TAIL_FIELD => found.tail_bytes = number()?,
-                EXPIRY_FIELD => found.all_expired_at = Some(number()?),
-                ZONE_FIELD => found.zone = Some(ZoneMap::decode(value)?),
-                EXTRACTOR_FIELD => found.extractor = String::from_utf8(value.to_vec()).ok()?,
+                1 => properties.entries = number()?,
+                2 => properties.deletes = number()?,
+                3 => properties.operands = number()?,
+                4 => properties.range_deletes = number()?,
+                5 => properties.first_sequence = number()?,
+                6 => properties.last_sequence = number()?,
+                7 => properties.base_sequence = number()?,
+                8 => properties.written_until = number()?,
+                9 => properties.key_bytes = number()?,
+                10 => properties.value_bytes = number()?,
+                11 => properties.data_blocks = number()?,
+                TAIL_FIELD => properties.tail_bytes = number()?,
+                EXPIRY_FIELD => properties.all_expired_at = Some(number()?),
+                ZONE_FIELD => properties.zone = Some(ZoneMap::decode(value)?),
+                EXTRACTOR_FIELD => properties.extractor = String::from_utf8(value.to_vec()).ok()?,
                 _ => {}
             }
         }
-        Some(found)
+        Some(properties)
     }
 }
 

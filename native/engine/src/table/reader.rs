@@ -332,19 +332,19 @@ impl TableReader {
             }
         }
         let index = self.kept_index(partition)?;
-        let found = index
+        let candidate = index
             .lower_bound(key, tag)
             .map_err(|_| self.malformed(partition.index))?;
-        let Some(entry) = found else {
+        let Some(entry) = candidate else {
             return Ok(());
         };
         let handle = handle_of(&index, &entry).ok_or_else(|| self.malformed(partition.index))?;
         let block = self.block(handle, BlockType::Data)?;
         let base = self.base_sequence();
-        let found = block
+        let candidate = block
             .find(key, hash, tag, base)
             .map_err(|_| self.malformed(handle))?;
-        let Some(mut entry) = found else {
+        let Some(mut entry) = candidate else {
             return Ok(());
         };
         loop {

@@ -69,7 +69,7 @@ impl Disk {
     pub(super) fn open_or_create(&mut self, path: &Path) -> io::Result<Arc<Inode>> {
         match self.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            found => return found,
+            entry => return entry,
         }
         self.parent_exists(path)?;
         let inode = Arc::new(Inode::new(self.durability));

@@ -26,28 +26,28 @@ impl Wal {
     /// Only one log at a time may be open in a directory: whoever opens it holds a lock.
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &WalOptions) -> Result<Self> {
         make_dir(&*vfs, dir)?;
-        let mut found = look(&*vfs, dir)?;
-        rewrite_tail(&*vfs, dir, &found)?;
+        let mut recovered = look(&*vfs, dir)?;
+        rewrite_tail(&*vfs, dir, &recovered)?;
         let mut segments = BTreeMap::new();
-        for header in &found.chain {
+        for header in &recovered.chain {
             let segment = LogSegment::open(&*vfs, dir, header.home())?;
             segments.insert(header.number, Arc::new(segment));
         }
-        let header = next_segment(&mut found);
-        segments.retain(|number, _| found.chain.iter().any(|kept| kept.number == *number));
+        let header = next_segment(&mut recovered);
+        segments.retain(|number, _| recovered.chain.iter().any(|kept| kept.number == *number));
         let made = LogSegment::create(&*vfs, dir, &header, None)?;
         segments.insert(header.number, Arc::new(made));
 
         let block_files = options.block_file_bytes;
-        let block_use = std::mem::take(&mut found.block_use);
+        let block_use = std::mem::take(&mut recovered.block_use);
         let blocks = Blocks::open(Arc::clone(&vfs), dir, block_files, block_use)?;
         let spares = options.spare_segments;
         let ahead = options.preallocate_bytes;
         let mut files = WalFiles::new(Arc::clone(&vfs), dir, segments, spares, ahead);
-        for number in &found.leftover {
+        for number in &recovered.leftover {
             files.reuse(path_of(dir, *number))?;
         }
-        let queue = AppendQueue::new(&header, found.spans, options.segment_bytes);
+        let queue = AppendQueue::new(&header, recovered.spans, options.segment_bytes);
         files.written = queue.end();
         files.next_index = header.first_index;
         Ok(Self {
@@ -64,35 +64,35 @@ impl Wal {
             stalled: AtomicBool::new(false),
             resume_bytes: options.preallocate_bytes,
             recovery: Recovery {
-                clean: found.clean,
-                cut: found.cut,
+                clean: recovered.clean,
+                cut: recovered.cut,
             },
         })
     }
 }
 
 /// The header of the segment that the log goes on with.
-fn next_segment(found: &mut RecoveredLog) -> SegmentHeader {
+fn next_segment(recovered: &mut RecoveredLog) -> SegmentHeader {
     // A segment without records is left out of the chain, or opening often would lengthen it.
-    let empty = found
+    let empty = recovered
         .chain
-        .pop_if(|last| found.end == last.base.saturating_add(SEGMENT_HEADER_BYTES as u64));
+        .pop_if(|last| recovered.end == last.base.saturating_add(SEGMENT_HEADER_BYTES as u64));
     if let Some(last) = empty {
-        found.end = last.base;
-        found.leftover.push(last.number);
+        recovered.end = last.base;
+        recovered.leftover.push(last.number);
     }
-    let number = found.highest.saturating_add(1);
-    if found.chain.is_empty() {
-        found.floor.segment = number;
+    let number = recovered.highest.saturating_add(1);
+    if recovered.chain.is_empty() {
+        recovered.floor.segment = number;
     }
     SegmentHeader {
         version: WalVersion::NEWEST,
         number,
-        previous: found.chain.last().map_or(0, |last| last.number),
-        base: found.end,
-        first_index: found.next_index,
-        floor: found.floor,
-        synced: found.end,
+        previous: recovered.chain.last().map_or(0, |last| last.number),
+        base: recovered.end,
+        first_index: recovered.next_index,
+        floor: recovered.floor,
+        synced: recovered.end,
     }
 }
 
@@ -100,15 +100,15 @@ fn next_segment(found: &mut RecoveredLog) -> SegmentHeader {
 /// sync, and before them the blocks that these refer to. They are copied to files of their own: a
 /// sync that failed in an earlier process may have left pages that count as saved and are not, so
 /// that syncing the same file again would prove nothing.
-fn rewrite_tail(vfs: &dyn Vfs, dir: &Path, found: &RecoveredLog) -> Result<()> {
-    if found.end <= found.synced {
+fn rewrite_tail(vfs: &dyn Vfs, dir: &Path, recovered: &RecoveredLog) -> Result<()> {
+    if recovered.end <= recovered.synced {
         return Ok(());
     }
-    rewrite_blocks(vfs, dir, found)?;
-    let bases = found.chain.iter().skip(1).map(|header| header.base);
-    let ends = bases.chain([found.end]);
-    for (header, end) in found.chain.iter().zip(ends) {
-        if end > found.synced {
+    rewrite_blocks(vfs, dir, recovered)?;
+    let bases = recovered.chain.iter().skip(1).map(|header| header.base);
+    let ends = bases.chain([recovered.end]);
+    for (header, end) in recovered.chain.iter().zip(ends) {
+        if end > recovered.synced {
             rewrite(vfs, dir, &path_of(dir, header.number), end - header.base)?;
         }
     }
@@ -126,9 +126,9 @@ fn rewrite(vfs: &dyn Vfs, dir: &Path, path: &Path, length: u64) -> Result<()> {
     vfs.rename(&copy, path)
 }
 
-fn rewrite_blocks(vfs: &dyn Vfs, dir: &Path, found: &RecoveredLog) -> Result<()> {
-    let tail = found.referring.iter();
-    let tail = tail.filter(|record| record.position >= found.synced);
+fn rewrite_blocks(vfs: &dyn Vfs, dir: &Path, recovered: &RecoveredLog) -> Result<()> {
+    let tail = recovered.referring.iter();
+    let tail = tail.filter(|record| record.position >= recovered.synced);
     let mut files: Vec<u64> = tail
         .flat_map(|record| record.blocks.iter().map(|block| block.file))
         .collect();

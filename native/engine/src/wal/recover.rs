@@ -68,14 +68,14 @@ pub(super) struct Referring {
 /// Reads all that `dir` holds of a log.
 pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
     let files = SegmentHeaders::open(vfs, dir)?;
-    let found = RecoveryPass::new(&files).run(u64::MAX)?;
+    let recovered = RecoveryPass::new(&files).run(u64::MAX)?;
     // Records of the unsynced tail may have reached the disk before the blocks they refer to.
-    for record in &found.referring {
-        if record.position >= found.synced && !blocks_are_sound(vfs, dir, record)? {
+    for record in &recovered.referring {
+        if record.position >= recovered.synced && !blocks_are_sound(vfs, dir, record)? {
             return RecoveryPass::new(&files).run(record.position);
         }
     }
-    Ok(found)
+    Ok(recovered)
 }
 
 fn blocks_are_sound(vfs: &dyn Vfs, dir: &Path, record: &Referring) -> Result<bool> {
@@ -187,12 +187,12 @@ impl<'a> SegmentHeaders<'a> {
 /// One pass over the chain.
 struct RecoveryPass<'a> {
     files: &'a SegmentHeaders<'a>,
-    found: RecoveredLog,
+    recovered: RecoveredLog,
 }
 
 impl<'a> RecoveryPass<'a> {
     fn new(files: &'a SegmentHeaders<'a>) -> Self {
-        let found = RecoveredLog {
+        let recovered = RecoveredLog {
             chain: Vec::new(),
             leftover: Vec::new(),
             spans: Spans::default(),
@@ -209,16 +209,16 @@ impl<'a> RecoveryPass<'a> {
             block_use: BTreeMap::new(),
             referring: Vec::new(),
         };
-        Self { files, found }
+        Self { files, recovered }
     }
 
     /// Reads all records that lie below the position `stop`.
     fn run(mut self, stop: u64) -> Result<RecoveredLog> {
         let (newest, cut) = self.files.newest()?;
-        self.found.cut = cut;
+        self.recovered.cut = cut;
         let Some(newest) = newest else {
-            self.found.leftover = self.files.list.keys().copied().collect();
-            return Ok(self.found);
+            self.recovered.leftover = self.files.list.keys().copied().collect();
+            return Ok(self.recovered);
         };
         let chain = self.files.chain(newest)?;
         self.begin(&chain);
@@ -232,19 +232,19 @@ impl<'a> RecoveryPass<'a> {
                 break;
             }
         }
-        self.found.chain = chain;
-        self.found.chain.truncate(kept);
+        self.recovered.chain = chain;
+        self.recovered.chain.truncate(kept);
         self.finish()
     }
 
     fn begin(&mut self, chain: &[SegmentHeader]) {
         if let Some(first) = chain.first() {
-            self.found.next_index = first.first_index;
-            self.found.end = first.base.saturating_add(HEADER_END);
+            self.recovered.next_index = first.first_index;
+            self.recovered.end = first.base.saturating_add(HEADER_END);
         }
         for header in chain {
-            self.found.floor = self.found.floor.max(header.floor);
-            self.found.synced = self.found.synced.max(header.synced);
+            self.recovered.floor = self.recovered.floor.max(header.floor);
+            self.recovered.synced = self.recovered.synced.max(header.synced);
         }
     }
 
@@ -255,31 +255,31 @@ impl<'a> RecoveryPass<'a> {
         next: Option<&SegmentHeader>,
         stop: u64,
     ) -> Result<bool> {
-        if header.first_index != self.found.next_index {
+        if header.first_index != self.recovered.next_index {
             return Err(self.out_of_order(header, 0, header.first_index));
         }
         let end = next.map_or(stop, |next| next.base.min(stop));
         let limit = end.saturating_sub(header.base);
         let mut scanner = self.files.scanner(header, limit)?;
-        self.found.end = header.base.saturating_add(HEADER_END);
-        self.found.clean = false;
+        self.recovered.end = header.base.saturating_add(HEADER_END);
+        self.recovered.clean = false;
         let mut closed_at = 0;
         while let Some(record) = scanner.next()? {
-            self.found.end = header.base.saturating_add(record.end);
+            self.recovered.end = header.base.saturating_add(record.end);
             closed_at = record.start;
             self.record(header, &record)?;
         }
-        if next.is_none() && self.found.clean {
+        if next.is_none() && self.recovered.clean {
             // The log goes on in place of the mark, which no sync need have saved.
-            self.found.end = header.base.saturating_add(closed_at);
+            self.recovered.end = header.base.saturating_add(closed_at);
         }
-        Ok(next.is_some_and(|next| next.base == self.found.end))
+        Ok(next.is_some_and(|next| next.base == self.recovered.end))
     }
 
     fn record(&mut self, header: &SegmentHeader, record: &Raw<'_>) -> Result<()> {
         let path = || path_of(self.files.dir, header.number);
         let misshapen = || Error::corruption(&path(), record.start, "the record is misshapen");
-        let expected = self.found.next_index;
+        let expected = self.recovered.next_index;
         // In version 2 only those that drop others have an index.
         let index = match record.kind {
             RecordKind::Truncate => record.truncates_from().ok_or_else(misshapen)?,
@@ -288,32 +288,32 @@ impl<'a> RecoveryPass<'a> {
         if index > expected || (record.kind != RecordKind::Truncate && index != expected) {
             return Err(self.out_of_order(header, record.start, index));
         }
-        let found = &mut self.found;
-        found.synced = found.synced.max(record.synced);
-        found.clean = record.kind == RecordKind::Close;
+        let recovered = &mut self.recovered;
+        recovered.synced = recovered.synced.max(record.synced);
+        recovered.clean = record.kind == RecordKind::Close;
         match record.kind {
             RecordKind::Close => {}
             RecordKind::Floor => {
                 let floor = decode_floor(record.body).ok_or_else(misshapen)?;
-                found.floor = found.floor.max(floor);
+                recovered.floor = recovered.floor.max(floor);
             }
             RecordKind::Truncate => {
-                found.spans.truncate_from(index);
-                found.referring.retain(|old| old.index < index);
-                found.next_index = index;
+                recovered.spans.truncate_from(index);
+                recovered.referring.retain(|old| old.index < index);
+                recovered.next_index = index;
             }
             RecordKind::Data | RecordKind::Referring => {
                 if record.kind == RecordKind::Referring {
                     let (blocks, _) = decode_references(record.body).ok_or_else(misshapen)?;
-                    found.referring.push(Referring {
+                    recovered.referring.push(Referring {
                         position: header.base.saturating_add(record.start),
                         index,
                         blocks,
                     });
                 }
-                let spans = &mut found.spans;
+                let spans = &mut recovered.spans;
                 spans.add(index, header.number, record.start, record.end);
-                found.next_index = expected.saturating_add(1);
+                recovered.next_index = expected.saturating_add(1);
             }
         }
         Ok(())
@@ -321,7 +321,7 @@ impl<'a> RecoveryPass<'a> {
 
     fn out_of_order(&self, header: &SegmentHeader, offset: u64, index: u64) -> Error {
         let path = path_of(self.files.dir, header.number);
-        let expected = self.found.next_index;
+        let expected = self.recovered.next_index;
         let detail = format!("record {index} stands where {expected} belongs");
         Error::corruption(&path, offset, detail)
     }
@@ -329,9 +329,9 @@ impl<'a> RecoveryPass<'a> {
     /// Decides whether the place where reading stopped is the end of the log, an unsynced tail or
     /// damage.
     fn stopped(&mut self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<()> {
-        let offset = self.found.end.saturating_sub(header.base);
+        let offset = self.recovered.end.saturating_sub(header.base);
         let file = path_of(self.files.dir, header.number);
-        if self.found.clean && later.is_empty() {
+        if self.recovered.clean && later.is_empty() {
             return Ok(());
         }
         let mut scanner = self.files.scanner(header, u64::MAX)?;
@@ -345,14 +345,14 @@ impl<'a> RecoveryPass<'a> {
                 synced: beyond.synced.max(more.synced),
             };
         }
-        self.found.synced = self.found.synced.max(beyond.synced);
-        if self.found.synced > self.found.end {
+        self.recovered.synced = self.recovered.synced.max(beyond.synced);
+        if self.recovered.synced > self.recovered.end {
             let detail = "no sound record stands here, but the log was synced beyond";
             return Err(Error::corruption(&file, offset, detail));
         }
-        self.found.clean = false;
+        self.recovered.clean = false;
         if !ends || beyond.records > 0 {
-            self.found.cut = Some(TornTail {
+            self.recovered.cut = Some(TornTail {
                 file,
                 offset,
                 records: beyond.records,
@@ -363,29 +363,38 @@ impl<'a> RecoveryPass<'a> {
 
     /// Leaves out what lies below the floor, which must all be there from its segment on.
     fn finish(mut self) -> Result<RecoveredLog> {
-        let found = &mut self.found;
-        let floor = found.floor;
-        if let Some(first) = found
+        let recovered = &mut self.recovered;
+        let floor = recovered.floor;
+        if let Some(first) = recovered
             .chain
             .first()
             .filter(|first| first.number > floor.segment)
         {
             return Err(self.files.missing(first.previous));
         }
-        found.chain.retain(|header| header.number >= floor.segment);
-        if found.chain.is_empty() || floor.index > found.next_index {
+        recovered
+            .chain
+            .retain(|header| header.number >= floor.segment);
+        if recovered.chain.is_empty() || floor.index > recovered.next_index {
             return Err(self.files.missing(floor.segment));
         }
-        found.spans.drop_before(floor.index);
-        found.referring.retain(|record| record.index >= floor.index);
-        for record in &found.referring {
+        recovered.spans.drop_before(floor.index);
+        recovered
+            .referring
+            .retain(|record| record.index >= floor.index);
+        for record in &recovered.referring {
             for block in &record.blocks {
-                found.block_use.insert(block.file, record.index);
+                recovered.block_use.insert(block.file, record.index);
             }
         }
-        let needed = |number: &u64| found.chain.iter().any(|header| header.number == *number);
+        let needed = |number: &u64| {
+            recovered
+                .chain
+                .iter()
+                .any(|header| header.number == *number)
+        };
         let numbers = self.files.list.keys().copied();
-        found.leftover = numbers.filter(|number| !needed(number)).collect();
-        Ok(self.found)
+        recovered.leftover = numbers.filter(|number| !needed(number)).collect();
+        Ok(self.recovered)
     }
 }

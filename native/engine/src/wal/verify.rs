@@ -24,22 +24,22 @@ pub struct LogReport {
 
 /// Reads every record and every block that one refers to, and changes nothing.
 pub fn verify(vfs: &dyn Vfs, dir: &Path) -> Result<LogReport> {
-    let found = look(vfs, dir)?;
+    let recovered = look(vfs, dir)?;
     let mut checked = 0;
-    for file in found.block_use.keys() {
+    for file in recovered.block_use.keys() {
         blocks::check_header(vfs, dir, *file)?;
     }
-    for record in &found.referring {
+    for record in &recovered.referring {
         for block in &record.blocks {
             blocks::read(vfs, dir, block)?;
             checked += 1;
         }
     }
     Ok(LogReport {
-        segments: found.chain.len(),
-        records: found.next_index.saturating_sub(found.floor.index),
+        segments: recovered.chain.len(),
+        records: recovered.next_index.saturating_sub(recovered.floor.index),
         blocks: checked,
-        clean: found.clean,
-        cut: found.cut,
+        clean: recovered.clean,
+        cut: recovered.cut,
     })
 }

@@ -52,8 +52,8 @@ impl TrackedDocument {
 
     /// Whether a query has it.
     pub(super) fn has(&self, member: QueryHandle) -> bool {
-        let found = self.members.binary_search_by_key(&member.id, |m| m.id);
-        found.is_ok_and(|index| self.members.get(index) == Some(&member))
+        let index = self.members.binary_search_by_key(&member.id, |m| m.id);
+        index.is_ok_and(|index| self.members.get(index) == Some(&member))
     }
 
     /// Notes that a query has it. Returns whether it had it before.

@@ -10,7 +10,7 @@
 //! A query comes with the rows that its snapshot sees, and with the end of the write stream from
 //! before that snapshot. What came behind that end is replayed for it from what is [`retained`];
 //! what the snapshot sees is ignored for it, then and later ([`queries::Guard`]). Rows of those who
-//! join later may be [`ahead`] of what the node has handled.
+//! join later may be [`unconfirmed_rows`] of what the node has handled.
 //!
 //! ```text
 //! write stream ── Write ─▶ stream (counts) ─▶ retained
@@ -96,7 +96,7 @@ pub struct FilterFigures {
 }
 
 impl FilterNode {
-    /// A node that knows nothing yet. It is given [`NodeInput::Start`] first.
+    /// A node that knows nothing yet. It is given [`Input::Start`] first.
     pub fn new(config: FilterNodeConfig) -> Self {
         let begin = StreamId::default();
         Self {

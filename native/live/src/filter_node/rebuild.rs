@@ -76,21 +76,21 @@ impl FilterNode {
         else {
             return;
         };
-        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        let (mut matched, mut failed) = (Vec::new(), Vec::new());
         for row in rows {
             if !self.is_mine(&row.key) {
                 continue;
             }
-            found.clear();
+            matched.clear();
             let document = Document::trusted(&row.body);
             self.matcher
-                .matches(&collection, document, &mut found, &mut failed);
-            found.retain(|id| !self.sides.is_side(*id));
-            if !found.is_empty() {
+                .matches(&collection, document, &mut matched, &mut failed);
+            matched.retain(|id| !self.sides.is_side(*id));
+            if !matched.is_empty() {
                 let known = self.documents.touch(collection, &row.key, now_us);
-                known.members = found.iter().map(|id| self.queries.member(*id)).collect();
+                known.members = matched.iter().map(|id| self.queries.member(*id)).collect();
             }
-            for id in &found {
+            for id in &matched {
                 self.add_row(&mut rebuild, *id, &row, out);
             }
         }

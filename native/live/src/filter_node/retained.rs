@@ -122,10 +122,10 @@ impl Retained {
         version: u64,
     ) -> Option<AfterImage> {
         let mut images = self.kept.iter().rev().map(|kept| &kept.image);
-        let found = images.find(|image| {
+        let image = images.find(|image| {
             image.version == version && *image.key == *key && image.collection == *collection
         });
-        found.cloned()
+        image.cloned()
     }
 
     pub(super) const fn bytes(&self) -> usize {

@@ -125,13 +125,13 @@ impl WatchedSides {
     pub(super) fn judge(
         &self,
         collection: &[u8; 16],
-        found: &[QueryId],
+        matched: &[QueryId],
     ) -> (Vec<QueryHash>, Vec<QueryHash>) {
         let ids = self.by_collection.get(collection).into_iter().flatten();
         let known = ids.filter_map(|id| Some((id, self.known.get(id)?)));
         let (mut may, mut may_not) = (Vec::new(), Vec::new());
         for (id, known) in known {
-            if found.binary_search(id).is_ok() {
+            if matched.binary_search(id).is_ok() {
                 may.push(known.hash);
             } else {
                 may_not.push(known.hash);

@@ -12,7 +12,7 @@ use super::queries::{QueryHandle, WatchedQueries};
 /// Buffers that are reused for each write.
 #[derive(Debug, Default)]
 pub(super) struct MatchBuffers {
-    found: Vec<QueryId>,
+    matched: Vec<QueryId>,
     failed: Vec<QueryId>,
 }
 
@@ -72,8 +72,8 @@ impl FilterNode {
         let before = std::mem::take(&mut known.members);
         let passed = self.ahead.handled(image);
         let scratch = self.find(image);
-        let mut difference = difference(&self.queries, image.xid, &before, &scratch.found);
-        let (may, may_not) = self.sides.judge(&image.collection, &scratch.found);
+        let mut difference = difference(&self.queries, image.xid, &before, &scratch.matched);
+        let (may, may_not) = self.sides.judge(&image.collection, &scratch.matched);
         self.report_unevaluated(image, &scratch.failed, out);
         self.scratch = scratch;
         self.emit_remove_and_change(&passed, image.xid, &mut difference);
@@ -172,7 +172,7 @@ impl FilterNode {
         } else {
             let scratch = self.find(image);
             let is_sorted = |id: &QueryId| self.queries.get(*id).is_some_and(|query| query.sorted);
-            let ids = scratch.found.iter().copied().filter(is_sorted).collect();
+            let ids = scratch.matched.iter().copied().filter(is_sorted).collect();
             self.scratch = scratch;
             ids
         };
@@ -215,13 +215,13 @@ impl FilterNode {
     /// result of the latter.
     fn find(&mut self, image: &AfterImage) -> MatchBuffers {
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.found.clear();
+        scratch.matched.clear();
         scratch.failed.clear();
         if let ImageContent::Document(body) = &image.content {
             let document = Document::trusted(body);
-            let MatchBuffers { found, failed } = &mut scratch;
+            let MatchBuffers { matched, failed } = &mut scratch;
             self.matcher
-                .matches(&image.collection, document, found, failed);
+                .matches(&image.collection, document, matched, failed);
         }
         scratch
     }
@@ -231,20 +231,20 @@ fn difference(
     queries: &WatchedQueries,
     xid: u64,
     before: &[QueryHandle],
-    found: &[QueryId],
+    matched: &[QueryId],
 ) -> ResultDifference {
     let alive = before.iter().filter(|member| queries.is_alive(**member));
     let mut before = alive.map(|member| member.id).peekable();
-    let mut found = found.iter().copied().peekable();
+    let mut matched = matched.iter().copied().peekable();
     let mut difference = ResultDifference::default();
     loop {
-        let next = match (before.peek(), found.peek()) {
+        let next = match (before.peek(), matched.peek()) {
             (Some(had), Some(has)) => (*had).min(*has),
             (Some(id), None) | (None, Some(id)) => *id,
             (None, None) => return difference,
         };
         let had = before.next_if_eq(&next).is_some();
-        let has = found.next_if_eq(&next).is_some();
+        let has = matched.next_if_eq(&next).is_some();
         let Some(query) = queries.get(next) else {
             continue;
         };

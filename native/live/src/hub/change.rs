@@ -397,7 +397,7 @@ fn keyed(
         match before.get(&*row.key) {
             None => changes.push(ResultChange::Add { index, row }),
             Some(&version) if version != row.version => {
-                changes.push(ResultChange::Stay { index, row })
+                changes.push(ResultChange::Stay { index, row });
             }
             Some(_) => {}
         }

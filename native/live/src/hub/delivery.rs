@@ -364,12 +364,12 @@ impl Hub {
     /// Takes frames to send, about so many at most, in turn from all who have some and for whom
     /// their connections have room.
     pub fn poll(&mut self, most: usize) -> Vec<ClientFrame> {
-        let (mut found, mut bytes) = (Vec::new(), 0);
-        while found.len() < most
+        let (mut frames, mut bytes) = (Vec::new(), 0);
+        while frames.len() < most
             && bytes < AT_ONCE_BYTES
             && let Some(id) = self.outgoing.pop_front()
         {
-            match self.hand_out(id, &mut found, &mut bytes) {
+            match self.hand_out(id, &mut frames, &mut bytes) {
                 TurnOutcome::More => self.outgoing.push_back(id),
                 TurnOutcome::Waits => {}
                 TurnOutcome::Nothing => {
@@ -382,14 +382,14 @@ impl Hub {
                 }
             }
         }
-        found
+        frames
     }
 
     /// Hands out some of a client's frames.
     fn hand_out(
         &mut self,
         id: u64,
-        found: &mut Vec<ClientFrame>,
+        frames: &mut Vec<ClientFrame>,
         bytes: &mut usize,
     ) -> TurnOutcome {
         let short = self.is_short();
@@ -408,7 +408,7 @@ impl Hub {
             self.windows
                 .sent(client.connection, text.len(), self.now_us);
             let over = client.over && client.outbox.len() == 0;
-            found.push(ClientFrame {
+            frames.push(ClientFrame {
                 client: id,
                 text,
                 over,

@@ -13,9 +13,9 @@
 //! rows are known to hold whatever their snapshot sees, and the log is known from before it. A query
 //! that is registered again shows the difference once, so that nobody sees a version fall.
 //!
-//! Files: [`sources`] and [`reading`] — the log; [`query`], [`queue`], [`window`], [`change`],
+//! Files: [`sources`] and [`log_reader`] — the log; [`query`], [`queue`], [`window`], [`change`],
 //! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`connection_window`] — flow control
-//! of connections; [`client`], [`outbox`], [`coalesced_changes`], [`telling`], [`unevaluated`],
+//! of connections; [`client`], [`outbox`], [`coalesced_changes`], [`delivery`], [`unevaluated`],
 //! [`frames`] — one subscriber; [`token`] and [`replay`] — resuming; [`trace`] — the delivery trace
 //! of recent changes.
 

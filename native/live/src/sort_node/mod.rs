@@ -5,7 +5,7 @@
 //! dropped: whether it is the next one is not known. When so many rows have left that the window's
 //! end is not known, the query must be asked again (`Renew`); until then steps are collected.
 //!
-//! Of a query that groups it keeps all documents, in as little as their groups need ([`grouped`]), and
+//! Of a query that groups it keeps all documents, in as little as their groups need ([`grouped_rows`]), and
 //! what it tells are the rows that stand for groups.
 //!
 //! Of a query that looks others up it keeps those, too ([`joined`]); what is told of the collections
@@ -107,7 +107,7 @@ pub struct SortFigures {
 }
 
 impl SortNode {
-    /// A node that knows nothing yet. It is given [`NodeInput::Start`] first.
+    /// A node that knows nothing yet. It is given [`Input::Start`] first.
     pub fn new(config: SortNodeConfig) -> Self {
         Self {
             voice: Voice::new(NotificationSource::Sort, config.token),
@@ -507,7 +507,7 @@ impl SortNode {
                 self.register(&registration, now_us, out);
             }
             NodeRequest::Fetched { asked, documents } => {
-                self.fetched(&asked, documents, now_us, out)
+                self.fetched(&asked, documents, now_us, out);
             }
         }
     }

@@ -109,13 +109,13 @@ impl SortNode {
         else {
             return;
         };
-        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        let (mut matched, mut failed) = (Vec::new(), Vec::new());
         for row in rows {
-            found.clear();
+            matched.clear();
             let document = Document::trusted(&row.body);
             let matcher = &mut rebuild.matcher;
-            matcher.matches(&collection, document, &mut found, &mut failed);
-            for id in &found {
+            matcher.matches(&collection, document, &mut matched, &mut failed);
+            for id in &matched {
                 if let Some(RebuiltQuery { query, gathered }) = rebuild.building.get_mut(id) {
                     gathered.push(row, query.order());
                 }

@@ -260,7 +260,7 @@ fn put_event(out: &mut Vec<u8>, news: &NodeEvent) {
         }
         NodeEvent::Unevaluated { queries } => out.put_hashes(queries),
         NodeEvent::Rebase { .. } | NodeEvent::Window { .. } | NodeEvent::Renew { .. } => {
-            put_state(out, news)
+            put_state(out, news);
         }
     }
 }

@@ -82,10 +82,10 @@ fn week_start(args: &Args<'_>, index: usize) -> Result<i64, EvaluationFailure> {
         "saturday",
         "sunday",
     ];
-    let found = (1..)
+    let number = (1..)
         .zip(days)
         .find(|(_, day)| *day == name || day.get(..3) == Some(&name));
-    found
+    number
         .map(|(number, _)| number)
         .ok_or_else(|| args.wrong(index, "a day of the week"))
 }

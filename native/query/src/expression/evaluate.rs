@@ -168,7 +168,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
                 }
                 Ok(self
                     .follow(value.as_ref(), path)?
-                    .map(|found| ExpressionItem::Own(found.as_ref().into())))
+                    .map(|value| ExpressionItem::Own(value.as_ref().into())))
             }
         }
     }
@@ -192,9 +192,9 @@ impl<'a, 'e> Evaluation<'a, 'e> {
                 for item in items.iter() {
                     self.environment.fuel.step()?;
                     if let ValueRef::Document(_) = item
-                        && let Some(found) = self.follow(item, path)?
+                        && let Some(value) = self.follow(item, path)?
                     {
-                        writer.push(found.as_ref());
+                        writer.push(value.as_ref());
                     }
                 }
                 self.environment.fuel.bytes(writer.len())?;

@@ -167,11 +167,11 @@ impl<'a> Args<'a> {
     }
 
     pub(super) fn wrong(&self, index: usize, wanted: &str) -> EvaluationFailure {
-        let found = self
+        let actual = self
             .get(index)
             .map_or("missing", |value| value.kind().alias());
         EvaluationFailure::refused(format!(
-            "{} takes {wanted} as argument {}, not {found}",
+            "{} takes {wanted} as argument {}, not {actual}",
             self.name,
             index + 1
         ))

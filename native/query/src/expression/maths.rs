@@ -374,12 +374,12 @@ fn accumulate<'a>(function: F, args: &Args<'_>) -> Out<'a> {
                 .iter()
                 .copied()
                 .filter(|value| !is_null(Some(*value)));
-            let found = if function == F::Min {
+            let extreme = if function == F::Min {
                 present.min_by(|a, b| compare(*a, *b))
             } else {
                 present.max_by(|a, b| compare(*a, *b))
             };
-            found.map_or(NULL, |value| own(value.into()))
+            extreme.map_or(NULL, |value| own(value.into()))
         }
     }
 }

@@ -96,15 +96,15 @@ fn set<'a>(args: &Args<'_>, value: Option<ValueRef<'_>>) -> Result<Out<'a>, Eval
     }
     let input = args.document(1)?;
     let mut writer = DocumentWriter::with_capacity(input.as_bytes().len());
-    let mut found = false;
+    let mut is_set = false;
     for element in input.elements() {
         if element.key_bytes() != name.as_bytes() {
             writer.append_element(&element);
-        } else if let Some(value) = value.filter(|_| !std::mem::replace(&mut found, true)) {
+        } else if let Some(value) = value.filter(|_| !std::mem::replace(&mut is_set, true)) {
             writer.append(name, value);
         }
     }
-    if let Some(value) = value.filter(|_| !found) {
+    if let Some(value) = value.filter(|_| !is_set) {
         writer.append(name, value);
     }
     Ok(document(writer.into()))

@@ -162,12 +162,12 @@ fn index_of<'a>(args: &Args<'_>, characters: bool) -> Result<Out<'a>, Evaluation
     let Some(part) = whole.as_bytes().get(from..to) else {
         return Ok(own(Value::Int32(-1)));
     };
-    let found = match wanted.as_bytes() {
+    let position = match wanted.as_bytes() {
         [] => Some(0),
         bytes => part.windows(bytes.len()).position(|window| window == bytes),
     };
-    Ok(found.map_or(own(Value::Int32(-1)), |found| {
-        let at = from + found;
+    Ok(position.map_or(own(Value::Int32(-1)), |position| {
+        let at = from + position;
         if characters {
             count(whole.get(..at).map_or(0, |before| before.chars().count()))
         } else {
@@ -256,17 +256,17 @@ pub(super) fn with_pattern<'a>(
     let mut all = ArrayWriter::new();
     let mut seen = (0, 0);
     for captures in pattern.compiled().captures_iter(whole.as_bytes()) {
-        let Some(found) = captures.get(0) else {
+        let Some(whole_match) = captures.get(0) else {
             continue;
         };
         let before = whole
-            .get(seen.0..found.start())
+            .get(seen.0..whole_match.start())
             .map_or(0, |part| part.chars().count());
-        seen = (found.start(), seen.1 + before);
+        seen = (whole_match.start(), seen.1 + before);
         let mut writer = DocumentWriter::new();
-        let found_at = found.start();
+        let match_at = whole_match.start();
         let piece = |range: std::ops::Range<usize>| whole.get(range).unwrap_or_default();
-        writer.append("match", ValueRef::String(piece(found.range())));
+        writer.append("match", ValueRef::String(piece(whole_match.range())));
         writer.append(
             "idx",
             ValueRef::Int32(i32::try_from(seen.1).unwrap_or(i32::MAX)),
@@ -278,13 +278,13 @@ pub(super) fn with_pattern<'a>(
             }));
         }
         writer.append("captures", Value::Array(groups.into()).as_ref());
-        let found = Value::Document(writer.into());
+        let details = Value::Document(writer.into());
         if function == F::RegexFind {
-            return Ok(own(found));
+            return Ok(own(details));
         }
-        all.push(found.as_ref());
+        all.push(details.as_ref());
         // Each search may look at all that is left before it finds anything.
-        fuel.steps(1 + (whole.len().saturating_sub(found_at) >> 10) as u64)?;
+        fuel.steps(1 + (whole.len().saturating_sub(match_at) >> 10) as u64)?;
         if all.len() > crate::limits::EVALUATION_BYTES {
             return Err(EvaluationFailure::OutOfMemory);
         }

@@ -69,12 +69,12 @@ impl ValueCounts {
 
     /// Writes the least value, or the greatest; null if there is none.
     pub(super) fn write(&self, greatest: bool, name: &str, out: &mut DocumentWriter) {
-        let found = if greatest {
+        let extreme = if greatest {
             self.0.last_key_value()
         } else {
             self.0.first_key_value()
         };
-        match found {
+        match extreme {
             Some((value, _)) => value.write(name, out),
             None => out.append(name, ValueRef::Null),
         }

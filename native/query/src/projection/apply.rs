@@ -75,23 +75,29 @@ impl Applying<'_> {
             },
             ProjectionPart::Element(test) => {
                 if let ValueRef::Array(inner) = value
-                    && let Some(found) = self.first(inner, test)?
+                    && let Some(element) = self.first(inner, test)?
                 {
-                    writer.append(key, ValueRef::Array(ArrayBuf::from_iter([found]).as_ref()));
+                    writer.append(
+                        key,
+                        ValueRef::Array(ArrayBuf::from_iter([element]).as_ref()),
+                    );
                 }
             }
             ProjectionPart::Positional => match value {
                 ValueRef::Array(inner) => {
-                    let found = self
+                    let element = self
                         .matched
                         .position
                         .and_then(|position| inner.get(position as usize));
-                    let found = found.ok_or_else(|| {
+                    let element = element.ok_or_else(|| {
                         EvaluationFailure::refused(
                             "the positional projection found no matching element of the array",
                         )
                     })?;
-                    writer.append(key, ValueRef::Array(ArrayBuf::from_iter([found]).as_ref()));
+                    writer.append(
+                        key,
+                        ValueRef::Array(ArrayBuf::from_iter([element]).as_ref()),
+                    );
                 }
                 _ => writer.append(key, value),
             },
@@ -130,10 +136,10 @@ impl Applying<'_> {
         test: &Test,
     ) -> Result<Option<ValueRef<'a>>, EvaluationFailure> {
         let matcher = DocumentMatcher::new(Document::empty(), self.environment);
-        let found = matcher.test(test, Some(ValueRef::Array(array)))?;
+        let matches = matcher.test(test, Some(ValueRef::Array(array)))?;
         Ok(matcher
             .position()
-            .filter(|_| found)
+            .filter(|_| matches)
             .and_then(|position| array.get(position as usize)))
     }
 }

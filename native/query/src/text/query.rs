@@ -155,32 +155,32 @@ impl TextQuery {
         document: Document<'_>,
         fuel: &Fuel,
     ) -> Result<Option<f64>, EvaluationFailure> {
-        let mut found = TextMatches {
+        let mut matches = TextMatches {
             phrases: vec![false; self.phrases.len()],
             ..TextMatches::default()
         };
-        self.search(ValueRef::Document(document), &mut found, fuel)?;
-        let matched = !found.negated
-            && !found.scores.is_empty()
-            && found.phrases.iter().all(|phrase| *phrase);
-        Ok(matched.then(|| found.scores.values().sum()))
+        self.search(ValueRef::Document(document), &mut matches, fuel)?;
+        let matched = !matches.negated
+            && !matches.scores.is_empty()
+            && matches.phrases.iter().all(|phrase| *phrase);
+        Ok(matched.then(|| matches.scores.values().sum()))
     }
 
     fn search(
         &self,
         value: ValueRef<'_>,
-        found: &mut TextMatches,
+        matches: &mut TextMatches,
         fuel: &Fuel,
     ) -> Result<(), EvaluationFailure> {
         fuel.step()?;
         match value {
-            ValueRef::String(text) => self.text(text, found, fuel),
+            ValueRef::String(text) => self.text(text, matches, fuel),
             ValueRef::Document(inner) => inner
                 .iter()
-                .try_for_each(|(_, value)| self.search(value, found, fuel)),
+                .try_for_each(|(_, value)| self.search(value, matches, fuel)),
             ValueRef::Array(inner) => inner
                 .iter()
-                .try_for_each(|value| self.search(value, found, fuel)),
+                .try_for_each(|value| self.search(value, matches, fuel)),
             _ => Ok(()),
         }
     }
@@ -188,7 +188,7 @@ impl TextQuery {
     fn text(
         &self,
         text: &str,
-        found: &mut TextMatches,
+        matches: &mut TextMatches,
         fuel: &Fuel,
     ) -> Result<(), EvaluationFailure> {
         fuel.steps((text.len() >> TEXT_BYTES_LOG2) as u64)?;
@@ -196,7 +196,7 @@ impl TextQuery {
         let mut total = 0_u32;
         for term in self.analyzer.terms(text) {
             total += 1;
-            found.negated |= self.negated_terms.contains(&term);
+            matches.negated |= self.negated_terms.contains(&term);
             if self.terms.contains(&term) {
                 let (count, frequency) = counts.entry(term).or_insert((0, 0.0));
                 *frequency += 0.5_f64.powi(i32::try_from(*count).unwrap_or(i32::MAX));
@@ -210,17 +210,17 @@ impl TextQuery {
             } else {
                 1.0
             };
-            *found.scores.entry(term).or_insert(0.0) += frequency * coverage * whole;
+            *matches.scores.entry(term).or_insert(0.0) += frequency * coverage * whole;
         }
         if self.phrases.is_empty() && self.negated_phrases.is_empty() {
             return Ok(());
         }
         let folded = self.analyzer.folded(text);
-        found.negated |= self
+        matches.negated |= self
             .negated_phrases
             .iter()
             .any(|phrase| folded.contains(phrase));
-        for (phrase, seen) in self.phrases.iter().zip(&mut found.phrases) {
+        for (phrase, seen) in self.phrases.iter().zip(&mut matches.phrases) {
             *seen |= folded.contains(phrase);
         }
         Ok(())

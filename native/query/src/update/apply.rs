@@ -223,8 +223,8 @@ impl UpdateWalk<'_> {
         rest: &[UpdateSegment],
         operation: &UpdateOperation,
     ) -> Result<(), OperatorRefusal> {
-        let found = fields.iter().position(|(name, _)| **name == *segment.name);
-        match found.and_then(|index| fields.get_mut(index)) {
+        let index = fields.iter().position(|(name, _)| **name == *segment.name);
+        match index.and_then(|index| fields.get_mut(index)) {
             Some((_, tree)) if rest.is_empty() => match self.outcome(Some(tree), operation)? {
                 ValueOutcome::Keep => {}
                 ValueOutcome::Set(value) => *tree = ValueTree::Value(value),

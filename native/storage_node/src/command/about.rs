@@ -122,13 +122,13 @@ fn kill(
     if !words.take("ID") {
         return Err(CommandRefusal::syntax("CLIENT KILL ID id"));
     }
-    let found = node.clients.find(words.number()?);
-    let found = found.filter(|client| may_see(session, client.namespace.lock().as_deref()));
-    if let Some(client) = &found {
+    let client = node.clients.find(words.number()?);
+    let client = client.filter(|client| may_see(session, client.namespace.lock().as_deref()));
+    if let Some(client) = &client {
         client.is_killed.store(true, Ordering::Relaxed);
         node.has_revoked.store(true, Ordering::Release);
     }
-    reply.integer(u64::from(found.is_some()));
+    reply.integer(u64::from(client.is_some()));
     Ok(())
 }
 
@@ -152,17 +152,17 @@ pub(super) fn command(
                 .for_each(|command| reply.text(&command.name.to_ascii_lowercase()));
         }
         "INFO" => {
-            let found = named(words)?;
-            reply.array(found.len());
-            found.iter().for_each(|found| match found {
+            let commands = named(words)?;
+            reply.array(commands.len());
+            commands.iter().for_each(|commands| match commands {
                 Some(command) => describe(command, reply),
                 None => reply.null(),
             });
         }
         "DOCS" => {
-            let found: Vec<&Command> = named(words)?.into_iter().flatten().collect();
-            reply.map(found.len());
-            found.iter().for_each(|command| document(command, reply));
+            let commands: Vec<&Command> = named(words)?.into_iter().flatten().collect();
+            reply.map(commands.len());
+            commands.iter().for_each(|command| document(command, reply));
         }
         other => return Err(unknown(other.as_bytes())),
     }
@@ -174,11 +174,11 @@ fn named(mut words: Words<'_>) -> Result<Vec<Option<&'static Command>>> {
     if words.is_empty() {
         return Ok(COMMANDS.iter().map(Some).collect());
     }
-    let mut found = Vec::with_capacity(words.count());
+    let mut commands = Vec::with_capacity(words.count());
     while !words.is_empty() {
-        found.push(find(words.next()?));
+        commands.push(find(words.next()?));
     }
-    Ok(found)
+    Ok(commands)
 }
 
 /// Name, arity, flags, no keys: as clients expect it.

@@ -92,11 +92,11 @@ pub(super) fn drop(
     mut words: Words<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let found = find(node, session, words.text()?);
-    if let Ok(aggregate) = &found {
+    let aggregate = find(node, session, words.text()?);
+    if let Ok(aggregate) = &aggregate {
         node.aggregates.remove(aggregate)?;
     }
-    reply.integer(u64::from(found.is_ok()));
+    reply.integer(u64::from(aggregate.is_ok()));
     Ok(CommandStep::Done)
 }
 
@@ -189,9 +189,9 @@ pub(super) fn positions(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     find(node, session, words.text()?)?;
-    let found = node.aggregates.positions(words.number()?)?;
-    reply.array(found.len());
-    for (partition, position) in &found {
+    let positions = node.aggregates.positions(words.number()?)?;
+    reply.array(positions.len());
+    for (partition, position) in &positions {
         reply.array(2);
         reply.text(partition);
         reply.text(position);
@@ -214,9 +214,9 @@ pub(super) fn facts(
             other => return Err(unknown(other.as_bytes())),
         }
     }
-    let found = node.aggregates.facts(&aggregate, after, count)?;
-    reply.array(found.len());
-    for fact in &found {
+    let facts = node.aggregates.facts(&aggregate, after, count)?;
+    reply.array(facts.len());
+    for fact in &facts {
         reply.array(2);
         reply.text(&format!("{}-{}", fact.sequence, fact.index));
         reply.bulk(&fact.json);

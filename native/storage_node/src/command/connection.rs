@@ -40,8 +40,8 @@ fn admit(node: &NodeCore, name: &[u8], token: &[u8]) -> Result<SessionCaller> {
         return Ok(SessionCaller::Admin);
     }
     let name = std::str::from_utf8(name).unwrap_or_default();
-    let found = node.catalog.namespace(name).ok();
-    let admitted = found.and_then(|found| Some((found.admit(token)?, found)));
+    let namespace = node.catalog.namespace(name).ok();
+    let admitted = namespace.and_then(|namespace| Some((namespace.admit(token)?, namespace)));
     if let Some((generation, namespace)) = admitted {
         return Ok(SessionCaller::Tenant(namespace, generation));
     }

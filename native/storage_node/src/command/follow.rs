@@ -84,16 +84,17 @@ pub(super) fn join(
     let listener = listener(session, topic, name);
     listener.hold();
     node.live.enter(&listener);
-    let behind = missed(node, (topic, name), position).and_then(|found| found.ok_or_else(ended));
-    let behind = behind.and_then(|found| {
-        let bytes: usize = found.iter().map(|news| news.record.data.len()).sum();
-        if found.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
+    let behind = missed(node, (topic, name), position)
+        .and_then(|publications| publications.ok_or_else(ended));
+    let behind = behind.and_then(|publications| {
+        let bytes: usize = publications.iter().map(|news| news.record.data.len()).sum();
+        if publications.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
             return Err(CommandRefusal::new(
                 "TOO_FAR_BEHIND",
                 "more was missed than is pushed: RB.SUB.READ it",
             ));
         }
-        Ok(found)
+        Ok(publications)
     });
     match behind {
         Ok(behind) => {
@@ -247,14 +248,14 @@ pub(super) fn read(
             session.awaits.push(listener);
         }
     }
-    let mut found = Vec::new();
+    let mut pending = Vec::new();
     for ((topic, name), position) in &wanted.subscriptions {
         match missed(node, (topic, name), *position)? {
             Some(news) if news.is_empty() => {}
-            news => found.push((topic, name, news)),
+            news => pending.push((topic, name, news)),
         }
     }
-    if found.is_empty() {
+    if pending.is_empty() {
         let is_late = session.is_late;
         return match wanted.wait_ms {
             Some(wait_ms) if !is_late => Ok(CommandStep::Wait(deadline(wait_ms))),
@@ -266,8 +267,8 @@ pub(super) fn read(
         };
     }
     session.stop_waiting(&node.live);
-    reply.array(found.len());
-    for (topic, name, news) in found {
+    reply.array(pending.len());
+    for (topic, name, news) in pending {
         reply.array(2);
         reply.text(&sid::text(topic, name));
         match news {

@@ -57,9 +57,9 @@ impl LookBounds {
     }
 
     /// Those behind a position, as many as are wanted. They are in order.
-    fn page<'a, T>(&self, found: &'a [StoredRecord<T>]) -> &'a [StoredRecord<T>] {
-        let from = found.partition_point(|one| one.sequence <= self.after);
-        let rest = found.get(from..).unwrap_or_default();
+    fn page<'a, T>(&self, records: &'a [StoredRecord<T>]) -> &'a [StoredRecord<T>] {
+        let from = records.partition_point(|one| one.sequence <= self.after);
+        let rest = records.get(from..).unwrap_or_default();
         rest.get(..self.count.min(rest.len())).unwrap_or_default()
     }
 }
@@ -72,8 +72,8 @@ pub(super) fn data(
 ) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
     let bounds = LookBounds::read(node, words, &["FROM", "UNTIL", "AFTER", "COUNT"])?;
-    let found = node.store.get_data(&topic.topic(), &place, bounds.window)?;
-    let page = bounds.page(&found.publications);
+    let answer = node.store.get_data(&topic.topic(), &place, bounds.window)?;
+    let page = bounds.page(&answer.publications);
     let fit = fitting(page, bounds.count, REPLY_BYTES);
     show::publications(reply, &topic, fit, session.format);
     Ok(CommandStep::Done)
@@ -87,10 +87,10 @@ pub(super) fn subscribers(
 ) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
     let bounds = LookBounds::read(node, words, &["AT", "AFTER", "COUNT"])?;
-    let found = node
+    let answer = node
         .store
         .get_subscribers(&topic.topic(), &place, bounds.at)?;
-    let page = bounds.page(&found.subscriptions);
+    let page = bounds.page(&answer.subscriptions);
     show::subscriptions(reply, &topic, page, session.format)?;
     Ok(CommandStep::Done)
 }
@@ -104,16 +104,16 @@ pub(super) fn both(
     let (topic, place) = place(session, &mut words)?;
     let bounds = LookBounds::read(node, words, &["FROM", "UNTIL", "AT", "COUNT"])?;
     let times = (bounds.window, bounds.at);
-    let found = node
+    let answer = node
         .store
         .get_data_and_subscribers(&topic.topic(), &place, times)?;
     reply.map(2);
     reply.text("publications");
-    let page = bounds.page(&found.publications);
+    let page = bounds.page(&answer.publications);
     let fit = fitting(page, bounds.count, REPLY_BYTES);
     show::publications(reply, &topic, fit, session.format);
     reply.text("subscriptions");
-    let page = bounds.page(&found.subscriptions);
+    let page = bounds.page(&answer.subscriptions);
     show::subscriptions(reply, &topic, page, session.format)?;
     Ok(CommandStep::Done)
 }
@@ -139,8 +139,8 @@ pub(super) fn all(
         (entry, everywhere)
     };
     let bounds = LookBounds::read(node, words, &["AFTER", "COUNT"])?;
-    let found = node.store.list(&topic, &place)?;
-    let page = bounds.page(&found.subscriptions);
+    let answer = node.store.list(&topic, &place)?;
+    let page = bounds.page(&answer.subscriptions);
     show::subscriptions(reply, &entry, page, session.format)?;
     Ok(CommandStep::Done)
 }

@@ -46,11 +46,11 @@ pub(super) fn get(
 ) -> Result<CommandStep> {
     let open = open(node, session, &mut words)?;
     let key = key(session, words.next()?)?;
-    let found = match &*open.lock() {
+    let value = match &*open.lock() {
         Under::Writing(transaction, _) => transaction.get(&node.values, &key)?,
         under => node.db.get_at(&node.values, &key, under.snapshot()?)?,
     };
-    match found {
+    match value {
         Some(value) => reply.bulk(&value),
         None => reply.null(),
     }

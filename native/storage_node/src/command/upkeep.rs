@@ -21,7 +21,7 @@ fn chore<T>(
         let mut out = Vec::new();
         let mut reply = ReplyWriter::new(&mut out, version);
         match work(node) {
-            Ok(found) => answer(&mut reply, found),
+            Ok(report) => answer(&mut reply, report),
             Err(refusal) => node.refuse(&refusal, &mut reply),
         }
         out
@@ -58,12 +58,12 @@ pub(super) fn verify(
     _: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     let work = |node: &Arc<NodeCore>| Ok(node.db.verify(&mut |_, _| ())?);
-    Ok(chore(session.version, work, |reply, found| {
+    Ok(chore(session.version, work, |reply, report| {
         reply.map(3);
         for (name, count) in [
-            ("tables", found.tables),
-            ("entries", found.entries),
-            ("bytes", found.table_bytes),
+            ("tables", report.tables),
+            ("entries", report.entries),
+            ("bytes", report.table_bytes),
         ] {
             reply.text(name);
             reply.integer(count);

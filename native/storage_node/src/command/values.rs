@@ -59,11 +59,11 @@ pub(super) fn get(
     let key = key(session, words.next()?)?;
     let moment = at(node, session, &mut words)?;
     words.end()?;
-    let found = match &moment {
+    let value = match &moment {
         None => node.db.get(&node.values, &key)?,
         Some(moment) => node.db.get_at(&node.values, &key, &moment.snapshot)?,
     };
-    match found {
+    match value {
         Some(value) => reply.bulk(&value),
         None => reply.null(),
     }
@@ -102,9 +102,9 @@ pub(super) fn get_many(
     let keys = keys(session, words)?;
     let snapshot = node.db.snapshot();
     let asked = keys.iter().map(Vec::as_slice);
-    let found = node.db.multi_get(&node.values, asked, Some(&snapshot))?;
-    reply.array(found.len());
-    for value in found {
+    let values = node.db.multi_get(&node.values, asked, Some(&snapshot))?;
+    reply.array(values.len());
+    for value in values {
         match value {
             Some(value) => reply.bulk(&value),
             None => reply.null(),
@@ -157,21 +157,21 @@ pub(super) fn scan(
         Some(after) if after >= start.as_slice() => Bound::Excluded(after),
         _ => Bound::Included(start.as_slice()),
     };
-    let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut bytes = 0;
     let mut scan = {
         let snapshot = moment.as_ref().map(|moment| &*moment.snapshot);
         node.db.scan(&node.values, lower, upper, snapshot)?
     };
     scan.first()?;
-    while scan.is_valid() && found.len() < count && bytes < REPLY_BYTES {
+    while scan.is_valid() && entries.len() < count && bytes < REPLY_BYTES {
         let name = scan.key().get(8..).unwrap_or_default().to_vec();
         bytes += name.len() + scan.value().len();
-        found.push((name, scan.value().to_vec()));
+        entries.push((name, scan.value().to_vec()));
         scan.advance()?;
     }
-    reply.array(found.len());
-    for (name, value) in &found {
+    reply.array(entries.len());
+    for (name, value) in &entries {
         reply.array(2);
         reply.bulk(name);
         reply.bulk(value);

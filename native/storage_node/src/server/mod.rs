@@ -189,11 +189,11 @@ fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
     while !node.is_stopping() {
         std::thread::sleep(TICK);
         node.tick();
-        let found = node.health();
-        if found != std::mem::replace(&mut health, found) {
-            log_health(node, found);
+        let current = node.health();
+        if current != std::mem::replace(&mut health, current) {
+            log_health(node, current);
         }
-        if found == WriteAvailability::Failed {
+        if current == WriteAvailability::Failed {
             // Whoever starts it again finds what was acknowledged.
             node.is_stopping.store(true, Ordering::Release);
         }

@@ -74,7 +74,7 @@ impl Hub {
 
 /// What the query showed of the document, the oldest first.
 fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
-    let mut found = Vec::new();
+    let mut traced = Vec::new();
     for happened in query.trace.ring.iter().rev() {
         let Happened::Shown {
             at_us,
@@ -86,7 +86,7 @@ fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
             continue;
         };
         for change in changes.iter().rev().filter(|change| *change.key == *key) {
-            found.push(TracedChange {
+            traced.push(TracedChange {
                 at_us: *at_us,
                 position: *position,
                 group: *group,
@@ -95,12 +95,12 @@ fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
                 of: changes.len(),
             });
         }
-        if found.len() >= MOST_CHANGES {
+        if traced.len() >= MOST_CHANGES {
             break;
         }
     }
-    found.reverse();
-    found
+    traced.reverse();
+    traced
 }
 
 fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceRequest<'_>) {
@@ -274,8 +274,8 @@ impl HubClient {
     fn delivery_of(&self, group: u64) -> Option<&TracedDelivery> {
         let covers = |told: &&TracedDelivery| told.groups.0 <= group && group <= told.groups.1;
         let exact = |told: &&TracedDelivery| told.groups.0 > 0;
-        let mut found = self.trace.ring.iter().filter(covers);
-        let first = found.next()?;
+        let mut deliveries = self.trace.ring.iter().filter(covers);
+        let first = deliveries.next()?;
         // What was told by itself says more than the results that followed.
         let by_itself = self.trace.ring.iter().filter(covers).find(exact);
         Some(by_itself.unwrap_or(first))
