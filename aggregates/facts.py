@@ -41,7 +41,7 @@ class AggregateFacts:
     #: The field that holds an event's time; None: there are no buckets.
     time_field: str | None
     is_view: bool
-    #: Of a view: the generation that answers; 0: none yet.
+    #: Of a view: the generation that queries read; 0: none yet.
     generation: int
     #: Why a view has stopped, or empty.
     error: str

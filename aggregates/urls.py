@@ -1,4 +1,4 @@
-"""The addresses of aggregates in the control plane, below `/api/v1/`."""
+"""The URLs of aggregates in the control plane, below `/api/v1/`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""Real-time queries: the grid that matches writes with them, the connections that carry answers."""
+"""Real-time queries: the grid that matches writes with them, and the hubs that send changes to
+clients.
+"""

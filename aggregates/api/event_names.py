@@ -1,7 +1,6 @@
-"""Names for events that have none, so that a call that comes twice adds them once.
-
-An event's name counts for a day. An event that is older cannot have one; a call with an
-idempotency key that holds such events is protected by the record of its answer alone.
+"""Generates ids for events without one, so that a repeated call adds them once. An event's id is
+valid for a day. An older event cannot have one; a call with an idempotency key and such events is
+protected only by its recorded response.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class EventNamer:
         self.all_named = True
 
     def named(self, event: Value, number: int) -> bytes:
-        """Return an event as JSON, with a name if it may have one."""
+        """Return an event as JSON, with an id if it may have one."""
         text = event.ejson()
         if event.get(ID) is not None:
             return text
@@ -50,7 +49,7 @@ class EventNamer:
 
 
 def _stem(call: Call) -> str | None:
-    """Return what an idempotency key's events are named by."""
+    """Return the prefix of the ids of an idempotency key's events."""
     key = call.head.headers.get(HEADER)
     if key is None:
         return None
@@ -60,7 +59,7 @@ def _stem(call: Call) -> str | None:
 
 
 def _milliseconds(value: Value) -> float | None:
-    """Return a moment; None: the node says what is wrong with it."""
+    """Parse a time; None: the node reports the error."""
     try:
         if value.kind == "string":
             return datetime.datetime.fromisoformat(value.text()).timestamp() * 1000

@@ -1,8 +1,8 @@
 """POST events: one, several at once, or a stream of lines.
 
-The events of one body are added in one transaction, over all rollups, or none of them is. Lines
-are added chunk by chunk while they arrive; a line that is refused is named in the answer, and the
-others go in.
+The events of one body are added in one transaction, over all rollups, or none of them is. Lines are
+added chunk by chunk while they arrive; a rejected line is listed in the response, and the others
+are added.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def add(call: Call) -> CallResponse:
 
 
 def _events(text: bytes) -> tuple[list[Value], list[str]]:
-    """Return a body's events, each with the pointer that leads to it."""
+    """Return a body's events, each with its JSON pointer."""
     with refusing():
         # A list of tiny values takes many times its text before they are counted.
         value = Value.parse_document(text)
@@ -113,7 +113,7 @@ def _numbers(reply: Reply) -> list[int]:
 
 @dataclass(slots=True)
 class _Progress:
-    """How a stream of lines fares."""
+    """The progress of a stream of lines."""
 
     applied: int = 0
     repeated: int = 0
@@ -187,7 +187,7 @@ async def _add_lines(
     names: EventNamer,
     progress: _Progress,
 ) -> None:
-    """Add a chunk without the lines that the node refuses."""
+    """Add a chunk without the lines that the node rejects."""
     left = list(chunk)
     while left and not progress.is_over:
         try:

@@ -1,4 +1,4 @@
-"""POST query: rows of an aggregate, as they were at one moment."""
+"""POST query: rows of an aggregate, as of one point in time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rillbase_native import Value
 from storage_engine.node.publication import UnexpectedReply
 from storage_engine.node.wire import CommandRejected, Reply
 
-#: What a subscription may ask for, too.
+#: Members that a subscription may have, too.
 LIVE_MEMBERS = (
     "rollup",
     "filter",
@@ -54,7 +54,7 @@ async def query(call: Call) -> CallResponse:
 
 
 def as_text(given: Value, members: Collection[str]) -> bytes:
-    """Return a query as the node takes it."""
+    """Return a query in the node's format."""
     parts = [
         to_json(name) + b":" + value.ejson()
         for name in members
@@ -70,8 +70,8 @@ def as_bytes(reply: Reply) -> bytes:
 
 
 async def _as_of(aggregate: AggregateFacts) -> str | None:
-    """Return the moment that a view stands for: whatever was written before it is in."""
+    """Return the time up to which a view includes all writes."""
     told = json.loads(as_bytes(await aggregate.call("RB.AGG.INFO")))
-    # Places in the collection's streams begin with milliseconds.
+    # Positions in the collection's streams begin with milliseconds.
     moments = [int(place.partition("-")[0]) for _, place in told["positions"]]
     return rfc3339(min(moments)) if moments else None

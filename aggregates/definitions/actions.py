@@ -101,7 +101,7 @@ def _filter(given: JsonObject) -> str:
 
 
 def do_change(principal: Principal | None, aggregate: Aggregate, values: AggregateValues) -> None:
-    """Change a locked aggregate. Its rows are rebuilt; the old ones answer until then."""
+    """Change a locked aggregate. Its rows are rebuilt; queries read the old ones until then."""
     before = describe(aggregate)
     definition = definition_of(aggregate)
     definition |= {name: value for name, value in values.items() if name in PARTS}  # type: ignore[misc]
@@ -113,7 +113,9 @@ def do_change(principal: Principal | None, aggregate: Aggregate, values: Aggrega
 
 
 def do_rebuild(principal: Principal | None, aggregate: Aggregate) -> None:
-    """Rebuild a locked aggregate's rows from the retained data; the old ones answer meanwhile."""
+    """Rebuild a locked aggregate's rows from the retained data; queries read the old ones
+    meanwhile.
+    """
     _build(aggregate)
     _record(principal, "aggregate.rebuilt", aggregate)
 
@@ -131,7 +133,7 @@ def do_delete(principal: Principal | None, aggregate: Aggregate) -> None:
     """Drop a locked aggregate with its rows.
 
     The node is notified as soon as this has committed, so that subscribers learn of it at once; the
-    task covers the case that the node does not answer.
+    task covers the case that the node does not respond.
     """
     before, arguments = describe(aggregate), _arguments(aggregate)
     tenant_id, aggregate_id = aggregate.tenant_id, aggregate.pk

@@ -1,4 +1,4 @@
-"""What a caller may say of an aggregate."""
+"""Request bodies for aggregates."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class MeasureSerializer(BodySerializer):
 
 @extend_schema_field({"type": "object"})
 class FilterField(serializers.JSONField):
-    """A filter; what it says is read elsewhere."""
+    """A filter, which is parsed elsewhere."""
 
     def run_validation(self, data: object = serializers.empty) -> object:
         value = super().run_validation(data)
@@ -182,7 +182,7 @@ class AggregateChange(BodySerializer):
 
 
 class AggregateCreation(AggregateChange):
-    """What a new aggregate needs."""
+    """The fields of a new aggregate."""
 
     name = NameField()
     source = SourceSerializer(  # type: ignore[assignment]

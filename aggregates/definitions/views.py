@@ -154,7 +154,7 @@ class AggregateView(_AggregatesView):
 
 
 class AggregateRebuildView(_AggregatesView):
-    """Makes the rows anew."""
+    """Rebuilds the rows."""
 
     @extend_schema(
         operation_id="aggregates_rebuild",

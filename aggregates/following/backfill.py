@@ -35,7 +35,7 @@ Document = tuple[bytes, int, bytes | None]
 
 
 def read(collection_id: UUID) -> Iterator[list[Document]]:
-    """Yield all documents of a collection, in blocks. Must run in a thread of its caller's own."""
+    """Yield all documents of a collection, in blocks. Must run in a separate thread."""
     with psycopg.connect(
         environment().role_url(DatabaseRole.RELAY),
         options=_SETTINGS,

@@ -47,7 +47,7 @@ CARE_S = 0.5
 TELL_S = 1.0
 #: The pause after a service was unavailable.
 RETRY_S = 0.5
-#: Errors that pass: the service comes back, or another process follows meanwhile.
+#: Transient errors: the service recovers, or another process follows meanwhile.
 _AWAY = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
 #: Rejections after which a new generation is started.
 _LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
@@ -77,7 +77,7 @@ class ViewFollower:
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Describe the state, for people and probes."""
+        """Describe the state, for operators and probes."""
         return {
             "leading": self._lead.held,
             "unavailable": self._away or None,
@@ -193,7 +193,7 @@ class NotTicking(OSError):
 
 
 class NodeTroubled(OSError):
-    """The storage node answers but cannot write."""
+    """The storage node responds but cannot write."""
 
 
 def _place_of(view: FollowedView, streams: Streams, partition: int) -> str | None:

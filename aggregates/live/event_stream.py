@@ -34,7 +34,7 @@ class AggregateStreams:
         self._streams = EventStreams(registry)
 
     async def live(self, call: Call) -> CallResponse:
-        """Answer an authorized caller."""
+        """Respond to an authorized caller."""
         message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
         party = ConnectionCaller(
             call.principal, call.tenant, standing_of(call.principal, call.head)
@@ -43,7 +43,7 @@ class AggregateStreams:
 
 
 def _message(call: Call, given: dict[str, str]) -> Value:
-    """Return the `subscribe` that an address stands for."""
+    """Return the `subscribe` message that corresponds to a URL."""
     parts = [b'"aggregate":' + to_json(call.parameters["aggregate"])]
     resume = call.head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
     given.pop("resume", None)

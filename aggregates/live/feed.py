@@ -1,7 +1,7 @@
 """Watches in the storage node, over one connection for each tenant with watches in this process.
 
 After a disconnect, the connection and all its watches are re-established from the positions that
-they had reached: the node reports whether anything has changed since, and answers anew if so.
+they had reached: the node reports whether anything has changed since, and sends a new answer if so.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class AggregateSubscription:
         self._send(frames.status(self._id, "stale", "the storage node is unavailable"))
 
     def refused(self, refused: CommandRejected) -> None:
-        """End, and say why."""
+        """End, and report the reason."""
         if refused.code == DROPPED:
             self._end(NotFound("The aggregate has been deleted."))
         else:
@@ -159,7 +159,7 @@ class AggregateSubscription:
             self.watching = None
 
     def unsubscribed(self) -> None:
-        """Do nothing: no state is kept for a client that does not come back."""
+        """Do nothing: no state is kept for a client that does not reconnect."""
 
     def drained(self, frames: int, size_bytes: int) -> None:
         """Account for what has been sent to the client."""

@@ -1,4 +1,4 @@
-"""What the control plane keeps of aggregates; the numbers are in the storage node."""
+"""Tables of the control plane for aggregates; their rows are in the storage node."""
 
 from aggregates.models.aggregate import Aggregate
 

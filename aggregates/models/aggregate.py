@@ -14,8 +14,8 @@ from tenants.models import Tenant
 class Aggregate(TenantOwned, Resource):
     """A named set of dimensions and measures.
 
-    The storage node knows it by its id and not by its name, so one that was dropped and made again
-    is another one. Either callers add events, or it is a view that follows a collection.
+    The storage node knows it by its id and not by its name, so one that was dropped and created
+    again is a different one. Either callers add events, or it is a view that follows a collection.
     """
 
     class State(models.TextChoices):
@@ -31,15 +31,15 @@ class Aggregate(TenantOwned, Resource):
     definition = models.TextField()
     #: How long buckets are kept, such as `90d`; empty: forever.
     retention = models.CharField(max_length=12, blank=True)
-    #: What a view is over, or null. Not a foreign key: a collection goes with its documents, in
-    #: batches, and what followed it stays to say so.
+    #: The collection of a view, or null. Not a foreign key: a collection is removed in batches with
+    #: its documents, and its views remain to report that.
     collection_id = models.UUIDField(null=True, blank=True, db_index=True)
     collection_name = models.CharField(max_length=63, blank=True)
     #: Extended JSON; empty: every document.
     filter = models.TextField(blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
     error = models.TextField(blank=True)
-    #: Rises with every request to rebuild the rows.
+    #: Increases with every request to rebuild the rows.
     build_wanted = models.PositiveIntegerField(default=1)
     #: The build that queries see, and the generation in the node that holds it; 0: none yet.
     build_done = models.PositiveIntegerField(default=0)

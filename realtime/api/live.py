@@ -1,4 +1,4 @@
-"""GET /v1/collections/{c}/live, and whatever an EventSource opens with a ticket."""
+"""GET /v1/collections/{c}/live, and the streams that an EventSource opens with a ticket."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ ROUTE = "/v1/collections/{collection}/live"
 
 
 class LiveQueries:
-    """Answers live queries."""
+    """Responds to live queries."""
 
     def __init__(self, kinds: SubscriptionKinds, registry: ConnectionRegistry) -> None:
         self._kinds = kinds
         self._streams = EventStreams(registry)
 
     async def by_headers(self, call: Call) -> CallResponse:
-        """Answer a caller who has been let in."""
+        """Respond to an authenticated caller."""
         name = collection_name(call, READ)
         members = (member for member in MEMBERS if member != "collection")
         given = dict(parameters(call, *members, EJSON_PARAMETER))
@@ -54,7 +54,7 @@ class LiveQueries:
         return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
 
     async def by_ticket(self, party: ConnectionCaller, call: Call) -> CallResponse:
-        """Answer who has a ticket, whose query stands in place of the path's parameters."""
+        """Respond to the holder of a ticket, whose query replaces the path's parameters."""
         query = {name: text for name, text in call.parameters.items() if name != "collection"}
         form = streams_canonical(call, query)
         message = _message(collection_name(call, READ), query, call.head)
@@ -62,7 +62,7 @@ class LiveQueries:
 
 
 def _message(collection: str, given: dict[str, str], head: CallHead) -> Value:
-    """Return the `subscribe` that an address stands for."""
+    """Return the `subscribe` message that corresponds to a URL."""
     options = {name: given.pop(name) for name in ("options",) if name in given}
     resume = head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
     given.pop("resume", None)
@@ -81,7 +81,7 @@ def _message(collection: str, given: dict[str, str], head: CallHead) -> Value:
 
 
 class TicketedStreams:
-    """Lets in whoever presents an EventSource's ticket, and passes everything else on."""
+    """Handles requests with an EventSource's ticket, and passes everything else on."""
 
     def __init__(self, app: App, queries: LiveQueries, topics: TopicStreams) -> None:
         self._app = app
@@ -104,7 +104,9 @@ class TicketedStreams:
     async def _answer(
         self, scope: Scope, receive: Receive, headers: dict[str, str]
     ) -> CallResponse:
-        """Answer an EventSource, which can send no headers. Note the headers for its page."""
+        """Respond to an EventSource, which cannot send headers, and record the response headers
+        for its page.
+        """
         if scope["method"] != "GET":
             raise MethodNotAllowed(headers={"Allow": "GET"})
         handshake = Handshake.of(scope)

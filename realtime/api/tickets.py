@@ -29,14 +29,14 @@ from storage_engine.topics.live import subscribe_request as topic_wanted
 from tenants.credentials.credential_reference import standing_of
 
 MAX_ORIGIN_CHARS = 300
-#: Members of a live query that its address can carry.
+#: Members of a live query that can be part of its URL.
 IN_ADDRESS = tuple(name for name in MEMBERS if name != "resume")
-#: What names a subscription to a topic, and where to begin.
+#: Members that name a subscription to a topic and where to start.
 OF_TOPIC = ("topic", "subscription_id", "after")
 
 
 async def issue(call: Call) -> CallResponse:
-    """Make a ticket for the caller: for a WebSocket, or with `live` for one EventSource."""
+    """Create a ticket for the caller: for a WebSocket, or with `live` for one EventSource."""
     parameters(call)
     body = as_object(await read_body(call), ("origin", "live"))
     query = await _query(call, body.get("live"))
@@ -54,7 +54,9 @@ async def issue(call: Call) -> CallResponse:
 
 
 def _origin(call: Call, value: Value | None) -> str:
-    """Return whose pages may present the ticket: the caller's own, or those that a server names."""
+    """Return the origin whose pages may present the ticket: the caller's own, or one that a
+    server names.
+    """
     own = call.head.headers.get("Origin")
     if value is None or value.is_null:
         return own or ""
@@ -70,7 +72,7 @@ def _address(query: JsonObject) -> str:
 
 
 async def _query(call: Call, value: Value | None) -> JsonObject | None:
-    """Return what a ticket is good for, each part as its address has it."""
+    """Return what a ticket is valid for, as the parameters of its URL."""
     if value is None or value.is_null:
         return None
     if value.kind == "object" and value.get("topic") is not None:
@@ -91,7 +93,7 @@ def _without_form(members: Value, known: Sequence[str]) -> Value:
 
 
 def _form(members: Value) -> JsonObject:
-    """Return the form in which documents are sent, if the ticket names one."""
+    """Return the form in which documents are sent, if the ticket specifies one."""
     form = members.get(EJSON_PARAMETER)
     if form is None or form.is_null:
         return {}
@@ -101,7 +103,7 @@ def _form(members: Value) -> JsonObject:
 
 
 async def _subscription(call: Call, value: Value) -> JsonObject:
-    """Return which subscription to a topic is followed, and behind which position."""
+    """Return the subscription to a topic that is followed, and the position after which to start."""
     facts.allow(call.principal, READ)
     request = topic_wanted.read(value)
     topic = await facts.find(call.tenant.id, request.topic)

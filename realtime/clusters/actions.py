@@ -1,4 +1,4 @@
-"""Create, change and delete a cluster. Reconciliation carries out what these record."""
+"""Create, change and delete a cluster. Reconciliation executes what these record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT = "cluster_write_partitions"
 
 
 class ClusterValues(TypedDict, total=False):
-    """What a checked body says of a cluster."""
+    """The fields of a validated body."""
 
     write_partitions: int
     query_partitions: int
@@ -37,7 +37,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
     """Request a dedicated cluster for the tenant."""
     if environment().rillbase_clusters == "off":
         raise ClustersNotOffered
-    # Of two concurrent callers, the second waits here and finds what the first has created.
+    # Of two concurrent callers, the second waits here and then sees what the first has created.
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     existing = Cluster.objects.first()
     if existing is not None:
@@ -83,7 +83,7 @@ def do_delete(principal: Principal | None, cluster: Cluster) -> None:
 
 
 def _next(cluster: Cluster) -> None:
-    """Have another version of it looked at, whatever has failed before."""
+    """Schedule the reconciliation of a new version, regardless of earlier failures."""
     cluster.failures, cluster.due_at = 0, timezone.now()
     cluster.save_next_version()
     _look_soon(cluster)
@@ -95,7 +95,7 @@ def _look_soon(cluster: Cluster) -> None:
 
 
 def _ensure_room(tenant: Tenant, size: GridSize) -> None:
-    """What is limited is the machines that it takes, in whichever dimension it grows."""
+    """The quota limits the number of nodes, in whichever dimension the grid grows."""
     allowed = effective_limits(tenant)[LIMIT]
     if size.filter_nodes > allowed:
         raise QuotaExceeded(
@@ -106,7 +106,7 @@ def _ensure_room(tenant: Tenant, size: GridSize) -> None:
 
 
 def _columns(values: ClusterValues) -> dict[str, object]:
-    """Return what is written to the row: no image is written as an empty name."""
+    """Return the columns of the row; a missing image is stored as an empty name."""
     columns = dict[str, object](values)
     if "image" in columns:
         columns["image"] = columns["image"] or ""

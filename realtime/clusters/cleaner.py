@@ -1,6 +1,5 @@
-"""A tenant's cluster goes with the tenant.
-
-What runs of it on Kubernetes is then an orphan, which is detected and removed there.
+"""Removes a tenant's cluster with the tenant. Its objects on Kubernetes are then orphans, which are
+detected and removed there.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from realtime.models import Cluster
 
 
 def write_partitions() -> int:
-    """Return the write partitions of the cluster of the tenant in scope, those of each query
-    partition for themselves.
+    """Return the write partitions of the cluster of the tenant in scope, counted separately for
+    each query partition.
     """
     cluster = Cluster.objects.first()
     return cluster.size.filter_nodes if cluster else 0

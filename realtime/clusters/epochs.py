@@ -1,7 +1,5 @@
-"""Tenants' dedicated grid epochs: created, found ready, and retired.
-
-A resize is a new epoch beside the old one. The relay fills both; hubs go over to the new one once
-it is ready, and then the old one is retired.
+"""Creates, switches and retires grid epochs. A resize adds a new epoch beside the old one. The
+relay fills both; hubs switch to the new one once it is ready, and then the old one is retired.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ class OwnGrid:
     """A tenant's dedicated grid epoch."""
 
     grid: GridEpoch
-    #: Whether its nodes have ever watched: then the tenant's queries are there.
+    #: Whether its nodes have ever been ready: then they match the tenant's queries.
     ready: bool
 
 
@@ -43,12 +41,12 @@ def shared() -> list[GridEpoch]:
 
 
 def of_tenant(tenant_id: UUID) -> list[GridEpoch]:
-    """Return the grids of a tenant's own that serve it."""
+    """Return the dedicated grids that serve a tenant."""
     return [own.grid for own in in_force(tenant_id) if own.ready]
 
 
 def in_force(tenant_id: UUID) -> list[OwnGrid]:
-    """Return the grids of a tenant's own, the oldest first."""
+    """Return the dedicated grids of a tenant, the oldest first."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_IN_FORCE, [tenant_id])
         return [OwnGrid(GridEpoch(*row[:4]), row[4]) for row in cursor.fetchall()]
@@ -57,7 +55,7 @@ def in_force(tenant_id: UUID) -> list[OwnGrid]:
 def add(tenant_id: UUID, size: GridSize) -> None:
     """Add a grid, which the relay fills from now on, unless there is one of this size.
 
-    A number is taken only for a grid that is added: there is an end to them.
+    A number is used only if a grid is added, since numbers are limited.
     """
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(
@@ -74,7 +72,7 @@ def add(tenant_id: UUID, size: GridSize) -> None:
 def add_shared(size: GridSize) -> int | None:
     """Add a grid that all tenants share, and return its number.
 
-    It takes over once it watches. None: the one that was made last is of this size.
+    It takes over once its nodes are ready. None: the newest grid already has this size.
     """
     with transaction.atomic(ALIAS), connections[ALIAS].cursor() as cursor:
         cursor.execute("LOCK TABLE documents_gridepoch IN SHARE ROW EXCLUSIVE MODE")
@@ -93,7 +91,7 @@ def add_shared(size: GridSize) -> int | None:
 
 
 def foreseen(tenant_id: UUID, size: GridSize) -> list[OwnGrid]:
-    """Return the grids that would be in force after `add`, and add nothing."""
+    """Return the grids that would be current after `add`, without adding one."""
     grids = in_force(tenant_id)
     if any(own.grid.size == size for own in grids):
         return grids
@@ -126,9 +124,8 @@ def retire(epoch: int) -> None:
 
 
 def disown(tenant_id: UUID) -> None:
-    """Retire all grids of a tenant and forget whose they were.
-
-    The rows stay, so that what is left of the grids in the event layer is swept.
+    """Retire all grids of a tenant and clear their owner. The rows remain, so that their data in
+    the event layer is removed.
     """
     _execute(
         "UPDATE documents_gridepoch SET tenant_id = NULL, "
@@ -140,7 +137,7 @@ def disown(tenant_id: UUID) -> None:
 
 
 def _execute(statement: str, *parameters: int | UUID) -> None:
-    """Change grids, and tell the servers of the tenants whose they are."""
+    """Change grids, and notify the servers of their tenants."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(statement, parameters)
         changed = {row[0] for row in cursor.fetchall()}

@@ -1,4 +1,4 @@
-"""What a caller may say of a cluster."""
+"""Request bodies for dedicated grids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_IDLE_S, USUAL_IDLE_S, MOST_IDLE_S = 60, 1_800, 30 * 86_400
 
 
 class ImageField(serializers.CharField):
-    """The name of an image that the installation offers: nobody else's program gets its secrets."""
+    """The name of an image that the installation offers. Other images must not get its secrets."""
 
     def to_internal_value(self, data: object) -> str:
         text = str(super().to_internal_value(data))  # type: ignore[arg-type]
@@ -27,7 +27,7 @@ class ImageField(serializers.CharField):
 
 
 class ClusterCreation(BodySerializer):
-    """A cluster that is wanted."""
+    """The specification of a dedicated grid."""
 
     write_partitions = serializers.IntegerField(
         min_value=1,
@@ -69,4 +69,4 @@ class ClusterCreation(BodySerializer):
 
 
 class ClusterChange(ClusterCreation):
-    """What shall be otherwise."""
+    """The fields of a dedicated grid that can be changed."""

@@ -1,4 +1,4 @@
-"""Puts together which nodes there should be (the database) and what they say (the event layer)."""
+"""Combines the list of nodes (from the database) with their reports (from the event layer)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PPM = 1_000_000
 
 
 def grids(tenant_id: UUID) -> list[JsonValue]:
-    """Return the grid epochs that serve a tenant, each with its nodes as they stand."""
+    """Return the grid epochs that serve a tenant, each with the state of its nodes."""
     now_us = _now_us()
     return [
         {
@@ -42,13 +42,13 @@ def grids(tenant_id: UUID) -> list[JsonValue]:
 
 
 def watches(grid: GridEpoch) -> bool:
-    """Return whether all nodes of a grid hold their leases and watch."""
+    """Return whether all nodes of a grid hold their leases and are ready."""
     now_us = _now_us()
     return all(_report(node, now_us).get("state") == "running" for node in grid.nodes())
 
 
 def cause(grid: GridEpoch) -> str | None:
-    """Return why the supervisor of a grid cannot start its nodes, if it says so."""
+    """Return why the supervisor of a grid cannot start its nodes, if it has reported that."""
     reply = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
     status: JsonObject = json.loads(reply) if isinstance(reply, bytes) else {}
     told = status.get("cause")
@@ -56,7 +56,7 @@ def cause(grid: GridEpoch) -> str | None:
 
 
 def readiness(served: Sequence[GridEpoch]) -> dict[str, JsonValue]:
-    """Say in numbers how the grid stands: the newest epoch whose nodes all watch, or the oldest."""
+    """Return figures of the newest epoch whose nodes are all ready, or else of the oldest."""
     now_us = _now_us()
     figures: dict[str, JsonValue] = {"nodes": 0, "watching": 0, "stale_query_partitions": []}
     for grid in reversed(served):
@@ -95,7 +95,7 @@ def loads(grid: GridEpoch) -> list[NodeLoad]:
 
 
 def queries(grid: GridEpoch) -> int:
-    """Return how many live queries a grid has."""
+    """Return the number of live queries of a grid."""
     keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
     return sum(count for key in keys if isinstance(count := _call("HLEN", key), int))
 
@@ -122,7 +122,7 @@ def _described(node: NodeSpec, now_us: int) -> JsonValue:
 
 
 def _busy(report: JsonObject) -> float | None:
-    """Return a node's share of a core over a minute; None: it has not said so yet."""
+    """Return a node's share of a core over a minute; None if it has not reported it yet."""
     busy_ppm = report.get("busy_ppm")
     return busy_ppm / _PPM if isinstance(busy_ppm, int) else None
 
@@ -143,7 +143,7 @@ def _report(node: NodeSpec, now_us: int) -> JsonObject:
 
 
 def _now_us() -> int:
-    """Return the event layer's time, by which leases end."""
+    """Return the event layer's time, which determines the end of leases."""
     seconds, micros = _pair(_call("TIME"))
     return int(seconds or 0) * _US_PER_S + int(micros or 0)
 

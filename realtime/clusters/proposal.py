@@ -1,11 +1,8 @@
-"""Proposes another size for a grid from how busy its nodes are.
-
-Writes are what a node's processor is kept busy by: twice as many write partitions halve them, and
-with them everything that a filter node does. Queries are what its memory is taken by: twice as many
-query partitions halve those. After-images that are kept for a while are divided by the writes too.
-A sort node sees what its query partition matches, so that only more of those relieve it.
-
-A proposal is for people (or programs) to follow. Nothing is resized by itself: it costs money.
+"""Proposes a new size for a grid, based on the load of its nodes. Writes determine the CPU load of
+a filter node: twice as many write partitions halve it. Queries determine its memory: twice as many
+query partitions halve it. Retained after-images are divided by write partitions as well. A sort
+node receives the matches of its query partition, so only more query partitions relieve it. A
+proposal is advice. Nothing is resized automatically, because it costs money.
 """
 
 from __future__ import annotations
@@ -16,26 +13,26 @@ from dataclasses import dataclass
 from realtime.clusters.forms import MOST_QUERY_PARTITIONS, MOST_WRITE_PARTITIONS
 from realtime.grid.size import GridSize
 
-#: Shares of a core: of the busiest node, from which on more nodes are proposed; and what it would
-#: have to do at most after halving, for fewer to be proposed.
+#: Shares of a core: the load of the busiest node above which more nodes are proposed, and its
+#: maximum load after halving for which fewer are proposed.
 BUSY, CALM = 0.6, 0.15
 #: Shares of a node's memory, likewise.
 FULL, ROOMY = 0.5, 0.2
 LATE_US = 1_000_000
-#: Of a node of the grid that all share.
+#: Memory of a node of the shared grid.
 USUAL_MEMORY_BYTES = 1 << 30
 MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What one node does, as it says itself."""
+    """The load of one node, as reported by the node."""
 
     is_sort_node: bool
     #: Share of a core over the last minute.
     busy: float
     lag_us: int
-    #: Of the queries, and of after-images.
+    #: Memory of the queries, and of after-images.
     index_bytes: int
     image_bytes: int
 
@@ -56,8 +53,7 @@ class Proposal:
 
 def propose(size: GridSize, loads: Sequence[NodeLoad], memory_bytes: int) -> Proposal | None:
     """Return a better size for a grid; None: its size is right, or not enough is known.
-
-    `memory_bytes` is what a node may take.
+    `memory_bytes` is the memory limit of a node.
     """
     filters = [load for load in loads if not load.is_sort_node]
     sorts = [load for load in loads if load.is_sort_node]
@@ -104,7 +100,7 @@ def _for_memory(size: GridSize, filters: Sequence[NodeLoad], memory_bytes: int) 
 def _for_less(
     size: GridSize, filters: Sequence[NodeLoad], sorts: Sequence[NodeLoad], memory_bytes: int
 ) -> Proposal | None:
-    """Propose half of what there is twice, where the rest would still have little to do."""
+    """Propose half the partitions, if the remaining nodes would still have a low load."""
     busiest = 2 * max(load.busy for load in (*filters, *sorts))
     largest = 2 * max(load.bytes for load in filters)
     if busiest > CALM or largest > ROOMY * memory_bytes:

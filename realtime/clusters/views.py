@@ -1,7 +1,7 @@
 """`/api/v1/tenants/{tenant}/cluster`: the grid that matches the tenant's live queries.
 
-It is one that all tenants share, or one of the tenant's own. Of a shared one nothing is shown of
-what is matched, only how its nodes stand.
+It is either the shared grid or a dedicated one. Of the shared grid, only the state of its nodes is
+shown, not what they match.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TAG = "Subscriptions"
 
 
 class NodeAnswer(serializers.Serializer[object]):
-    """A node of the grid. Figures are null where it says nothing."""
+    """A node of the grid. Figures are null if it does not report them."""
 
     name = serializers.CharField()
     kind = serializers.ChoiceField(["filter", "sort"])
@@ -51,7 +51,7 @@ class NodeAnswer(serializers.Serializer[object]):
 
 
 class GridAnswer(serializers.Serializer[object]):
-    """A grid epoch. While the grid is resized there are two."""
+    """A grid epoch. During a resize there are two."""
 
     epoch = serializers.IntegerField()
     query_partitions = serializers.IntegerField()
@@ -60,7 +60,7 @@ class GridAnswer(serializers.Serializer[object]):
 
 
 class ConditionAnswer(serializers.Serializer[object]):
-    """Something that holds of the cluster, or does not, and why."""
+    """A condition of the dedicated grid, and its reason."""
 
     type = serializers.CharField()
     status = serializers.ChoiceField(["True", "False", "Unknown"])
@@ -70,7 +70,7 @@ class ConditionAnswer(serializers.Serializer[object]):
 
 
 class ProposalAnswer(serializers.Serializer[object]):
-    """Another size that would suit what the nodes have to do. Nothing is resized by itself."""
+    """A size that fits the load of the nodes better. Nothing is resized automatically."""
 
     write_partitions = serializers.IntegerField()
     query_partitions = serializers.IntegerField()
@@ -79,7 +79,7 @@ class ProposalAnswer(serializers.Serializer[object]):
 
 
 class ClusterAnswer(serializers.Serializer[object]):
-    """The grids that serve the tenant. Members of a cluster are null where it has none."""
+    """The grids that serve the tenant. Fields of a dedicated grid are null if there is none."""
 
     launcher = serializers.ChoiceField(["shared", "kubernetes"])
     state = serializers.ChoiceField(["shared", *Cluster.State.values])
@@ -122,7 +122,7 @@ class ClusterView(TenantView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         cluster = Cluster.objects.first()
-        # Nodes are never the same twice: a version would say nothing of them.
+        # The state of nodes changes constantly, so a version would be meaningless.
         return Response(self._described(cluster))
 
     @extend_schema(
@@ -192,7 +192,7 @@ class ClusterView(TenantView):
 
 
 def _proposal(cluster: Cluster) -> JsonObject | None:
-    """Say what would suit the cluster better than what is wanted, once that has come about."""
+    """Return the proposal for a cluster, once its current specification is in effect."""
     serving = epochs.of_tenant(cluster.tenant_id)
     if not serving or serving[-1].size != cluster.size:
         return None

@@ -1,4 +1,4 @@
-"""What is known of one version of a document and of one subscription, gathered when asked for.
+"""What is known about one version of a document and one subscription, gathered on request.
 
 | from | what |
 |---|---|
@@ -31,12 +31,12 @@ from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import listed
 from rillbase_native import Filter, key_hash
 
-#: Transactions of the outbox that are looked through: more than it holds of a busy minute.
+#: Maximum number of outbox transactions to search: more than a busy minute has.
 TRANSACTIONS = 300_000
 VERSIONS = 20
-#: Entries of the stream that are looked through, at most.
+#: Maximum number of stream entries to search.
 ENTRIES, PAGE = 20_000, 500
-#: A writer's clock and Valkey's may differ by about so much, and a mark may come late.
+#: A writer's clock and Valkey's may differ by about this much, and a mark may be late.
 SLACK_MS = 5_000
 
 _DOCUMENT = Statement(
@@ -92,10 +92,10 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What a filter says of the content."""
+    """The result of a filter for the content."""
 
     explanation: JsonObject
-    #: How live queries like this are found, at which paths, and whether the document is led there.
+    #: How the index finds queries like this, by which paths, and whether the document reaches them.
     reach: tuple[str, list[str], bool]
 
     @property
@@ -117,7 +117,7 @@ class TracedDocument:
     key: bytes
 
     def image(self, raw: bytes) -> Image | None:
-        """Read an entry of a write stream, if it is one of this document."""
+        """Parse an entry of a write stream, if it is of this document."""
         if self.key not in raw:
             return None
         try:
@@ -147,15 +147,18 @@ class Subject:
 
     collection: CollectionFacts
     filter: Filter
-    #: The access rule with the user's claims; None: no rule binds the user, or it denies all.
+    #: The access rule with the user's claims; None: no rule applies to the user, or it denies
+    #: everything.
     rule: Filter | None
     is_ruled: bool
     grid: GridEpoch
-    #: Says what a hub knows of a version.
+    #: Returns what a hub knows about a version.
     ask_hub: Callable[[TracedVersion], Awaitable[JsonObject]]
 
     def matches(self, body: bytes, now_ms: int) -> bool:
-        """Return whether filter and rule match; what comes to no answer does not."""
+        """Return whether filter and rule match; an expression that cannot be evaluated does not
+        match.
+        """
         if self.is_ruled and self.rule is None:
             return False
         wanted = self.filter if self.rule is None else self.filter.and_(self.rule)
@@ -165,7 +168,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it."""
+    """All evidence."""
 
     version: int | None
     partition: int
@@ -188,7 +191,7 @@ class Evidence:
 
 
 async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
-    """Find out what is known now; raise `NotFound`, or what servers that are away raise."""
+    """Gather the evidence; raise `NotFound`, or the errors of unavailable servers."""
     collection = subject.collection
     stored, rows = await _in_database(collection, key, version)
     if version is None:

@@ -21,7 +21,7 @@ from realtime.delivery_trace.question import Hypothesis, TraceQuestion
 from realtime.subscriptions import names, subscription_list
 
 ANSWER_TIMEOUT_S = 6
-#: A question is worth an answer for this long.
+#: How long a question remains valid.
 LIFETIME_S = 10
 CONNECT_TIMEOUT_S = 0.5
 _ROOT = "{rillbase}:live:why:"
@@ -29,17 +29,17 @@ NOT_ANSWERED = "The server that holds the subscription did not respond."
 
 
 def questions(process: str) -> str:
-    """Return the list at which a process waits for questions."""
+    """Return the key of the list on which a process waits for questions."""
     return f"{_ROOT}{process}"
 
 
 def answers(nonce: str) -> str:
-    """Return the list at which an answer is waited for."""
+    """Return the key of the list on which the answer is expected."""
     return f"{_ROOT}answer:{nonce}"
 
 
 def described(tenant_id: UUID, public: str) -> JsonObject:
-    """Return what the list of subscriptions says of one that can be asked about, or raise."""
+    """Return the list entry of a subscription that can be explained, or raise."""
     rows = [row for row in subscription_list.listed(tenant_id) if row["id"] == public]
     if not rows:
         raise NotFound("The subscription does not exist.")
@@ -49,7 +49,7 @@ def described(tenant_id: UUID, public: str) -> JsonObject:
 
 
 def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonObject:
-    """Have one of the tenant's subscriptions explained by the process that has it."""
+    """Ask the process that has one of the tenant's subscriptions to explain it."""
     parts = names.split(public)
     if parts is None:
         raise NotFound("The subscription does not exist.")
@@ -71,7 +71,7 @@ class _AnsweringProcess:
 
 
 def answers_here(process: str) -> None:
-    """Learn the name under which this process waits for questions."""
+    """Set the name under which this process waits for questions."""
     _AnsweringProcess.process = process
 
 
@@ -88,7 +88,7 @@ def _asked(process: str, question: TraceQuestion) -> JsonObject:
 
 
 def _read(text: bytes) -> JsonObject:
-    """Return the answer, or raise what the other process refused it with."""
+    """Return the answer, or raise the error of the other process."""
     answer = cast("JsonObject", json.loads(text))
     refused = answer.get("refused")
     if isinstance(refused, dict):

@@ -27,12 +27,12 @@ class TraceQuestion:
     """Why has a subscription received a version of a document, or why not?"""
 
     tenant_id: UUID
-    #: The subscription's id within its process, or who might subscribe.
+    #: The subscription's id within its process, or a hypothetical subscriber.
     about: str | Hypothesis
     key: bytes
     #: None: the newest one.
     version: int | None
-    #: Where the answer is waited for.
+    #: The list on which the answer is expected.
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def to_json(self) -> bytes:
@@ -51,7 +51,7 @@ class TraceQuestion:
 
     @classmethod
     def from_json(cls, text: bytes) -> TraceQuestion:
-        """Read a question, or raise `ValueError`, `KeyError` or `TypeError`."""
+        """Parse a question, or raise `ValueError`, `KeyError` or `TypeError`."""
         members = json.loads(text)
         about = members["about"]
         return cls(

@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 WAIT_S = 5
 RETRY_S = 0.5
-#: Questions that are worked on at once: events must not wait for answers.
+#: Maximum number of concurrent questions: events must not wait for them.
 AT_ONCE = 4
 CONNECT_TIMEOUT_S = 1.0
 
 
 class QuestionListener:
-    """Answers what is asked of one process."""
+    """Answers the questions for one process."""
 
     def __init__(self, process: str, registry: ConnectionRegistry) -> None:
         self._process = process
@@ -102,7 +102,7 @@ class QuestionListener:
             log.info("an answer to *Why?* could not be sent: %s", away)
 
     async def explain(self, asked: TraceQuestion) -> JsonObject:
-        """Explain what became of a version, for a subscription or for one that might be."""
+        """Explain what happened to a version, for a real or a hypothetical subscription."""
         try:
             subject = await self._subject(asked)
             gathered = await evidence.gather(subject, asked.key, asked.version)

@@ -30,12 +30,12 @@ class TraceStep:
     detail: str
     at_ms: float | None = None
     facts: JsonObject = field(default_factory=dict)
-    #: What this stage makes of the whole, where it decides.
+    #: The verdict, if this stage decides it.
     verdict: str = ""
 
 
 def told(evidence: Evidence) -> JsonObject:
-    """Tell what happened to the version."""
+    """Return the stages of the version."""
     steps = _steps(evidence)
     last = steps[-1]
     verdict = last.verdict or "unclear"
@@ -239,7 +239,7 @@ def _supposed(evidence: Evidence) -> TraceStep:
 
 
 def _unshown(evidence: Evidence, facts: JsonObject) -> TraceStep:
-    """Say why the hub has shown nothing of the version."""
+    """Return why the hub has sent nothing of the version."""
     hub = evidence.hub
     if hub.get("waits_for_batch") is True:
         return TraceStep("hub", "waiting", wording.WAITS_FOR_BATCH, facts=facts, verdict="batch")
@@ -331,7 +331,7 @@ def _events(change: JsonObject) -> str:
 
 
 def _change(evidence: Evidence) -> JsonObject | None:
-    """Return what the hub showed of just this version."""
+    """Return what the hub sent for exactly this version."""
     changes = [
         change
         for change in _objects(evidence.hub.get("changes"))
@@ -341,9 +341,8 @@ def _change(evidence: Evidence) -> JsonObject | None:
 
 
 def _was_in_rows(evidence: Evidence) -> bool:
-    """Return whether the rows with which the subscription began had the version already.
-
-    That their snapshot sees the write says so only of a version that is known to match.
+    """Return whether the initial rows of the subscription already had the version. A snapshot that
+    sees the write proves this only for a version that is known to match.
     """
     hub = evidence.hub
     seen = hub.get("rows_have_it") is True and evidence.body is not None

@@ -1,4 +1,4 @@
-"""Whom a question can be about: a subscription of this process, or who might watch a query."""
+"""The subjects of questions: a subscription of this process, or a hypothetical one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
 async def of_subscription(watched: QuerySubscription) -> Subject:
-    """Return the subject of a subscription, under the rules in force."""
+    """Return the subject of a subscription, under the current rules."""
     collection = await facts.find(watched.subscriber.tenant.id, watched.wanted.collection)
     access = access_of(collection, watched.subscriber.principal)
 
@@ -77,7 +77,7 @@ async def _place(
     rule: Filter | None,
     known: TracedVersion,
 ) -> JsonObject:
-    """Say where a document stands beside a window, by reading the rows up to its end."""
+    """Locate a document relative to a window, by reading the rows up to its end."""
     limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit
     readable = wanted.filter if rule is None else wanted.filter.and_(rule)
     asked = DocumentQuery(readable, wanted.sort, limit=limit)

@@ -1,4 +1,4 @@
-"""What became of a change: for a subscription, or for a query and a user.
+"""What happened to a change: for a subscription, or for a query and a user.
 
 `/api/v1/tenants/{tenant}/subscriptions/{subscription}/why` and `/api/v1/tenants/{tenant}/why`.
 """
@@ -46,7 +46,7 @@ class StepAnswer(serializers.Serializer[object]):
 
 
 class StoryAnswer(serializers.Serializer[object]):
-    """What became of a version of a document."""
+    """What happened to a version of a document."""
 
     collection = serializers.CharField()
     document = serializers.JSONField(help_text="The `_id`.")
@@ -61,13 +61,13 @@ class StoryAnswer(serializers.Serializer[object]):
 
 
 class WhyAnswer(StoryAnswer):
-    """What became of a version of a document, for one subscription."""
+    """What happened to a version of a document, for one subscription."""
 
     subscription = serializers.CharField()
 
 
 class SupposedAnswer(StoryAnswer):
-    """What became of a version of a document, for somebody who might watch a query."""
+    """What happened to a version of a document, for a hypothetical subscriber."""
 
 
 class Supposition(BodySerializer):
@@ -88,7 +88,7 @@ class Supposition(BodySerializer):
 
 
 class SupposeView(TenantView):
-    """A query that somebody might watch, and one version of one document."""
+    """Explains one version of one document for a hypothetical subscriber."""
 
     roles: ClassVar = {"POST": Role.DEVELOPER}
 
@@ -120,7 +120,7 @@ class SupposeView(TenantView):
 
 
 class WhyView(TenantView):
-    """One version of one document, and one subscription."""
+    """Explains one version of one document for one subscription."""
 
     roles: ClassVar = {"GET": Role.DEVELOPER}
 
@@ -173,7 +173,7 @@ def _version(text: str | None) -> int | None:
 
 
 def _may_read(principal: Principal, row: JsonObject) -> None:
-    """Raise unless the caller may read the documents that the answer speaks of."""
+    """Raise unless the caller may read the documents in the answer."""
     principal.require_scope(READ)
     if principal.collections is not None and row["collection"] not in principal.collections:
         raise Forbidden(f"The key may not be used for {row['collection']!r}.")

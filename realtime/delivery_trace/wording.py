@@ -1,4 +1,4 @@
-"""The steps in words: short sentences for people who have never looked behind the API."""
+"""The steps in words: short sentences for users who do not know the internals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from foundation.json_types import JsonObject, JsonValue
 
-#: The whole, by verdict.
+#: The summary, by verdict.
 SUMMARIES = {
     "told": "The client has received the event.",
     "coalesced": "The client received one event for several combined changes.",
@@ -180,7 +180,7 @@ _WHOLE = ("everything", "never", "residual")
 
 
 def reach(kind: str, paths: Sequence[str], *, reached: bool) -> str:
-    """Say how the index leads the document to the query, or past it."""
+    """Describe whether the index leads the document to the query."""
     text = _FOUND_BY[kind].format(paths=", ".join(f"`{path}`" for path in paths))
     if kind in _WHOLE:
         return text

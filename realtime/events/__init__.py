@@ -1,5 +1,5 @@
 """The event layer of the grid: leases, notification log, request stream and registry.
 
 grid.lua  the Valkey function through which all of them change
-layer     its face for Python
+layer its interface for Python
 """

@@ -1,7 +1,7 @@
-"""The grid's streams and registry as their users see them: one library of Valkey functions.
+"""Access to the grid's streams and registry, through one library of Valkey functions.
 
 App servers register queries, nodes hold leases and append to the notification log (they speak to
-the functions natively), the supervisor lets queries end.
+the functions natively), the supervisor ends queries.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from foundation.valkey_wire import ValkeyWire
 SOURCE = Path(__file__).with_name("grid.lua")
 _LIBRARY = "rillbase_grid_1"
 
-#: A query without subscribers is kept this long: longer than the log lasts, so that a client that
-#: resumes finds either both or none.
+#: How long a query without subscribers is kept: longer than the log is retained, so that a client
+#: that resumes finds either both or neither.
 QUERY_TTL_MS = 120_000
-#: How long an app server is believed to be alive after it has said so.
+#: How long an app server counts as alive after its last report.
 HUB_LEASE_MS = 10_000
-#: What a supervisor said of itself is believed for this long.
+#: How long the report of a supervisor is valid.
 SUPERVISOR_NOTE_MS = 20_000
-#: How many queries end in one call: the server serves no other client meanwhile.
+#: Maximum number of queries that one call ends: it blocks the server meanwhile.
 EXPIRED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """An answer to a node that asks for its partition."""
+    """The reply to a node that requests its partition."""
 
     held: bool
     #: The caller's token, or that of the partition's holder.
@@ -43,7 +43,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class NodeLease:
-    """Who holds a partition, and what it says of itself."""
+    """The holder of a partition, and its report."""
 
     holder: str
     token: int
@@ -56,9 +56,9 @@ class NodeLease:
 class RegisteredQuery:
     """A query in the registry."""
 
-    #: Rises with each time that the query comes to life; 0: it has ended, and was not renewed.
+    #: Increases each time the query is activated; 0: it has ended and was not renewed.
     activation: int
-    #: Where its request stands in the request stream.
+    #: The position of its request in the request stream.
     request: str
 
 
@@ -69,7 +69,7 @@ class StreamEnds:
     log: str
     writes: tuple[str, ...]
     time_us: int
-    #: The life of the event layer in which they do.
+    #: The incarnation of the event layer to which they belong.
     life: str
 
 
@@ -91,7 +91,7 @@ class GridLayer:
         return Lease(text(verdict) == "ok", integer(token), integer(time_us))
 
     async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, NodeLease]]:
-        """Return Valkey's time in microseconds and those nodes that ever had a holder."""
+        """Return Valkey's time in microseconds and the nodes that ever had a holder."""
         reply = await self._functions.call("look", self._epoch, *nodes)
         time_us, *rows = items(reply, 1 + len(nodes))
         leases = dict[str, NodeLease]()
@@ -104,7 +104,7 @@ class GridLayer:
         return integer(time_us), leases
 
     async def signs(self, holders: Sequence[str]) -> list[bytes | None]:
-        """Return the last sign of life of each holder, if it gave one within a minute."""
+        """Return the last report of each holder, if it is at most a minute old."""
         if not holders:
             return []
         keys = [f"{self._prefix}:{self._epoch}:alive:{holder}" for holder in holders]
@@ -112,14 +112,14 @@ class GridLayer:
         return [sign if isinstance(sign, bytes) else None for sign in reply]
 
     async def note_supervisor(self, status: str) -> None:
-        """Say for a while how the supervisor of these nodes stands."""
+        """Publish the state of the supervisor of these nodes for a while."""
         key = supervisor_key(self._installation, self._epoch)
         await self._wire.call("SET", key, status, "PX", SUPERVISOR_NOTE_MS)
 
     async def append(
         self, node: str, token: int, query_partition: int, notifications: Sequence[bytes]
     ) -> bool:
-        """Append to the log; return whether the token still is the node's."""
+        """Append to the log; return whether the token is still the node's."""
         verdict, _ = items(
             await self._functions.call(
                 "append", self._epoch, node, token, query_partition, *notifications
@@ -142,10 +142,9 @@ class GridLayer:
         life: str,
         wanted: Sequence[tuple[bytes, bytes, bytes]],
     ) -> list[RegisteredQuery]:
-        """Do so with several: query, definition and request of each.
-
-        Fails if the positions in the requests were noted in another life of the event layer. A
-        request that says of itself that it is a renewal holds nothing and revives no query.
+        """Do the same for several: query, definition and request of each. Fails if the positions in
+        the requests are from another incarnation of the event layer. A request that is marked as a
+        renewal holds nothing and revives no query.
         """
         activations, requests = items(
             await self._functions.call(
@@ -181,7 +180,7 @@ class GridLayer:
         return [query for query in queries if isinstance(query, bytes)]
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
-        """End queries that no hub has held for the time; return how many were checked."""
+        """End queries whose time to live is over; return how many were checked."""
         return integer(
             await self._functions.call(
                 "expire", self._epoch, query_partitions, ttl_ms, EXPIRED_AT_ONCE
@@ -189,7 +188,7 @@ class GridLayer:
         )
 
     async def ends(self, write_partitions: int, query_partition: int) -> StreamEnds:
-        """Return where log and write streams end."""
+        """Return the ends of the log and the write streams."""
         log, writes, time_us, life = items(
             await self._functions.call("ends", self._epoch, write_partitions, query_partition), 4
         )
@@ -199,7 +198,7 @@ class GridLayer:
         return StreamEnds(text(log), places, integer(time_us), text(life))
 
     async def sweep(self) -> int:
-        """Delete what is left of this grid epoch, which is retired; return how much that was."""
+        """Delete the remaining keys of this retired grid epoch; return how many there were."""
         cursor, swept = b"0", 0
         while True:
             command = ("SCAN", cursor, "MATCH", f"{self._prefix}:{self._epoch}:*", "COUNT", 1_000)
@@ -214,7 +213,7 @@ class GridLayer:
                 return swept
 
     async def trim(self, query_partitions: int) -> None:
-        """Drop what is old; works while the server has no memory left."""
+        """Drop old entries; works even if the server has run out of memory."""
         await self._functions.call("trim", self._epoch, query_partitions)
 
 
@@ -224,7 +223,7 @@ def query_partition(query: bytes, partitions: int) -> int:
 
 
 def filter_node(query_partition: int, write_partition: int) -> str:
-    """Return a filter node's name, as its lease has it."""
+    """Return a filter node's name, as in its lease."""
     return f"filter:{query_partition}:{write_partition}"
 
 
@@ -238,17 +237,17 @@ def log(installation: int, epoch: int, query_partition: int) -> str:
 
 
 def registry(installation: int, epoch: int, query_partition: int) -> str:
-    """Return where the live queries of a query partition are."""
+    """Return the key of the live queries of a query partition."""
     return f"{prefix(installation)}:{epoch}:registry:{query_partition}"
 
 
 def supervisor_key(installation: int, epoch: int) -> str:
-    """Return the key under which a grid's supervisor says how it stands."""
+    """Return the key under which a grid's supervisor publishes its state."""
     return f"{prefix(installation)}:{epoch}:supervisor"
 
 
 def lease_key(installation: int, epoch: int, node: str) -> str:
-    """Return where a node's lease is, and what it says of itself."""
+    """Return the key of a node's lease and report."""
     return f"{prefix(installation)}:{epoch}:lease:{node}"
 
 

@@ -9,10 +9,8 @@ from collections.abc import Callable
 
 
 async def call_within(deadline_s: float, work: Callable[[], None]) -> None:
-    """Call a function in a thread; raise what it raises, or `TimeoutError`.
-
-    The thread of a call that never returns does not keep the process from ending, as one of
-    asyncio's own would.
+    """Call a function in a thread; raise its exception, or `TimeoutError`. The thread of a call
+    that never returns does not prevent the process from exiting, unlike asyncio's own threads.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()

@@ -1,9 +1,8 @@
-"""What a node reads of the database when it is rebuilt: documents, in one snapshot.
-
-A node asks for the collections that its queries read and takes those documents whose key's hash
-leaves its partition as remainder. They come as PostgreSQL's binary copy, in which the native loop
-finds the rows, so that no document becomes an object here. The role is the relay's: it may read
-all tenants' documents, and nothing of a tenant is told to another, since queries name theirs.
+"""Reads the documents for a node that is rebuilt, in one snapshot. A node requests the collections
+that its queries read, and the documents whose key's hash belongs to its partition. They come as
+PostgreSQL's binary copy, in which the native loop finds the rows, so that no document becomes an
+object here. The role is the relay's: it may read all tenants' documents; they stay separate, since
+each query belongs to one tenant.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from psycopg import IsolationLevel, sql
 from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 
-#: Rows arrive one by one; the native loop is called with so many bytes.
+#: Rows arrive one by one; the native loop is called with blocks of this size.
 BLOCK_BYTES = 256 * 1024
 #: A pass over all documents may take long; a client that has died is noticed by the server.
 _SETTINGS = "-c statement_timeout=10min -c idle_in_transaction_session_timeout=60s"
@@ -34,7 +33,7 @@ _RULES = "SELECT id, rules_version FROM documents_collection WHERE id = ANY(%s::
 def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[str | bytes]:
     """Yield the snapshot with the versions of access rules, as text, then blocks of the copy.
 
-    Whatever was written under certain rules is seen only by snapshots that see these rules, too.
+    A snapshot that sees a write also sees the rules under which it was made.
     """
     with psycopg.connect(
         environment().role_url(DatabaseRole.RELAY),
@@ -65,7 +64,7 @@ def read(collections: list[bytes], partition: int, partitions: int) -> Iterator[
 
 
 def _in_blocks(rows: Iterator[bytes]) -> Iterator[bytes]:
-    """Join rows, so that there is one call for many of them."""
+    """Join rows, so that one call handles many of them."""
     block, size = list[bytes](), 0
     for row in rows:
         block.append(row)

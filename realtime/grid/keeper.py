@@ -1,8 +1,7 @@
-"""Keeps nodes running through a launcher, by what is seen of them.
-
-A node that ends or gives no sign of life is started again. Where that leads nowhere, the launcher
-itself is to blame (Spark's executor may reject tasks and its driver look well), and the process has
-to begin again. `vitals` and `restarts` decide; this carries it out.
+"""Keeps nodes running through a launcher, based on their reports. A node that exits or stops
+reporting is restarted. If that does not help, the launcher itself is broken (Spark's executors may
+reject tasks while its driver looks healthy), and the process has to restart. `vitals` and
+`restarts` decide; this module acts.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from realtime.grid.vitals import FAILURES, LONGEST_LOOK_S, NodeHealth, Sign, Vit
 
 logger = logging.getLogger(__name__)
 
-#: Machines for all nodes have to be there after so long; pods may wait for an image.
+#: Time within which machines for all nodes must be available; pods may wait for an image.
 ROOM_WITHIN_S = 300.0
 MAX_CAUSE_CHARS = 300
 
 
 class LauncherLost(Exception):
-    """Nothing can be started any more: the process has to begin again."""
+    """Nothing can be started any more: the process has to restart."""
 
 
 @dataclass
@@ -43,7 +42,7 @@ class NodeKeeper:
 
     def __init__(self, launcher: Launcher, *, spare: bool) -> None:
         self._launcher = launcher
-        #: Whether another epoch may come beside this one, and needs as many slots again.
+        #: Whether a second epoch may be added, which needs as many slots again.
         self._spare = spare
         self._places: dict[NodeSpec, _NodeSlot] = {}
         self._slots = 0
@@ -64,19 +63,19 @@ class NodeKeeper:
         return self._slots > 0
 
     def holders(self, nodes: Sequence[NodeSpec]) -> dict[NodeSpec, str]:
-        """Return under which names those of the nodes run that were started."""
+        """Return the names of the running nodes."""
         places = {node: self._places[node] for node in nodes if node in self._places}
         return {node: place.task.holder for node, place in places.items() if place.task is not None}
 
     def status(self) -> dict[str, object]:
-        """Say whether nodes can be started, and if not, why."""
+        """Return whether nodes can be started, and if not, why."""
         state = "failing" if self._cause else "open" if self.opened else "opening"
         return {"state": state, "cause": self._cause, "failures": self._opening.failures}
 
     def observe(
         self, now_s: float, signs: Mapping[NodeSpec, Sign | None], patience: float = 1.0
     ) -> None:
-        """Learn the last signs of life of nodes that were started."""
+        """Record the last reports of the running nodes."""
         for node, sign in signs.items():
             place = self._places.get(node)
             if place is not None and place.task is not None:
@@ -85,7 +84,7 @@ class NodeKeeper:
                 )
 
     def keep(self, now_s: float, wanted: Sequence[NodeSpec]) -> None:
-        """Start what should run and does not, stop what should not."""
+        """Start missing nodes and stop superfluous ones."""
         lost = self._launcher.lost()
         if lost is not None:
             raise LauncherLost(lost)
@@ -155,7 +154,7 @@ def label(node: NodeSpec) -> str:
 
 
 def cause_of(failed: Exception) -> str:
-    """Return the line of a failure, as long as a stack of Java's, that says what happened."""
+    """Return the informative line of a failure, which may contain a Java stack trace."""
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
     lines = lines or [type(failed).__name__]
     return next((line for line in lines if "Exception: " in line), lines[0])[:MAX_CAUSE_CHARS]

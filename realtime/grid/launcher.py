@@ -14,32 +14,32 @@ class NodeHandle(Protocol):
 
     @property
     def holder(self) -> str:
-        """The unique name under which it holds leases and gives signs of life."""
+        """The unique name under which it holds leases and reports."""
 
     def ended(self) -> str | None:
         """Return why it ended, for the log; None: it runs."""
 
     def stop(self) -> None:
-        """Let it end. It may have ended already."""
+        """Ask it to exit. It may have exited already."""
 
     def kill(self) -> None:
-        """End it, although it may not react to anything."""
+        """Kill it, even if it does not respond."""
 
 
 class Launcher(Protocol):
     """Starts nodes somewhere. Every method may block, and is called by one thread at a time."""
 
     def open(self, slots: int) -> int:
-        """Get ready to run so many nodes at once; return how many can, which may be more."""
+        """Prepare to run this many nodes at once; return how many can run, which may be more."""
 
     def room(self) -> int:
-        """Return how many nodes can run at once now; fewer than slots while machines lack."""
+        """Return how many nodes can run now; fewer than slots while machines are missing."""
 
     def start(self, node: NodeSpec) -> NodeHandle:
         """Start a node, without waiting for it."""
 
     def lost(self) -> str | None:
-        """Return why nothing can be started here any more; None: all is well."""
+        """Return why nothing can be started here any more; None if it can."""
 
     def close(self) -> None:
         """End everything that was started."""

@@ -1,7 +1,7 @@
 """The nodes of a grid: QP x WP filter nodes, and a sort node for each query partition.
 
 How many of each an epoch has is in the database, beside the outbox that fills the write streams.
-Most epochs are shared by all tenants; those of a tenant's own get what that tenant writes.
+Most epochs are shared by all tenants; dedicated ones receive only the writes of their tenant.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from foundation.postgres.session import Oid, int8
 from realtime.events import layer
 from realtime.grid.size import GridSize
 
-#: The message that the grids of a tenant, or those that all share, have changed.
+#: The message that the grids of a tenant, or the shared ones, have changed.
 CHANGED = "grids.changed"
 
 _SELECT = (
     "SELECT i.epoch, g.number, g.write_partitions, g.query_partitions, g.tenant_id "
     "FROM documents_installation i, documents_gridepoch g WHERE "
 )
-#: Those that all tenants share.
+#: The epochs that all tenants share.
 GRIDS = Statement(_SELECT + "g.retired_at IS NULL AND g.tenant_id IS NULL ORDER BY g.number")
-#: Those that a tenant's queries may be watched by; one that never watched yet is not among them.
+#: The epochs that may match a tenant's queries; one that has never been ready is excluded.
 _SERVED = Statement(
     _SELECT
     + "g.retired_at IS NULL AND (g.tenant_id IS NULL OR g.ready_at IS NOT NULL) ORDER BY g.number"
 )
 _NUMBERED = Statement(_SELECT + "g.retired_at IS NULL AND g.number = $1", (Oid.INT8,))
-#: All that tenants share but the one that takes over.
+#: All shared epochs except the one that takes over.
 _RETIRE = Statement(
     "UPDATE documents_gridepoch SET retired_at = clock_timestamp() "
     "WHERE number < $1 AND tenant_id IS NULL AND retired_at IS NULL",
@@ -46,7 +46,7 @@ _RETIRED = Statement(
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node. It is all that a process needs to know to become it."""
+    """One node: all that a process needs to know to run it."""
 
     installation: int
     epoch: int
@@ -57,7 +57,7 @@ class NodeSpec:
 
     @property
     def name(self) -> str:
-        """Its name within the grid epoch, as its lease has it."""
+        """Its name within the grid epoch, as in its lease."""
         if self.write_partition is None:
             return layer.sort_node(self.query_partition)
         return layer.filter_node(self.query_partition, self.write_partition)
@@ -100,12 +100,12 @@ class ServingGrids:
     own: dict[UUID, list[GridEpoch]]
 
     def of(self, tenant_id: UUID | None) -> list[GridEpoch]:
-        """Return the grids of a tenant's own, or with None those that all share."""
+        """Return the dedicated grids of a tenant, or with None the shared ones."""
         return self.shared if tenant_id is None else self.own.get(tenant_id, [])
 
 
 async def read_served() -> ServingGrids:
-    """Return which grids serve which tenants; raise `psycopg.Error` if that is unavailable."""
+    """Return which grids serve which tenants; raise `psycopg.Error` if it cannot."""
     result = await _run(_SERVED)
     shared, own = list[GridEpoch](), dict[UUID, list[GridEpoch]]()
     for row, grid in enumerate(_grids(result)):
@@ -121,7 +121,7 @@ async def read_grids() -> list[GridEpoch]:
 
 
 async def read_grid(epoch: int) -> list[GridEpoch]:
-    """Return one grid epoch, whose it ever is, unless it was retired; raise as `read_served`."""
+    """Return one grid epoch of any tenant, unless it was retired; raise as `read_served`."""
     return _grids(await _run(_NUMBERED, int8(epoch)))
 
 
@@ -137,7 +137,7 @@ async def retire_before(grid: GridEpoch) -> None:
 
 
 def announce_change(tenant_id: UUID | None) -> None:
-    """Tell the servers of a tenant, or with None all servers, to look at their grids now."""
+    """Ask the servers of a tenant, or with None all servers, to read their grids now."""
     message: JsonObject = {"type": CHANGED}
     everybody = server_messages.SERVERS
     group = everybody if tenant_id is None else server_messages.tenant_group(tenant_id)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from foundation import metrics
 
 _US_PER_S = 1_000_000
-#: Names in reports, and as metrics have them.
+#: Names in reports, and the labels of the metrics.
 _WORK = {
     "entries": "entries",
     "notifications": "notifications",
@@ -22,7 +22,7 @@ _WORK = {
 
 
 def measure(node: str, report: Mapping[str, object]) -> None:
-    """Export a report. One without figures, of a node that is away, sets the rest to zero."""
+    """Export a report. A report without figures, of an unavailable node, sets the rest to zero."""
     metrics.GRID_NODE_UP.labels(node).set(report.get("state") == "running")
     metrics.GRID_NODE_LAG.labels(node).set(_number(report, "lag_us") / _US_PER_S)
     metrics.GRID_NODE_QUERIES.labels(node).set(_number(report, "queries"))

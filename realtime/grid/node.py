@@ -27,7 +27,7 @@ Documents = Callable[[list[bytes], int, int], Iterator[str | bytes]]
 
 
 def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -> GridNode:
-    """Return the native loop of a node, not running yet. `read` tells it the documents."""
+    """Return the native loop of a node, not running yet. `read` supplies the documents."""
     return GridNode(
         url=environment().events,
         prefix=prefix(node.installation),
@@ -43,15 +43,14 @@ def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -
 
 
 def run_as_task(told: tuple[str, str]) -> None:
-    """Be a node, under the holder's name, for as long as this task of a cluster lives."""
+    """Run a node, under the holder's name, while this task of a cluster runs."""
     node, holder = told
     native_node(NodeSpec.from_json(node), holder).run(os.getppid())
 
 
 def main(node: str, parent: int, holder: str) -> None:
-    """Be a node until a signal ends it.
-
-    The parent says who it is: it may have died before this process could see for itself.
+    """Run a node until a signal ends it. The parent passes its pid, since it may have died before
+    this process could read it.
     """
     native = native_node(NodeSpec.from_json(node), holder)
 

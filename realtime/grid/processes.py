@@ -40,11 +40,11 @@ class ProcessTask:
         self._process.terminate()
 
     def kill(self) -> None:
-        # Unlike any other signal this one also ends a process that was stopped.
+        # Unlike other signals, this one also ends a stopped process.
         self._process.kill()
 
     def wait(self) -> None:
-        """Wait for the end, and bring it about when it does not come."""
+        """Wait for the process to exit, and kill it if it does not."""
         try:
             self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
@@ -59,7 +59,7 @@ class ProcessLauncher:
         self._tasks: list[ProcessTask] = []
 
     def open(self, slots: int) -> int:
-        """Need nothing: a machine runs as many as it has memory for."""
+        """Do nothing: a machine runs as many nodes as it has memory for."""
         return max(slots, MOST_PROCESSES)
 
     def room(self) -> int:

@@ -6,16 +6,16 @@ import random
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
-#: After a run of this length, the next delay is the first one again.
+#: After a run of this length, the next delay is the shortest again.
 GOOD_LIFE_S = 30.0
-#: Give up after this many starts in a row of a node that never gave a sign of life.
+#: Give up after this many starts in a row of a node that never reported.
 PLACEMENT_TRIES = 3
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 60.0
 
 
 class Restarts:
-    """The delays of one thing. Times are of any clock that does not go back."""
+    """The restart delays of one node. Times are from any monotonic clock."""
 
     def __init__(self) -> None:
         self._delay_s = FIRST_DELAY_S
@@ -25,7 +25,7 @@ class Restarts:
 
     @property
     def exhausted(self) -> bool:
-        """Whether it could not be placed so often that whatever starts it must be to blame."""
+        """Whether it failed to start so often that the launcher must be broken."""
         return self._unplaced >= PLACEMENT_TRIES
 
     def due(self, now_s: float) -> bool:
@@ -36,7 +36,7 @@ class Restarts:
         self._started_s = now_s
 
     def ended(self, now_s: float, *, placed: bool = True) -> None:
-        """Learn that it has ended; the delay doubles with each short life."""
+        """Record that it has ended; the delay doubles with each short run."""
         if self._started_s is not None and now_s - self._started_s >= GOOD_LIFE_S:
             self._delay_s = FIRST_DELAY_S
         self._due_s = now_s + self._delay_s
@@ -45,9 +45,8 @@ class Restarts:
 
 
 class RetryTimer:
-    """Pauses between tries of something expensive: each twice as long, by chance up to half less.
-
-    Several that failed together do not try again together.
+    """Pauses between attempts at something expensive: each twice as long, less a random part of up
+    to half, so that several that failed together do not retry together.
     """
 
     def __init__(self, chance: random.Random | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How large a grid is."""
+"""The size of a grid."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class GridSize:
     """The two dimensions of a grid."""
 
-    #: Into how many streams writes are divided: a node of twice as many handles half of the writes.
+    #: Number of streams among which writes are divided: doubling it halves the writes of a node.
     write_partitions: int
-    #: Each multiplies what is read from the write streams, and divides the queries that are held.
+    #: Each reads all write streams; together they divide the queries.
     query_partitions: int = 1
 
     @property

@@ -2,8 +2,8 @@
 
 An endless task that fails would count against its job's retries, so a node's job ends with its
 first failure and the supervisor submits it again. Nothing is speculated: two tasks of one node
-would only wait for each other's lease. Spark brings what is around the nodes: placement on
-machines, other executors for lost ones, the same on a laptop and on a cluster.
+would only wait for each other's lease. Spark provides the environment of the nodes: placement on
+machines, replacement of lost executors, the same on a laptop and on a cluster.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SparkTask:
         self.stop()
 
     def _submit(self, node: NodeSpec) -> None:
-        # The gateway to the JVM breaks in as many ways as there are moments for it to die.
+        # The gateway raises different errors depending on when the JVM dies.
         try:
             self._context.setJobGroup(self._group, node.name, interruptOnCancel=True)
             self._context.parallelize([(node.to_json(), self.holder)], 1).foreach(run_as_task)

@@ -1,7 +1,6 @@
-"""When one shared grid takes over from those before it.
-
-Hubs look every second whether the newest grid watches, and go over to it. Those before it are
-retired when it has watched without a break for so long that all of them have looked.
+"""Decides when a shared grid replaces its predecessors. Hubs check every second whether the newest
+grid is ready, and switch to it. Its predecessors are retired when it has been ready without
+interruption for so long that all hubs have checked.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ OVERLAP_S = 10.0
 
 
 class Succession:
-    """Remembers since when the newest grid watches."""
+    """Records since when the newest grid has been ready."""
 
     def __init__(self) -> None:
         self._watching: tuple[GridEpoch, float] | None = None
 
     def ripe(self, grids: Sequence[GridEpoch], *, watches: bool, now_s: float) -> GridEpoch | None:
-        """Return the newest grid when those before it may go. Grids are in order of their age."""
+        """Return the newest grid if its predecessors may be retired. Grids are ordered by age."""
         if len(grids) <= 1 or not watches:
             self._watching = None
             return None

@@ -1,8 +1,7 @@
-"""Keeps the nodes of all grid epochs running, lets queries end, and measures.
-
-Which nodes there should be is in the database; which there are it knows from its launcher. That a
-partition has one node at a time is not its business but that of leases: two supervisors would be
-wasteful, not wrong.
+"""Keeps the nodes of all grid epochs running, ends expired queries, and exports metrics. The
+database determines which nodes there should be; the launcher knows which ones run. Leases, not the
+supervisor, ensure that a partition has one node at a time: two supervisors would be wasteful, not
+wrong.
 """
 
 from __future__ import annotations
@@ -41,28 +40,27 @@ from realtime.grid.vitals import Sign, patience_now
 logger = logging.getLogger(__name__)
 
 ROUND_S = 0.25
-#: How often the database is asked for grid epochs, and queries are looked at that may end.
+#: How often grid epochs are read from the database, and queries are checked for expiry.
 CARE_S = 5.0
-#: A retired grid of which nothing was left is looked at again after so long.
+#: Interval at which a retired grid without remaining data is checked again.
 SWEEP_AGAIN_S = 600.0
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 5.0
 #: Data read from the nodes is stale after this time.
 REPORTS_LAST_S = 5.0
-#: A launcher that does not answer for this long hangs. Getting ready takes longer.
+#: A launcher that does not respond for this long hangs. Preparing takes longer.
 LAUNCHER_DEADLINE_S, OPEN_DEADLINE_S = 15.0, 240.0
 
 
 class GridSupervisor:
-    """For one event loop. What the launcher does may block, so it is done in a thread.
-
-    It looks after all grid epochs that tenants share, or, where one is named, after that alone.
+    """For one event loop. Calls of the launcher may block, so they run in a thread. It supervises
+    all shared grid epochs, or, if one is named, only that one.
     """
 
     def __init__(
         self, launcher: Launcher, give_up: Callable[[], None], epoch: int | None = None
     ) -> None:
-        # One that was named stays alone; beside the shared one there may be its successor.
+        # A named epoch is the only one; the shared one may have a successor.
         self._keeper = NodeKeeper(launcher, spare=epoch is None)
         self._give_up = give_up
         self._epoch = epoch
@@ -83,12 +81,12 @@ class GridSupervisor:
 
     @property
     def ready(self) -> bool:
-        """Whether every node that should run holds its lease and watches."""
+        """Whether every node that should run holds its lease and is ready."""
         nodes = self._keeper.nodes
         return bool(nodes) and all(self._watches(node) for node in nodes)
 
     def readiness(self) -> dict[str, object]:
-        """Return the nodes' state as numbers, for everybody."""
+        """Return the nodes' state as numbers."""
         nodes = self._keeper.nodes
         missing = [node for node in nodes if not self._watches(node)]
         return {
@@ -98,7 +96,7 @@ class GridSupervisor:
         }
 
     def status(self) -> dict[str, object]:
-        """Describe the nodes' state, for people."""
+        """Describe the nodes' state, for operators."""
         return {
             "nodes": {label(node): self._report(node) for node in self._keeper.nodes},
             "unavailable": self._away or None,
@@ -110,7 +108,7 @@ class GridSupervisor:
         return self._report(node).get("state") == "running"
 
     def _report(self, node: NodeSpec) -> dict[str, object]:
-        """Return what a node said of itself, unless that was too long ago."""
+        """Return the report of a node, unless it is too old."""
         if self._looked_s is None or time.monotonic() - self._looked_s > REPORTS_LAST_S:
             return {"state": "unknown"}
         return self._reports.get(label(node), {"state": "absent"})
@@ -199,7 +197,7 @@ class GridSupervisor:
             await retire_before(successor)
 
     async def _sweep(self, now_s: float) -> None:
-        """Delete what retired grids have left. Late writers may still add more."""
+        """Delete the remaining data of retired grids. Late writers may still add more."""
         for grid in await read_retired():
             if now_s - self._swept_s.get(grid, -SWEEP_AGAIN_S) < SWEEP_AGAIN_S:
                 continue

@@ -1,11 +1,8 @@
-"""Whether a node that was started does its work, decided from its signs of life.
-
-A node's process gives a sign each second, with the number of steps that its loop has made. A loop
-may renew no lease for a while and be well: it takes in a million queries, or waits for documents.
-A process that gives no sign is stopped, or hangs as a whole.
-
-Times are of any clock. Only observed time counts: a supervisor that was away for a minute has not
-seen a node be silent for a minute.
+"""Decides from its reports whether a node works. A node's process reports every second, with the
+number of steps that its loop has made. A healthy loop may not renew its lease for a while, because
+it registers a million queries or waits for documents. A process that does not report is stopped or
+hangs. Times are from any clock. Only observed time counts: a supervisor that was stopped for a
+minute has not observed a node to be silent for a minute.
 """
 
 from __future__ import annotations
@@ -14,21 +11,22 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: Within this time a node gives its first sign, if there is room for it on an idle machine.
+#: Time within which a node reports for the first time, on an idle machine with a free slot.
 PLACED_WITHIN_S = 10.0
-#: A node that gave signs and gives none for so long hangs.
+#: A node that has reported and does not report for this long hangs.
 SILENT_S = 5.0
 #: So does one whose loop makes no step for this long, although its process lives.
 STUCK_S = 120.0
-#: Between two looks counts at most this: on a busy machine looks are rarer, and signs too.
+#: Maximum time that counts between two observations: on a busy machine, both observations and
+#: reports are rarer.
 LONGEST_LOOK_S = 0.5
-#: On a machine where so many wait for each core, starting takes as many times as long.
+#: If this many processes wait for each core, starting takes as many times as long.
 MOST_PATIENCE = 6.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """The last sign of life of a node's process."""
+    """The last report of a node's process."""
 
     beats: int
     steps: int
@@ -40,7 +38,7 @@ class Sign:
 
 
 class NodeHealth(StrEnum):
-    """How a node stands."""
+    """The state of a node."""
 
     STARTING = "starting"
     ALIVE = "alive"
@@ -62,15 +60,14 @@ class Vitals:
 
     @property
     def placed(self) -> bool:
-        """Whether it ever gave a sign."""
+        """Whether it has ever reported."""
         return self._last is not None
 
     def observe(
         self, now_s: float, sign: Sign | None, *, room: bool, patience: float = 1.0
     ) -> NodeHealth:
-        """Record its last sign. Without room for it, no first sign is expected.
-
-        A first sign may take `patience` times as long as on an idle machine.
+        """Record its last report. Without a free slot, no first report is expected. A first report
+        may take `patience` times as long as on an idle machine.
         """
         passed_s = 0.0 if self._looked_s is None else now_s - self._looked_s
         passed_s, self._looked_s = min(passed_s, LONGEST_LOOK_S), now_s
@@ -88,7 +85,7 @@ class Vitals:
 
 
 def patience_now() -> float:
-    """Return how many times as long as on an idle machine starting takes on this one."""
+    """Return the factor by which starting takes longer than on an idle machine."""
     return patience(os.getloadavg()[0], os.cpu_count() or 1)
 
 

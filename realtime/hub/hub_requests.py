@@ -1,4 +1,4 @@
-"""Serves the requests of hubs: registers queries, renews them, reads what clients missed."""
+"""Handles the requests of hubs: registers queries, renews them, and reads missed notifications."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HubRequests:
         self._judged: set[bytes] = set()
 
     async def serve(self, running: RunningHub, request: HubRequest) -> None:
-        """Serve one request of a hub."""
+        """Handle one request of a hub."""
         match request:
             case RegisterQuery():
                 await self._register(running, request.query)
@@ -76,7 +76,7 @@ class HubRequests:
                 running.hub.replay(request.subscription, entries)
 
     async def judge(self, running: RunningHub, query: bytes) -> None:
-        """Look at the rules for all who watch a query here."""
+        """Check the rules for all subscribers of a query in this process."""
         if query in self._judged:
             return
         self._judged.add(query)
@@ -147,7 +147,7 @@ class HubRequests:
             lambda: bool(running.subscriptions(query.hash)),
         )
         if running.grid is not grid:
-            # It has been asked for once more, of the grid that is followed now.
+            # It has been requested again, for the grid that is followed now.
             return
         running.hub.registered(
             query.hash,
@@ -163,7 +163,7 @@ class HubRequests:
         await running.let_go([query.hash])
 
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
-        """Have a query read again, by a worker if there is one, when there is room for it."""
+        """Have a query read again, by a worker if there is one, when the limits allow it."""
         live_query = await _when_there_is_room(running, query, renewals.limits(query))
         watched = running.subscriptions(query)
         if live_query is None or not watched:

@@ -1,6 +1,6 @@
 """Reads the notification logs of the grid, each over a separate connection.
 
-A read waits in Valkey for what comes next, so a notification arrives as soon as it is there.
+A read blocks in Valkey until the next entry, so a notification arrives immediately.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CONNECT_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 
-#: A place in the log, and the entry there.
+#: A position in the log, and its entry.
 Entry = tuple[str, bytes]
 
 
 class LogReader:
-    """Reads one log from a place on, until it is closed."""
+    """Reads one log from a position on, until it is closed."""
 
     def __init__(self, stream: str, after: str, take: Callable[[list[Entry]], None]) -> None:
         self._stream = stream
@@ -64,7 +64,7 @@ class LogReader:
 
 
 def entries(reply: Reply) -> list[Entry]:
-    """Return what XREAD found in its one stream."""
+    """Return the entries that XREAD returned for its one stream."""
     if not isinstance(reply, list) or not reply or not isinstance(reply[0], list):
         return []
     return listed(reply[0][1])

@@ -1,9 +1,8 @@
-"""From one grid epoch to the next, when the grid is resized or begins anew.
-
-A new epoch gets every write from the moment at which it is in the list, beside those before it.
-A hub stays with its grid until all nodes of the newest one watch, or until its grid is retired:
-then it would receive nothing any more. A tenant's dedicated grids have a separate hub, which
-follows them as the process's other hub follows the shared ones.
+"""Moves hubs to the next grid epoch, when the grid is resized or restarted. A new epoch receives
+every write as soon as it is in the list, in addition to its predecessors. A hub stays with its grid
+until all nodes of the newest one are ready, or until its grid is retired and receives nothing any
+more. A tenant's dedicated grids have a separate hub, which follows them as the process's other hub
+follows the shared ones.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from realtime.grid.layout import GridEpoch
 def next_grid(
     grids: Sequence[GridEpoch], now: GridEpoch, *, newest_watches: bool
 ) -> GridEpoch | None:
-    """Return which grid to follow from here on; None: the same."""
+    """Return the grid to follow from now on; None: the same."""
     if not grids or grids[-1] == now:
         return None
     return grids[-1] if newest_watches or now not in grids else None
 
 
 async def found_next(grids: Sequence[GridEpoch], now: GridEpoch) -> GridEpoch | None:
-    """Look whether there is another grid to follow. May raise `RedisError`."""
+    """Check whether there is another grid to follow. May raise `RedisError`."""
     watches = grids[-1:] != [now] and await _watches(grids)
     return next_grid(grids, now, newest_watches=watches)
 
 
 async def _watches(grids: Sequence[GridEpoch]) -> bool:
-    """Return whether all nodes of the newest grid hold their leases and watch."""
+    """Return whether all nodes of the newest grid hold their leases and are ready."""
     if not grids:
         return False
     newest = grids[-1]

@@ -32,13 +32,13 @@ from realtime.hub.running import RunningHub
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-#: How long to look for the grid before a subscriber is rejected: on a busy server an answer may
-#: arrive and still be read too late, and a connection may just have been lost.
+#: How long to look for the grid before a subscriber is rejected: on a busy server, a reply may be
+#: read too late, and a connection may just have been lost.
 PATIENCE_S, PAUSE_S = 10.0, 0.2
-#: What says that the event layer or the database cannot be asked.
+#: Exceptions that mean that the event layer or the database is unavailable.
 AWAY = (RedisError, psycopg.Error, OSError)
 MIB = 1024 * 1024
-#: A tenant's own hub may take this part of what live queries may take in memory.
+#: The share of the memory for live queries that a tenant's dedicated hub may use.
 OWN_PART = 4
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class HubProcess:
     def __init__(self) -> None:
         self.name = secrets.token_hex(8)
         self._requests = HubRequests()
-        #: Has subscriptions change hubs after it has become known which grids there are.
+        #: Moves subscriptions between hubs after the list of grids has been read.
         self.settle: Callable[[], Awaitable[None]] = _nothing
         self._served: ServingGrids | None = None
         self._hubs: dict[Place, asyncio.Task[RunningHub]] = {}
@@ -65,7 +65,9 @@ class HubProcess:
         self._look.set()
 
     def prepare(self, message: JsonObject) -> None:
-        """Start the hub of the shared grid: the clients of a server that stops are coming."""
+        """Start the hub of the shared grid, because clients of a stopping server are about to
+        connect.
+        """
         if message.get("process") != self.name and (
             self._preparing is None or self._preparing.done()
         ):
@@ -80,11 +82,11 @@ class HubProcess:
             log.info("the hub cannot start yet: %s", away)
 
     def place(self, tenant_id: UUID) -> Place:
-        """Return whose hub serves a tenant."""
+        """Return the owner of the hub that serves a tenant."""
         return tenant_id if self._served is not None and tenant_id in self._served.own else None
 
     def is_apart(self, tenant_id: UUID) -> bool:
-        """Return whether a tenant has, or just had, a hub for itself."""
+        """Return whether a tenant has, or just had, a dedicated hub."""
         return self.place(tenant_id) is not None or tenant_id in self._hubs
 
     async def running(self, tenant_id: UUID) -> RunningHub:
@@ -129,7 +131,7 @@ class HubProcess:
         grids = [] if self._served is None else self._served.of(place)
         if not grids:
             raise LookupError("there is no grid")
-        # Who holds queries is known by name, and a name is alive or lost as a whole.
+        # Queries are held under a name, which is alive or lost as a whole.
         name = self.name if place is None else secrets.token_hex(8)
         part = 1 if place is None else OWN_PART
         running = RunningHub(
@@ -163,7 +165,7 @@ class HubProcess:
             self._measure()
 
     async def _follow(self, served: ServingGrids) -> None:
-        """Move hubs to the newest grids, and subscriptions to the hubs that are theirs."""
+        """Move hubs to the newest grids, and subscriptions to the hubs of their tenants."""
         self._served = served
         for place in list(self._hubs):
             if (running := self.now(place)) is None:
@@ -191,7 +193,7 @@ class HubProcess:
 
 
 async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
-    """Do something that needs event layer and database; retry while they are unavailable."""
+    """Run something that needs event layer and database; retry while they are unavailable."""
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -204,4 +206,4 @@ async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _nothing() -> None:
-    """Do nothing: there are no subscriptions that could change hubs."""
+    """Do nothing: there are no subscriptions to move."""

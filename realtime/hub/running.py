@@ -1,6 +1,5 @@
-"""A hub: the native machine, and what it needs of the world.
-
-The machine decides. This module runs its clock, sends its frames and has its requests served.
+"""A hub: the native state machine and its environment. The machine decides. This module runs its
+clock, sends its frames and handles its requests.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.05
 ALIVE_S = 3.0
-#: A hub that has been silent for this long may have lost its queries.
+#: A hub that did not renew its lease for this long may have lost its queries.
 FORGOTTEN_S = QUERY_TTL_MS / 1000
-#: Frames that are taken at once, and requests that are begun in one iteration of the event loop,
+#: Frames that are taken at once, and requests that are started in one iteration of the event loop,
 #: which delays all connections.
 FRAMES_AT_ONCE, REQUESTS_AT_ONCE = 32, 16
 #: Queries that are released in one call: the server serves no other client meanwhile.
@@ -116,15 +115,15 @@ class RunningHub:
         self._pumping = False
 
     async def start(self) -> None:
-        """Read the logs from where they end now, and let time pass."""
-        # Whatever is registered from here on is missed when it is lost.
+        """Read the logs from their current ends, and start the clock."""
+        # From here on, the loss of registered queries is detected.
         await self.layer.hub_alive(self.name)
         self._read(await self._ends_of_logs(self.grid, self.layer))
         self.spawn(self._keep_ticking())
         self.spawn(self._keep_alive())
 
     async def move(self, grid: GridEpoch) -> None:
-        """Follow another grid: what it says from here on is read, and every query registered."""
+        """Follow another grid: read its notifications from now on, and register every query."""
         layer = _layer(grid)
         ends = await self._ends_of_logs(grid, layer)
         for reader in self._readers.values():
@@ -161,13 +160,13 @@ class RunningHub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Run something beside everything else."""
+        """Run something concurrently."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def wake(self) -> None:
-        """Send frames and serve requests, soon."""
+        """Schedule sending frames and handling requests."""
         if not self._pumping:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -178,7 +177,7 @@ class RunningHub:
         return [attached for n in numbers if (attached := self.attached.get(n)) is not None]
 
     def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
-        """Learn what has left for a client."""
+        """Record what has been sent to a client."""
         self.hub.drained(subscription, frames, size_bytes)
         self.wake()
 
@@ -208,7 +207,7 @@ class RunningHub:
                 gone.append(request.query)
             else:
                 self._requests.append(request)
-        # A client that disconnects may have had very many.
+        # A client that disconnects may have had thousands.
         if gone:
             self.spawn(self._let_go(gone))
         for _ in range(min(len(self._requests), REQUESTS_AT_ONCE)):
@@ -251,7 +250,7 @@ class RunningHub:
         return take
 
     def now_us(self) -> int:
-        """Return Valkey's time, as far as it is known."""
+        """Return Valkey's time, if it is known."""
         known = self.clock.now_us()
         return time.time_ns() // 1000 if known is None else known
 
@@ -262,9 +261,9 @@ class RunningHub:
             self.wake()
 
     async def _keep_alive(self) -> None:
-        """Hold on to this hub's queries; register them again where they are not held."""
+        """Renew this hub's lease on its queries; register them again if it was lost."""
         held_s = time.monotonic()
-        # Said once by the event layer, and true until it is done.
+        # The event layer reports this once, and it remains true until it is handled.
         forgotten = False
         while True:
             try:

@@ -1,7 +1,7 @@
 """Notices within a second that access rules have changed, or that a collection is gone.
 
-Changes of rules are noticed twice: by the writes made under the new ones, which carry their
-version and are not shown under the old, and here, so that what was shown already is judged too.
+Changes of rules are noticed twice: by the writes made under the new ones, which carry their version
+and are not shown under the old, and here, so that what has already been sent is checked as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from realtime.hub.query_subscriptions import QuerySubscription, QuerySubscriptio
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.4
-#: Collections that are looked at in one round trip.
+#: Collections that are checked in one round trip.
 TOGETHER = 200
 
 _LOOK = Statement(
@@ -31,7 +31,7 @@ _LOOK = Statement(
 
 
 class CollectionWatcher:
-    """Looks at the collections that are watched through this process."""
+    """Checks the collections with subscriptions in this process."""
 
     def __init__(self, queries: QuerySubscriptionKind) -> None:
         self._queries = queries
@@ -46,7 +46,7 @@ class CollectionWatcher:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def look(self) -> None:
-        """Look once."""
+        """Check once."""
         watched = self._queries.by_reads
         reads = iter(list(watched))
         while some := list(islice(reads, TOGETHER)):

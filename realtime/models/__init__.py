@@ -1,4 +1,4 @@
-"""What the control plane keeps of the real-time side: tenants' own clusters."""
+"""Tables of the control plane for live queries: tenants' dedicated grids."""
 
 from realtime.models.cluster import Cluster
 

@@ -1,4 +1,4 @@
-"""A tenant's own matching grid."""
+"""Dedicated grids of tenants."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from tenants.models import Tenant
 
 
 class Cluster(TenantOwned, Resource):
-    """What a tenant wants of a grid of its own, and how far that has come.
-
-    Callers change what is wanted, and with it the version; reconciliation writes the rest and
-    leaves the version as it is.
+    """The specification of a tenant's dedicated grid, and its state. Callers change the
+    specification, and with it the version; reconciliation writes the state and does not change the
+    version.
     """
 
     class NodeSize(models.TextChoices):
@@ -60,7 +59,7 @@ class Cluster(TenantOwned, Resource):
 
     @property
     def size(self) -> GridSize:
-        """The grid that is wanted."""
+        """The desired size of the grid."""
         return GridSize(self.write_partitions, self.query_partitions)
 
     def __str__(self) -> str:

@@ -1,8 +1,6 @@
-"""Single documents read because a sort node asked for them: its rows refer to them, and it knows
-nothing of them.
-
-The reading is done by a worker, as renewals are, and counts against the same budget. Every app
-server that watches the query hears of a question; one of them has it answered.
+"""Reads single documents for a sort node, whose rows refer to them. A worker reads them, as for
+renewals, and the reads count against the same budget. Every app server with subscribers of the
+query receives the request; one of them has it handled.
 """
 
 from __future__ import annotations
@@ -37,26 +35,26 @@ from rillbase_native import LiveQuery, Question
 log = logging.getLogger(__name__)
 
 TASK = "realtime.fetch"
-#: Questions of one query. They are cheap: as many keys are looked at as are missing.
+#: Requests of one query. They are cheap: only the missing keys are read.
 QUERY_PER_S, QUERY_BURST = 10.0, 20
-#: A question that was not answered is asked again under another name, after this time.
+#: A request without a reply is repeated under another name after this time.
 ANSWERED_IN_S = 5.0
-#: What one answer holds. The rest is asked for again.
+#: Maximum size of one reply. The rest is requested again.
 MOST_BYTES = 8 * 1024 * 1024
 
 
 def turn(question: Question) -> list[Limit]:
-    """Return what only one app server gets: the right to have a question answered."""
+    """Return the limit that allows only one app server to handle a request."""
     return [Limit("fetch-turn", question.name, 1 / ANSWERED_IN_S, 1)]
 
 
 def limits(query: bytes) -> list[Limit]:
-    """Return what one answer counts against."""
+    """Return the limits of a request."""
     return [Limit("fetch", query.hex(), QUERY_PER_S, QUERY_BURST), of_all()]
 
 
 def dispatch(epoch: int, query: LiveQuery, source: CollectionReference, question: str) -> None:
-    """Hand a question to a worker. Blocks, and raises whatever the broker's client raises."""
+    """Pass a request to a worker. Blocks, and raises the exceptions of the broker's client."""
     arguments = {
         "epoch": epoch,
         "definition": query.definition().hex(),
@@ -69,7 +67,7 @@ def dispatch(epoch: int, query: LiveQuery, source: CollectionReference, question
 
 @task(name=TASK, policy=PERIODIC, quiet=True)
 def answer(epoch: int, definition: str, tenant_id: str, collection: str, question: str) -> None:
-    """Read what a sort node asks for and tell it. It asks again if this fails."""
+    """Read what a sort node requested and send it. The node repeats the request if this fails."""
     query = LiveQuery.read(bytes.fromhex(definition))
     asked = Question.read(bytes.fromhex(question))
     source = CollectionReference(UUID(tenant_id), collection)
@@ -90,7 +88,7 @@ async def fetch(
     source: CollectionReference,
     question: Question,
 ) -> None:
-    """Read documents in one snapshot and tell the sort node."""
+    """Read documents in one snapshot and send them to the sort node."""
     sides = await sides_of_query(query, source)
     async with opened(source.tenant_id, source.collection, query.filter(), None) as reading:
         compare(reading.collection, query.collection, query.rules_version)

@@ -1,7 +1,7 @@
 """The rows of a live query, and the snapshot that they were read in.
 
-Both come from one transaction: whatever the snapshot sees is in the rows, and nothing else. The
-rows are found as those of any query are, by the planner and the native matcher.
+Both come from one transaction: the rows contain exactly what the snapshot sees. They are read like
+those of any query, with the planner and the native matcher.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ MAX_ROWS = 100_000
 
 #: Key, version, created and updated in milliseconds, BSON.
 Row = tuple[bytes, int, int, int, bytes]
-#: Rows, and whether nothing else of the collection may be seen.
+#: Rows, and whether they are all readable documents of the collection.
 Foreign = tuple[list[Row], bool]
-#: Rows, whether there are no more, how many documents are left out, and what the rows refer to.
+#: Rows, whether they are complete, the number of omitted documents, and the documents that they
+#: refer to.
 Found = tuple[list[Row], bool, int, list[Foreign]]
 #: Queries that share round trips, and rows and bytes beyond which one does not.
 TOGETHER, FEW_ROWS, FEW_BYTES = 8, 128, 128 * 1024
@@ -44,14 +45,14 @@ _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 
 @dataclass(frozen=True, slots=True)
 class InitialRows:
-    """What a query's result was at one moment."""
+    """The result of a query in one snapshot."""
 
     collection: CollectionFacts
     snapshot: TransactionSnapshot
     rows: list[Row]
-    #: Whether there are no more than these.
+    #: Whether these are all rows.
     complete: bool
-    #: How many documents are left out, since they cannot be evaluated.
+    #: Number of documents that are omitted because they cannot be evaluated.
     unevaluated: int
     #: What the same snapshot has of each collection that the query looks up.
     foreign: list[Foreign] = field(default_factory=list)
@@ -59,15 +60,15 @@ class InitialRows:
 
 @dataclass(frozen=True, slots=True)
 class InitialRead:
-    """Which rows of a result are read."""
+    """The part of a result that is read."""
 
     sort: Sort
-    #: Offset, limit and slack together; None: all, as many as may be watched.
+    #: Offset, limit and slack together; None: all, up to the limit for live queries.
     first: int | None
     has_window: bool
-    #: How the documents are grouped: all are read, and of each no more than groups need.
+    #: The grouping: all documents are read, but only the fields that groups need.
     group: Group | None = None
-    #: What those who watch may read, which is a part of the filter; None: everything.
+    #: The subscribers' read filter, which is part of the filter; None: everything.
     readable: Filter | None = None
     #: The query, if it looks others up, and the collections in which it does.
     looks_up: LiveQuery | None = None
@@ -85,7 +86,7 @@ async def read_all(
 ) -> list[InitialRows]:
     """Read the rows of several queries of one collection, all in one snapshot.
 
-    Not of all of them, when the first ones have as many rows or bytes as may be held. Raises
+    Later queries are left out if the first ones reach the limit of rows or bytes. Raises
     `LargeResult` if the first one alone has more bytes. Queries whose rows are few share round
     trips; the others are read one after the other.
     """
@@ -179,7 +180,7 @@ async def _read(reading: CollectionReader, condition: Filter, extent: InitialRea
         lookups=None if extent.looks_up is None else extent.looks_up.lookups(),
     )
     own = replace(reading, filter=condition, readable=extent.readable)
-    # All rows are needed: a result that does not fit is refused.
+    # All rows are needed: a result that does not fit is rejected.
     selection = await answer(own, asked, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
     if more and extent.group is not None:
@@ -215,6 +216,6 @@ async def _read_foreign(
 
 
 async def take_snapshot(session: Runs) -> TransactionSnapshot:
-    """Return what the session's transaction sees."""
+    """Return the snapshot of the session's transaction."""
     (result,) = await session.run([(_SNAPSHOT, ())])
     return TransactionSnapshot.parse(result.text(0, 0))

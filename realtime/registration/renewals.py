@@ -1,4 +1,4 @@
-"""Queries read again because a sort node lost sight of the rows behind a window.
+"""Reads queries again for sort nodes that no longer know the rows after a window.
 
 The read is done by a worker, so that a busy query cannot take the app server's connections. The
 rate is limited for each query and for all of them together; a rejected hub asks again when there is
@@ -35,17 +35,17 @@ ALL_PER_S, ALL_BURST = 50.0, 100
 
 
 def limits(query: bytes) -> list[Limit]:
-    """Return what one renewal counts against."""
+    """Return the limits of one renewal."""
     return [Limit("renewal", query.hex(), QUERY_PER_S, QUERY_BURST), of_all()]
 
 
 def of_all() -> Limit:
-    """Return what all that nodes ask for counts against together."""
+    """Return the common limit of all requests of nodes."""
     return Limit("renewals", "all", ALL_PER_S, ALL_BURST)
 
 
 def dispatch(hub: str, epoch: int, query: LiveQuery, source: CollectionReference) -> None:
-    """Hand a renewal to a worker. Blocks, and raises whatever the broker's client raises."""
+    """Pass a renewal to a worker. Blocks, and raises the exceptions of the broker's client."""
     arguments = {
         "hub": hub,
         "epoch": epoch,
@@ -58,7 +58,10 @@ def dispatch(hub: str, epoch: int, query: LiveQuery, source: CollectionReference
 
 @task(name=TASK, policy=PERIODIC, quiet=True)
 def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str) -> None:
-    """Read a query's rows again and hand them to the nodes. They ask again if this fails."""
+    """Read a query's rows again and send them to the nodes.
+
+    They repeat the request if this fails.
+    """
     query = LiveQuery.read(bytes.fromhex(definition))
     source = CollectionReference(UUID(tenant_id), collection)
 
@@ -72,7 +75,7 @@ def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str
 
 
 async def with_grids(epoch: int, tell: Callable[[GridLayer, GridEpoch], Awaitable[None]]) -> None:
-    """Tell the nodes of a grid epoch something, in a process that keeps no connections."""
+    """Send something to the nodes of a grid epoch, in a process without open connections."""
     try:
         for grid in await read_grid(epoch):
             await tell(GridLayer(event_server.wire(), grid.installation, grid.epoch), grid)

@@ -24,7 +24,7 @@ MEMBERS = (
 )
 OPTIONS = ("deliver", "throttle_ms", "events")
 MATCHES = ("add", "change", "changeIndex", "remove")
-#: The rows of a window that is kept up to date, those that it passes over included.
+#: The rows of a window that is kept up to date, including those before its offset.
 MAX_WINDOW = 10_000
 MAX_THROTTLE_MS = 60_000
 MAX_RESUME_CHARS = 4_096
@@ -42,7 +42,7 @@ class DeliveryOptions:
 
 @dataclass(frozen=True, slots=True)
 class QuerySubscribeRequest:
-    """A query as its subscriber wrote it, before the access rule is part of it."""
+    """A query as written by its subscriber, without the access rule."""
 
     collection: str
     filter: Filter
@@ -57,14 +57,14 @@ class QuerySubscribeRequest:
 
     @property
     def has_window(self) -> bool:
-        """Whether a sort node keeps it: its order or its window matters, it groups or looks up."""
+        """Whether it needs a sort node, because of its order, window, groups or lookups."""
         if self.group is not None or self.lookups is not None:
             return True
         return not self.sort.by_id or self.offset > 0 or self.limit is not None
 
 
 def read(message: Value) -> QuerySubscribeRequest:
-    """Read a `subscribe`, or raise what is wrong with it."""
+    """Parse a `subscribe` message, or raise why it is not valid."""
     refuse_unknown(message, (*MEMBERS, "type", "id"))
     with refusing():
         wanted = Filter.parse(message.get("filter"))

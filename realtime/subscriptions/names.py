@@ -7,19 +7,21 @@ from uuid import UUID
 #: The message that a member has ended a subscription.
 ENDED = "subscription.ended"
 _ROOT = "{rillbase}:live:"
-#: A process that says nothing for so long is gone, and its subscriptions with it.
+#: A process that does not report for this long counts as gone, with its subscriptions.
 RECORD_LIFETIME_S = 6
-#: More of one tenant's subscriptions than these are not shown by a process.
+#: Maximum number of subscriptions per tenant that a process reports.
 MAX_SHOWN = 1_000
 
 
 def processes(tenant_id: UUID) -> str:
-    """Return the sorted set of processes with subscriptions of a tenant, by when they said so."""
+    """Return the sorted set of processes with subscriptions of a tenant, by the time of their
+    report.
+    """
     return f"{_ROOT}{tenant_id}"
 
 
 def record(tenant_id: UUID, process: str) -> str:
-    """Return the key of what a process tells of a tenant's subscriptions."""
+    """Return the key of a process's report on a tenant's subscriptions."""
     return f"{_ROOT}{tenant_id}:{process}"
 
 
@@ -34,7 +36,7 @@ def joined(process: str, subscription: str) -> str:
 
 
 def split(public: str) -> tuple[str, str] | None:
-    """Return process and subscription of a public id; None: it is none."""
+    """Return process and subscription of a public id; None if it is not valid."""
     process, point, subscription = public.partition(".")
     valid = point and process.isalnum() and subscription.isalnum() and public.isascii()
     return (process, subscription) if valid else None

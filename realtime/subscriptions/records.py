@@ -1,7 +1,7 @@
 """The records of a process's subscriptions, and requests to end some of them.
 
-Nothing here is needed for delivery: while Valkey is away no records are written, and the list is
-empty.
+Nothing here is needed for delivery: while Valkey is unavailable, no records are written, and the
+list is empty.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KILLS_AT_ONCE = 1_000
 #: Subscriptions described at once, and the pause after them: no caller waits for this.
 AT_ONCE, PAUSE_S = 20, 0.005
 STATES = ("starting", "live", "stale")
-#: What of a subscription's figures says what is watched.
+#: The figures of a subscription that describe its source.
 SOURCES = ("collection", "topic", "aggregate")
 
 
@@ -63,7 +63,7 @@ class SubscriptionRecords:
         self._tasks = []
 
     async def tell(self) -> None:
-        """Write down what there is now, with pauses: events must not wait for all of it."""
+        """Report the current subscriptions, with pauses, so that events do not wait."""
         by_tenant: dict[UUID, list[bytes]] = defaultdict(list)
         states = Counter[str]()
         stale: set[str] = set()
@@ -93,7 +93,7 @@ class SubscriptionRecords:
         )
 
     async def listen(self) -> None:
-        """End whom members have asked to be ended."""
+        """End the subscriptions that members have asked to end."""
         wanted = await wire().call("SPOP", names.kills(self._process), KILLS_AT_ONCE)
         if not isinstance(wanted, list) or not wanted:
             return
@@ -127,7 +127,7 @@ class SubscriptionRecords:
         }
 
     def _note_stale(self, party: ConnectionCaller, held: OpenSubscription, row: JsonObject) -> None:
-        """Have the tenant's error log keep that a subscription has fallen behind: once."""
+        """Record in the tenant's error log, once, that a subscription has fallen behind."""
         if held.id in self._stale:
             return
         watched = next((row[name] for name in SOURCES if row.get(name)), "")

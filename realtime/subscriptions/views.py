@@ -1,4 +1,4 @@
-"""`/api/v1/tenants/{tenant}/subscriptions`: who watches what, now."""
+"""`/api/v1/tenants/{tenant}/subscriptions`: the current subscriptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAG = "Subscriptions"
 
 
 class SubscriptionAnswer(serializers.Serializer[object]):
-    """One client's interest in one query."""
+    """One subscription of a client."""
 
     id = serializers.CharField()
     connection = serializers.CharField()

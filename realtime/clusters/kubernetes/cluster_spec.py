@@ -21,9 +21,9 @@ class NodeSize:
     """What one executor may use, which runs `NODES_OF_EXECUTOR` nodes."""
 
     cpu_milli: int
-    #: Of Java, which only hands tasks to Python.
+    #: Memory of Java, which only passes tasks to Python.
     heap_mib: int
-    #: Where the nodes' indexes and after-images are.
+    #: Memory of Python, for the nodes' indexes and after-images.
     overhead_mib: int
 
     @property
@@ -38,9 +38,9 @@ SIZES: Final = MappingProxyType(
         "large": NodeSize(2000, 1024, 5120),
     }
 )
-#: Spark's driver with the supervisor: it hands tasks out and looks after leases.
+#: Spark's driver with the supervisor, which distributes tasks and renews leases.
 DRIVER: Final = NodeSize(500, 512, 1024)
-#: More than that the driver may take for a moment where it shares a machine.
+#: The driver may briefly use more if its machine has capacity to spare.
 DRIVER_BURST_MIB: Final = 512
 NODES_OF_EXECUTOR: Final = 2
 
@@ -58,26 +58,26 @@ class WantedGrid:
 
     @property
     def name(self) -> str:
-        """How its objects are called."""
+        """The name of its objects."""
         return f"grid-{self.epoch}"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A server of the installation that nodes call."""
+    """A server of the installation that nodes connect to."""
 
     host: str
     port: int
 
     @property
     def in_cluster(self) -> bool:
-        """Whether it is a service of this Kubernetes."""
+        """Whether it is a service in the same Kubernetes cluster."""
         return self.host.endswith((".svc", ".svc.cluster.local"))
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The Rillbase whose tenant it is."""
+    """The installation that the tenant belongs to."""
 
     name: str
     namespace: str
@@ -112,9 +112,9 @@ class ClusterSpec:
     node_size: str
     guaranteed: bool
     image: str
-    #: Asleep, a cluster has all its objects and no pods.
+    #: While asleep, a cluster has all its objects but no pods.
     awake: bool
-    #: Settings of the grid's processes: public ones and secret ones.
+    #: Settings of the grid's processes, public and secret ones.
     settings: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
 

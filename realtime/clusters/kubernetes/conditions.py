@@ -22,7 +22,7 @@ MAX_MESSAGE_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class ClusterCondition:
-    """Something that is true, false or unknown (None)."""
+    """A condition that is true, false or unknown (None)."""
 
     type: str
     holds: bool | None
@@ -36,7 +36,7 @@ class Pods:
 
     drivers_ready: int
     executors_running: int
-    #: Why some pod does not run, as Kubernetes says it: a reason and a sentence.
+    #: Why a pod does not run, as reported by Kubernetes: a reason and a sentence.
     trouble: tuple[str, str] | None
 
 
@@ -69,7 +69,7 @@ def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) 
 
 
 def applied(changed: int) -> ClusterCondition:
-    """Tell that all objects are what they shall be."""
+    """Report that all objects are as described."""
     if not changed:
         return ClusterCondition("Applied", True, "AsDescribed", "All objects are as described.")
     told = f"{changed} objects were created or changed."
@@ -77,7 +77,7 @@ def applied(changed: int) -> ClusterCondition:
 
 
 def state(current: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:
-    """Return one word for it all."""
+    """Return the overall state as one word."""
     holds = {each.type: each.holds for each in current}
     if holds.get("Applied") is not True:
         return Cluster.State.FAILING
@@ -93,7 +93,7 @@ def state(current: Sequence[ClusterCondition], *, grids: int, awake: bool) -> st
 def merged(
     before: Sequence[JsonValue], current: Sequence[ClusterCondition], now: datetime.datetime
 ) -> list[JsonValue]:
-    """Return conditions as they are kept. Those not looked at stay; times tell of changes."""
+    """Merge new conditions into the stored ones. Others are unchanged; times record transitions."""
     known = {str(one["type"]): one for one in before if isinstance(one, dict)}
     for each in current:
         known[each.type] = _kept(known.get(each.type), each, now)
@@ -117,7 +117,7 @@ def _kept(
 
 
 def pods(listed: Sequence[Object]) -> Pods:
-    """Return how pods stand."""
+    """Return the state of the pods."""
     ready = sum(_part(pod) == "grid" and _condition(pod, "Ready") for pod in listed)
     executors = sum(_part(pod) == "executor" and _phase(pod) == "Running" for pod in listed)
     troubles = [trouble for pod in listed if (trouble := _trouble(pod)) is not None]
@@ -125,7 +125,7 @@ def pods(listed: Sequence[Object]) -> Pods:
 
 
 def _trouble(pod: Object) -> tuple[str, str] | None:
-    """Return why a pod does not run, if it says so."""
+    """Return why a pod does not run, if it reports that."""
     status = cast("Object", pod.get("status") or {})
     for box in cast("list[Object]", status.get("containerStatuses") or []):
         waiting = cast("Object", cast("Object", box.get("state") or {}).get("waiting") or {})

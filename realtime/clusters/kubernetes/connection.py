@@ -1,4 +1,4 @@
-"""How to reach the API server: as the account of this pod, or as a file says."""
+"""How to reach the API server: with the service account of this pod, or with a kubeconfig file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from realtime.clusters.kubernetes.server import ApiServer, ApiServerUnavailable
 @contextmanager
 def api_server() -> Iterator[ApiServer]:
     """Connect, or raise `ApiServerUnavailable`."""
-    # It takes seconds to import.
+    # Importing it takes seconds.
     from kubernetes import client, config  # noqa: PLC0415
 
     settings = client.Configuration()

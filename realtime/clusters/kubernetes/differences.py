@@ -1,4 +1,4 @@
-"""Compares two states of an object, and finds who has changed it."""
+"""Compares two states of an object, and detects changes of other managers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import cast
 
 from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
 
-#: What the server keeps for itself.
+#: Fields that the server maintains.
 _SERVERS_OWN = frozenset(
     {"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"}
 )
-#: Secret values are named, not shown.
+#: Secret values are not shown.
 HIDDEN = "…"
 
 
@@ -26,7 +26,7 @@ class FieldDifference:
 
 
 def differences(before: Object, after: Object) -> list[FieldDifference]:
-    """Return where an object is otherwise, in what people decide."""
+    """Return where an object differs, ignoring fields that the server maintains."""
     fields = list(_walk("", _decided(before), _decided(after)))
     if "Secret" in (before.get("kind"), after.get("kind")):
         return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in fields]
@@ -37,7 +37,7 @@ def _decided(described: Object) -> Object:
     kept = {name: value for name, value in described.items() if name != "status"}
     metadata = cast("Object", kept.get("metadata") or {})
     told = {name: value for name, value in metadata.items() if name not in _SERVERS_OWN}
-    # In lists, objects do not say what they are.
+    # In lists, objects lack their kind.
     return {**kept, "metadata": told, "kind": None, "apiVersion": None}
 
 
@@ -55,10 +55,10 @@ def _walk(path: str, before: object, after: object) -> Iterator[FieldDifference]
 
 
 def taken_over(live: Object) -> list[Object] | None:
-    """Return `managedFields` in which others' additions are ours; None: there are none.
-
-    Server-side apply leaves alone what others have added: a further container, a variable. Once
-    such fields count as applied by us, the next apply, which does not name them, removes them.
+    """Return `managedFields` that claim the additions of others; None if there are none.
+    Server-side apply keeps what others have added, such as a container or a variable. Once such
+    fields count as applied by this manager, the next apply, which does not contain them, removes
+    them.
     """
     metadata = cast("Object", live.get("metadata") or {})
     entries = cast("list[Object]", metadata.get("managedFields") or [])

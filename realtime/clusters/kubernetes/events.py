@@ -1,4 +1,4 @@
-"""Comments on objects, for people who look at them with kubectl."""
+"""Events on objects, for users of kubectl."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REASONS = {Verb.CREATE: "Created", Verb.CHANGE: "Changed", Verb.DELETE: "Remove
 
 
 def comment(server: ApiServer, namespace: str, step: ApplyStep) -> None:
-    """Say what was done to an object, where that is worth a word. Nothing depends on it."""
+    """Write an event about a noteworthy change of an object. Nothing depends on it."""
     if step.verb is Verb.KEEP or (step.verb is Verb.CREATE and step.object.kind not in OF_A_GRID):
         return
     try:

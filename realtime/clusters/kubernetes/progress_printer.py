@@ -35,7 +35,7 @@ class ProgressPrinter:
         self._counts = Counter[Verb]()
 
     def step(self, step: ApplyStep, *, places: bool = False) -> None:
-        """Tell of one object; with `places`, of each place that is otherwise."""
+        """Print one object; with `places`, each field that differs."""
         self._counts[step.verb] += 1
         colour, sign, word = _SIGNS[step.verb]
         where = f"{len(step.changes)} places" if step.changes and not places else ""
@@ -54,12 +54,12 @@ class ProgressPrinter:
         self._console.print(told)
 
     def end(self, cluster: Cluster) -> None:
-        """End what was done."""
+        """Print the summary of an apply."""
         self._console.print(f"Done: {self._sum()}.")
         self.status(cluster)
 
     def status(self, cluster: Cluster) -> None:
-        """Tell how the cluster stands."""
+        """Print the state of the cluster."""
         image = cluster.image or "default"
         self._console.print(
             f"[bold]{escape(self._tenant)}[/] is [bold]{cluster.state}[/] in "

@@ -41,10 +41,10 @@ ALIAS = "relay"
 #: For how long a run has the row to itself; longer than a task may take.
 CLAIM_S = 150.0
 BACKOFF = Backoff(first_s=2.0, factor=2.0, longest_s=300.0)
-#: How soon a cluster is looked at again, while something is under way and when nothing is.
+#: Interval of reconciliation, during a change and otherwise.
 SOON_S, STEADY_S = 3.0, 30.0
 _FORBIDDEN = 403
-#: So often a new cluster may be refused before it counts as failing.
+#: Number of rejections of a new cluster before it counts as failing.
 FRESH = 2
 
 Told = Callable[[ApplyStep], None]
@@ -58,12 +58,12 @@ class ReconcileResult:
     state: str
     conditions: list[ClusterCondition]
     quiet_since: datetime.datetime | None
-    #: Nothing but looking again is left to do.
+    #: Nothing remains to be done except periodic checks.
     steady: bool
 
 
 def reconcile(tenant_id: UUID, server: ApiServer, told: Told = lambda _: None) -> None:
-    """Bring a tenant's cluster one step further, if it is time."""
+    """Advance the reconciliation of a tenant's cluster, if it is due."""
     cluster = claim(tenant_id)
     if cluster is None:
         return
@@ -77,7 +77,7 @@ def reconcile(tenant_id: UUID, server: ApiServer, told: Told = lambda _: None) -
 
 
 def claim(tenant_id: UUID) -> Cluster | None:
-    """Take a row whose time has come, so that others leave it alone for a while."""
+    """Claim a due row for a while."""
     now = timezone.now()
     until = now + datetime.timedelta(seconds=CLAIM_S)
     rows = Cluster.unscoped.using(ALIAS).filter(tenant_id=tenant_id)
@@ -85,7 +85,7 @@ def claim(tenant_id: UUID) -> Cluster | None:
 
 
 def intended(cluster: Cluster) -> ClusterSpec:
-    """Return what a cluster would be made now, and change nothing."""
+    """Return the current specification of a cluster, without changing anything."""
     own = epochs.foreseen(cluster.tenant_id, cluster.size)
     awake, _ = _awake(cluster, own)
     return _wish(cluster, own, awake=awake)
@@ -121,7 +121,7 @@ def _bring(cluster: Cluster, server: ApiServer, told: Told) -> ReconcileResult:
 
 
 def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
-    """Retire grids of other sizes once the one that is wanted has watched; return what is left."""
+    """Retire grids of other sizes once the desired one has been ready; return the rest."""
     wanted = [each for each in own if each.grid.size == cluster.size]
     if not any(each.ready for each in wanted):
         return own
@@ -142,7 +142,7 @@ def _awake(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetim
     tenant = Tenant.objects.using(ALIAS).get(pk=cluster.tenant_id)
     if tenant.state != Tenant.State.ACTIVE:
         return False, cluster.quiet_since
-    # What never ran has had no chance to be watched.
+    # A grid that never ran could not have had subscribers.
     if not any(each.ready for each in own) or any(grids.queries(each.grid) for each in own):
         return True, None
     since = cluster.quiet_since or timezone.now()
@@ -169,7 +169,7 @@ def _finalise(cluster: Cluster, server: ApiServer) -> ReconcileResult | None:
 
 
 def _remaining(space: Object) -> str:
-    """Return what Kubernetes says about a namespace that is still there."""
+    """Return what Kubernetes reports about a namespace that still exists."""
     status = space.get("status")
     listed = status.get("conditions") if isinstance(status, dict) else None
     said = [str(each.get("message")) for each in listed or [] if each.get("status") == "True"]
@@ -191,7 +191,7 @@ def orphans(server: ApiServer) -> Iterator[Reference]:
 
 
 def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejection) -> None:
-    """Write down why a run has failed, and when the next one is."""
+    """Record why a run has failed, and when the next one is due."""
     failures = cluster.failures + 1
     if isinstance(failed, ApiServerUnavailable):
         condition = ClusterCondition("Applied", None, "ApiServerAway", str(failed))
@@ -210,7 +210,7 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
         and condition.reason == "Forbidden"
         and failures <= FRESH
     ):
-        # In a new namespace it takes a moment until our own binding counts.
+        # In a new namespace, it takes a moment until the provisioner's binding takes effect.
         state = Cluster.State.PENDING
     _update(
         cluster,
@@ -229,13 +229,13 @@ def _note(cluster: Cluster, outcome: ReconcileResult) -> None:
         state=outcome.state,
         quiet_since=outcome.quiet_since,
         failures=0,
-        # Clusters that began together must not be looked at together forever.
+        # The jitter spreads clusters that were created together.
         due_at=_in(pause_s * random.uniform(0.8, 1.2)),  # noqa: S311 -- no secret
     )
 
 
 def _update(cluster: Cluster, current: list[ClusterCondition], **values: object) -> None:
-    """Write into the row, unless it wants something else by now: then the next run is due."""
+    """Update the row, unless its specification has changed: then the next run is due."""
     kept = conditions.merged(cluster.conditions, current, timezone.now())
     rows = Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, version=cluster.version)
     rows.update(conditions=kept, **values)

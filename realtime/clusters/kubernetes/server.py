@@ -1,8 +1,7 @@
-"""The API server, as far as it is used here: objects are read, applied, deleted, and commented on.
-
-Objects go there by server-side apply: whatever the server has is made to agree in the fields that
-are said here, and a call that changes nothing writes nothing. The paths of the few kinds are
-written down, since asking for them would take further calls and further rights.
+"""A client of the API server that reads, applies and deletes objects and writes events. Objects are
+written with server-side apply: the server adopts the given fields, and a call that changes nothing
+writes nothing. The paths of the few kinds are hard-coded, since discovering them would take further
+calls and permissions.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 3.0, 10.0
 _OK, _NOT_FOUND, _CONFLICT, _OTHER = 200, 404, 409, 300
 
-#: By kind, in the order in which objects are made: where it is.
+#: The path of each kind, in the order in which objects are created.
 KINDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "Namespace": ("/api/v1", "namespaces"),
@@ -64,7 +63,7 @@ class Reference:
 
     @classmethod
     def of(cls, described: Object, kind: str = "") -> Reference:
-        """Return the name of an object; in lists they do not say of which kind they are."""
+        """Return the name of an object; in lists, they lack their kind."""
         metadata = cast("Object", described["metadata"])
         return cls(
             str(described.get("kind") or kind),
@@ -87,7 +86,7 @@ class ApiServer:
         self._client = client
 
     def get(self, wanted: Reference) -> Object | None:
-        """Return an object; None: there is none."""
+        """Return an object; None if it does not exist."""
         try:
             return self._call("GET", wanted.path)
         except ApiServerRejection as refused:
@@ -102,7 +101,7 @@ class ApiServer:
         return cast("list[Object]", answer.get("items") or [])
 
     def apply(self, described: Object, *, dry_run: bool = False) -> Object:
-        """Make an object what is described, or make it. Return what it is then."""
+        """Create or update an object as described. Return its new state."""
         parameters = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             parameters["dryRun"] = "All"
@@ -110,7 +109,7 @@ class ApiServer:
         return self._call("PATCH", path, parameters, described, "application/apply-patch+yaml")
 
     def own(self, wanted: Reference, managed_fields: list[Object], version: str) -> None:
-        """Write down who is answerable for which fields, unless the object has changed."""
+        """Set the managers of an object's fields, unless the object has changed."""
         body: Object = {"metadata": {"managedFields": managed_fields, "resourceVersion": version}}
         self._call("PATCH", wanted.path, {}, body, "application/merge-patch+json")
 
@@ -120,14 +119,14 @@ class ApiServer:
         try:
             self._call("DELETE", wanted.path, {}, body)
         except ApiServerRejection as refused:
-            # Conflict: a namespace that is going already.
+            # Conflict: a namespace that is already being deleted.
             if refused.status in (_NOT_FOUND, _CONFLICT):
                 return False
             raise
         return True
 
     def say(self, event: Object, namespace: str) -> None:
-        """Comment on an object, for people who look at it."""
+        """Write an event about an object."""
         self._call("POST", _collection("Event", namespace), {}, event)
 
     def close(self) -> None:

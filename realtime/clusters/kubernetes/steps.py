@@ -1,6 +1,6 @@
 """Brings the existing objects to the wanted state, one by one, and reports each step.
 
-Nothing is remembered between two runs: one that was cut off anywhere is simply done again.
+No state is kept between two runs: an interrupted run is simply repeated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from realtime.clusters.kubernetes.objects import render
 from realtime.clusters.kubernetes.objects.naming import Object, common
 from realtime.clusters.kubernetes.server import ApiServer, Reference
 
-#: Of these there are some for each grid epoch, which go when it is retired.
+#: Kinds of which each grid epoch has objects, which are deleted when it is retired.
 OF_A_GRID = ("Deployment", "Service", "ConfigMap", "PodDisruptionBudget")
-#: What is read one by one: the provisioner may list the others once its binding is there.
+#: Kinds that are read one by one: the provisioner may list the others once its binding exists.
 _FIRST = ("Namespace", "RoleBinding")
 _LISTED = (
     "ResourceQuota",
@@ -36,7 +36,7 @@ _LISTED = (
 
 
 class Verb(StrEnum):
-    """What becomes of an object."""
+    """What happens to an object."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -59,14 +59,14 @@ def take(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
 
 
 def foresee(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
-    """Report what `take` would do, and do nothing."""
+    """Report what `take` would do, without doing it."""
     return _walk(server, wanted, dry_run=True)
 
 
 def _walk(server: ApiServer, wanted: ClusterSpec, *, dry_run: bool) -> Iterator[ApplyStep]:
     rendered = render(wanted)
     space = Reference("Namespace", "", wanted.namespace)
-    # In a namespace that is not there nothing can be tried.
+    # A dry run is not possible in a namespace that does not exist.
     alone = dry_run and server.get(space) is None
     live: dict[Reference, Object] | None = None
     for described in rendered:
@@ -101,7 +101,7 @@ def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run:
     reference = Reference.of(described)
     ours = None if live is None else taken_over(live)
     if live is not None and ours is not None and not dry_run:
-        # What others have added counts as ours, so that it goes with this apply.
+        # The additions of others are claimed, so that this apply removes them.
         metadata = cast("Object", live["metadata"])
         server.own(reference, ours, str(metadata.get("resourceVersion", "")))
     after = server.apply(described, dry_run=dry_run)

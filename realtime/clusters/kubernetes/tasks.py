@@ -26,15 +26,18 @@ from realtime.models import Cluster
 log = logging.getLogger(__name__)
 
 SWEEP_TASK, ORPHANS_TASK = "realtime.clusters.sweep", "realtime.clusters.orphans"
-#: Clusters that one sweep sends on their way.
+#: Clusters that one sweep schedules.
 AT_ONCE = 200
-#: A cluster still due by then is sent again: messages must not pile up while no worker takes them.
+#: A cluster that is still due after this time is scheduled again; messages must not accumulate
+#: while no worker takes them.
 MESSAGE_LIFETIME_S = 10.0
 
 
 @task(name=RECONCILE_TASK, policy=PERIODIC, quiet=True)
 def bring_about(*, tenant: str) -> None:
-    """Bring a tenant's cluster one step further. The row knows when it is tried again."""
+    """Advance the reconciliation of a tenant's cluster. The row contains the time of the next
+    attempt.
+    """
     tenant_id = UUID(tenant)
     try:
         with api_server() as server:
@@ -47,7 +50,7 @@ def bring_about(*, tenant: str) -> None:
 
 @task(name=SWEEP_TASK, policy=PERIODIC, quiet=True)
 def sweep() -> None:
-    """Find the clusters whose time has come, those that wait longest first."""
+    """Schedule due clusters, the longest waiting first."""
     _wake()
     rows = Cluster.unscoped.using(reconcile.ALIAS).filter(due_at__lte=timezone.now())
     for tenant_id in rows.order_by("due_at").values_list("tenant_id", flat=True)[:AT_ONCE]:
@@ -76,7 +79,7 @@ def _wake() -> None:
 
 @task(name=ORPHANS_TASK, policy=PERIODIC)
 def remove_orphans() -> None:
-    """Remove what belongs to no cluster any more: of tenants that are gone, or of a lost row."""
+    """Remove namespaces that belong to no cluster any more, of deleted tenants or lost rows."""
     with api_server() as server:
         for namespace in reconcile.orphans(server):
             log.warning("%s belongs to no tenant and is removed", namespace)

@@ -1,4 +1,4 @@
-"""Makes of a tenant's row, and of this installation's settings, what its cluster shall be."""
+"""Derives the specification of a cluster from its row and the installation's settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _POSTGRESQL_PORT, _VALKEY_PORT = 5432, 6379
 
 
 def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) -> ClusterSpec:
-    """Return what a tenant's cluster shall be. The same row and settings give the same wish."""
+    """Return the specification of a tenant's cluster.
+
+    It depends only on the row and the settings.
+    """
     settings = environment()
     offered = settings.rillbase_clusters_images
     return ClusterSpec(
@@ -44,7 +47,7 @@ def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) 
 
 
 def installation() -> Installation:
-    """Return what this installation is to its tenants' clusters."""
+    """Return the part of the specification that describes the installation."""
     settings = environment()
     return Installation(
         name=settings.rillbase_clusters_name,
@@ -74,7 +77,7 @@ def _settings(settings: Environment) -> dict[str, str]:
 
 
 def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
-    """Return what nodes log in with, and no more: one role of the database, and the event layer.
+    """Return the credentials of nodes: one role of the database, and the event layer.
 
     A process must have a secret key and a pepper. Those of a grid derive from the installation's,
     open nothing, and are the same each time.

@@ -84,7 +84,7 @@ def test_a_full_disk_gives_the_reserve_back_and_an_empty_one_takes_it_again(
     assert small.free_bytes >= RESERVE - MIB
     assert (data / "rillbase.conf").read_text() == "default_transaction_read_only = on\n"
     assert said[0] == "reload"
-    assert "writes are refused until 160 MiB are free" in said[1]
+    assert "writes are rejected until 160 MiB are free" in said[1]
     guard.check()
     assert len(said) == 2, "said once"
 

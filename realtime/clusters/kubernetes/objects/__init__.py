@@ -17,7 +17,7 @@ from realtime.clusters.kubernetes.objects.naming import Object
 
 
 def render(wanted: ClusterSpec) -> list[Object]:
-    """Return all objects, each behind those that it needs."""
+    """Return all objects, each after those that it needs."""
     return [
         namespace.namespace(wanted),
         *accounts.bindings(wanted),

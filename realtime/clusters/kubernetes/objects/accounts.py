@@ -1,8 +1,9 @@
 """Who may do what in a tenant's namespace.
 
-Roles are the chart's ClusterRoles: an account that may write roles could write itself any. What is
-made here are bindings of two of them, each within this namespace only: the provisioner's own, so
-that it needs no rights elsewhere, and the driver's, who makes, sees and removes executors' pods.
+Roles are the chart's ClusterRoles: an account that may write roles could grant itself anything.
+Only bindings of two of them are created here, each for this namespace only: the provisioner's own,
+so that it needs no permissions elsewhere, and the driver's, which creates, watches and deletes
+executors' pods.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ EXECUTOR_ACCOUNT = "executor"
 
 
 def bindings(wanted: ClusterSpec) -> list[Object]:
-    """Return who gets which role."""
+    """Return the role bindings."""
     ours = wanted.installation
     return [
         _binding(
@@ -37,7 +38,7 @@ def bindings(wanted: ClusterSpec) -> list[Object]:
 
 
 def accounts(wanted: ClusterSpec) -> list[Object]:
-    """Return the accounts of pods. Tokens are mounted only where a pod asks for one."""
+    """Return the accounts of pods. Tokens are mounted only in pods that need one."""
     about = {
         DRIVER_ACCOUNT: "The driver of the grid",
         EXECUTOR_ACCOUNT: "Grid nodes, which have no permissions",

@@ -1,6 +1,5 @@
-"""One grid epoch: its driver, the name by which executors find it, and what evictions must leave.
-
-A resize is another epoch with objects of its own beside these, which go when the old is retired.
+"""One grid epoch: its driver, the service by which executors find it, and its disruption budget. A
+resize adds an epoch with separate objects; those of the old epoch are deleted when it is retired.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _driver(wanted: ClusterSpec, grid: WantedGrid) -> Object:
                     "labels": labels(wanted, "grid", grid),
                     "annotations": {
                         "kubectl.kubernetes.io/default-container": "grid",
-                        # Other settings or secrets start it anew.
+                        # A change of settings or secrets restarts it.
                         "rillbase.dev/settings": _fingerprint(wanted, grid),
                     },
                 },
@@ -106,7 +105,7 @@ _PORTS = (("http", pods.HTTP_PORT), ("driver", pods.DRIVER_PORT), ("blocks", pod
 
 
 def _probes() -> Object:
-    """Say how it is asked: it may start for minutes, and is missed after half a minute."""
+    """Return the probes: it may take minutes to start, and counts as dead after half a minute."""
     alive = {"httpGet": {"path": "/healthz", "port": "http"}}
     ready = {"httpGet": {"path": "/readyz", "port": "http"}}
     return {
@@ -124,7 +123,7 @@ def _service(wanted: ClusterSpec, grid: WantedGrid) -> Object:
         "metadata": metadata(wanted, "grid", grid.name, about, grid),
         "spec": {
             "clusterIP": "None",
-            # Executors register before the grid is ready: it is once their nodes watch.
+            # Executors register before the grid is ready: it is ready once their nodes are.
             "publishNotReadyAddresses": True,
             "selector": selector(wanted, "grid", grid),
             "ports": [
@@ -136,9 +135,8 @@ def _service(wanted: ClusterSpec, grid: WantedGrid) -> Object:
 
 
 def _budget(wanted: ClusterSpec, grid: WantedGrid) -> Object:
-    """Let machines be emptied one executor at a time.
-
-    The pods belong to a pod and not to a controller, so a number has to say how many must stay.
+    """Allow nodes to be drained one executor at a time. The pods belong to a pod and not to a
+    controller, so the number that must remain is given explicitly.
     """
     about = "Nodes are drained one executor at a time"
     return {

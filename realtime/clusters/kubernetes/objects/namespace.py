@@ -1,4 +1,4 @@
-"""A tenant's namespace, and the bounds of what may be in it."""
+"""A tenant's namespace, and its resource limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVELS = ("enforce", "audit", "warn")
 
 
 def namespace(wanted: ClusterSpec) -> Object:
-    """Return the namespace, which admits only pods that keep to `restricted` Pod Security."""
+    """Return the namespace, which admits only pods that conform to `restricted` Pod Security."""
     security = {f"pod-security.kubernetes.io/{level}": "restricted" for level in _LEVELS}
     return {
         "apiVersion": "v1",
@@ -29,14 +29,13 @@ def namespace(wanted: ClusterSpec) -> Object:
 
 
 def bounds(wanted: ClusterSpec) -> list[Object]:
-    """Return how much there may be at most, and what pods get that do not say."""
+    """Return the resource quota, and the default resources of pods."""
     return [_quota(wanted), _limits(wanted)]
 
 
 def _quota(wanted: ClusterSpec) -> Object:
-    """Leave room for all grids, for one more beside them, and for executors being replaced.
-
-    Spark gives up after a few executors that a quota has refused.
+    """The quota leaves room for all grids, for one more beside them, and for executors being
+    replaced. Spark fails after a quota has rejected a few executors.
     """
     largest = max(
         wanted.grids, key=lambda grid: grid.size.nodes, default=WantedGrid(0, GridSize(1))

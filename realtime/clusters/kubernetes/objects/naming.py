@@ -1,4 +1,4 @@
-"""Names, labels and annotations: whose an object is, and which part."""
+"""Names, labels and annotations: the tenant and the part that an object belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPOCH = "rillbase.dev/grid-epoch"
 
 
 def common(wanted: ClusterSpec) -> dict[str, str]:
-    """Return what selects everything of a tenant's cluster. It never changes."""
+    """Return the labels that select all objects of a tenant's cluster. They never change."""
     return {
         "app.kubernetes.io/name": "rillbase",
         INSTALLATION: wanted.installation.name,
@@ -23,7 +23,7 @@ def common(wanted: ClusterSpec) -> dict[str, str]:
 
 
 def selector(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
-    """Return what selects a part's pods, of one grid or of all."""
+    """Return the labels that select a part's pods, of one grid or of all."""
     pairs = {**common(wanted), COMPONENT: part}
     return pairs if grid is None else {**pairs, EPOCH: str(grid.epoch)}
 
@@ -35,7 +35,7 @@ def labels(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> di
         "app.kubernetes.io/part-of": "rillbase",
         "app.kubernetes.io/managed-by": MANAGER,
         "app.kubernetes.io/version": wanted.installation.version,
-        # People read slugs; ids are what never changes.
+        # Slugs are readable; ids are unique forever.
         TENANT: wanted.slug,
     }
 
@@ -43,7 +43,7 @@ def labels(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> di
 def metadata(
     wanted: ClusterSpec, part: str, name: str, about: str, grid: WantedGrid | None = None
 ) -> Object:
-    """Return name, namespace, labels and what the object is there for."""
+    """Return name, namespace, labels and the purpose of the object."""
     return {
         "name": name,
         "namespace": wanted.namespace,

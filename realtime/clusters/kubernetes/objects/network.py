@@ -11,7 +11,7 @@ _API_PORTS = (443, 6443)
 
 
 def policies(wanted: ClusterSpec) -> list[Object]:
-    """Return what closes everything, and what opens the few ways that are needed."""
+    """Return the policy that denies everything, and those that allow the required connections."""
     driver, executor = _pods(wanted, "grid"), _pods(wanted, "executor")
     scrapers = {
         "namespaceSelector": {"matchExpressions": [{"key": TENANT_ID, "operator": "DoesNotExist"}]}
@@ -60,7 +60,7 @@ def _way_to_servers(wanted: ClusterSpec, *, in_cluster: bool) -> Object:
     servers = wanted.installation.servers
     ports = sorted({server.port for server in servers if server.in_cluster == in_cluster})
     if not in_cluster:
-        # Where they are only names say.
+        # Their location is known only by name.
         return {"ports": _tcp(*ports)}
     home = {"kubernetes.io/metadata.name": wanted.installation.namespace}
     return {"to": [{"namespaceSelector": {"matchLabels": home}}], "ports": _tcp(*ports)}
@@ -74,7 +74,7 @@ def _policy(
     ingress: list[Object] | None,
     egress: list[Object],
 ) -> Object:
-    """Return a policy; without `ingress` it says nothing about who comes in."""
+    """Return a policy; without `ingress`, it does not restrict incoming traffic."""
     spec: Object = {"podSelector": pods, "policyTypes": ["Egress"], "egress": egress}
     if ingress is not None:
         spec |= {"policyTypes": ["Ingress", "Egress"], "ingress": ingress}

@@ -1,6 +1,5 @@
-"""What pods of a cluster have in common: they are what Pod Security calls `restricted`, and more.
-
-Nothing is written but to a volume that goes with the pod, as in the chart's pods.
+"""What pods of a cluster have in common: they conform to `restricted` Pod Security and beyond. They
+only write to a volume that is deleted with the pod, like the chart's pods.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ SCRATCH_MOUNTS: list[Object] = [
     {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 -- the pod's own
     {"name": "scratch", "mountPath": "/var/lib/rillbase", "subPath": "data"},
 ]
-#: By this file a driver and its executors know each other: see `settings.spark_settings`.
+#: With the secret in this file, a driver and its executors authenticate each other: see
+#: `settings.spark_settings`.
 SPARK_SECRET_KEY = "RILLBASE_SPARK_SECRET"
 SPARK_SECRET_FOLDER = "/etc/rillbase/spark-secret"
 SPARK_SECRET: Object = {
@@ -37,7 +37,7 @@ SPARK_SECRET_MOUNT: Object = {
 def basics(
     wanted: ClusterSpec, part: str, grid: WantedGrid, account: str, *, calls_api: bool
 ) -> Object:
-    """Return the part of a pod's `spec` that has nothing to do with what it runs."""
+    """Return the part of a pod's `spec` that does not depend on what it runs."""
     return {
         "serviceAccountName": account,
         "automountServiceAccountToken": calls_api,
@@ -63,7 +63,7 @@ def basics(
 
 
 def container(wanted: ClusterSpec, name: str) -> Object:
-    """Return the part of a container that has nothing to do with what it runs."""
+    """Return the part of a container that does not depend on what it runs."""
     return {
         "name": name,
         "image": wanted.image,
@@ -80,7 +80,7 @@ def container(wanted: ClusterSpec, name: str) -> Object:
 
 
 def resources(size: NodeSize, *, guaranteed: bool, burst_mib: int) -> Object:
-    """Return what a container asks for and may use. Guaranteed, both are the same."""
+    """Return the requests and limits of a container. With `guaranteed`, they are equal."""
     asked = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_mib}Mi"}
     most = asked if guaranteed else {"memory": f"{size.memory_mib + burst_mib}Mi"}
     return {"requests": asked, "limits": most}

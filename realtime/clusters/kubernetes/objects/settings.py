@@ -1,4 +1,4 @@
-"""The configuration of a grid's processes: secrets, and how Spark makes executors."""
+"""The configuration of a grid's processes: secrets, and Spark's settings for executors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def secret(wanted: ClusterSpec) -> Object:
 
 
 def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
-    """Return Spark's own settings, and the pod that it makes executors of."""
+    """Return Spark's settings, and the pod template for executors."""
     lines = [f"{name} {value}" for name, value in spark_settings(wanted, grid).items()]
     return {
         "apiVersion": "v1",
@@ -49,7 +49,7 @@ def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
 
 
 def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
-    """Return what stands in `spark-defaults.conf`."""
+    """Return the content of `spark-defaults.conf`."""
     size = wanted.size
     settings = {
         "spark.kubernetes.namespace": wanted.namespace,
@@ -61,7 +61,7 @@ def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
         "spark.kubernetes.executor.request.cores": f"{size.cpu_milli}m",
         "spark.kubernetes.authenticate.oauthTokenFile": f"{_ACCOUNT_FILES}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{_ACCOUNT_FILES}/ca.crt",
-        # Executors belong to the driver's pod and go with it.
+        # Executors belong to the driver's pod and are deleted with it.
         "spark.kubernetes.driver.pod.name": "${env:POD_NAME}",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
@@ -85,7 +85,7 @@ def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
 
 
 def executor(wanted: ClusterSpec, grid: WantedGrid) -> Object:
-    """Return the pod that executors are made from. Secrets are referred to: pods can be seen."""
+    """Return the pod template for executors. It only refers to secrets, since pods are visible."""
     spec = pods.basics(wanted, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
     mounts = [*pods.SCRATCH_MOUNTS, pods.SPARK_SECRET_MOUNT]
     box = pods.container(wanted, "executor") | {"volumeMounts": mounts}
