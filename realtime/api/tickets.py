@@ -103,7 +103,7 @@ def _form(members: Value) -> JsonObject:
 
 
 async def _subscription(call: Call, value: Value) -> JsonObject:
-    """Return the subscription to a topic that is followed, and the position after which to start."""
+    """Return the followed subscription to a topic, and the position after which to start."""
     facts.allow(call.principal, READ)
     request = topic_wanted.read(value)
     topic = await facts.find(call.tenant.id, request.topic)

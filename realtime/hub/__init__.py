@@ -1,7 +1,7 @@
 """The hubs of a web process, around the native state machine that decides what clients receive.
 
-process   which hubs there are: one for the shared grid, one for each tenant's own
-running   one of them: the machine, its clock, its frames and what it wants done
+process   the hubs of a process: one for the shared grid, one for each dedicated grid
+running   one of them: the machine, its clock, its frames and its requests
 logs      reads the notification logs
 moving    which grid epoch a hub follows next
 hub_requests

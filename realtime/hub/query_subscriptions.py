@@ -1,4 +1,4 @@
-"""Subscriptions to queries of documents, as the sockets know them."""
+"""The subscription kind for queries of documents."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class QuerySubscriptionKind:
         )
         await watched.begin()
         if running is not (current := await self._process.running(subscriber.tenant.id)):
-            # The tenant's grid came or went meanwhile.
+            # The tenant's dedicated grid was created or removed meanwhile.
             watched.change(current)
         return watched
 
@@ -114,7 +114,7 @@ class QuerySubscription:
     outlet: SubscriptionOutlet
     subscriber: Subscriber
     query: LiveQuery | None = None
-    #: Under what it is known to its kind.
+    #: The key under which its kind knows it.
     reads: tuple[Reads, ...] = ()
     _told: JsonObject | None = None
 
@@ -123,12 +123,12 @@ class QuerySubscription:
         return CollectionReference(self.subscriber.tenant.id, self.wanted.collection)
 
     async def begin(self) -> None:
-        """Attach to the query as its caller may see it."""
+        """Attach to the query, restricted by the caller's access rule."""
         self.query = await self._allowed()
         self._attach(self.query, resume=self.wanted.resume)
 
     async def judge(self, subscriber: Subscriber) -> None:
-        """Continue with the caller's current permissions, under the rules in force."""
+        """Continue with the caller's current permissions, under the current rules."""
         self.subscriber = subscriber
         if self.number not in self.running.attached:
             return
@@ -207,11 +207,12 @@ class QuerySubscription:
             offset=wanted.offset,
             limit=wanted.limit,
             rules_version=0 if rule is None else collection.rules_version,
-            # All documents that are in groups are kept, however few groups are shown.
+            # All documents of groups are kept, however few groups are shown.
             slack=0 if wanted.group else slack_for(wanted.offset, wanted.limit),
             group=wanted.group,
             lookups=wanted.lookups,
-            # Of what is looked up, changes that are not shown are none: nodes have to know.
+            # Changes to hidden fields of looked-up documents are not changes: nodes have to know
+            # the projection.
             projection=self.message.get("projection") if wanted.lookups else None,
             sides=[
                 (
@@ -262,7 +263,7 @@ class QuerySubscription:
         self.outlet.ended()
 
     def note(self, error: ApiError) -> None:
-        """Have the tenant's error log keep why the subscription ends."""
+        """Record in the tenant's error log why the subscription ends."""
         error_log.note_error(
             self.subscriber.tenant.id,
             error_log.Area.LIVE,

@@ -41,13 +41,14 @@ LEAST_SLACK, MOST_SLACK = 16, 1_000
 #: Queries of one snapshot: it should not be held for long. While several tenants are active, they
 #: should not hold the event loop for long either.
 AT_ONCE, AT_ONCE_IF_CONTENDED = 100, 16
-#: A turn rests for so many times as long as it took: PostgreSQL reads collections meanwhile.
+#: A slot pauses for this multiple of the time that its turn took, since PostgreSQL reads
+#: collections for it.
 RESTS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionReference:
-    """Where a query reads: a collection by its name, still the one that it was made for."""
+    """The collection that a query reads, by name and by identity."""
 
     tenant_id: UUID
     collection: str
@@ -55,25 +56,25 @@ class CollectionReference:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationResult:
-    """What a hub has to know of a registration."""
+    """What a hub needs to know about a registration."""
 
     activation: int
-    #: Where the request stands in the request stream: nodes name it in their answers.
+    #: Position of the request in the request stream: nodes include it in their replies.
     request: str
     log_end: str
     snapshot: TransactionSnapshot
     #: Of a query that groups, the rows that stand for groups.
     rows: list[Row]
-    #: How many documents are left out, since they cannot be evaluated.
+    #: Number of documents that are omitted because they cannot be evaluated.
     unevaluated: int
 
 
 class OtherRules(Exception):
-    """The collection, or its access rules, are others than those that the query was made with."""
+    """The collection or its access rules have changed since the query was created."""
 
 
 def slack_for(offset: int, limit: int | None) -> int:
-    """Return how many rows a new window has behind it."""
+    """Return the slack of a new window."""
     return min(max((offset + (limit or 0)) // 2, LEAST_SLACK), MOST_SLACK)
 
 
@@ -86,7 +87,7 @@ async def register(
     *,
     renewal: bool,
 ) -> RegistrationResult:
-    """Read a query's rows and have it watched on behalf of a hub."""
+    """Read a query's rows and register it on behalf of a hub."""
     (registration,) = await register_all(layer, grid, hub, [query], source, renewal=renewal)
     return registration
 
@@ -100,9 +101,8 @@ async def register_all(
     *,
     renewal: bool,
 ) -> list[RegistrationResult]:
-    """Do so with several of one collection and one query partition: one snapshot, one call.
-
-    Those whose rows would be too many at once are left to a further call: the answer is shorter.
+    """Do the same for several of one collection and one query partition: one snapshot, one call.
+    Queries that do not fit are left to a further call: the result is then shorter.
     """
     register_now = partial(_register_all, layer, grid, hub, queries, source, renewal)
     try:
@@ -143,7 +143,7 @@ async def _register_all(
 
 
 def _shown(query: LiveQuery, read: InitialRows) -> list[Row]:
-    """Return what is shown of the rows that were read: groups of them, or them with others."""
+    """Return the result for the rows that were read: groups, or rows with lookups."""
     if not (query.grouped or query.looks_up):
         return read.rows
     return native(lambda: query.shown(read.rows, read.foreign))
@@ -184,7 +184,7 @@ async def _extent(query: LiveQuery, source: CollectionReference) -> InitialRead:
 
 
 async def sides_of_query(query: LiveQuery, source: CollectionReference) -> list[LookupCollection]:
-    """Return the collections that are looked up, still those that the query was made for."""
+    """Return the collections of the lookups, or raise if they have changed."""
     sides = []
     for name, (collection, rules_version, rule) in zip(
         query.side_names(), query.sides(), strict=True
@@ -218,7 +218,7 @@ class NotWatched(Exception):
 
 
 class QueryRegistrar(Protocol):
-    """What registers several queries of one collection, or the first ones of them."""
+    """Registers several queries of one collection, or the first of them."""
 
     def __call__(
         self,
@@ -286,7 +286,7 @@ class RegistrationBatcher:
             self._tasks.add(pump)
             pump.add_done_callback(self._tasks.discard)
         registration = await pending.answer
-        # A whole batch is answered at once, but its queries continue one by one.
+        # A whole batch completes at once, but its queries continue one by one.
         await bulk_budget.subscription_starts.wait(source.tenant_id, is_last=True)
         return registration
 

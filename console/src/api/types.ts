@@ -62,7 +62,7 @@ export interface components {
      * @enum {string}
      */
     readonly AggregateAnswerState: "active" | "building" | "failed";
-    /** @description What a new aggregate needs. */
+    /** @description The fields of a new aggregate. */
     readonly AggregateCreationRequest: {
       /** @description The fields whose values identify a row. */
       readonly dimensions?: readonly string[];
@@ -206,7 +206,7 @@ export interface components {
      * @enum {string}
      */
     readonly Backend: "postgres";
-    /** @description The grids that serve the tenant. Members of a cluster are null where it has none. */
+    /** @description The grids that serve the tenant. Fields of a dedicated grid are null if there is none. */
     readonly Cluster: {
       readonly launcher: components["schemas"]["Launcher"];
       readonly state: components["schemas"]["ClusterAnswerState"];
@@ -243,7 +243,7 @@ export interface components {
       | "idle"
       | "failing"
       | "deleting";
-    /** @description A cluster that is wanted. */
+    /** @description The specification of a dedicated grid. */
     readonly ClusterCreationRequest: {
       /**
        * @description Number of write partitions: into how many streams the tenant's writes are divided.
@@ -321,7 +321,7 @@ export interface components {
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
     };
-    /** @description Something that holds of the cluster, or does not, and why. */
+    /** @description A condition of the dedicated grid, and its reason. */
     readonly Condition: {
       readonly type: string;
       readonly status: components["schemas"]["Status"];
@@ -479,7 +479,7 @@ export interface components {
        */
       readonly depth: number;
     };
-    /** @description A grid epoch. While the grid is resized there are two. */
+    /** @description A grid epoch. During a resize there are two. */
     readonly GridAnswer: {
       readonly epoch: number;
       readonly query_partitions: number;
@@ -813,7 +813,7 @@ export interface components {
       /** @description The signing secret. Null when an idempotent call is repeated. */
       readonly secret: string | null;
     };
-    /** @description A node of the grid. Figures are null where it says nothing. */
+    /** @description A node of the grid. Figures are null if it does not report them. */
     readonly Node: {
       readonly name: string;
       readonly kind: components["schemas"]["NodeAnswerKind"];
@@ -911,7 +911,7 @@ export interface components {
       /** Format: date-time */
       readonly expires_at?: string | null;
     };
-    /** @description What shall be otherwise. */
+    /** @description The fields of a dedicated grid that can be changed. */
     readonly PatchedClusterChangeRequest: {
       /**
        * @description Number of write partitions: into how many streams the tenant's writes are divided.
@@ -1056,7 +1056,7 @@ export interface components {
       | "end_user"
       | "session"
       | "personal_token";
-    /** @description Another size that would suit what the nodes have to do. Nothing is resized by itself. */
+    /** @description A size that fits the load of the nodes better. Nothing is resized automatically. */
     readonly Proposal: {
       readonly write_partitions: number;
       readonly query_partitions: number;
@@ -1311,7 +1311,7 @@ export interface components {
      * @enum {string}
      */
     readonly StepAnswerState: "passed" | "stopped" | "waiting" | "unknown";
-    /** @description One client's interest in one query. */
+    /** @description One subscription of a client. */
     readonly Subscription: {
       readonly id: string;
       readonly connection: string;
@@ -1362,7 +1362,7 @@ export interface components {
     readonly Subscriptions: {
       readonly items: readonly components["schemas"]["Subscription"][];
     };
-    /** @description What became of a version of a document, for somebody who might watch a query. */
+    /** @description What happened to a version of a document, for a hypothetical subscriber. */
     readonly Supposed: {
       readonly collection: string;
       /** @description The `_id`. */
@@ -1737,7 +1737,7 @@ export interface components {
         readonly [key: string]: unknown;
       } | null;
     };
-    /** @description What became of a version of a document, for one subscription. */
+    /** @description What happened to a version of a document, for one subscription. */
     readonly Why: {
       readonly collection: string;
       /** @description The `_id`. */
