@@ -54,7 +54,7 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
     window.open("/grid")
     window.click("button", "Create a dedicated grid")
     window.type("dialog input", "3")
-    window.click("dialog button.main", "Get it")
+    window.click("dialog button.main", "Create")
     window.sees("pending", "[aria-label=Cluster] .badge")
     with scoped(tenant_id=dedicated.tenant.id):
         Cluster.objects.update(conditions=CONDITIONS)
@@ -71,7 +71,7 @@ def test_a_grid_of_ones_own_says_how_it_stands_and_why(
 
     window.click("button", "Change")
     window.type("dialog input", "2")
-    window.click("dialog button.main", "Change it")
+    window.click("dialog button.main", "Change")
     window.sees(f"1 {TIMES} 2", "[aria-label=Cluster] .facts")
     window.click("button", "Delete")
     window.click("dialog button.main", "Delete")

@@ -53,7 +53,7 @@ def test_a_dataset_is_made_and_what_is_wrong_with_it_is_said(
     window.type("dialog input", "posts")
     window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["no"]}}')
     window.click("dialog button.main", "Create dataset")
-    window.sees("There is no column 'no'", "dialog [role=alert]")
+    window.sees("The column 'no' does not exist", "dialog [role=alert]")
     window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["id"]}}')
     window.click("dialog button.main", "Create dataset")
     window.sees("Nothing has been uploaded")
@@ -75,17 +75,17 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
     window.sees("x", "dialog [role=alert]")
     pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS), file)
     window.hand_over(file, "Upload")
-    window.sees("2 rows uploaded: state 1", "dialog [role=status]")
+    window.sees("2 rows uploaded (state 1)", "dialog [role=status]")
     window.click("dialog footer button", "Close")
     window.sees("2", "[data-stage=unsorted] .stage-rows")
 
     window.click("header nav a", "Query")
     window.click("[aria-label=Examples] button", "By author")
-    window.click(".asking button.main", "Ask")
+    window.click(".asking button.main", "Run")
     window.sees("2 unsorted", ".dataset-told")
     assert window.texts(".dataset-rows tbody tr") == ["ada\t1\t3", "bob\t1\t1"]
     window.write(EDITOR, '{"columns": ["id", "nobody"]}')
-    window.click(".asking button.main", "Ask")
+    window.click(".asking button.main", "Run")
     window.sees("The column does not exist", "[role=alert]")
 
     window.click("header nav a", "Pipeline")
@@ -136,7 +136,7 @@ def test_a_dataset_looks_right_and_keeps_nobody_out(
         window.wait(f"document.querySelector({there!r})")
         if tab == "/query":
             window.click("[aria-label=Examples] button", "By author")
-            window.click(".asking button.main", "Ask")
+            window.click(".asking button.main", "Run")
             window.sees("author ", ".dataset-rows")
         name = f"dataset{tab.replace('/', '-')}"
         take_pictures(window, pictures, name, desk=(1280, 900), phone=(390, 1400))

@@ -24,15 +24,15 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
   const [at, setAt] = useState(0);
   const [, go] = useLocation();
   const commands = useCommands();
-  const found = useMemo(() => matching(commands, text), [commands, text]);
-  const chosen = found[Math.min(at, found.length - 1)];
+  const matches = useMemo(() => matching(commands, text), [commands, text]);
+  const chosen = matches[Math.min(at, matches.length - 1)];
   function run(command: Command | undefined) {
     if (command === undefined) return;
     onClose();
     go(command.to);
   }
   function pressed(key: string): boolean {
-    if (key === "ArrowDown") setAt((place) => Math.min(place + 1, found.length - 1));
+    if (key === "ArrowDown") setAt((place) => Math.min(place + 1, matches.length - 1));
     else if (key === "ArrowUp") setAt((place) => Math.max(place - 1, 0));
     else if (key === "Enter") run(chosen);
     else return false;
@@ -50,7 +50,7 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
             aria-controls="palette-list"
             aria-activedescendant={chosen && `palette-${chosen.id}`}
             aria-label="Go to"
-            placeholder="Go to a page, a collection, a tenant …"
+            placeholder="Go to a page, a collection, a tenant…"
             value={text}
             onChange={(event) => {
               setText(event.target.value);
@@ -60,28 +60,41 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
           />
           <kbd>Esc</kbd>
         </div>
-        <div id="palette-list" role="listbox" aria-label="Results" className="list" tabIndex={-1}>
-          {found.map((command, place) => (
-            <div
-              key={command.id}
-              id={`palette-${command.id}`}
-              role="option"
-              tabIndex={-1}
-              aria-selected={command === chosen}
-              ref={command === chosen ? showInList : undefined}
-              onMouseMove={() => setAt(place)}
-              onClick={() => run(command)}
-              onKeyDown={(event) => event.key === "Enter" && run(command)}
-            >
-              <Icon name={command.icon} size={15} />
-              <span className="cut">{command.title}</span>
-              <span className="note">{command.note}</span>
-            </div>
-          ))}
-        </div>
-        {found.length === 0 && <p className="nothing">Nothing is called “{text}”.</p>}
+        <CommandList commands={matches} chosen={chosen} onPoint={setAt} onRun={run} />
+        {matches.length === 0 && <p className="nothing">No results for “{text}”.</p>}
       </div>
     </Dialog>
+  );
+}
+
+interface CommandListProps {
+  readonly commands: readonly Command[];
+  readonly chosen: Command | undefined;
+  readonly onPoint: (place: number) => void;
+  readonly onRun: (command: Command) => void;
+}
+
+function CommandList({ commands, chosen, onPoint, onRun }: CommandListProps) {
+  return (
+    <div id="palette-list" role="listbox" aria-label="Results" className="list" tabIndex={-1}>
+      {commands.map((command, place) => (
+        <div
+          key={command.id}
+          id={`palette-${command.id}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={command === chosen}
+          ref={command === chosen ? showInList : undefined}
+          onMouseMove={() => onPoint(place)}
+          onClick={() => onRun(command)}
+          onKeyDown={(event) => event.key === "Enter" && onRun(command)}
+        >
+          <Icon name={command.icon} size={15} />
+          <span className="cut">{command.title}</span>
+          <span className="note">{command.note}</span>
+        </div>
+      ))}
+    </div>
   );
 }
 

@@ -45,3 +45,36 @@ export function Segments<T extends string>({ label, options, value, onChange }: 
     </fieldset>
   );
 }
+
+interface SelectProps<T extends string> {
+  /** Needed outside a field. */
+  readonly label?: string;
+  readonly className?: string;
+  readonly options: readonly (readonly [value: T, text: string])[];
+  readonly value: T;
+  readonly onChange: (value: T) => void;
+}
+
+/** A choice of many. */
+export function Select<T extends string>(props: SelectProps<T>) {
+  const { label, className = "", options, value, onChange } = props;
+  return (
+    <select
+      className={`select ${className}`}
+      aria-label={label}
+      value={value}
+      onChange={({ target }) => onChange(target.value as T)}
+    >
+      {options.map(([option, text]) => (
+        <option key={option} value={option}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Options whose texts are their values. */
+export function sameText<T extends string>(values: readonly T[]): (readonly [T, T])[] {
+  return values.map((value) => [value, value]);
+}

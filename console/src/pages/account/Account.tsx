@@ -182,8 +182,11 @@ function Tokens() {
   const { data, end, again } = useOwn<Token>("tokens");
   const attempt = useAttempt();
   const [isAdding, setAdding] = useState(false);
-  const [name, setName] = useState("");
-  const [made, setMade] = useState<{ name: string; secret: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; secret: string } | null>(null);
+  async function create(name: string) {
+    setCreated(await call("/api/v1/me/tokens", { method: "POST", body: { name } }));
+    await again();
+  }
   return (
     <section className="card life" aria-label="Personal tokens">
       <div className="section-head">
@@ -193,59 +196,74 @@ function Tokens() {
         </button>
       </div>
       <p className="soft">
-        A token lets a script act as you, in all of your tenants. It is good for 90 days.
+        A token lets a script act as you, in all of your tenants. It expires after 90 days.
       </p>
       {data.length > 0 && (
         <Table heads={["Name", "Token", "State", "Last used", ""]}>
           {data.map((token) => (
-            <tr key={token.id}>
-              <td>{token.name}</td>
-              <td className="mono">{token.key_id}…</td>
-              <td>
-                <span className={token.state === "active" ? "badge good" : "badge"}>
-                  {token.state}
-                </span>
-              </td>
-              <td className="soft">
-                <Time at={token.last_used_at} />
-              </td>
-              <td className="end">
-                {token.state === "active" && (
-                  <button
-                    type="button"
-                    className="button small"
-                    onClick={() => attempt(() => end(token.id))}
-                  >
-                    Revoke
-                  </button>
-                )}
-              </td>
-            </tr>
+            <TokenRow key={token.id} token={token} onRevoke={() => attempt(() => end(token.id))} />
           ))}
         </Table>
       )}
-      {isAdding && (
-        <FormDialog
-          title="New personal token"
-          action="Create token"
-          canSubmit={name.trim() !== ""}
-          onSubmit={async () => {
-            setMade(await call("/api/v1/me/tokens", { method: "POST", body: { name } }));
-            await again();
-          }}
-          onClose={() => setAdding(false)}
-        >
-          <Field label="Name">
-            <input
-              className="input"
-              placeholder="Laptop"
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
-          </Field>
-        </FormDialog>
+      {isAdding && <NewToken onCreate={create} onClose={() => setAdding(false)} />}
+      {created !== null && !isAdding && (
+        <SecretDialog apiKey={created} onClose={() => setCreated(null)} />
       )}
-      {made !== null && !isAdding && <SecretDialog apiKey={made} onClose={() => setMade(null)} />}
     </section>
+  );
+}
+
+interface TokenRowProps {
+  readonly token: Token;
+  readonly onRevoke: () => void;
+}
+
+function TokenRow({ token, onRevoke }: TokenRowProps) {
+  const isActive = token.state === "active";
+  return (
+    <tr>
+      <td>{token.name}</td>
+      <td className="mono">{token.key_id}…</td>
+      <td>
+        <span className={isActive ? "badge good" : "badge"}>{token.state}</span>
+      </td>
+      <td className="soft">
+        <Time at={token.last_used_at} />
+      </td>
+      <td className="end">
+        {isActive && (
+          <button type="button" className="button small" onClick={onRevoke}>
+            Revoke
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+interface NewTokenProps {
+  readonly onCreate: (name: string) => Promise<void>;
+  readonly onClose: () => void;
+}
+
+function NewToken({ onCreate, onClose }: NewTokenProps) {
+  const [name, setName] = useState("");
+  return (
+    <FormDialog
+      title="New personal token"
+      action="Create token"
+      canSubmit={name.trim() !== ""}
+      onSubmit={() => onCreate(name)}
+      onClose={onClose}
+    >
+      <Field label="Name">
+        <input
+          className="input"
+          placeholder="Laptop"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+    </FormDialog>
   );
 }

@@ -10,6 +10,7 @@ import { PageHead } from "../../shell/Shell";
 import { RowBars } from "../../ui/charts/RowBars";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
+import { Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { useToasts } from "../../ui/toasts";
@@ -77,7 +78,14 @@ function Followed({ aggregate }: { readonly aggregate: Aggregate }) {
 
 type Row = Readonly<Record<string, unknown>>;
 
-const SPANS = ["-1h", "-24h", "-7d", "-90d"] as const;
+type Span = "-1h" | "-24h" | "-7d" | "-90d";
+
+const SPANS: readonly (readonly [Span, string])[] = [
+  ["-1h", "the last hour"],
+  ["-24h", "the last 24 hours"],
+  ["-7d", "the last 7 days"],
+  ["-90d", "the last 90 days"],
+];
 const MAX_ROWS = 200;
 
 function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
@@ -85,57 +93,24 @@ function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
   const measures = Object.keys(aggregate.measures);
   const [groupBy, setGroupBy] = useState<readonly string[]>(aggregate.dimensions.slice(0, 1));
   const [measure, setMeasure] = useState(measures[0] ?? "");
-  const [from, setFrom] = useState<string>("-24h");
+  const [from, setFrom] = useState<Span>("-24h");
   const rows = useMemo(() => client.aggregate<Row>(aggregate.name), [client, aggregate.name]);
   const span = aggregate.time === null ? {} : { from };
-  const found = useAggregate(rows, { groupBy, limit: MAX_ROWS, ...span });
+  const live = useAggregate(rows, { groupBy, limit: MAX_ROWS, ...span });
   return (
     <>
       <div className="rows-tools">
-        <fieldset className="checks inline">
-          <legend>Rows by</legend>
-          {dimensionsOf(aggregate).map((dimension) => (
-            <label key={dimension} className="check">
-              <input
-                type="checkbox"
-                checked={groupBy.includes(dimension)}
-                onChange={(event) =>
-                  setGroupBy(
-                    event.target.checked
-                      ? [...groupBy, dimension]
-                      : groupBy.filter((held) => held !== dimension),
-                  )
-                }
-              />
-              <span className="mono">{dimension}</span>
-            </label>
-          ))}
-        </fieldset>
-        <select
-          className="select"
-          aria-label="Measure"
+        <GroupByBoxes aggregate={aggregate} groupBy={groupBy} onChange={setGroupBy} />
+        <Select
+          label="Measure"
+          options={sameText(measures)}
           value={measure}
-          onChange={(event) => setMeasure(event.target.value)}
-        >
-          {measures.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+          onChange={setMeasure}
+        />
         {aggregate.time !== null && (
-          <select
-            className="select"
-            aria-label="Since"
-            value={from}
-            onChange={(event) => setFrom(event.target.value)}
-          >
-            {SPANS.map((option) => (
-              <option key={option} value={option}>
-                the last {option.slice(1)}
-              </option>
-            ))}
-          </select>
+          <Select label="Since" options={SPANS} value={from} onChange={setFrom} />
         )}
-        <LiveState state={found.state} />
+        <LiveState state={live.state} />
       </div>
       {aggregate.time !== null && measure !== "" && (
         <OverTime
@@ -146,12 +121,39 @@ function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
           from={from}
         />
       )}
-      {found.error !== null && <ErrorNotice error={found.error} />}
-      {found.isLoading && <Skeleton />}
-      {!found.isLoading && found.error === null && (
-        <RowTable rows={found.rows} groupBy={groupBy} measures={measures} shown={measure} />
+      {live.error !== null && <ErrorNotice error={live.error} />}
+      {live.isLoading && <Skeleton />}
+      {!live.isLoading && live.error === null && (
+        <RowTable rows={live.rows} groupBy={groupBy} measures={measures} shown={measure} />
       )}
     </>
+  );
+}
+
+interface GroupByProps {
+  readonly aggregate: Aggregate;
+  readonly groupBy: readonly string[];
+  readonly onChange: (groupBy: readonly string[]) => void;
+}
+
+function GroupByBoxes({ aggregate, groupBy, onChange }: GroupByProps) {
+  const without = (removed: string) => groupBy.filter((dimension) => dimension !== removed);
+  return (
+    <fieldset className="checks inline">
+      <legend>Rows by</legend>
+      {dimensionsOf(aggregate).map((dimension) => (
+        <label key={dimension} className="check">
+          <input
+            type="checkbox"
+            checked={groupBy.includes(dimension)}
+            onChange={({ target }) =>
+              onChange(target.checked ? [...groupBy, dimension] : without(dimension))
+            }
+          />
+          <span className="mono">{dimension}</span>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

@@ -20,8 +20,8 @@ export function LifeTab({ held }: { readonly held: Held }) {
   );
 }
 
-function Ttl({ held: { collection, change } }: { readonly held: Held }) {
-  const { may } = useTenant();
+/** The form of the time to live, and how it is saved. */
+function useTtl({ collection, change }: Held) {
   const { say } = useToasts();
   const [field, setField] = useState(collection.ttl?.field ?? "");
   const [days, setDays] = useState(String((collection.ttl?.after_s ?? 30 * DAY_S) / DAY_S));
@@ -30,18 +30,24 @@ function Ttl({ held: { collection, change } }: { readonly held: Held }) {
     setError(null);
     try {
       await change({ ttl });
-      say(ttl === null ? "Documents stay for ever." : "Time to live saved.");
+      say(ttl === null ? "Time to live removed." : "Time to live saved.");
       if (ttl === null) setField("");
     } catch (thrown) {
       setError(thrown);
     }
   }
+  return { field, setField, days, setDays, error, save };
+}
+
+function Ttl({ held }: { readonly held: Held }) {
+  const { may } = useTenant();
+  const { field, setField, days, setDays, error, save } = useTtl(held);
   return (
     <section className="card life" aria-label="Time to live">
       <h2>Time to live</h2>
       <p className="soft">
-        A document is deleted when the date that it holds in a field is so long past. Documents
-        without a date there stay. Subscribers see it leave.
+        A document is deleted this many days after the date in one of its fields. Documents without
+        that date are kept. Subscribers receive the deletion.
       </p>
       <div className="life-fields">
         <Field label="Field with the date">
@@ -74,9 +80,9 @@ function Ttl({ held: { collection, change } }: { readonly held: Held }) {
           >
             Save
           </button>{" "}
-          {collection.ttl !== null && (
+          {held.collection.ttl !== null && (
             <button type="button" className="button" onClick={() => save(null)}>
-              Let documents stay
+              Keep documents
             </button>
           )}
         </div>

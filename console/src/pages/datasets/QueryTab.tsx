@@ -6,7 +6,7 @@ import { failureOf } from "../../api/failure";
 import { useTenant } from "../../api/tenant";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { Field } from "../../ui/Field";
+import { Field, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Table } from "../../ui/Listing";
@@ -20,68 +20,45 @@ interface Answered {
   readonly tookMs: number;
 }
 
-export function QueryTab({ dataset }: { readonly dataset: Dataset }) {
-  const tables = Object.keys(dataset.tables);
-  const [table, setTable] = useState(tables[0] ?? "");
+interface QueryTabProps {
+  readonly dataset: Dataset;
+}
+
+export function QueryTab({ dataset }: QueryTabProps) {
+  const [table, setTable] = useState(Object.keys(dataset.tables)[0] ?? "");
   const examples = examplesOf(dataset.tables[table]);
   const [text, setText] = useState(() => textOfMembers(examples[0]?.members ?? {}));
   const [freshness, setFreshness] = useState("0");
   const { ask, found, error, isAsking } = useAnswer(dataset.name);
-  function run() {
-    ask(table, text, freshness);
+  const run = () => ask(table, text, freshness);
+  function chooseTable(name: string) {
+    setTable(name);
+    setText(textOfMembers(examplesOf(dataset.tables[name])[0]?.members ?? {}));
   }
   return (
     <div className="playground">
       <div className="asking">
         <div className="row-fields dataset-fields">
           <Field label="Table">
-            <select
-              className="select mono"
+            <Select
+              className="mono"
+              options={sameText(Object.keys(dataset.tables))}
               value={table}
-              onChange={(event) => {
-                const [first] = examplesOf(dataset.tables[event.target.value]);
-                setTable(event.target.value);
-                setText(textOfMembers(first?.members ?? {}));
-              }}
-            >
-              {tables.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
+              onChange={chooseTable}
+            />
           </Field>
           <Field label="As fresh as">
-            <select
-              className="select"
-              value={freshness}
-              onChange={(event) => setFreshness(event.target.value)}
-            >
-              {FRESHNESS.map(([value, said]) => (
-                <option key={value} value={value}>
-                  {said}
-                </option>
-              ))}
-            </select>
+            <Select options={FRESHNESS} value={freshness} onChange={setFreshness} />
           </Field>
         </div>
-        <fieldset className="badges" aria-label="Examples">
-          {examples.map(({ title, members }) => (
-            <button
-              key={title}
-              type="button"
-              className="button small"
-              onClick={() => setText(textOfMembers(members))}
-            >
-              {title}
-            </button>
-          ))}
-        </fieldset>
+        <Examples examples={examples} onChoose={(members) => setText(textOfMembers(members))} />
         <JsonEditor label="Query" value={text} onChange={setText} onSubmit={run} height="100%" />
         <div className="section-head">
           <p className="soft hint">
-            <kbd>Ctrl</kbd> <kbd>↵</kbd> asks.
+            <kbd>Ctrl</kbd> <kbd>↵</kbd> runs the query.
           </p>
           <button type="button" className="button main" disabled={isAsking} onClick={run}>
-            <Icon name="play" size={13} /> Ask
+            <Icon name="play" size={13} /> Run
           </button>
         </div>
       </div>
@@ -91,16 +68,41 @@ export function QueryTab({ dataset }: { readonly dataset: Dataset }) {
             <ErrorNotice error={error} />
           </div>
         )}
-        {found === null && error === null && isAsking && <Skeleton />}
-        {found === null && error === null && !isAsking && (
-          <Empty icon="layers" title="Ask as fresh as you need">
-            What has been merged is read fast; the fresher the answer, the more unsorted rows are
-            looked at beside it. Each answer says what it read.
-          </Empty>
-        )}
+        {found === null && error === null && (isAsking ? <Skeleton /> : <BeforeFirstRun />)}
         {found !== null && <Answer {...found} />}
       </div>
     </div>
+  );
+}
+
+interface ExamplesProps {
+  readonly examples: ReturnType<typeof examplesOf>;
+  readonly onChoose: (members: Members) => void;
+}
+
+function Examples({ examples, onChoose }: ExamplesProps) {
+  return (
+    <fieldset className="badges" aria-label="Examples">
+      {examples.map(({ title, members }) => (
+        <button
+          key={title}
+          type="button"
+          className="button small"
+          onClick={() => onChoose(members)}
+        >
+          {title}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+function BeforeFirstRun() {
+  return (
+    <Empty icon="layers" title="Choose how fresh the result must be">
+      Merged rows are read fastest. A fresher result also reads rows that are not merged yet. Each
+      result shows what was read.
+    </Empty>
   );
 }
 

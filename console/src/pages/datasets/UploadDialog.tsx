@@ -1,4 +1,4 @@
-/** Uploads a file to a dataset, and says what became of it. */
+/** Uploads a file to a dataset and reports the outcome. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
@@ -8,7 +8,7 @@ import { useTenant } from "../../api/tenant";
 import { type Progress, upload } from "../../api/upload";
 import { Dialog } from "../../ui/Dialog";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { Field } from "../../ui/Field";
+import { Field, Select, sameText } from "../../ui/Field";
 import { FilePick } from "../../ui/FilePick";
 import { Icon } from "../../ui/Icon";
 import { SentBar } from "../../ui/SentBar";
@@ -24,9 +24,9 @@ const TYPES: Readonly<Record<string, string>> = {
   parquet: "application/vnd.apache.parquet",
 };
 const OPERATIONS: readonly (readonly [RowOperation, string])[] = [
-  ["insert", "take the place of rows with their keys"],
-  ["update", "set the columns that they have"],
-  ["delete", "name rows to be deleted"],
+  ["insert", "replace rows with the same key"],
+  ["update", "set the columns they contain"],
+  ["delete", "name the rows to delete"],
 ];
 
 interface UploadProps {
@@ -45,7 +45,7 @@ export function UploadDialog({ dataset, onClose }: UploadProps) {
   return (
     <Dialog
       title={`Upload to ${dataset.name}`}
-      lead="Seen at once when all of it is there, or not at all."
+      lead="Queries see all rows of an upload or none."
       onClose={onClose}
     >
       <div className="body">
@@ -54,44 +54,18 @@ export function UploadDialog({ dataset, onClose }: UploadProps) {
           accept=".ndjson,.jsonl,.json,.arrow,.arrows,.parquet"
           onPick={setFile}
         />
-        {file === null && (
-          <p className="soft">
-            Parquet, an Arrow stream, or lines that name their tables:{" "}
-            <code>{`{"${table}": {…}}`}</code>
-          </p>
-        )}
-        {file !== null && type === undefined && (
-          <p className="wrong">It has to end in .ndjson, .arrow or .parquet.</p>
-        )}
+        <FileHint file={file} type={type} table={table} />
         {type !== undefined && type !== LINES && (
           <div className="upload-fields">
             <Field label="Table">
-              <select
-                className="select"
-                value={table}
-                onChange={(event) => setTable(event.target.value)}
-              >
-                {tables.map((name) => (
-                  <option key={name}>{name}</option>
-                ))}
-              </select>
+              <Select options={sameText(tables)} value={table} onChange={setTable} />
             </Field>
             <Field label="Its rows">
-              <select
-                className="select"
-                value={op}
-                onChange={(event) => setOp(event.target.value as RowOperation)}
-              >
-                {OPERATIONS.map(([value, text]) => (
-                  <option key={value} value={value}>
-                    {text}
-                  </option>
-                ))}
-              </select>
+              <Select options={OPERATIONS} value={op} onChange={setOp} />
             </Field>
           </div>
         )}
-        {progress !== null && <SentBar progress={progress} rest="Its rows are checked." />}
+        {progress !== null && <SentBar progress={progress} rest="Checking rows…" />}
         {done !== null && <Done upload={done} />}
         {error !== null && <ErrorNotice error={error} />}
       </div>
@@ -114,6 +88,25 @@ export function UploadDialog({ dataset, onClose }: UploadProps) {
   );
 }
 
+interface FileHintProps {
+  readonly file: File | null;
+  readonly type: string | undefined;
+  readonly table: string;
+}
+
+function FileHint({ file, type, table }: FileHintProps) {
+  if (file === null) {
+    return (
+      <p className="soft">
+        Parquet, an Arrow stream, or one JSON object a line that names its table:{" "}
+        <code>{`{"${table}": {…}}`}</code>
+      </p>
+    );
+  }
+  if (type !== undefined) return null;
+  return <p className="wrong">The file's name must end in .ndjson, .arrow or .parquet.</p>;
+}
+
 function ending(name: string): string {
   return name.slice(name.lastIndexOf(".") + 1).toLowerCase();
 }
@@ -123,7 +116,7 @@ function Done({ upload: { rows, state } }: { readonly upload: Upload }) {
     <div className="notice" role="status">
       <Icon name="check" />
       <span className="grow">
-        {rows.toLocaleString("en")} rows uploaded: state {state}. Queries see them from now on.
+        {rows.toLocaleString("en")} rows uploaded (state {state}). Queries see them now.
       </span>
     </div>
   );

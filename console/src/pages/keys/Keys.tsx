@@ -1,6 +1,6 @@
-/** API keys: made, shown once, rotated, revoked. */
+/** API keys: create, show once, rotate, revoke. */
 
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useAttempt, useChange, useList } from "../../api/list";
 import { useTenant } from "../../api/tenant";
 import type { ApiKey, NewApiKey } from "../../api/types";
@@ -20,10 +20,8 @@ const OVERLAP_S = 3_600;
 
 export default function Keys() {
   const { may } = useTenant();
-  const keys = useList<ApiKey>("api-keys");
   const change = useChange("api-keys");
   const attempt = useAttempt();
-  const { say } = useToasts();
   const [isAdding, setAdding] = useState(false);
   const [shown, setShown] = useState<NewApiKey | null>(null);
   const [revoked, setRevoked] = useState<ApiKey | null>(null);
@@ -32,73 +30,90 @@ export default function Keys() {
       <Icon name="plus" size={14} /> New key
     </button>
   );
-  async function rotate(key: ApiKey) {
-    setShown(
-      await change<NewApiKey>(`api-keys/${key.id}/rotate`, {
-        method: "POST",
-        body: { overlap_s: OVERLAP_S },
-      }),
-    );
-  }
+  const post = async (path: string, body: object) =>
+    setShown(await change<NewApiKey>(path, { method: "POST", body }));
+  const rotate = (key: ApiKey) => post(`api-keys/${key.id}/rotate`, { overlap_s: OVERLAP_S });
   return (
     <>
       <PageHead title="API keys">{add}</PageHead>
       <div className="page-body">
         <div className="column">
           <p className="lead">
-            Secret keys are for servers and obey their scopes. Publishable keys are for browsers and
-            phones: they are no secret, and access rules say what they may do.
+            Secret keys are for servers and carry scopes. Publishable keys are for browsers and
+            phones: they are not secret, and access rules decide what they may do.
           </p>
-          <Listing
-            read={keys}
-            empty={
-              <Empty icon="key" title="No keys yet" actions={add || undefined}>
-                A program needs a key to call Rillbase. Its secret is shown once, when it is made.
-              </Empty>
-            }
-          >
-            {(items) => (
-              <Table heads={["Name", "Key", "Scopes", "State", "Last used", ""]}>
-                {items.map((key) => (
-                  <KeyRow
-                    key={key.id}
-                    apiKey={key}
-                    mayChange={may("developer")}
-                    onRotate={() => attempt(() => rotate(key))}
-                    onRevoke={() => setRevoked(key)}
-                  />
-                ))}
-              </Table>
-            )}
-          </Listing>
+          <KeyList
+            add={add || undefined}
+            onRotate={(key) => attempt(() => rotate(key))}
+            onRevoke={setRevoked}
+          />
         </div>
       </div>
       {isAdding && (
-        <NewKey
-          onCreate={async (body) =>
-            setShown(await change<NewApiKey>("api-keys", { method: "POST", body }))
-          }
-          onClose={() => setAdding(false)}
-        />
+        <NewKey onCreate={(body) => post("api-keys", body)} onClose={() => setAdding(false)} />
       )}
       {shown !== null && !isAdding && (
         <SecretDialog apiKey={shown} onClose={() => setShown(null)} />
       )}
-      {revoked !== null && (
-        <Confirm
-          title={`Revoke ${revoked.name}?`}
-          action="Revoke"
-          onConfirm={async () => {
-            await change(`api-keys/${revoked.id}`, { method: "DELETE" });
-            say(`${revoked.name} revoked. It opens nothing any more.`);
-          }}
-          onClose={() => setRevoked(null)}
-        >
-          Within a second it is refused everywhere, and what is connected with it is cut off. This
-          cannot be undone.
-        </Confirm>
-      )}
+      {revoked !== null && <RevokeDialog apiKey={revoked} onClose={() => setRevoked(null)} />}
     </>
+  );
+}
+
+interface KeyListProps {
+  readonly add: ReactNode;
+  readonly onRotate: (key: ApiKey) => void;
+  readonly onRevoke: (key: ApiKey) => void;
+}
+
+function KeyList({ add, onRotate, onRevoke }: KeyListProps) {
+  const { may } = useTenant();
+  const keys = useList<ApiKey>("api-keys");
+  const empty = (
+    <Empty icon="key" title="No keys yet" actions={add}>
+      A program needs a key to call Rillbase. Its secret is shown once, when you create it.
+    </Empty>
+  );
+  return (
+    <Listing read={keys} empty={empty}>
+      {(items) => (
+        <Table heads={["Name", "Key", "Scopes", "State", "Last used", ""]}>
+          {items.map((key) => (
+            <KeyRow
+              key={key.id}
+              apiKey={key}
+              mayChange={may("developer")}
+              onRotate={() => onRotate(key)}
+              onRevoke={() => onRevoke(key)}
+            />
+          ))}
+        </Table>
+      )}
+    </Listing>
+  );
+}
+
+interface RevokeProps {
+  readonly apiKey: ApiKey;
+  readonly onClose: () => void;
+}
+
+function RevokeDialog({ apiKey: { id, name }, onClose }: RevokeProps) {
+  const change = useChange("api-keys");
+  const { say } = useToasts();
+  return (
+    <Confirm
+      title={`Revoke ${name}?`}
+      action="Revoke"
+      onConfirm={async () => {
+        await change(`api-keys/${id}`, { method: "DELETE" });
+        say(`${name} revoked.`);
+      }}
+      onClose={onClose}
+    >
+      Within a second, requests with this key are rejected and its connections are closed. This
+      cannot be undone.
+    </Confirm>
   );
 }
 
@@ -143,35 +158,39 @@ function KeyRow({ apiKey: key, mayChange, onRotate, onRevoke }: RowProps) {
       </td>
       <td className="end">
         {mayChange && isActive && (
-          <Menu
-            label={`Actions of ${key.name}`}
-            className="button small icon plain"
-            button={<Icon name="more" />}
-          >
-            {(close) => (
-              <>
-                <MenuItem
-                  onSelect={() => {
-                    close();
-                    onRotate();
-                  }}
-                >
-                  <Icon name="redo" size={14} /> Rotate, both work for an hour
-                </MenuItem>
-                <MenuItem
-                  danger
-                  onSelect={() => {
-                    close();
-                    onRevoke();
-                  }}
-                >
-                  <Icon name="trash" size={14} /> Revoke
-                </MenuItem>
-              </>
-            )}
-          </Menu>
+          <KeyMenu name={key.name} onRotate={onRotate} onRevoke={onRevoke} />
         )}
       </td>
     </tr>
+  );
+}
+
+interface KeyMenuProps {
+  readonly name: string;
+  readonly onRotate: () => void;
+  readonly onRevoke: () => void;
+}
+
+function KeyMenu({ name, onRotate, onRevoke }: KeyMenuProps) {
+  const label = `Actions of ${name}`;
+  return (
+    <Menu label={label} className="button small icon plain" button={<Icon name="more" />}>
+      {(close) => {
+        const choose = (action: () => void) => () => {
+          close();
+          action();
+        };
+        return (
+          <>
+            <MenuItem onSelect={choose(onRotate)}>
+              <Icon name="redo" size={14} /> Rotate (both work for an hour)
+            </MenuItem>
+            <MenuItem danger onSelect={choose(onRevoke)}>
+              <Icon name="trash" size={14} /> Revoke
+            </MenuItem>
+          </>
+        );
+      }}
+    </Menu>
   );
 }

@@ -40,50 +40,61 @@ export default function Activity() {
           {now === undefined && error === null && <Skeleton />}
           {now !== undefined && (
             <>
-              <div className="figures">
-                <Chart
-                  title="Connected clients"
-                  value={String(now.clients)}
-                  samples={samples}
-                  pick={[["clients", (s) => s.clients]]}
-                  format={whole}
-                />
-                <Chart
-                  title="Events sent each second"
-                  value={now.eventsPerS.toFixed(1)}
-                  samples={samples}
-                  pick={[["events", (s) => s.eventsPerS]]}
-                  format={(value) => value.toFixed(1)}
-                />
-                <Chart
-                  title="From commit to client"
-                  value={now.median === null ? "–" : `${Math.round(now.median)} ms`}
-                  note={now.p99 === null ? undefined : `99 % within ${Math.round(now.p99)} ms`}
-                  samples={samples}
-                  pick={[
-                    ["median", (s) => s.median],
-                    ["99 %", (s) => s.p99],
-                  ]}
-                  format={(value) => `${Math.round(value)} ms`}
-                />
-                <Chart
-                  title="Subscriptions"
-                  value={String(now.subscriptions)}
-                  note={now.queries === 1 ? "one query" : `${now.queries} different queries`}
-                  samples={samples}
-                  pick={[["subscriptions", (s) => s.subscriptions]]}
-                  format={whole}
-                />
-              </div>
+              <Figures samples={samples} now={now} />
               <p className="soft">
-                The figures come from the servers every two seconds. Who is behind them is in{" "}
-                <Link href={`/t/${slug}/subscriptions`}>Subscriptions</Link>.
+                Servers report these figures every two seconds.{" "}
+                <Link href={`/t/${slug}/subscriptions`}>Subscriptions</Link> lists the clients.
               </p>
             </>
           )}
         </div>
       </div>
     </>
+  );
+}
+
+interface FiguresProps {
+  readonly samples: readonly Sample[];
+  readonly now: Sample;
+}
+
+function Figures({ samples, now }: FiguresProps) {
+  return (
+    <div className="figures">
+      <Chart
+        title="Connected clients"
+        value={String(now.clients)}
+        samples={samples}
+        pick={[["clients", (s) => s.clients]]}
+        format={whole}
+      />
+      <Chart
+        title="Events sent each second"
+        value={now.eventsPerS.toFixed(1)}
+        samples={samples}
+        pick={[["events", (s) => s.eventsPerS]]}
+        format={(value) => value.toFixed(1)}
+      />
+      <Chart
+        title="From commit to client"
+        value={now.median === null ? "–" : `${Math.round(now.median)} ms`}
+        note={now.p99 === null ? undefined : `99 % within ${Math.round(now.p99)} ms`}
+        samples={samples}
+        pick={[
+          ["median", (s) => s.median],
+          ["99 %", (s) => s.p99],
+        ]}
+        format={(value) => `${Math.round(value)} ms`}
+      />
+      <Chart
+        title="Subscriptions"
+        value={String(now.subscriptions)}
+        note={now.queries === 1 ? "one query" : `${now.queries} different queries`}
+        samples={samples}
+        pick={[["subscriptions", (s) => s.subscriptions]]}
+        format={whole}
+      />
+    </div>
   );
 }
 

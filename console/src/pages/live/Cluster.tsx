@@ -6,7 +6,7 @@ import { useTenant } from "../../api/tenant";
 import type { Quota } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
 import { FormDialog } from "../../ui/Dialog";
-import { Field } from "../../ui/Field";
+import { Field, Select, sameText } from "../../ui/Field";
 import { Icon, type IconName } from "../../ui/Icon";
 import { duration, Time } from "../../ui/Time";
 
@@ -72,7 +72,7 @@ function Shared() {
           Create a dedicated grid
         </button>
       )}
-      {isAsking && <WantedDialog cluster={null} onClose={() => setAsking(false)} />}
+      {isAsking && <SizeDialog cluster={null} onClose={() => setAsking(false)} />}
     </section>
   );
 }
@@ -109,7 +109,7 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
       <Facts cluster={cluster} />
       {cluster.proposal && <Proposed proposal={cluster.proposal} version={cluster.version} />}
       <Conditions conditions={cluster.conditions} />
-      {opened === "change" && <WantedDialog cluster={cluster} onClose={close} />}
+      {opened === "change" && <SizeDialog cluster={cluster} onClose={close} />}
       {opened === "give up" && (
         <Confirm
           title="Delete the dedicated grid?"
@@ -230,82 +230,79 @@ const USUAL: Wanted = {
   idle_after_s: 1_800,
 };
 
-interface WantedProps {
-  /** The one that is changed; null: a first one is wanted. */
+interface SizeDialogProps {
+  /** The grid to change; null creates one. */
   readonly cluster: ClusterState | null;
   readonly onClose: () => void;
 }
 
-function WantedDialog({ cluster, onClose }: WantedProps) {
+function SizeDialog({ cluster, onClose }: SizeDialogProps) {
   const change = useChange("cluster");
-  // What has changed since the dialog was opened is not overwritten unseen.
+  // A change made by someone else since the dialog opened is not overwritten.
   const [version] = useState(cluster?.version);
-  const [wanted, setWanted] = useState<Wanted>(() => membersOf(cluster ?? USUAL));
-  const idle = wanted.idle_after_s;
+  const [size, setSize] = useState<Wanted>(() => membersOf(cluster ?? USUAL));
+  const set = (members: Partial<Wanted>) => setSize({ ...size, ...members });
   async function send() {
     if (cluster === null) {
-      await change("cluster", { method: "POST", body: wanted });
+      await change("cluster", { method: "POST", body: size });
       return;
     }
     const headers = { "If-Match": `"v${version}"` };
-    await change("cluster", { method: "PATCH", body: wanted, headers });
+    await change("cluster", { method: "PATCH", body: size, headers });
   }
   return (
     <FormDialog
       title={cluster === null ? "Create a dedicated grid" : "Change the grid"}
-      lead="It takes a minute to come up. Until then what serves now goes on serving."
-      action={cluster === null ? "Get it" : "Change it"}
+      lead="The new grid takes about a minute to start. Until then, queries are served as before."
+      action={cluster === null ? "Create" : "Change"}
       onSubmit={send}
       onClose={onClose}
     >
       <Partitions
         of="Write"
-        hint="Into how many streams your writes are divided."
-        value={wanted.write_partitions}
-        onChange={(write_partitions) => setWanted({ ...wanted, write_partitions })}
+        hint="The number of streams that share your writes."
+        value={size.write_partitions}
+        onChange={(write_partitions) => set({ write_partitions })}
       />
       <Partitions
         of="Query"
-        hint="Among how many your live queries are divided."
-        value={wanted.query_partitions}
-        onChange={(query_partitions) => setWanted({ ...wanted, query_partitions })}
+        hint="The number of partitions that share your live queries."
+        value={size.query_partitions}
+        onChange={(query_partitions) => set({ query_partitions })}
       />
-      <Field label="Size of a node">
-        <select
-          className="select"
-          value={wanted.node_size ?? ""}
-          onChange={(event) => setWanted({ ...wanted, node_size: event.target.value })}
-        >
-          {SIZES.map((size) => (
-            <option key={size}>{size}</option>
-          ))}
-        </select>
-      </Field>
-      <Field label="A node">
-        <select
-          className="select"
-          value={wanted.tier ?? ""}
-          onChange={(event) => setWanted({ ...wanted, tier: event.target.value })}
-        >
-          {TIERS.map(([tier, text]) => (
-            <option key={tier} value={tier}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </Field>
-      <Field label="Minutes without a live query until it stops" hint="Empty: it always runs.">
-        <input
-          className="input number"
-          type="number"
-          min={1}
-          value={idle === null ? "" : idle / 60}
-          onChange={({ target: { value } }) =>
-            setWanted({ ...wanted, idle_after_s: value === "" ? null : Math.round(+value * 60) })
-          }
+      <Field label="Node size">
+        <Select
+          options={sameText(SIZES)}
+          value={size.node_size ?? ""}
+          onChange={(node_size) => set({ node_size })}
         />
       </Field>
+      <Field label="Node type">
+        <Select options={TIERS} value={size.tier ?? ""} onChange={(tier) => set({ tier })} />
+      </Field>
+      <IdleField seconds={size.idle_after_s} onChange={(idle_after_s) => set({ idle_after_s })} />
     </FormDialog>
+  );
+}
+
+interface IdleFieldProps {
+  readonly seconds: number | null;
+  readonly onChange: (seconds: number | null) => void;
+}
+
+function IdleField({ seconds, onChange }: IdleFieldProps) {
+  return (
+    <Field label="Stop after minutes without a live query" hint="Leave empty to keep it running.">
+      <input
+        className="input number"
+        type="number"
+        min={1}
+        value={seconds === null ? "" : seconds / 60}
+        onChange={({ target: { value } }) =>
+          onChange(value === "" ? null : Math.round(+value * 60))
+        }
+      />
+    </Field>
   );
 }
 

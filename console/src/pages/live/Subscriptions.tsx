@@ -22,12 +22,7 @@ const ABOUT = ["Watches", "User", "State"];
 const FIGURES = ["Age", "Events", "Rate", "Lag"];
 
 export default function Subscriptions() {
-  const { slug } = useTenant();
-  const subscriptions = useSubscriptions();
-  const change = useChange("subscriptions");
-  const { say } = useToasts();
   const [text, setText] = useState("");
-  const [opened, setOpened] = useState<string | null>(null);
   const [ended, setEnded] = useState<Subscription | null>(null);
   return (
     <>
@@ -36,71 +31,90 @@ export default function Subscriptions() {
           className="input small"
           type="search"
           aria-label="Find subscriptions"
-          placeholder="User, collection, query …"
+          placeholder="User, collection, query…"
           value={text}
           onChange={(event) => setText(event.target.value)}
         />
       </PageHead>
       <div className="page-body">
         <div className="column wide">
-          <Listing
-            read={subscriptions}
-            empty={
-              <Empty
-                icon="signal"
-                title="Nobody watches now"
-                actions={
-                  <Link className="button" href={`/t/${slug}/playground`}>
-                    Watch a query in the playground
-                  </Link>
-                }
-              >
-                Every query can be watched. Whoever does so appears here, with the rate of events
-                and how far behind the client is.
-              </Empty>
-            }
-          >
-            {(items) => (
-              <Table heads={[...ABOUT, ...FIGURES, ""]} numbers={FIGURES}>
-                {items
-                  .filter((row) => isFound(row, text))
-                  .map((row) => (
-                    <Row
-                      key={row.id}
-                      row={row}
-                      isOpen={opened === row.id}
-                      onToggle={() => setOpened(opened === row.id ? null : row.id)}
-                      onEnd={() => setEnded(row)}
-                    />
-                  ))}
-              </Table>
-            )}
-          </Listing>
+          <SubscriptionList text={text} onEnd={setEnded} />
         </div>
       </div>
-      {ended !== null && (
-        <Confirm
-          title="End this subscription?"
-          action="End it"
-          onConfirm={async () => {
-            await change(`subscriptions/${encodeURIComponent(ended.id)}`, { method: "DELETE" });
-            say(`The subscription of ${ended.user} is ended.`);
-          }}
-          onClose={() => setEnded(null)}
-        >
-          The client of <strong>{ended.user}</strong> is told that it was ended. It may subscribe
-          again; revoke its key if it should not.
-        </Confirm>
-      )}
+      {ended !== null && <EndDialog subscription={ended} onClose={() => setEnded(null)} />}
     </>
   );
 }
 
-function isFound(row: Subscription, text: string): boolean {
-  const wanted = text.trim().toLowerCase();
+interface SubscriptionListProps {
+  readonly text: string;
+  readonly onEnd: (row: Subscription) => void;
+}
+
+function SubscriptionList({ text, onEnd }: SubscriptionListProps) {
+  const { slug } = useTenant();
+  const subscriptions = useSubscriptions();
+  const [opened, setOpened] = useState<string | null>(null);
+  const playground = (
+    <Link className="button" href={`/t/${slug}/playground`}>
+      Watch a query in the playground
+    </Link>
+  );
+  const empty = (
+    <Empty icon="signal" title="No subscriptions" actions={playground}>
+      Each subscription appears here with its rate of events and its client's lag.
+    </Empty>
+  );
   return (
-    wanted === "" ||
-    JSON.stringify([row.user, row.collection, row.topic, row.query]).toLowerCase().includes(wanted)
+    <Listing read={subscriptions} empty={empty}>
+      {(items) => (
+        <Table heads={[...ABOUT, ...FIGURES, ""]} numbers={FIGURES}>
+          {items
+            .filter((row) => matches(row, text))
+            .map((row) => (
+              <Row
+                key={row.id}
+                row={row}
+                isOpen={opened === row.id}
+                onToggle={() => setOpened(opened === row.id ? null : row.id)}
+                onEnd={() => onEnd(row)}
+              />
+            ))}
+        </Table>
+      )}
+    </Listing>
+  );
+}
+
+interface EndDialogProps {
+  readonly subscription: Subscription;
+  readonly onClose: () => void;
+}
+
+function EndDialog({ subscription: { id, user }, onClose }: EndDialogProps) {
+  const change = useChange("subscriptions");
+  const { say } = useToasts();
+  return (
+    <Confirm
+      title="End this subscription?"
+      action="End it"
+      onConfirm={async () => {
+        await change(`subscriptions/${encodeURIComponent(id)}`, { method: "DELETE" });
+        say(`Subscription of ${user} ended.`);
+      }}
+      onClose={onClose}
+    >
+      The client of <strong>{user}</strong> is notified. It can subscribe again; to prevent that,
+      revoke its key.
+    </Confirm>
+  );
+}
+
+function matches(row: Subscription, text: string): boolean {
+  const words = text.trim().toLowerCase();
+  return (
+    words === "" ||
+    JSON.stringify([row.user, row.collection, row.topic, row.query]).toLowerCase().includes(words)
   );
 }
 

@@ -22,37 +22,10 @@ export function Why({ row }: { readonly row: Subscription }) {
     setAsked({ ...question, at: Date.now() });
   }
 
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (typed.document.trim() !== "") ask(typed);
-  }
-
   return (
     <section className="why" aria-label="Why did, or did not, this client get a change?">
       <h2>Why did (not) this client get a change?</h2>
-      <form onSubmit={submit}>
-        <Field label={`_id of a document of ${row.collection}`}>
-          <input
-            className="input mono"
-            value={typed.document}
-            placeholder="the _id"
-            onChange={(event) => setTyped({ ...typed, document: event.target.value })}
-          />
-        </Field>
-        <Field label="Version">
-          <input
-            className="input mono"
-            inputMode="numeric"
-            pattern="[0-9]*"
-            value={typed.version}
-            placeholder="the newest"
-            onChange={(event) => setTyped({ ...typed, version: event.target.value })}
-          />
-        </Field>
-        <button type="submit" className="button primary" disabled={typed.document.trim() === ""}>
-          Why?
-        </button>
-      </form>
+      <Question collection={row.collection} typed={typed} onType={setTyped} onAsk={ask} />
       <div aria-live="polite">
         {why.error !== null && <ErrorNotice error={why.error} onRetry={() => ask(typed)} />}
         {why.data !== undefined && (
@@ -63,13 +36,53 @@ export function Why({ row }: { readonly row: Subscription }) {
         )}
         {asked === null && (
           <p className="soft">
-            From the write to the client: which stage a change has passed, and where it stopped.
-            Recent changes are remembered for as long as there is room. An <code>_id</code> that is
-            a number is typed as one; <code>"17"</code> in quotes is text.
+            Shows each stage that a change passed on its way from the write to the client, and where
+            it stopped. Recent changes are kept in memory, within a limit. Type an <code>_id</code>{" "}
+            that is a number as a number; <code>"17"</code> in quotes is a string.
           </p>
         )}
       </div>
     </section>
+  );
+}
+
+interface QuestionProps {
+  readonly collection: string;
+  readonly typed: Asked;
+  readonly onType: (typed: Asked) => void;
+  readonly onAsk: (typed: Asked) => void;
+}
+
+function Question({ collection, typed, onType, onAsk }: QuestionProps) {
+  const isEmpty = typed.document.trim() === "";
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (!isEmpty) onAsk(typed);
+  }
+  return (
+    <form onSubmit={submit}>
+      <Field label={`_id of a document of ${collection}`}>
+        <input
+          className="input mono"
+          value={typed.document}
+          placeholder="the _id"
+          onChange={(event) => onType({ ...typed, document: event.target.value })}
+        />
+      </Field>
+      <Field label="Version">
+        <input
+          className="input mono"
+          inputMode="numeric"
+          pattern="[0-9]*"
+          value={typed.version}
+          placeholder="the newest"
+          onChange={(event) => onType({ ...typed, version: event.target.value })}
+        />
+      </Field>
+      <button type="submit" className="button primary" disabled={isEmpty}>
+        Why?
+      </button>
+    </form>
   );
 }
 

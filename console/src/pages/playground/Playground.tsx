@@ -1,4 +1,4 @@
-/** A query by hand: asked once or watched, explained, with a log of what the server tells. */
+/** The playground: a query, its live result, its events and its plan. */
 
 import { useEffect, useMemo, useState } from "react";
 import type { Query } from "rillbase";
@@ -23,29 +23,15 @@ type View = "result" | "events" | "explain";
 const NOTHING_TYPED = { filter: "{}", sort: "", limit: "20", by: "", measures: "", lookups: [] };
 
 export default function Playground() {
-  const { client, slug } = useTenant();
   const { data: collections = [] } = useCollections();
   const [collection, setCollection] = useState("");
   const [typed, setTyped] = useState<Omit<Typed, "collection">>(NOTHING_TYPED);
-  const [view, setView] = useState<View>("result");
-  const [asked, setAsked] = useState<Asked | null>(null);
-  const [error, setError] = useState<unknown>(null);
   const [showsCode, setShowsCode] = useState(false);
   const name = collection || collections[0]?.name || "";
-  const { schema } = collections.find((found) => found.name === name) ?? {};
+  const { schema } = collections.find((candidate) => candidate.name === name) ?? {};
   const fields = Object.keys((schema?.properties as object | undefined) ?? {});
-
-  function run() {
-    setError(null);
-    try {
-      setAsked(read({ ...typed, collection: name }));
-    } catch (thrown) {
-      setAsked(null);
-      setError(new SyntaxError(`The query cannot be read: ${failureOf(thrown).title}`));
-    }
-  }
-  const query = useMemo(() => asked && queryOf(client, asked), [client, asked]);
-  const log = useEventLog(query);
+  const { asked, query, error, run } = usePlaygroundQuery({ ...typed, collection: name });
+  const change = (members: Partial<Typed>) => setTyped((before) => ({ ...before, ...members }));
   return (
     <>
       <PageHead title="Playground">
@@ -65,82 +51,115 @@ export default function Playground() {
         <div className="playground">
           <div className="asking">
             <QueryFields
-              collections={collections.map((found) => found.name)}
+              collections={collections.map((candidate) => candidate.name)}
               collection={name}
               fields={fields}
               typed={typed}
               onCollection={setCollection}
-              onType={(members) => setTyped((held) => ({ ...held, ...members }))}
+              onType={change}
             />
-            <JsonEditor
-              label="Filter"
-              value={typed.filter}
-              onChange={(filter) => setTyped((held) => ({ ...held, filter }))}
-              onSubmit={run}
-              height="100%"
-            />
-            <p className="soft hint">
-              A filter in MongoDB's language. <kbd>Ctrl</kbd> <kbd>↵</kbd> runs it. Group by fields,
-              and the rows of the answer are groups. Look others up, and they are shown below the
-              documents that refer to them.
-            </p>
+            <FilterEditor filter={typed.filter} onChange={change} onSubmit={run} />
           </div>
-          <div className="answer">
-            <div className="answer-head">
-              <Segments
-                label="View"
-                options={[
-                  ["result", "Live result"],
-                  ["events", `Events${log.length > 0 ? ` ${log.length}` : ""}`],
-                  ["explain", "Explain"],
-                ]}
-                value={view}
-                onChange={setView}
-              />
-            </div>
-            {error !== null && (
-              <div className="pad">
-                <ErrorNotice error={error} />
-              </div>
-            )}
-            {query === null && error === null && (
-              <Empty icon="play" title="Run a query and keep it">
-                The answer stays up to date: change a document in another window and watch it move
-                here. The log shows each event as the server tells it.
-              </Empty>
-            )}
-            {query !== null && view === "result" && (
-              <LiveResult query={query} group={asked?.group} lookup={asked?.lookup} />
-            )}
-            {query !== null && view === "events" && <EventLog log={log} />}
-            {asked !== null && view === "explain" && (
-              <Explained
-                key={JSON.stringify(asked)}
-                ask={() =>
-                  dataCall(slug, `/v1/collections/${asked.collection}/explain`, bodyOf(asked))
-                }
-              />
-            )}
-          </div>
+          <QueryResult asked={asked} query={query} error={error} />
         </div>
       </div>
-      {showsCode && asked !== null && (
-        <CodeDialog
-          collection={asked.collection}
-          filter={asked.filter}
-          sort={asked.sort}
-          group={asked.group}
-          lookup={asked.lookup}
-          onClose={() => setShowsCode(false)}
+      {showsCode && asked !== null && <CodeDialog {...asked} onClose={() => setShowsCode(false)} />}
+    </>
+  );
+}
+
+/** Reads the typed query when it is run. */
+function usePlaygroundQuery(typed: Typed) {
+  const { client } = useTenant();
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const query = useMemo(() => asked && queryOf(client, asked), [client, asked]);
+
+  function run() {
+    setError(null);
+    try {
+      setAsked(read(typed));
+    } catch (thrown) {
+      setAsked(null);
+      setError(new SyntaxError(`The query cannot be read: ${failureOf(thrown).title}`));
+    }
+  }
+  return { asked, query, error, run };
+}
+
+interface FilterEditorProps {
+  readonly filter: string;
+  readonly onChange: (members: { readonly filter: string }) => void;
+  readonly onSubmit: () => void;
+}
+
+function FilterEditor({ filter, onChange, onSubmit }: FilterEditorProps) {
+  return (
+    <>
+      <JsonEditor
+        label="Filter"
+        value={filter}
+        onChange={(text) => onChange({ filter: text })}
+        onSubmit={onSubmit}
+        height="100%"
+      />
+      <p className="soft hint">
+        Write the filter in MongoDB's query language. <kbd>Ctrl</kbd> <kbd>↵</kbd> runs it. If you
+        group by fields, each row is a group. Documents from a lookup appear below the documents
+        that refer to them.
+      </p>
+    </>
+  );
+}
+
+interface QueryResultProps {
+  readonly asked: Asked | null;
+  readonly query: Query<Plain> | null;
+  readonly error: unknown;
+}
+
+function QueryResult({ asked, query, error }: QueryResultProps) {
+  const { slug } = useTenant();
+  const [view, setView] = useState<View>("result");
+  const log = useEventLog(query);
+  const views = [
+    ["result", "Live result"],
+    ["events", `Events${log.length > 0 ? ` ${log.length}` : ""}`],
+    ["explain", "Explain"],
+  ] as const;
+  return (
+    <div className="answer">
+      <div className="answer-head">
+        <Segments label="View" options={views} value={view} onChange={setView} />
+      </div>
+      {error !== null && (
+        <div className="pad">
+          <ErrorNotice error={error} />
+        </div>
+      )}
+      {query === null && error === null && (
+        <Empty icon="play" title="Run a query and watch it">
+          The result stays up to date: change a document in another window and watch it move here.
+          The log shows each event that the server sends.
+        </Empty>
+      )}
+      {query !== null && view === "result" && (
+        <LiveResult query={query} group={asked?.group} lookup={asked?.lookup} />
+      )}
+      {query !== null && view === "events" && <EventLog log={log} />}
+      {asked !== null && view === "explain" && (
+        <Explained
+          key={JSON.stringify(asked)}
+          ask={() => dataCall(slug, `/v1/collections/${asked.collection}/explain`, bodyOf(asked))}
         />
       )}
-    </>
+    </div>
   );
 }
 
 const MAX_LOGGED = 200;
 
-/** Logs what the server tells of the query while it is watched. */
+/** Logs the events that the server sends for a query. */
 function useEventLog(query: Query<Plain> | null): readonly Logged[] {
   const [log, setLog] = useState<readonly Logged[]>([]);
   useEffect(() => {

@@ -17,43 +17,38 @@ interface Idea {
   readonly [field: string]: unknown;
 }
 
-/** What a member edits. */
+/** The rows that a member edits. */
 export function ConsoleRows() {
   const { client, may } = useTenant();
   const { fail } = useToasts();
   const ideas = useMemo(() => client.collection<Idea>(IDEAS), [client]);
   const { items } = useLive(useMemo(() => ideas.sort("title").limit(20), [ideas]));
-  const [title, setTitle] = useState("");
-  function add(event: FormEvent) {
-    event.preventDefault();
-    if (title.trim() === "") return;
-    ideas.insert({ title: title.trim(), votes: 0 }).catch(fail);
-    setTitle("");
-  }
+  const vote = (id: unknown, by: number) => ideas.update(id, { $inc: { votes: by } }).catch(fail);
+  const add = (title: string) => ideas.insert({ title, votes: 0 }).catch(fail);
   return (
     <section className="side-by" aria-label="In the console">
       <h3>In the console</h3>
       <ul className="idea-rows">
-        {items.map(({ id, document }) => (
+        {items.map(({ id, document: { title, votes } }) => (
           <li key={keyOf(id)}>
-            <span className="cut">{document.title}</span>
+            <span className="cut">{title}</span>
             <span className="votes">
               <button
                 type="button"
                 className="button small icon"
                 disabled={!may("developer")}
-                aria-label={`One vote less for ${document.title}`}
-                onClick={() => ideas.update(id, { $inc: { votes: -1 } }).catch(fail)}
+                aria-label={`One vote less for ${title}`}
+                onClick={() => vote(id, -1)}
               >
                 <Icon name="minus" size={12} />
               </button>
-              <output className="number">{document.votes}</output>
+              <output className="number">{votes}</output>
               <button
                 type="button"
                 className="button small icon"
                 disabled={!may("developer")}
-                aria-label={`One vote more for ${document.title}`}
-                onClick={() => ideas.update(id, { $inc: { votes: 1 } }).catch(fail)}
+                aria-label={`One vote more for ${title}`}
+                onClick={() => vote(id, 1)}
               >
                 <Icon name="plus" size={12} />
               </button>
@@ -61,22 +56,33 @@ export function ConsoleRows() {
           </li>
         ))}
       </ul>
-      {may("developer") && (
-        <form onSubmit={add} className="new-idea">
-          <input
-            className="input small"
-            aria-label="A new idea"
-            placeholder="A new idea …"
-            maxLength={80}
-            value={title}
-            onChange={(event) => setTitle(event.target.value)}
-          />
-          <button type="submit" className="button small">
-            Add
-          </button>
-        </form>
-      )}
+      {may("developer") && <NewIdea onAdd={add} />}
     </section>
+  );
+}
+
+function NewIdea({ onAdd }: { readonly onAdd: (title: string) => void }) {
+  const [title, setTitle] = useState("");
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (title.trim() === "") return;
+    onAdd(title.trim());
+    setTitle("");
+  }
+  return (
+    <form onSubmit={submit} className="new-idea">
+      <input
+        className="input small"
+        aria-label="A new idea"
+        placeholder="A new idea…"
+        maxLength={80}
+        value={title}
+        onChange={(event) => setTitle(event.target.value)}
+      />
+      <button type="submit" className="button small">
+        Add
+      </button>
+    </form>
   );
 }
 

@@ -8,7 +8,7 @@ import type { Invitation, Member, Role } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
 import { Confirm } from "../../ui/Confirm";
 import { FormDialog } from "../../ui/Dialog";
-import { Field } from "../../ui/Field";
+import { Field, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
 import { Time } from "../../ui/Time";
@@ -57,41 +57,15 @@ export default function Members() {
 function MemberRow({ member }: { readonly member: Member }) {
   const { may } = useTenant();
   const user = useUser();
-  const change = useChange("members");
-  const attempt = useAttempt();
-  const { say } = useToasts();
   const [isRemoving, setRemoving] = useState(false);
   const isSelf = member.user_id === user.id;
-  const name = member.name || member.email;
-  async function setRole(role: Role) {
-    const path = `members/${member.user_id}`;
-    await change(path, { method: "PATCH", body: { role } });
-    say(`${name} is ${role} now.`, () =>
-      change(path, { method: "PATCH", body: { role: member.role } }),
-    );
-  }
   return (
     <tr>
       <td>
         <strong>{member.name || "–"}</strong> {isSelf && <span className="badge">you</span>}
       </td>
       <td>{member.email}</td>
-      <td>
-        {may("admin") && !isSelf ? (
-          <select
-            className="select small"
-            aria-label={`Role of ${member.email}`}
-            value={member.role}
-            onChange={(event) => attempt(() => setRole(event.target.value as Role))}
-          >
-            {ROLES.filter((role) => role !== "owner" || may("owner")).map((role) => (
-              <option key={role}>{role}</option>
-            ))}
-          </select>
-        ) : (
-          member.role
-        )}
-      </td>
+      <td>{may("admin") && !isSelf ? <RoleSelect member={member} /> : member.role}</td>
       <td className="soft">
         <Time at={member.created_at} />
       </td>
@@ -107,21 +81,61 @@ function MemberRow({ member }: { readonly member: Member }) {
           </button>
         )}
         {isRemoving && (
-          <Confirm
-            title={isSelf ? "Leave the tenant?" : `Remove ${name}?`}
-            action={isSelf ? "Leave" : "Remove"}
-            onConfirm={async () => {
-              await change(`members/${member.user_id}`, { method: "DELETE" });
-              if (isSelf) location.assign("/");
-            }}
-            onClose={() => setRemoving(false)}
-          >
-            Personal tokens for this tenant stop working. Coming back takes an invitation.
-          </Confirm>
+          <RemoveDialog member={member} isSelf={isSelf} onClose={() => setRemoving(false)} />
         )}
       </td>
     </tr>
   );
+}
+
+function RoleSelect({ member }: { readonly member: Member }) {
+  const { may } = useTenant();
+  const change = useChange("members");
+  const attempt = useAttempt();
+  const { say } = useToasts();
+  async function setRole(role: Role) {
+    const path = `members/${member.user_id}`;
+    await change(path, { method: "PATCH", body: { role } });
+    say(`${nameOf(member)} is now ${role}.`, () =>
+      change(path, { method: "PATCH", body: { role: member.role } }),
+    );
+  }
+  return (
+    <Select
+      className="small"
+      label={`Role of ${member.email}`}
+      options={sameText(ROLES.filter((role) => role !== "owner" || may("owner")))}
+      value={member.role}
+      onChange={(role) => attempt(() => setRole(role))}
+    />
+  );
+}
+
+interface RemoveDialogProps {
+  readonly member: Member;
+  readonly isSelf: boolean;
+  readonly onClose: () => void;
+}
+
+function RemoveDialog({ member, isSelf, onClose }: RemoveDialogProps) {
+  const change = useChange("members");
+  return (
+    <Confirm
+      title={isSelf ? "Leave the tenant?" : `Remove ${nameOf(member)}?`}
+      action={isSelf ? "Leave" : "Remove"}
+      onConfirm={async () => {
+        await change(`members/${member.user_id}`, { method: "DELETE" });
+        if (isSelf) location.assign("/");
+      }}
+      onClose={onClose}
+    >
+      Personal tokens for this tenant stop working. Rejoining requires a new invitation.
+    </Confirm>
+  );
+}
+
+function nameOf({ name, email }: Member): string {
+  return name || email;
 }
 
 function Invitations() {

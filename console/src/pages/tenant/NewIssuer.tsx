@@ -1,4 +1,4 @@
-/** Registers who issues users' tokens. */
+/** Registers an issuer of user tokens. */
 
 import { useState } from "react";
 import { FormDialog } from "../../ui/Dialog";
@@ -9,28 +9,29 @@ interface NewIssuerProps {
   readonly onClose: () => void;
 }
 
+type SignedBy = "jwks" | "secret";
+
+const SIGNATURES: readonly (readonly [SignedBy, string])[] = [
+  ["jwks", "Public keys"],
+  ["secret", "Shared secret"],
+];
+
 export function NewIssuer({ onCreate, onClose }: NewIssuerProps) {
-  const [values, setValues] = useState({
-    name: "",
-    issuer: "",
-    audience: "",
-    jwks: "",
-    secret: "",
-  });
-  const [by, setBy] = useState<"jwks" | "secret">("jwks");
+  const [values, setValues] = useState({ name: "", issuer: "", audience: "", proof: "" });
+  const [by, setBy] = useState<SignedBy>("jwks");
   const set = (member: keyof typeof values) => (event: { target: { value: string } }) =>
     setValues({ ...values, [member]: event.target.value });
-  const { name, issuer, audience } = values;
-  const proof =
+  const { name, issuer, audience, proof } = values;
+  const verification =
     by === "jwks"
-      ? { algorithms: ["RS256", "ES256"], jwks_url: values.jwks }
-      : { algorithms: ["HS256"], secret: values.secret };
+      ? { algorithms: ["RS256", "ES256"], jwks_url: proof }
+      : { algorithms: ["HS256"], secret: proof };
   return (
     <FormDialog
       title="New token issuer"
       action="Register"
       canSubmit={name !== "" && issuer !== "" && audience !== ""}
-      onSubmit={() => onCreate({ name, issuer, audience, ...proof })}
+      onSubmit={() => onCreate({ name, issuer, audience, ...verification })}
       onClose={onClose}
     >
       <Field label="Name">
@@ -49,33 +50,46 @@ export function NewIssuer({ onCreate, onClose }: NewIssuerProps) {
       </Field>
       <Segments
         label="Signatures"
-        options={[
-          ["jwks", "Public keys"],
-          ["secret", "Shared secret"],
-        ]}
+        options={SIGNATURES}
         value={by}
-        onChange={setBy}
+        onChange={(chosen) => {
+          setBy(chosen);
+          setValues({ ...values, proof: "" });
+        }}
       />
-      {by === "jwks" ? (
-        <Field label="Address of the keys (JWKS)">
-          <input
-            className="input mono"
-            placeholder="https://login.example.com/.well-known/jwks.json"
-            value={values.jwks}
-            onChange={set("jwks")}
-          />
-        </Field>
-      ) : (
-        <Field label="Shared secret" hint="At least 32 bytes.">
-          <input
-            className="input mono"
-            type="password"
-            autoComplete="off"
-            value={values.secret}
-            onChange={set("secret")}
-          />
-        </Field>
-      )}
+      <ProofField by={by} value={proof} onChange={set("proof")} />
     </FormDialog>
+  );
+}
+
+interface ProofFieldProps {
+  readonly by: SignedBy;
+  readonly value: string;
+  readonly onChange: (event: { target: { value: string } }) => void;
+}
+
+function ProofField({ by, value, onChange }: ProofFieldProps) {
+  if (by === "jwks") {
+    return (
+      <Field label="URL of the keys (JWKS)">
+        <input
+          className="input mono"
+          placeholder="https://login.example.com/.well-known/jwks.json"
+          value={value}
+          onChange={onChange}
+        />
+      </Field>
+    );
+  }
+  return (
+    <Field label="Shared secret" hint="At least 32 bytes.">
+      <input
+        className="input mono"
+        type="password"
+        autoComplete="off"
+        value={value}
+        onChange={onChange}
+      />
+    </Field>
   );
 }

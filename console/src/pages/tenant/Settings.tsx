@@ -157,33 +157,10 @@ function Issuers() {
         )}
       </div>
       <p className="soft">
-        Who signs your users in. Their tokens, sent beside a publishable key, make{" "}
+        The services that sign your users in. Their tokens, sent with a publishable key, provide{" "}
         <code>$auth</code> in access rules.
       </p>
-      {data.length > 0 && (
-        <Table heads={["Name", "iss", "aud", "Algorithms", ""]}>
-          {data.map((issuer) => (
-            <tr key={issuer.id}>
-              <td>{issuer.name}</td>
-              <td className="mono">{issuer.issuer}</td>
-              <td className="mono">{issuer.audience}</td>
-              <td className="mono">{issuer.algorithms.join(", ")}</td>
-              <td className="end">
-                {may("admin") && (
-                  <button
-                    type="button"
-                    className="button small icon plain"
-                    aria-label={`Remove ${issuer.name}`}
-                    onClick={() => setRemoved(issuer)}
-                  >
-                    <Icon name="trash" size={14} />
-                  </button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      {data.length > 0 && <IssuerTable issuers={data} onRemove={setRemoved} />}
       {isAdding && (
         <NewIssuer
           onCreate={(body) => change("issuers", { method: "POST", body })}
@@ -197,10 +174,43 @@ function Issuers() {
           onConfirm={() => change(`issuers/${removed.id}`, { method: "DELETE" })}
           onClose={() => setRemoved(null)}
         >
-          Users with its tokens are refused within a second.
+          Within a second, users with its tokens are rejected.
         </Confirm>
       )}
     </section>
+  );
+}
+
+interface IssuerTableProps {
+  readonly issuers: readonly Issuer[];
+  readonly onRemove: (issuer: Issuer) => void;
+}
+
+function IssuerTable({ issuers, onRemove }: IssuerTableProps) {
+  const { may } = useTenant();
+  return (
+    <Table heads={["Name", "iss", "aud", "Algorithms", ""]}>
+      {issuers.map((issuer) => (
+        <tr key={issuer.id}>
+          <td>{issuer.name}</td>
+          <td className="mono">{issuer.issuer}</td>
+          <td className="mono">{issuer.audience}</td>
+          <td className="mono">{issuer.algorithms.join(", ")}</td>
+          <td className="end">
+            {may("admin") && (
+              <button
+                type="button"
+                className="button small icon plain"
+                aria-label={`Remove ${issuer.name}`}
+                onClick={() => onRemove(issuer)}
+              >
+                <Icon name="trash" size={14} />
+              </button>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

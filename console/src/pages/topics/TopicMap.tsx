@@ -30,19 +30,11 @@ const BEYOND = 4;
 const LEAST_DEGREES = 0.02;
 
 export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: MapProps) {
-  const isGeo = topic.kind === "geo";
-  const boxes = publications.flatMap(({ geo }) => (geo ? [boxOf(geo, isGeo)] : []));
-  const view = fitted(boxes, whole(topic), isGeo);
+  const projection = projectionOf(topic, publications);
+  const { view, x, y, squeeze } = projection;
   const width = view.right - view.left;
   const height = view.top - view.bottom;
-  // A degree of longitude is shorter towards the poles.
-  const squeeze = isGeo
-    ? Math.max(0.2, Math.cos((((view.top + view.bottom) / 2) * Math.PI) / 180))
-    : 1;
-  const x = (value: number) => (value - view.left) * squeeze;
-  const y = (value: number) => view.top - value;
   const around = within(whole(topic), view, BEYOND);
-  const lines = graticule(around, (view.right - view.left) / LINES);
   return (
     // biome-ignore lint/a11y: places are typed as well, in the form beside the map.
     <svg
@@ -58,7 +50,7 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
         onPoint(round(at.x / squeeze + view.left), round(view.top - at.y));
       }}
     >
-      {lines.map(({ key, vertical, at }) => (
+      {graticule(around, width / LINES).map(({ key, vertical, at }) => (
         <line
           key={key}
           className="graticule"
@@ -67,41 +59,83 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
             : { x1: x(around.left), x2: x(around.right), y1: y(at), y2: y(at) })}
         />
       ))}
-      {publications.map(({ publication_id: id, geo, data }) => {
-        if (!geo) return null;
-        const box = boxOf(geo, isGeo);
-        const shape = {
-          className: id === chosen ? "place chosen" : "place",
-          onClick: (event: { stopPropagation: () => void }) => {
-            event.stopPropagation();
-            onChoose(id);
-          },
-        };
-        const title = data === null ? id : JSON.stringify(data);
-        const size = {
-          x: x(box.left),
-          y: y(box.top),
-          width: x(box.right) - x(box.left),
-          height: box.top - box.bottom,
-        };
-        return "box" in geo ? (
-          <rect key={id} {...shape} {...size}>
-            <title>{title}</title>
-          </rect>
-        ) : (
-          <ellipse
-            key={id}
-            {...shape}
-            cx={size.x + size.width / 2}
-            cy={size.y + size.height / 2}
-            rx={Math.max(size.width / 2, width / 160)}
-            ry={Math.max(size.height / 2, width / 160)}
-          >
-            <title>{title}</title>
-          </ellipse>
-        );
-      })}
+      {publications.map((publication) => (
+        <Shape
+          key={publication.publication_id}
+          publication={publication}
+          projection={projection}
+          isChosen={publication.publication_id === chosen}
+          onChoose={onChoose}
+        />
+      ))}
     </svg>
+  );
+}
+
+interface Projection {
+  readonly isGeo: boolean;
+  readonly view: Box;
+  readonly squeeze: number;
+  readonly x: (value: number) => number;
+  readonly y: (value: number) => number;
+}
+
+function projectionOf(topic: Topic, publications: readonly Publication[]): Projection {
+  const isGeo = topic.kind === "geo";
+  const boxes = publications.flatMap(({ geo }) => (geo ? [boxOf(geo, isGeo)] : []));
+  const view = fitted(boxes, whole(topic), isGeo);
+  // A degree of longitude is shorter towards the poles.
+  const squeeze = isGeo
+    ? Math.max(0.2, Math.cos((((view.top + view.bottom) / 2) * Math.PI) / 180))
+    : 1;
+  return {
+    ...{ isGeo, view, squeeze },
+    x: (value) => (value - view.left) * squeeze,
+    y: (value) => view.top - value,
+  };
+}
+
+interface ShapeProps {
+  readonly publication: Publication;
+  readonly projection: Projection;
+  readonly isChosen: boolean;
+  readonly onChoose: (id: string) => void;
+}
+
+function Shape({ publication, projection, isChosen, onChoose }: ShapeProps) {
+  const { publication_id: id, geo, data } = publication;
+  if (!geo) return null;
+  const { isGeo, view, x, y } = projection;
+  const box = boxOf(geo, isGeo);
+  const shape = {
+    className: isChosen ? "place chosen" : "place",
+    onClick: (event: { stopPropagation: () => void }) => {
+      event.stopPropagation();
+      onChoose(id);
+    },
+  };
+  const title = <title>{data === null ? id : JSON.stringify(data)}</title>;
+  const [left, top] = [x(box.left), y(box.top)];
+  const [width, height] = [x(box.right) - left, box.top - box.bottom];
+  if ("box" in geo) {
+    return (
+      <rect {...shape} x={left} y={top} width={width} height={height}>
+        {title}
+      </rect>
+    );
+  }
+  // Small circles stay visible.
+  const least = (view.right - view.left) / 160;
+  return (
+    <ellipse
+      {...shape}
+      cx={left + width / 2}
+      cy={top + height / 2}
+      rx={Math.max(width / 2, least)}
+      ry={Math.max(height / 2, least)}
+    >
+      {title}
+    </ellipse>
   );
 }
 

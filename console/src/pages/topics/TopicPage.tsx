@@ -1,4 +1,4 @@
-/** One topic: what is published, on a map where it has places, and a form to publish. */
+/** One topic: its publications, on a map if they have places, and a form to publish. */
 
 import { useState } from "react";
 import { Link } from "wouter";
@@ -23,11 +23,6 @@ import "./topics.css";
 export default function TopicPage({ name }: { readonly name: string }) {
   const { slug, may } = useTenant();
   const { data: topic, error } = useOne<Topic>(`topics/${name}`);
-  const [id, setId] = useState("1");
-  const [point, setPoint] = useState("");
-  const [chosen, setChosen] = useState<string | null>(null);
-  const followed = usePublications(topic, id);
-  const hasPlaces = topic?.kind === "geo" || topic?.kind === "plane";
   return (
     <>
       <PageHead
@@ -43,7 +38,7 @@ export default function TopicPage({ name }: { readonly name: string }) {
       >
         {may("developer") && (
           <DropButton list="topics" name={name} label="Drop the topic">
-            Everything in it goes, and its subscriptions end at once.
+            This deletes its publications and ends its subscriptions at once.
           </DropButton>
         )}
       </PageHead>
@@ -53,46 +48,53 @@ export default function TopicPage({ name }: { readonly name: string }) {
         </div>
       )}
       {topic === undefined && error === null && <Skeleton />}
-      {topic !== undefined && (
-        <div className="page-body fill">
-          <div className="topic">
-            <div className="topic-main">
-              {hasPlaces ? (
-                <TopicMap
-                  topic={topic}
-                  publications={followed.publications}
-                  chosen={chosen}
-                  onChoose={setChosen}
-                  onPoint={(x, y) => setPoint(`${x}, ${y}`)}
-                />
-              ) : (
-                <div className="topic-id">
-                  <Field label="Id to look at">
-                    <input
-                      className="input mono"
-                      value={id}
-                      onChange={(event) => setId(event.target.value)}
-                    />
-                  </Field>
-                </div>
-              )}
-              {followed.error !== null && <ErrorNotice error={followed.error} />}
-              <Publications items={followed.publications} chosen={chosen} onChoose={setChosen} />
-            </div>
-            {may("developer") && (
-              <Publish
-                key={point}
-                topic={topic}
-                id={id}
-                point={point}
-                onPublished={followed.again}
-              />
-            )}
-          </div>
-        </div>
-      )}
+      {topic !== undefined && <TopicView topic={topic} />}
     </>
   );
+}
+
+function TopicView({ topic }: { readonly topic: Topic }) {
+  const { may } = useTenant();
+  const [id, setId] = useState("1");
+  const [point, setPoint] = useState("");
+  const [chosen, setChosen] = useState<string | null>(null);
+  const { publications, error, again } = usePublications(topic, id);
+  return (
+    <div className="page-body fill">
+      <div className="topic">
+        <div className="topic-main">
+          {hasPlaces(topic) ? (
+            <TopicMap
+              topic={topic}
+              publications={publications}
+              chosen={chosen}
+              onChoose={setChosen}
+              onPoint={(x, y) => setPoint(`${x}, ${y}`)}
+            />
+          ) : (
+            <div className="topic-id">
+              <Field label="Id to show">
+                <input
+                  className="input mono"
+                  value={id}
+                  onChange={(event) => setId(event.target.value)}
+                />
+              </Field>
+            </div>
+          )}
+          {error !== null && <ErrorNotice error={error} />}
+          <Publications items={publications} chosen={chosen} onChoose={setChosen} />
+        </div>
+        {may("developer") && (
+          <Publish key={point} topic={topic} id={id} point={point} onPublished={again} />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function hasPlaces({ kind }: Topic): boolean {
+  return kind === "geo" || kind === "plane";
 }
 
 interface ListProps {
@@ -104,8 +106,9 @@ interface ListProps {
 function Publications({ items, chosen, onChoose }: ListProps) {
   if (items.length === 0) {
     return (
-      <Empty icon="signal" title="Nothing is published here">
-        What was published in the last hour and has not expired is shown, and what comes follows.
+      <Empty icon="signal" title="No publications yet">
+        Publications of the last hour that have not expired appear here, then new ones as they
+        arrive.
       </Empty>
     );
   }
@@ -145,23 +148,23 @@ interface PublishProps {
 function Publish({ topic, id, point, onPublished }: PublishProps) {
   const { slug } = useTenant();
   const { say } = useToasts();
-  const hasPlaces = topic.kind === "geo" || topic.kind === "plane";
-  const [place, setPlace] = useState(hasPlaces ? point : id);
+  const isSpatial = hasPlaces(topic);
+  const [place, setPlace] = useState(isSpatial ? point : id);
   const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
   const [data, setData] = useState('{"kind": "hello"}');
   const { error, submit } = useSubmit(async () => {
     const body = { ...placeBody(topic, place, Number(radius)), data: JSON.parse(data) };
     const path = `/v1/topics/${topic.name}/publications`;
     const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
-    say(`Published. It met ${answer.matched_subscribers} subscribers.`);
+    say(`Published to ${answer.matched_subscribers} subscribers.`);
     onPublished();
   });
   return (
     <form className="publish" onSubmit={submit}>
       <h2>Publish</h2>
       <Field
-        label={hasPlaces ? "Place" : "Id"}
-        hint={hasPlaces ? "Click on the map, or type: longitude, latitude" : "As in 1.4.2"}
+        label={isSpatial ? "Place" : "Id"}
+        hint={isSpatial ? "Click on the map, or type: longitude, latitude" : "As in 1.4.2"}
       >
         <input
           className="input mono"
@@ -170,7 +173,7 @@ function Publish({ topic, id, point, onPublished }: PublishProps) {
           onChange={(event) => setPlace(event.target.value)}
         />
       </Field>
-      {hasPlaces && (
+      {isSpatial && (
         <Field label={topic.kind === "geo" ? "Radius in metres" : "Radius"}>
           <input
             className="input number"

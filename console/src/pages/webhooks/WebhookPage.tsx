@@ -1,6 +1,6 @@
-/** One webhook and what became of its messages. */
+/** One webhook and its deliveries. */
 
-import { Fragment, useState } from "react";
+import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useAttempt, useChange, useList, useOne } from "../../api/list";
 import { useTenant } from "../../api/tenant";
@@ -55,64 +55,13 @@ export default function WebhookPage({ id }: { readonly id: string }) {
 function Actions({ webhook }: { readonly webhook: Webhook }) {
   const { slug, may } = useTenant();
   const change = useChange(`webhooks/${webhook.id}`);
-  const attempt = useAttempt();
-  const { say } = useToasts();
   const [, go] = useLocation();
   const [isDeleting, setDeleting] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
   if (!may("admin")) return null;
-  const path = `webhooks/${webhook.id}`;
-  const post = (action: string) =>
-    change<{ secret?: string }>(`${path}:${action}`, { method: "POST", body: {} });
-  const isOff = webhook.state === "disabled";
-  async function setState(state: "active" | "disabled") {
-    await change(path, { method: "PATCH", body: { state } });
-    say(state === "active" ? "Enabled: the handshake begins again." : "Disabled: nothing is sent.");
-  }
   return (
     <>
-      <button
-        type="button"
-        className="button"
-        onClick={() => attempt(() => post("test").then(() => say("A test event is on its way.")))}
-      >
-        Send a test
-      </button>
-      <Menu label="More" className="button icon" button={<Icon name="more" />}>
-        {(close) => {
-          const item = (work: () => Promise<unknown>) => () => {
-            close();
-            attempt(work);
-          };
-          return (
-            <>
-              <MenuItem
-                onSelect={item(() => post("verify").then(() => say("The handshake begins again.")))}
-              >
-                <Icon name="check" size={14} /> Repeat the handshake
-              </MenuItem>
-              <MenuItem
-                onSelect={item(async () => setSecret((await post("rotate-secret")).secret ?? ""))}
-              >
-                <Icon name="redo" size={14} /> Rotate the secret
-              </MenuItem>
-              <MenuItem onSelect={item(() => setState(isOff ? "active" : "disabled"))}>
-                <Icon name={isOff ? "play" : "minus"} size={14} /> {isOff ? "Enable" : "Disable"}
-              </MenuItem>
-              <hr />
-              <MenuItem
-                danger
-                onSelect={() => {
-                  close();
-                  setDeleting(true);
-                }}
-              >
-                <Icon name="trash" size={14} /> Delete
-              </MenuItem>
-            </>
-          );
-        }}
-      </Menu>
+      <ActionMenu webhook={webhook} onSecret={setSecret} onDelete={() => setDeleting(true)} />
       {secret !== null && (
         <SecretDialog apiKey={{ name: webhook.name, secret }} onClose={() => setSecret(null)} />
       )}
@@ -121,16 +70,85 @@ function Actions({ webhook }: { readonly webhook: Webhook }) {
           title={`Delete ${webhook.name}?`}
           action="Delete"
           onConfirm={async () => {
-            await change(path, { method: "DELETE" });
+            await change(`webhooks/${webhook.id}`, { method: "DELETE" });
             go(`/t/${slug}/webhooks`);
           }}
           onClose={() => setDeleting(false)}
         >
-          Its deliveries go with it, and what waits is not sent.
+          This also deletes its deliveries. Pending deliveries are not sent.
         </Confirm>
       )}
     </>
   );
+}
+
+interface ActionMenuProps {
+  readonly webhook: Webhook;
+  readonly onSecret: (secret: string) => void;
+  readonly onDelete: () => void;
+}
+
+function ActionMenu({ webhook, onSecret, onDelete }: ActionMenuProps) {
+  const attempt = useAttempt();
+  const { sendTest, verify, rotateSecret, toggle } = useActions(webhook);
+  const isOff = webhook.state === "disabled";
+  return (
+    <>
+      <button type="button" className="button" onClick={() => attempt(sendTest)}>
+        Send a test
+      </button>
+      <Menu label="More" className="button icon" button={<Icon name="more" />}>
+        {(close) => {
+          const item = (action: () => unknown) => () => {
+            close();
+            attempt(async () => action());
+          };
+          return (
+            <>
+              <MenuItem onSelect={item(verify)}>
+                <Icon name="check" size={14} /> Repeat the handshake
+              </MenuItem>
+              <MenuItem onSelect={item(async () => onSecret(await rotateSecret()))}>
+                <Icon name="redo" size={14} /> Rotate the secret
+              </MenuItem>
+              <MenuItem onSelect={item(toggle)}>
+                <Icon name={isOff ? "play" : "minus"} size={14} /> {isOff ? "Enable" : "Disable"}
+              </MenuItem>
+              <hr />
+              <MenuItem danger onSelect={item(onDelete)}>
+                <Icon name="trash" size={14} /> Delete
+              </MenuItem>
+            </>
+          );
+        }}
+      </Menu>
+    </>
+  );
+}
+
+function useActions(webhook: Webhook) {
+  const path = `webhooks/${webhook.id}`;
+  const change = useChange(path);
+  const { say } = useToasts();
+  const post = (action: string) =>
+    change<{ secret?: string }>(`${path}:${action}`, { method: "POST", body: {} });
+  async function sendTest() {
+    await post("test");
+    say("Test event queued.");
+  }
+  async function verify() {
+    await post("verify");
+    say("Handshake started.");
+  }
+  async function rotateSecret(): Promise<string> {
+    return (await post("rotate-secret")).secret ?? "";
+  }
+  async function toggle() {
+    const state = webhook.state === "disabled" ? "active" : "disabled";
+    await change(path, { method: "PATCH", body: { state } });
+    say(state === "active" ? "Enabled. Handshake started." : "Disabled. Nothing is sent.");
+  }
+  return { sendTest, verify, rotateSecret, toggle };
 }
 
 function Deliveries({ id }: { readonly id: string }) {
@@ -141,73 +159,82 @@ function Deliveries({ id }: { readonly id: string }) {
   const attempt = useAttempt();
   const { say } = useToasts();
   const [opened, setOpened] = useState<string | null>(null);
-  if (!may("admin")) return <p className="soft">Deliveries are shown to admins.</p>;
+  if (!may("admin")) return <p className="soft">Only admins can see deliveries.</p>;
+  async function redeliver(delivery: Delivery) {
+    await change(`${name}/${delivery.id}:redeliver`, { method: "POST", body: {} });
+    say("Delivery queued.");
+  }
+  const empty = (
+    <Empty icon="webhook" title="No deliveries yet">
+      Send a test, or cause one of the webhook's events.
+    </Empty>
+  );
   return (
-    <Listing
-      read={deliveries}
-      empty={
-        <Empty icon="webhook" title="Nothing has been sent yet">
-          Send a test, or change something that the webhook listens to.
-        </Empty>
-      }
-    >
+    <Listing read={deliveries} empty={empty}>
       {(items) => (
         <Table
-          heads={["When", "Event", "State", "Attempts", "Answer", ""]}
-          numbers={["Attempts", "Answer"]}
+          heads={["When", "Event", "State", "Attempts", "Response", ""]}
+          numbers={["Attempts", "Response"]}
         >
           {items.map((delivery) => (
-            <Fragment key={delivery.id}>
-              <tr>
-                <td className="soft">
-                  <Time at={delivery.created_at} />
-                </td>
-                <td className="mono">{delivery.event_type}</td>
-                <td>
-                  <span className={`badge ${toneOf(delivery.state)}`}>{delivery.state}</span>
-                </td>
-                <td className="number">{delivery.attempts}</td>
-                <td className="number">
-                  {delivery.last_status ?? delivery.last_error ?? "–"}
-                  {delivery.last_duration_ms !== null && (
-                    <span className="soft"> in {delivery.last_duration_ms} ms</span>
-                  )}
-                </td>
-                <td>
-                  <span className="actions">
-                    <button
-                      type="button"
-                      className="button small"
-                      onClick={() =>
-                        attempt(async () => {
-                          await change(`${name}/${delivery.id}:redeliver`, {
-                            method: "POST",
-                            body: {},
-                          });
-                          say("It is sent again.");
-                        })
-                      }
-                    >
-                      Redeliver
-                    </button>
-                    <button
-                      type="button"
-                      className="button small icon plain"
-                      aria-label={`Details of ${delivery.event_type}`}
-                      aria-expanded={opened === delivery.id}
-                      onClick={() => setOpened(opened === delivery.id ? null : delivery.id)}
-                    >
-                      <Icon name={opened === delivery.id ? "down" : "chevron"} size={13} />
-                    </button>
-                  </span>
-                </td>
-              </tr>
-              {opened === delivery.id && <Details delivery={delivery} />}
-            </Fragment>
+            <DeliveryRow
+              key={delivery.id}
+              delivery={delivery}
+              isOpen={opened === delivery.id}
+              onToggle={() => setOpened(opened === delivery.id ? null : delivery.id)}
+              onRedeliver={() => attempt(() => redeliver(delivery))}
+            />
           ))}
         </Table>
       )}
     </Listing>
+  );
+}
+
+interface DeliveryRowProps {
+  readonly delivery: Delivery;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+  readonly onRedeliver: () => void;
+}
+
+function DeliveryRow({ delivery, isOpen, onToggle, onRedeliver }: DeliveryRowProps) {
+  return (
+    <>
+      <tr>
+        <td className="soft">
+          <Time at={delivery.created_at} />
+        </td>
+        <td className="mono">{delivery.event_type}</td>
+        <td>
+          <span className={`badge ${toneOf(delivery.state)}`}>{delivery.state}</span>
+        </td>
+        <td className="number">{delivery.attempts}</td>
+        <td className="number">
+          {delivery.last_status ?? delivery.last_error ?? "–"}
+          {delivery.last_duration_ms !== null && (
+            <span className="soft"> in {delivery.last_duration_ms} ms</span>
+          )}
+        </td>
+        <td>
+          <span className="actions">
+            <button type="button" className="button small" onClick={onRedeliver}>
+              Redeliver
+            </button>
+            <button
+              type="button"
+              className="button small icon plain"
+              aria-label={`Details of ${delivery.event_type}`}
+              aria-expanded={isOpen}
+              onClick={onToggle}
+            >
+              <Icon name={isOpen ? "down" : "chevron"} size={13} />
+            </button>
+          </span>
+        </td>
+      </tr>
+      {isOpen && <Details delivery={delivery} />}
+    </>
   );
 }
 
@@ -222,11 +249,11 @@ function Details({ delivery }: { readonly delivery: Delivery }) {
       <td colSpan={6}>
         <div className="audit-details">
           <div>
-            <h3 className="soft">sent</h3>
+            <h3 className="soft">Request</h3>
             <pre className="mono">{JSON.stringify(delivery.payload, null, 2)}</pre>
           </div>
           <div>
-            <h3 className="soft">answered</h3>
+            <h3 className="soft">Response</h3>
             <pre className="mono">{delivery.last_answer ?? delivery.last_error ?? "–"}</pre>
           </div>
         </div>

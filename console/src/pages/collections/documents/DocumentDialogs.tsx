@@ -39,22 +39,7 @@ interface DialogsProps {
 }
 
 export function DocumentDialogs(props: DialogsProps) {
-  const {
-    dialog,
-    rows,
-    fields,
-    collection,
-    documents,
-    writes,
-    count,
-    asked,
-    filter,
-    onClose,
-    onDone,
-  } = props;
-  const { name, schema } = collection;
-  const some = rows.length === 1 ? "1 document" : `${rows.length} documents`;
-  const every = count === null ? "everything that matches" : `${count} documents`;
+  const { dialog, collection, documents, asked, filter, onClose } = props;
   switch (dialog) {
     case null:
       return null;
@@ -62,17 +47,17 @@ export function DocumentDialogs(props: DialogsProps) {
       return (
         <InsertDialog
           documents={documents as never}
-          schema={schema}
+          schema={collection.schema}
           onInserted={props.onInserted}
           onClose={onClose}
         />
       );
     case "import":
-      return <ImportDialog collection={name} onClose={onClose} />;
+      return <ImportDialog collection={collection.name} onClose={onClose} />;
     case "code":
       return (
         <CodeDialog
-          collection={name}
+          collection={collection.name}
           filter={filter}
           sort={asked.sort}
           lookup={lookupsOf(asked.lookups)}
@@ -80,48 +65,64 @@ export function DocumentDialogs(props: DialogsProps) {
         />
       );
     case "edit":
-      return (
-        <BulkEdit
-          whom={some}
-          fields={fields}
-          onApply={(update) =>
-            writes.updateMany({ _id: { $in: rows.map(({ id }) => id) } }, update)
-          }
-          onClose={onClose}
-        />
-      );
-    case "edit-all":
-      return (
-        <BulkEdit
-          whom={every}
-          fields={fields}
-          onApply={(update) => writes.updateMany(filter, update)}
-          onClose={onClose}
-        />
-      );
     case "delete":
-      return (
-        <Confirm
-          title={`Delete ${some}?`}
-          action="Delete"
-          onConfirm={() => writes.remove(rows).then(onDone)}
-          onClose={onClose}
-        >
-          For a few seconds you can undo it.
-        </Confirm>
-      );
+      return <SelectionDialog {...props} />;
+    case "edit-all":
     case "delete-all":
-      return (
-        <Confirm
-          title={`Delete ${every}?`}
-          action="Delete all"
-          typed={name}
-          onConfirm={() => writes.deleteMany(filter)}
-          onClose={onClose}
-        >
-          Everything that matches the filter is deleted, whether it is in view or not. This cannot
-          be undone.
-        </Confirm>
-      );
+      return <MatchingDialog {...props} />;
   }
+}
+
+/** Changes or deletes the selected rows. */
+function SelectionDialog({ dialog, rows, fields, writes, onDone, onClose }: DialogsProps) {
+  const affected = rows.length === 1 ? "1 document" : `${rows.length} documents`;
+  if (dialog === "edit") {
+    const filter = { _id: { $in: rows.map(({ id }) => id) } };
+    return (
+      <BulkEdit
+        whom={affected}
+        fields={fields}
+        onApply={(update) => writes.updateMany(filter, update)}
+        onClose={onClose}
+      />
+    );
+  }
+  return (
+    <Confirm
+      title={`Delete ${affected}?`}
+      action="Delete"
+      onConfirm={() => writes.remove(rows).then(onDone)}
+      onClose={onClose}
+    >
+      You can undo this for a few seconds.
+    </Confirm>
+  );
+}
+
+/** Changes or deletes every document that matches the filter. */
+function MatchingDialog(props: DialogsProps) {
+  const { dialog, count, filter, fields, writes, onClose } = props;
+  const affected = count === null ? "all matching documents" : `${count} documents`;
+  if (dialog === "edit-all") {
+    return (
+      <BulkEdit
+        whom={affected}
+        fields={fields}
+        onApply={(update) => writes.updateMany(filter, update)}
+        onClose={onClose}
+      />
+    );
+  }
+  return (
+    <Confirm
+      title={`Delete ${affected}?`}
+      action="Delete all"
+      typed={props.collection.name}
+      onConfirm={() => writes.deleteMany(filter)}
+      onClose={onClose}
+    >
+      This deletes every document that matches the filter, including those not shown. It cannot be
+      undone.
+    </Confirm>
+  );
 }

@@ -58,25 +58,7 @@ export function DocumentGrid(props: GridProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const [isEditing, setEditing] = useState(false);
-  const rows = useVirtualizer({
-    count: live.items.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: (index) =>
-      ROW_PX * (1 + linesOf(live.items[index]?.document ?? {}, nested).length),
-    overscan: OVERSCAN_ROWS,
-    getItemKey: (index) => keyOf(live.items[index]?.id),
-  });
-  const hasNested = nested.length > 0;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are as high as what is below them.
-  useLayoutEffect(() => {
-    if (hasNested) rows.measure();
-  }, [live.items, nested]);
-  const shown = rows.getVirtualItems();
-  const last = shown[shown.length - 1]?.index ?? 0;
-  const { grow } = live;
-  useEffect(() => {
-    if (last >= live.items.length - GROW_AHEAD_ROWS) grow();
-  }, [last, live.items.length, grow]);
+  const rows = useVirtualRows(live, nested, scroller);
   const pressed = useKeys({
     ...props,
     cursor,
@@ -98,7 +80,7 @@ export function DocumentGrid(props: GridProps) {
     >
       <Head {...props} width={width} />
       <div className="rows" role="rowgroup" style={{ height: rows.getTotalSize(), width }}>
-        {shown.map(({ index, start, key }) => {
+        {rows.getVirtualItems().map(({ index, start, key }) => {
           const row = live.items[index];
           if (row === undefined) return null;
           return (
@@ -120,6 +102,34 @@ export function DocumentGrid(props: GridProps) {
       </div>
     </div>
   );
+}
+
+/** Renders the rows in view, and loads more when the last of them comes near. */
+function useVirtualRows(
+  live: LiveDocuments,
+  nested: readonly string[],
+  scroller: RefObject<HTMLDivElement | null>,
+) {
+  const rows = useVirtualizer({
+    count: live.items.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) =>
+      ROW_PX * (1 + linesOf(live.items[index]?.document ?? {}, nested).length),
+    overscan: OVERSCAN_ROWS,
+    getItemKey: (index) => keyOf(live.items[index]?.id),
+  });
+  const hasNested = nested.length > 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are as high as what is below them.
+  useLayoutEffect(() => {
+    if (hasNested) rows.measure();
+  }, [live.items, nested]);
+  const shown = rows.getVirtualItems();
+  const last = shown[shown.length - 1]?.index ?? 0;
+  const { grow } = live;
+  useEffect(() => {
+    if (last >= live.items.length - GROW_AHEAD_ROWS) grow();
+  }, [last, live.items.length, grow]);
+  return rows;
 }
 
 function Head({

@@ -1,4 +1,4 @@
-/** One document beside the grid, as it is now: a tree, or JSON to be edited. */
+/** One live document beside the grid: a tree, or JSON to edit. */
 
 import { useEffect, useMemo, useState } from "react";
 import { type Collection as Documents, parse, ServerError } from "rillbase";
@@ -16,6 +16,13 @@ import "./panel.css";
 
 type Plain = Record<string, unknown>;
 
+type View = "tree" | "json";
+
+const VIEWS: readonly (readonly [View, string])[] = [
+  ["tree", "Tree"],
+  ["json", "JSON"],
+];
+
 interface PanelProps {
   readonly documents: Documents<Plain>;
   readonly id: unknown;
@@ -27,7 +34,7 @@ interface PanelProps {
 
 export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClose }: PanelProps) {
   const { items, isLoading } = useLive(useMemo(() => documents.doc(id).query, [documents, id]));
-  const [view, setView] = useState<"tree" | "json">("tree");
+  const [view, setView] = useState<View>("tree");
   const item = items[0];
   const text = keyOf(id);
   return (
@@ -41,15 +48,7 @@ export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClo
           {item?.version !== undefined && <span className="badge">v{item.version}</span>}
         </div>
         <div className="tools">
-          <Segments
-            label="View"
-            options={[
-              ["tree", "Tree"],
-              ["json", "JSON"],
-            ]}
-            value={view}
-            onChange={setView}
-          />
+          <Segments label="View" options={VIEWS} value={view} onChange={setView} />
           {mayWrite && item !== undefined && (
             <button
               type="button"
@@ -60,14 +59,7 @@ export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClo
               <Icon name="trash" size={14} />
             </button>
           )}
-          <button
-            type="button"
-            className="button small icon plain"
-            aria-label="Close"
-            onClick={onClose}
-          >
-            <Icon name="close" size={14} />
-          </button>
+          <CloseButton onClick={onClose} />
         </div>
       </header>
       <div className="panel-body">
@@ -92,6 +84,14 @@ export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClo
         )}
       </div>
     </section>
+  );
+}
+
+function CloseButton({ onClick }: { readonly onClick: () => void }) {
+  return (
+    <button type="button" className="button small icon plain" aria-label="Close" onClick={onClick}>
+      <Icon name="close" size={14} />
+    </button>
   );
 }
 

@@ -22,10 +22,53 @@ import { useWrites } from "./useWrites";
 import { keyOf } from "./values";
 
 type Plain = Record<string, unknown>;
-export function DocumentsTab({ collection }: { readonly collection: Collection }) {
+
+interface TabProps {
+  readonly collection: Collection;
+}
+
+export function DocumentsTab({ collection }: TabProps) {
+  const tab = useDocumentsTab(collection);
+  const { asked, setAsked, live, rows, fields, mayWrite, setDialog, filter } = tab;
+  const { data: collections = [] } = useCollections();
+  const clearSelection = () => tab.setSelected(new Set());
+
+  return (
+    <div className="with-panel">
+      <div className="left">
+        <div className="grid-tools">
+          <FilterBar
+            asked={asked}
+            fields={fields}
+            collections={collections.map(({ name }) => name)}
+            problem={tab.problem}
+            onChange={setAsked}
+          />
+          <EndTools {...{ name: collection.name, filter, mayWrite, setDialog }} />
+        </div>
+        {rows.length > 0 && mayWrite && (
+          <SelectionBar count={rows.length} onDialog={setDialog} onClear={clearSelection} />
+        )}
+        <GridBody tab={tab} />
+        <GridFoot live={live} count={tab.count} />
+      </div>
+      {tab.opened !== undefined && <OpenedDocument tab={tab} id={tab.opened} />}
+      <DocumentDialogs
+        {...tab}
+        collection={collection}
+        onInserted={tab.setOpened}
+        onDone={clearSelection}
+        onClose={() => setDialog(null)}
+      />
+    </div>
+  );
+}
+
+type DocumentsTabState = ReturnType<typeof useDocumentsTab>;
+
+function useDocumentsTab({ name, schema, read_only: isReadOnly }: Collection) {
   const { client, slug, may } = useTenant();
-  const { name, schema } = collection;
-  const mayWrite = may("developer") && !collection.read_only;
+  const mayWrite = may("developer") && !isReadOnly;
   const [asked, setAsked] = useState(EVERYTHING);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [opened, setOpened] = useState<unknown>(undefined);
@@ -37,115 +80,100 @@ export function DocumentsTab({ collection }: { readonly collection: Collection }
   );
   const live = useLiveDocuments(query);
   const documents = useMemo(() => client.collection<Plain>(name), [client, name]);
-  const { data: collections = [] } = useCollections();
   const nested = useMemo(() => lookupsOf(asked.lookups)?.map(({ as }) => as) ?? [], [asked]);
   const writes = useWrites(client, name, nested.length > 0);
   const columns = useColumns(live.items, schema, query.key, nested);
   const fields = columns.map(({ path }) => path);
   const count = useCount(slug, name, read.filter, live.items.length);
   const rows = live.items.filter(({ id }) => selected.has(keyOf(id)));
-  const isEverything = Object.keys(read.filter).length === 0;
+  return {
+    ...{ asked, setAsked, selected, setSelected, opened, setOpened, dialog, setDialog },
+    ...{ ...read, live, documents, nested, writes, columns, fields, count, rows, mayWrite },
+  };
+}
 
+type EndToolsProps = Parameters<typeof MoreMenu>[0];
+
+function EndTools(props: EndToolsProps) {
+  const { mayWrite, setDialog } = props;
   return (
-    <div className="with-panel">
-      <div className="left">
-        <div className="grid-tools">
-          <FilterBar
-            asked={asked}
-            fields={fields}
-            collections={collections.map((found) => found.name)}
-            problem={read.problem}
-            onChange={setAsked}
-          />
-          <div className="end">
-            <button type="button" className="button small plain" onClick={() => setDialog("code")}>
-              <Icon name="code" size={13} /> Code
-            </button>
-            <MoreMenu {...{ name, filter: read.filter, mayWrite, setDialog }} />
-            {mayWrite && (
-              <button
-                type="button"
-                className="button small main"
-                onClick={() => setDialog("insert")}
-              >
-                <Icon name="plus" size={13} /> New
-              </button>
-            )}
-          </div>
+    <div className="end">
+      <button type="button" className="button small plain" onClick={() => setDialog("code")}>
+        <Icon name="code" size={13} /> Code
+      </button>
+      <MoreMenu {...props} />
+      {mayWrite && (
+        <button type="button" className="button small main" onClick={() => setDialog("insert")}>
+          <Icon name="plus" size={13} /> New
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The grid, or what stands for it: an error, a placeholder, or the empty state. */
+function GridBody({ tab }: { readonly tab: DocumentsTabState }) {
+  const { asked, setAsked, live, opened, mayWrite } = tab;
+  return (
+    <>
+      {live.error !== null && (
+        <div className="column">
+          <ErrorNotice error={live.error} onRetry={live.again} />
         </div>
-        {rows.length > 0 && mayWrite && (
-          <SelectionBar
-            count={rows.length}
-            onDialog={setDialog}
-            onClear={() => setSelected(new Set())}
-          />
-        )}
-        {live.error !== null && (
-          <div className="column">
-            <ErrorNotice error={live.error} onRetry={live.again} />
-          </div>
-        )}
-        {!live.hasAnswer && live.error === null && <Skeleton rows={12} />}
-        {live.hasAnswer && live.items.length === 0 && (
-          <NoDocuments
-            isFiltered={!isEverything}
-            mayWrite={mayWrite}
-            onDialog={setDialog}
-            onClear={() => setAsked(EVERYTHING)}
-          />
-        )}
-        {live.items.length > 0 && (
-          <DocumentGrid
-            live={live}
-            columns={columns}
-            nested={nested}
-            sort={asked.sort}
-            selected={selected}
-            opened={opened === undefined ? null : keyOf(opened)}
-            mayWrite={mayWrite}
-            onSort={(path) => setAsked({ ...asked, sort: turned(asked.sort, path).slice(-2) })}
-            onSelect={setSelected}
-            onOpen={(row) => setOpened(row.id)}
-            onSave={writes.save}
-          />
-        )}
-        <GridFoot live={live} count={count} />
-      </div>
-      {opened !== undefined && (
-        <DocumentPanel
-          key={keyOf(opened)}
-          documents={documents}
-          id={opened}
+      )}
+      {!live.hasAnswer && live.error === null && <Skeleton rows={12} />}
+      {live.hasAnswer && live.items.length === 0 && (
+        <NoDocuments
+          isFiltered={Object.keys(tab.filter).length > 0}
           mayWrite={mayWrite}
-          onSave={(id, path, value) => {
-            const row = live.items.find((item) => keyOf(item.id) === keyOf(id));
-            if (row !== undefined) writes.save(row, path, value);
-          }}
-          onDelete={() => {
-            const row = live.items.find((item) => keyOf(item.id) === keyOf(opened));
-            setOpened(undefined);
-            if (row !== undefined) writes.remove([row]);
-          }}
-          onClose={() => setOpened(undefined)}
+          onDialog={tab.setDialog}
+          onClear={() => setAsked(EVERYTHING)}
         />
       )}
-      <DocumentDialogs
-        {...{
-          dialog,
-          rows,
-          fields,
-          collection,
-          documents,
-          writes,
-          count,
-          asked,
-          filter: read.filter,
-        }}
-        onInserted={setOpened}
-        onDone={() => setSelected(new Set())}
-        onClose={() => setDialog(null)}
-      />
-    </div>
+      {live.items.length > 0 && (
+        <DocumentGrid
+          live={live}
+          columns={tab.columns}
+          nested={tab.nested}
+          sort={asked.sort}
+          selected={tab.selected}
+          opened={opened === undefined ? null : keyOf(opened)}
+          mayWrite={mayWrite}
+          onSort={(path) => setAsked({ ...asked, sort: turned(asked.sort, path).slice(-2) })}
+          onSelect={tab.setSelected}
+          onOpen={(row) => tab.setOpened(row.id)}
+          onSave={tab.writes.save}
+        />
+      )}
+    </>
+  );
+}
+
+interface OpenedProps {
+  readonly tab: DocumentsTabState;
+  readonly id: unknown;
+}
+
+function OpenedDocument({ tab, id }: OpenedProps) {
+  const { live, writes, setOpened } = tab;
+  const rowOf = (key: string) => live.items.find((item) => keyOf(item.id) === key);
+  return (
+    <DocumentPanel
+      key={keyOf(id)}
+      documents={tab.documents}
+      id={id}
+      mayWrite={tab.mayWrite}
+      onSave={(savedId, path, value) => {
+        const row = rowOf(keyOf(savedId));
+        if (row !== undefined) writes.save(row, path, value);
+      }}
+      onDelete={() => {
+        const row = rowOf(keyOf(id));
+        setOpened(undefined);
+        if (row !== undefined) writes.remove([row]);
+      }}
+      onClose={() => setOpened(undefined)}
+    />
   );
 }
 

@@ -5,6 +5,9 @@ import { Menu, MenuItem } from "../../../ui/Menu";
 import { type Asked, type Condition, newCondition, OPERATORS, type Operator } from "./asked";
 import { LookupChips } from "./LookupChips";
 
+/** The menu of fields lists this many. */
+const MAX_FIELDS = 14;
+
 interface FilterBarProps {
   readonly asked: Asked;
   readonly fields: readonly string[];
@@ -14,11 +17,14 @@ interface FilterBarProps {
 }
 
 export function FilterBar({ asked, fields, collections, problem, onChange }: FilterBarProps) {
-  const isText = asked.filterText !== "";
   function change(condition: Condition) {
     const conditions = asked.conditions.map((held) =>
       held.id === condition.id ? condition : held,
     );
+    onChange({ ...asked, conditions });
+  }
+  function remove(removed: Condition) {
+    const conditions = asked.conditions.filter(({ id }) => id !== removed.id);
     onChange({ ...asked, conditions });
   }
   return (
@@ -29,69 +35,17 @@ export function FilterBar({ asked, fields, collections, problem, onChange }: Fil
           condition={condition}
           fields={fields}
           onChange={change}
-          onRemove={() =>
-            onChange({
-              ...asked,
-              conditions: asked.conditions.filter(({ id }) => id !== condition.id),
-            })
-          }
+          onRemove={() => remove(condition)}
         />
       ))}
-      {isText && (
-        <input
-          className="input small mono filter-text"
-          aria-label="Filter in the query language"
-          aria-invalid={problem !== null}
-          title={problem ?? ""}
-          value={asked.filterText}
-          onChange={(event) => onChange({ ...asked, filterText: event.target.value || " " })}
+      {asked.filterText !== "" && (
+        <FilterText
+          text={asked.filterText}
+          problem={problem}
+          onChange={(filterText) => onChange({ ...asked, filterText })}
         />
       )}
-      {isText && (
-        <button
-          type="button"
-          className="button small icon plain"
-          aria-label="Remove the filter"
-          onClick={() => onChange({ ...asked, filterText: "" })}
-        >
-          <Icon name="close" size={12} />
-        </button>
-      )}
-      <Menu
-        label="Add a filter"
-        className="button small"
-        button={
-          <>
-            <Icon name="filter" size={13} /> Filter
-          </>
-        }
-      >
-        {(close) => (
-          <>
-            <div className="caption">By field</div>
-            {fields.slice(0, 14).map((field) => (
-              <MenuItem
-                key={field}
-                onSelect={() => {
-                  onChange({ ...asked, conditions: [...asked.conditions, newCondition(field)] });
-                  close();
-                }}
-              >
-                <span className="mono">{field}</span>
-              </MenuItem>
-            ))}
-            <hr />
-            <MenuItem
-              onSelect={() => {
-                onChange({ ...asked, filterText: asked.filterText || "{}" });
-                close();
-              }}
-            >
-              <Icon name="code" size={14} /> As a query
-            </MenuItem>
-          </>
-        )}
-      </Menu>
+      <FilterMenu asked={asked} fields={fields} onChange={onChange} />
       <SortMenu asked={asked} fields={fields} onChange={onChange} />
       <LookupChips
         chosen={asked.lookups}
@@ -100,6 +54,74 @@ export function FilterBar({ asked, fields, collections, problem, onChange }: Fil
         onChange={(lookups) => onChange({ ...asked, lookups })}
       />
     </>
+  );
+}
+
+interface FilterTextProps {
+  readonly text: string;
+  readonly problem: string | null;
+  readonly onChange: (text: string) => void;
+}
+
+function FilterText({ text, problem, onChange }: FilterTextProps) {
+  return (
+    <>
+      <input
+        className="input small mono filter-text"
+        aria-label="Filter in the query language"
+        aria-invalid={problem !== null}
+        title={problem ?? ""}
+        value={text}
+        onChange={(event) => onChange(event.target.value || " ")}
+      />
+      <button
+        type="button"
+        className="button small icon plain"
+        aria-label="Remove the filter"
+        onClick={() => onChange("")}
+      >
+        <Icon name="close" size={12} />
+      </button>
+    </>
+  );
+}
+
+type MenuProps = Omit<FilterBarProps, "problem" | "collections">;
+
+function FilterMenu({ asked, fields, onChange }: MenuProps) {
+  const label = (
+    <>
+      <Icon name="filter" size={13} /> Filter
+    </>
+  );
+  return (
+    <Menu label="Add a filter" className="button small" button={label}>
+      {(close) => (
+        <>
+          <div className="caption">By field</div>
+          {fields.slice(0, MAX_FIELDS).map((field) => (
+            <MenuItem
+              key={field}
+              onSelect={() => {
+                onChange({ ...asked, conditions: [...asked.conditions, newCondition(field)] });
+                close();
+              }}
+            >
+              <span className="mono">{field}</span>
+            </MenuItem>
+          ))}
+          <hr />
+          <MenuItem
+            onSelect={() => {
+              onChange({ ...asked, filterText: asked.filterText || "{}" });
+              close();
+            }}
+          >
+            <Icon name="code" size={14} /> As a query
+          </MenuItem>
+        </>
+      )}
+    </Menu>
   );
 }
 
@@ -154,7 +176,7 @@ function ConditionChip({ condition, fields, onChange, onRemove }: ChipProps) {
   );
 }
 
-function SortMenu({ asked, fields, onChange }: Omit<FilterBarProps, "problem" | "collections">) {
+function SortMenu({ asked, fields, onChange }: MenuProps) {
   const [first] = asked.sort;
   const label = first === undefined ? "Sort" : `${first[0]} ${first[1] === 1 ? "↑" : "↓"}`;
   return (

@@ -7,7 +7,7 @@ import { useTenant } from "../../../api/tenant";
 import { type Progress, upload } from "../../../api/upload";
 import { Dialog } from "../../../ui/Dialog";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
-import { Field } from "../../../ui/Field";
+import { Field, Select } from "../../../ui/Field";
 import { FilePick } from "../../../ui/FilePick";
 import { Icon } from "../../../ui/Icon";
 import { SentBar } from "../../../ui/SentBar";
@@ -31,51 +31,30 @@ interface ImportProps {
   readonly onClose: () => void;
 }
 
+type ImportMode = "insert" | "skip" | "upsert";
+
+const MODES: readonly (readonly [ImportMode, string])[] = [
+  ["insert", "report an error"],
+  ["skip", "keep the existing document"],
+  ["upsert", "replace the existing document"],
+];
+
 export function ImportDialog({ collection, onClose }: ImportProps) {
-  const { slug } = useTenant();
   const [file, setFile] = useState<File | null>(null);
-  const [mode, setMode] = useState("insert");
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const [job, setJob] = useState<Job | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  async function begin() {
-    if (file === null) return;
-    setError(null);
-    setJob(null);
-    try {
-      const path = `/v1/collections/${collection}/import?mode=${mode}`;
-      setJob(
-        await upload<Job>(path, await lines(file), {
-          type: "application/x-ndjson",
-          headers: sessionHeaders(slug),
-          told: setProgress,
-          broken: "The connection broke. Send the file again with “stay as they are”.",
-        }),
-      );
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setProgress(null);
-    }
-  }
+  const [mode, setMode] = useState<ImportMode>("insert");
+  const { send, progress, job, error } = useImport(collection);
   return (
     <Dialog
       title={`Import into ${collection}`}
-      lead="NDJSON, a document a line, or one JSON list."
+      lead="NDJSON (one document a line) or one JSON array."
       onClose={onClose}
     >
       <div className="body">
         <FilePick file={file} accept=".ndjson,.jsonl,.json" onPick={setFile} />
-        <Field label="Documents whose _id is there already">
-          <select className="select" value={mode} onChange={(event) => setMode(event.target.value)}>
-            <option value="insert">are reported</option>
-            <option value="skip">stay as they are</option>
-            <option value="upsert">are replaced</option>
-          </select>
+        <Field label="If the _id already exists">
+          <Select options={MODES} value={mode} onChange={setMode} />
         </Field>
-        {progress !== null && (
-          <SentBar progress={progress} rest="The last documents are written." />
-        )}
+        {progress !== null && <SentBar progress={progress} rest="Writing the last documents…" />}
         {job !== null && <Result job={job} />}
         {error !== null && <ErrorNotice error={error} />}
       </div>
@@ -88,7 +67,7 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
             type="button"
             className="button main"
             disabled={file === null || progress !== null}
-            onClick={begin}
+            onClick={() => file !== null && send(file, mode)}
           >
             Import
           </button>
@@ -96,6 +75,33 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
       </footer>
     </Dialog>
   );
+}
+
+function useImport(collection: string) {
+  const { slug } = useTenant();
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const [job, setJob] = useState<Job | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  async function send(file: File, mode: ImportMode) {
+    setError(null);
+    setJob(null);
+    try {
+      const path = `/v1/collections/${collection}/import?mode=${mode}`;
+      setJob(
+        await upload<Job>(path, await lines(file), {
+          type: "application/x-ndjson",
+          headers: sessionHeaders(slug),
+          told: setProgress,
+          broken: "The connection was lost. Import the file again and keep the existing documents.",
+        }),
+      );
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setProgress(null);
+    }
+  }
+  return { send, progress, job, error };
 }
 
 function Result({ job }: { readonly job: Job }) {

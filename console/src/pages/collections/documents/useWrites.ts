@@ -1,12 +1,13 @@
-/** What the grid changes, with a way back: every deletion and edit can be undone for a moment. */
+/** The writes of the grid. Each edit and deletion can be undone for a few seconds. */
 
 import { useMemo } from "react";
-import type { Client } from "rillbase";
+import type { Client, Collection } from "rillbase";
 import { useToasts } from "../../../ui/toasts";
 import type { Row } from "./useLiveDocuments";
 import { keyOf, valueAt } from "./values";
 
 type Plain = Record<string, unknown>;
+type Documents = Collection<Plain>;
 
 /** The most operations that one bulk call takes here. */
 const BATCH = 1_000;
@@ -19,87 +20,104 @@ export interface Writes {
 }
 
 /**
- * Returns the writes of a grid. Rows that look others up hold what these are in the place of fields,
- * so what an undo brings back is read before it is changed.
+ * Returns the writes of a grid. A row with lookups holds documents of other collections in place of
+ * its own fields, so the originals are read before a change, for its undo.
  */
 export function useWrites(client: Client, collection: string, looksUp: boolean): Writes {
   const { say, fail } = useToasts();
   return useMemo(() => {
     const documents = client.collection<Plain>(collection);
-    async function own(rows: readonly Row[]): Promise<readonly Plain[]> {
-      if (!looksUp) return rows.map(({ document }) => document);
-      const found: Plain[] = [];
-      for (const part of batches(rows)) {
-        const ids = part.map(({ id }) => id);
-        found.push(...(await documents.filter({ _id: { $in: ids } }).fetch()));
-      }
-      return found;
-    }
+    const originals = async (rows: readonly Row[]) =>
+      looksUp ? read(documents, rows) : rows.map(({ document }) => document);
+
     async function save(row: Row, path: string, value: unknown) {
       try {
-        const [held] = await own([row]);
-        const before = valueAt(held, path);
+        const before = valueAt((await originals([row]))[0], path);
+        const undo =
+          before === undefined ? { $unset: { [path]: "" } } : { $set: { [path]: before } };
         await documents.update(row.id, { $set: { [path]: value } });
-        say(`${path} of ${keyOf(row.id)} changed.`, () =>
-          documents.update(
-            row.id,
-            before === undefined ? { $unset: { [path]: "" } } : { $set: { [path]: before } },
-          ),
-        );
+        say(`${path} of ${keyOf(row.id)} changed.`, () => documents.update(row.id, undo));
       } catch (error) {
         fail(error);
       }
     }
     async function remove(rows: readonly Row[]) {
-      const held = await own(rows);
-      for (const part of batches(rows)) {
-        const results = await documents.bulk(
-          (steps) => {
-            for (const { id } of part) steps.delete(id);
-          },
-          { ordered: false },
-        );
-        const refused = results.find(
-          (result) => "error" in result && result.error.code !== "not_found",
-        );
-        if (refused !== undefined && "error" in refused) throw refused.error;
-      }
-      say(
-        rows.length === 1 ? "Document deleted." : `${rows.length} documents deleted.`,
-        async () => {
-          for (const part of batches(held)) {
-            await documents.bulk((steps) => {
-              for (const document of part) steps.insert(document);
-            });
-          }
-        },
-      );
+      const removed = await originals(rows);
+      await deleteRows(documents, rows);
+      const text = rows.length === 1 ? "Document deleted." : `${rows.length} documents deleted.`;
+      say(text, () => insertAll(documents, removed));
     }
-    async function many(
-      call: () => Promise<{ changed: number; isComplete: boolean }>,
-      done: string,
-    ) {
-      let changed = 0;
-      for (let isComplete = false; !isComplete; ) {
-        const result = await call();
-        changed += result.changed;
-        isComplete = result.isComplete;
-      }
-      say(`${changed} ${changed === 1 ? "document" : "documents"} ${done}.`);
+    async function report(calls: Promise<number>, verb: string) {
+      const changed = await calls;
+      say(`${changed} ${changed === 1 ? "document" : "documents"} ${verb}.`);
     }
     return {
       save,
       remove,
       updateMany: (filter, update) =>
-        many(() => documents.updateMany(filter, update as never), "changed"),
-      deleteMany: (filter) => many(() => documents.deleteMany(filter), "deleted"),
+        report(
+          untilComplete(() => documents.updateMany(filter, update as never)),
+          "changed",
+        ),
+      deleteMany: (filter) =>
+        report(
+          untilComplete(() => documents.deleteMany(filter)),
+          "deleted",
+        ),
     };
   }, [client, collection, looksUp, say, fail]);
 }
 
+async function read(documents: Documents, rows: readonly Row[]): Promise<readonly Plain[]> {
+  const read: Plain[] = [];
+  for (const batch of batches(rows)) {
+    const ids = batch.map(({ id }) => id);
+    read.push(...(await documents.filter({ _id: { $in: ids } }).fetch()));
+  }
+  return read;
+}
+
+/** Deletes rows. Rows that another client has deleted already are no error. */
+async function deleteRows(documents: Documents, rows: readonly Row[]): Promise<void> {
+  for (const batch of batches(rows)) {
+    const results = await documents.bulk(
+      (steps) => {
+        for (const { id } of batch) steps.delete(id);
+      },
+      { ordered: false },
+    );
+    for (const result of results)
+      if ("error" in result && result.error.code !== "not_found") throw result.error;
+  }
+}
+
+async function insertAll(documents: Documents, inserted: readonly Plain[]): Promise<void> {
+  for (const batch of batches(inserted)) {
+    await documents.bulk((steps) => {
+      for (const document of batch) steps.insert(document);
+    });
+  }
+}
+
+interface ManyResult {
+  readonly changed: number;
+  readonly isComplete: boolean;
+}
+
+/** Repeats a bounded call until it has changed everything; returns the number of changes. */
+async function untilComplete(call: () => Promise<ManyResult>): Promise<number> {
+  let changed = 0;
+  for (let isComplete = false; !isComplete; ) {
+    const result = await call();
+    changed += result.changed;
+    isComplete = result.isComplete;
+  }
+  return changed;
+}
+
 function batches<T>(rows: readonly T[]): (readonly T[])[] {
-  const found: (readonly T[])[] = [];
+  const parts: (readonly T[])[] = [];
   for (let begin = 0; begin < rows.length; begin += BATCH)
-    found.push(rows.slice(begin, begin + BATCH));
-  return found;
+    parts.push(rows.slice(begin, begin + BATCH));
+  return parts;
 }
