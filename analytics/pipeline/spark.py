@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import gettempdir
 from uuid import uuid4
 
@@ -63,8 +63,13 @@ class SparkWorkers:
 
     def cancel(self, group: str) -> None:
         with self._lock:
-            if self._application is not None:
-                self._application.context.cancelJobGroup(group)
+            application = self._application
+        if application is None:
+            return
+        # Without the lock: a driver that hangs answers only when it is killed. A job whose driver
+        # is gone has ended.
+        with suppress(Py4JError, OSError):
+            application.context.cancelJobGroup(group)
 
     def rest(self) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -58,8 +59,11 @@ def test_a_driver_that_hangs_is_killed_and_the_next_application_does_the_job(
         assert workers.run("sorted", ["a"]) == ["A"]
         assert workers._application is not None
         os.kill(workers._application._gateway.proc.pid, signal.SIGSTOP)
-        with pytest.raises(WorkersLost):
-            workers.run("sorted", ["b"])
+        with ThreadPoolExecutor(1) as threads:
+            cancelled = threads.submit(workers.cancel, "a job")
+            with pytest.raises(WorkersLost):
+                workers.run("sorted", ["b"])
+            cancelled.result()
     finally:
         workers.close()
     workers = spark.SparkWorkers()
