@@ -51,7 +51,12 @@ def client(
 ) -> Iterator[Program]:
     """A client that reaches the server through the network, as the collection's own key."""
     argv = {
-        "javascript": lambda: ["node", str(compiled() / "test" / "driver.js")],
+        # Node.js 22 has a WebSocket, which Node.js 20 has behind this switch.
+        "javascript": lambda: [
+            "node",
+            "--experimental-websocket",
+            str(compiled() / "test" / "driver.js"),
+        ],
         "python": lambda: [sys.executable, "-m", "tests.sdk.python_driver"],
     }
     paths = os.pathsep.join([os.environ["PYTHONPATH"], str(PYTHON_SDK)])

@@ -1,10 +1,15 @@
-/** The WebSocket that the platform brings: browsers, Node.js 22, Deno, Bun, workers. */
+/** The WebSocket of the platform: browsers, Deno, Bun, workers; and ours for Node.js. */
 
 import { BROKEN, type Dial, type Socket, type SocketEvents, SUBPROTOCOL } from "./socket.js";
 
 /** Returns how to dial on this platform. */
 export function platformDial(): Dial {
-  return "WebSocket" in globalThis ? dialWebSocket : dialNode;
+  return isNode() || !("WebSocket" in globalThis) ? dialNode : dialWebSocket;
+}
+
+function isNode(): boolean {
+  const { process } = globalThis as { process?: { release?: { name?: string } } };
+  return process?.release?.name === "node" && !("Bun" in globalThis) && !("Deno" in globalThis);
 }
 
 const dialWebSocket: Dial = (url, events) => {
@@ -18,7 +23,11 @@ const dialWebSocket: Dial = (url, events) => {
   };
 };
 
-/** Node.js 20 has no WebSocket; ours for it is only loaded there. */
+/**
+ * Node.js 20 has no WebSocket, and the one of Node.js 22 waits for the end of the close handshake
+ * without a limit: a connection whose network is gone would keep the process running. Ours is
+ * loaded only on Node.js.
+ */
 const dialNode: Dial = (url, events) => {
   let opened: Socket | undefined;
   let over = false;
