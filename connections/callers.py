@@ -63,8 +63,8 @@ class Handshake:
 
     @property
     def request_id(self) -> str:
-        found: str = self.scope["state"]["request_id"]
-        return found
+        request_id: str = self.scope["state"]["request_id"]
+        return request_id
 
     @property
     def has_credentials(self) -> bool:

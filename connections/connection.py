@@ -116,7 +116,7 @@ class Connection:
         if not self._closing.done():
             self._closing.set_result(closing)
 
-    def tell(self, frame: bytes) -> None:
+    def notify(self, frame: bytes) -> None:
         """Send a frame that belongs to no subscription."""
         if self.state is not ConnectionPhase.CLOSED:
             self._outgoing.put(frame)
@@ -167,13 +167,13 @@ class Connection:
             self._registry.leave(self)
             return
         self._enter(ConnectionPhase.OPEN)
-        self.tell(frames.welcome(self.id))
+        self.notify(frames.welcome(self.id))
         budget = EventLoopBudget()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
             await self._take(text)
             # The message may be large, and the next one may arrive much later.
             del text
-            await self._rest()
+            await self._pause()
             await self._outgoing.room()
             await budget.yield_if_spent()
 
@@ -243,7 +243,7 @@ class Connection:
         match message.type:
             case "ping":
                 message.allow(())
-                self.tell(frames.pong(message.id))
+                self.notify(frames.pong(message.id))
             case "unsubscribe":
                 self._unsubscribe(message)
             case "auth":
@@ -286,7 +286,7 @@ class Connection:
         except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
             self._refuse(message, translate(failed))
 
-    async def _rest(self) -> None:
+    async def _pause(self) -> None:
         """Pause reading if too many requests were rejected."""
         rest_s, self._rest_s = self._rest_s, 0.0
         if rest_s > 0:
@@ -298,7 +298,7 @@ class Connection:
             self._rest_s = max(self._rest_s, rest_s)
         what, name = ("", None) if message is None else (message.type, message.id)
         error_log.note_refusal(error, f"WebSocket {what}".rstrip())
-        self.tell(frames.error(name, error, self._request_id))
+        self.notify(frames.error(name, error, self._request_id))
 
     async def _counted(self) -> ConnectionCaller:
         """Return the caller, if it may make requests now."""
@@ -319,7 +319,7 @@ class Connection:
         async with self._order.turn(kind.order_key(message)):
             party = await self._counted()
             body = await call.perform(party.principal, party.tenant)
-        self.tell(frames.ack(message.id, body))
+        self.notify(frames.ack(message.id, body))
 
     def _subscriber(self, party: ConnectionCaller, name: str) -> Subscriber:
         return Subscriber(party.principal, party.tenant, self.id, name, self._canonical)
@@ -346,7 +346,7 @@ class Connection:
         if self.state is ConnectionPhase.EXPIRED:
             self._enter(ConnectionPhase.OPEN)
         await self._become(party)
-        self.tell(frames.ack(message.id))
+        self.notify(frames.ack(message.id))
 
     async def _become(self, party: ConnectionCaller) -> None:
         self.party = party

@@ -37,7 +37,7 @@ JUDGE_S, BELIEVED_S = 0.4, 0.3
 #: Clients that are asked to reconnect do so within this time.
 RECONNECT_WITHIN_MS = 5_000
 #: While a server drains, load balancers must notice first: no client is asked to reconnect earlier.
-UNTOLD_SHARE = 0.2
+GRACE_SHARE = 0.2
 
 #: The message of a server that is about to stop.
 STOPPING = "server.stopping"
@@ -66,7 +66,7 @@ class Guest(Protocol):
     @property
     def subscriptions(self) -> list[OpenSubscription]: ...
 
-    def tell(self, frame: bytes) -> None:
+    def notify(self, frame: bytes) -> None:
         """Send a frame that belongs to no subscription."""
 
     def end(self, name: str, error: ApiError) -> bool:
@@ -88,7 +88,7 @@ class ConnectionRegistry:
         self.starts = Starts(bulk_budget.subscription_starts, (_check_rate_limits, self._count_in))
         self._tasks: list[asyncio.Task[None]] = []
         self._quotas = Quotas(process, self._count, lambda: list(self._by_tenant))
-        self._told: set[str] = set()
+        self._notified: set[str] = set()
         self._process = process
         self._is_stopping = False
         #: Called when a tenant gets its first connection here.
@@ -119,11 +119,11 @@ class ConnectionRegistry:
             self.tenant_came()
         SOCKETS.set(len(self.connections))
         try:
-            found = await self._open(tenant, allowed)
+            usage = await self._open(tenant, allowed)
         except BaseException:
             self._discard(connection, tenant)
             raise
-        if found.connections > allowed.connections:
+        if usage.connections > allowed.connections:
             self._discard(connection, tenant)
             raise TooManyConnections(
                 f"The tenant may have at most {allowed.connections} connections."
@@ -154,11 +154,11 @@ class ConnectionRegistry:
             self._subscriptions[tenant] += 1
             start.held.counted(lambda: self._uncount(tenant))
         try:
-            found = await self._open(tenant, allowed)
+            usage = await self._open(tenant, allowed)
         except BaseException:
             _uncount_all(starts)
             raise
-        if found.subscriptions > allowed.subscriptions:
+        if usage.subscriptions > allowed.subscriptions:
             _uncount_all(starts)
             raise TooManySubscriptions(
                 f"The tenant may have at most {allowed.subscriptions} subscriptions."
@@ -186,7 +186,7 @@ class ConnectionRegistry:
     def _discard(self, connection: Guest, tenant: UUID) -> None:
         if self.connections.pop(connection.id, None) is None:
             return
-        self._told.discard(connection.id)
+        self._notified.discard(connection.id)
         for held in connection.subscriptions:
             held.uncount()
         others = self._by_tenant[tenant]
@@ -196,16 +196,16 @@ class ConnectionRegistry:
         self._quotas.gone(tenant)
         SOCKETS.set(len(self.connections))
 
-    def see_off(self, within_s: float) -> None:
+    def ask_to_reconnect(self, within_s: float) -> None:
         """Ask each client to reconnect, spread over this time, starting after a delay."""
         self._announce_stop()
         loop = asyncio.get_running_loop()
-        first_s = UNTOLD_SHARE * within_s
+        first_s = GRACE_SHARE * within_s
         for connection in self.connections.values():
             moment_s = random.uniform(first_s, within_s)  # noqa: S311 -- no secret
             loop.call_later(moment_s, self._dismiss, connection)
 
-    def say_goodbye(self) -> None:
+    def send_goodbyes(self) -> None:
         """Ask all clients to reconnect. The server closes the connections."""
         self._announce_stop()
         for connection in list(self.connections.values()):
@@ -219,9 +219,9 @@ class ConnectionRegistry:
             server_messages.send(server_messages.SERVERS, message)
 
     def _dismiss(self, connection: Guest) -> None:
-        if connection.id in self.connections and connection.id not in self._told:
-            self._told.add(connection.id)
-            connection.tell(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
+        if connection.id in self.connections and connection.id not in self._notified:
+            self._notified.add(connection.id)
+            connection.notify(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
 
     async def judge(
         self, is_concerned: Callable[[ConnectionCaller], bool] = lambda _: True
@@ -256,7 +256,7 @@ class ConnectionRegistry:
             beat = frames.heartbeat()
             for connection in self.connections.values():
                 if not connection.busy:
-                    connection.tell(beat)
+                    connection.notify(beat)
 
 
 def _uncount_all(starts: Sequence[PendingStart]) -> None:

@@ -85,7 +85,7 @@ class EventStream:
         self._waiting.append((frame, sent))
         self._wake.set()
 
-    def tell(self, frame: bytes) -> None:
+    def notify(self, frame: bytes) -> None:
         """Send a frame that belongs to no subscription."""
         self.put(frame)
         if b'"goodbye"' in frame[:20]:

@@ -37,8 +37,8 @@ def error(message_id: str | None, problem: ApiError, request_id: str) -> bytes:
 
 
 def end(name: str, problem: ApiError | None, request_id: str) -> bytes:
-    found = None if problem is None else problem.problem(request_id)
-    return to_json({"type": "end", "id": name, "error": found})
+    problem_body = None if problem is None else problem.problem(request_id)
+    return to_json({"type": "end", "id": name, "error": problem_body})
 
 
 def pong(message_id: str | None) -> bytes:

@@ -37,18 +37,18 @@ class Message:
 
     def text(self, member: str) -> str | None:
         """Return a member that is a string, or None if it is missing."""
-        found = self.value.get(member)
-        if found is None or found.is_null:
+        value = self.value.get(member)
+        if value is None or value.is_null:
             return None
-        if found.kind != "string":
+        if value.kind != "string":
             raise wrong(member, "Expected a string.")
-        return found.text()
+        return value.text()
 
     def required_text(self, member: str) -> str:
-        found = self.text(member)
-        if found is None:
+        text = self.text(member)
+        if text is None:
             raise wrong(member, "This field is required.", code="required")
-        return found
+        return text
 
     def required_id(self) -> str:
         if self.id is None:

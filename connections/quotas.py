@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 LIBRARY = "rillbase_sockets_1"
 SOURCE = Path(__file__).with_name("quota.lua")
 COUNTS_MS = 15_000
-TELL_S = 4.0
+REPORT_INTERVAL_S = 4.0
 #: Removals within this time are reported together.
 SOON_S = 0.02
 
@@ -49,15 +49,15 @@ class Quotas:
         self._count = count
         self._tenants = tenants
         self._gone: set[UUID] = set()
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._keeping = asyncio.create_task(self._keep_telling())
+        self._keeping = asyncio.create_task(self._keep_reporting())
 
     async def stop(self) -> None:
         """Stop counting."""
-        tasks = [task for task in (self._telling, self._keeping) if task is not None]
+        tasks = [task for task in (self._reporting, self._keeping) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -68,10 +68,10 @@ class Quotas:
         """
         own = self._count(tenant)
         try:
-            found = await _functions(tenant).call(
+            reply = await _functions(tenant).call(
                 "take", self._process, own.connections, own.subscriptions, COUNTS_MS, *allowed
             )
-            connections, subscriptions = items(found, 2)
+            connections, subscriptions = items(reply, 2)
         except RedisError as away:
             log.debug("connections of other servers could not be counted: %s", away)
             return own
@@ -80,27 +80,27 @@ class Quotas:
     def gone(self, tenant: UUID) -> None:
         """Called when a tenant's numbers decrease in this process."""
         self._gone.add(tenant)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell_soon())
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.create_task(self._report_soon())
 
-    async def _tell_soon(self) -> None:
+    async def _report_soon(self) -> None:
         while self._gone:
             await asyncio.sleep(SOON_S)
             gone, self._gone = self._gone, set()
-            await self._tell(gone)
+            await self._report(gone)
 
-    async def _keep_telling(self) -> None:
+    async def _keep_reporting(self) -> None:
         while True:
-            await asyncio.sleep(TELL_S)
-            await self._tell(list(self._tenants()))
+            await asyncio.sleep(REPORT_INTERVAL_S)
+            await self._report(list(self._tenants()))
 
-    async def _tell(self, tenants: Iterable[UUID]) -> None:
+    async def _report(self, tenants: Iterable[UUID]) -> None:
         try:
-            await asyncio.gather(*(self._tell_of(tenant) for tenant in tenants))
+            await asyncio.gather(*(self._report_tenant(tenant) for tenant in tenants))
         except RedisError as away:
             log.debug("connections could not be reported: %s", away)
 
-    async def _tell_of(self, tenant: UUID) -> None:
+    async def _report_tenant(self, tenant: UUID) -> None:
         await _functions(tenant).call("tell", self._process, *self._count(tenant), COUNTS_MS)
 
 

@@ -99,11 +99,11 @@ class SubscriptionKinds:
 
     def of(self, message: Value) -> SubscriptionKind:
         """Return the kind of a `subscribe` message, or raise unless it names one source."""
-        found = [kind for member, kind in self._by_member.items() if message.get(member)]
-        if len(found) != 1:
+        kinds = [kind for member, kind in self._by_member.items() if message.get(member)]
+        if len(kinds) != 1:
             names = ", ".join(f"`{member}`" for member in self._by_member)
             raise InvalidBody(f"A subscription must name exactly one of: {names}.")
-        return found[0]
+        return kinds[0]
 
 
 class FrameQueue(Protocol):

@@ -62,10 +62,10 @@ def refuse_unknown(value: Value, allowed: Collection[str], prefix: str = "") -> 
 
 
 def required(value: Value, name: str) -> Value:
-    found = value.get(name)
-    if found is None:
+    member = value.get(name)
+    if member is None:
         raise InvalidBody(errors=[FieldProblem(f"/{name}", "required", "This field is required.")])
-    return found
+    return member
 
 
 def integer(value: Value | None, name: str, *, least: int, most: int, otherwise: int) -> int:

@@ -446,7 +446,7 @@ class Environment(BaseSettings):
                 "RILLBASE_EMAIL_URL must not be log://, which writes links with secrets to the log",
             ),
             (
-                not _hold_everybody(self.rillbase_trusted_proxies),
+                not _cover_all_addresses(self.rillbase_trusted_proxies),
                 (
                     "RILLBASE_TRUSTED_PROXIES must not contain the whole internet: any client "
                     "could forge its address"
@@ -484,7 +484,7 @@ class Environment(BaseSettings):
         return self.events_url or self.redis_url
 
 
-def _hold_everybody(networks: list[Network]) -> bool:
+def _cover_all_addresses(networks: list[Network]) -> bool:
     """Return whether networks cover all addresses of a protocol, in one range or in several."""
     fours = collapse_addresses(n for n in networks if isinstance(n, IPv4Network))
     sixes = collapse_addresses(n for n in networks if isinstance(n, IPv6Network))

@@ -28,5 +28,5 @@ def wire() -> ValkeyWire:
 
 async def close() -> None:
     """Close the running loop's connection."""
-    if (found := _wires.pop()) is not None:
-        await found.aclose()
+    if (open_wire := _wires.pop()) is not None:
+        await open_wire.aclose()

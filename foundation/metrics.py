@@ -400,12 +400,12 @@ class PoolSampler:
 def _pool_statistics() -> dict[str, Mapping[str, int]]:
     from django.db import connections  # noqa: PLC0415 - metrics also serve processes without Django
 
-    found: dict[str, Mapping[str, int]] = {}
+    statistics: dict[str, Mapping[str, int]] = {}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
         if pool is not None:
-            found[alias] = pool.get_stats()
-    return found
+            statistics[alias] = pool.get_stats()
+    return statistics
 
 
 POOLS = PoolSampler()
@@ -424,6 +424,6 @@ def render() -> bytes:
 
 def _drop_gauges_of_dead_workers(folder: Path) -> None:
     for file in folder.glob("gauge_live*.db"):
-        found = re.search(r"_(\d+)\.db\Z", file.name)
-        if found and not Path("/proc", found[1]).exists():
-            mark_process_dead(int(found[1]), str(folder))  # type: ignore[no-untyped-call]
+        match = re.search(r"_(\d+)\.db\Z", file.name)
+        if match and not Path("/proc", match[1]).exists():
+            mark_process_dead(int(match[1]), str(folder))  # type: ignore[no-untyped-call]

@@ -20,10 +20,10 @@ class PerLoop(Generic[T]):
     def get(self) -> T:
         """Return the running loop's value."""
         loop = asyncio.get_running_loop()
-        found = self._values.get(loop)
-        if found is None:
-            found = self._values[loop] = self._make()
-        return found
+        value = self._values.get(loop)
+        if value is None:
+            value = self._values[loop] = self._make()
+        return value
 
     def existing(self) -> T | None:
         """Return the running loop's value if it has been created."""

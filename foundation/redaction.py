@@ -70,16 +70,16 @@ def shown(text: str) -> str:
     return f"{begin}… ({len(text)} characters)"
 
 
-def _replacement(found: re.Match[str]) -> str:
-    if found["key"]:
-        return f"{found['key']}_{REDACTED}"
-    if found["header"]:
-        return f"{found['header']}: {REDACTED}"
-    if found["scheme"]:
-        return f"{found['scheme']} {REDACTED}"
-    if found["before_jwt"] is not None:
-        return found["before_jwt"] + REDACTED
-    return f"://{found['user']}:{REDACTED}@"
+def _replacement(match: re.Match[str]) -> str:
+    if match["key"]:
+        return f"{match['key']}_{REDACTED}"
+    if match["header"]:
+        return f"{match['header']}: {REDACTED}"
+    if match["scheme"]:
+        return f"{match['scheme']} {REDACTED}"
+    if match["before_jwt"] is not None:
+        return match["before_jwt"] + REDACTED
+    return f"://{match['user']}:{REDACTED}@"
 
 
 @lru_cache(maxsize=1024)

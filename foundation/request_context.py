@@ -21,6 +21,6 @@ connection: ContextVar[TransportConnection | None] = ContextVar("connection", de
 def authenticated(actor: str) -> None:
     """Record whose credentials were verified. Their connection then has more rights."""
     principal.set(actor)
-    found = connection.get()
-    if found is not None:
-        found.authenticated()
+    transport = connection.get()
+    if transport is not None:
+        transport.authenticated()

@@ -66,20 +66,20 @@ def private_connections(master: str, secret: str, socket_folder: str) -> dict[st
     On Kubernetes the secret is a file that `spark-defaults.conf` names, so that it is in no pod's
     description.
     """
-    found = dict(_PRIVATE_CONNECTIONS)
+    options = dict(_PRIVATE_CONNECTIONS)
     if _is_local(master):
-        found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        options |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
         if len(socket_folder) > _LONGEST_SOCKET_FOLDER:
             # Over TCP, they require a secret as well.
-            del found["spark.python.unix.domain.socket.enabled"]
+            del options["spark.python.unix.domain.socket.enabled"]
         else:
-            found["spark.python.unix.domain.socket.dir"] = socket_folder
-        return found
+            options["spark.python.unix.domain.socket.dir"] = socket_folder
+        return options
     if master.startswith("spark://"):
         if not secret:
             raise MissingSecret("RILLBASE_SPARK_SECRET must be set for a standalone Spark cluster")
-        found[_SECRET] = secret
-    return found | _CLUSTER_TIMEOUTS
+        options[_SECRET] = secret
+    return options | _CLUSTER_TIMEOUTS
 
 
 class SparkApplication:
@@ -107,8 +107,8 @@ class SparkApplication:
         self._gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
         try:
             conf = SparkConf(_jvm=self._gateway.jvm)
-            told = private_connections(master, secret, self._sockets) | dict(settings or {})
-            for key, value in told.items():
+            options = private_connections(master, secret, self._sockets) | dict(settings or {})
+            for key, value in options.items():
                 conf.set(key, value)
             self.context = SparkContext(gateway=self._gateway, conf=conf)
         except BaseException:

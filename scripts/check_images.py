@@ -46,8 +46,8 @@ class Line:
 
 def lines(file: Path) -> list[Line]:
     text = re.sub(r"^\s*#.*\n", "", file.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    found = [each.split(None, 1) for each in text.splitlines() if each.strip()]
-    return [Line(word.upper(), rest) for word, rest in found]
+    words = [each.split(None, 1) for each in text.splitlines() if each.strip()]
+    return [Line(word.upper(), rest) for word, rest in words]
 
 
 def files() -> list[Path]:
@@ -88,26 +88,26 @@ def _fits(path: str, pattern: str) -> bool:
 
 def complaints_of_texts() -> list[str]:
     """Return the problems in the Containerfiles' text."""
-    found = []
+    complaints = []
     for file in files():
         read = lines(file)
         bases = [line.rest.split("=", 1)[1] for line in read if line.word == "ARG"]
-        found += [
+        complaints += [
             (f"{file.name}: {base} does not name a release") for base in bases if not _pinned(base)
         ]
         users = [line.rest for line in read if line.word == "USER"]
         if not users or not re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", users[-1]):
-            found.append(f"{file.name}: the image would run as root")
+            complaints.append(f"{file.name}: the image would run as root")
         if sum(line.word == "FROM" for line in read) < 2:  # noqa: PLR2004 -- one to build, one to run
-            found.append(
+            complaints.append(
                 f"{file.name}: the image has only one stage, so build tools would be shipped"
             )
         for source, _ in copied(file):
             if not (ROOT / source).exists():
-                found.append(f"{file.name}: {source} is copied but does not exist")
+                complaints.append(f"{file.name}: {source} is copied but does not exist")
             elif is_ignored(source):
-                found.append(f"{file.name}: {source} is copied but excluded by .dockerignore")
-    return found
+                complaints.append(f"{file.name}: {source} is copied but excluded by .dockerignore")
+    return complaints
 
 
 def _pinned(base: str) -> bool:
@@ -151,15 +151,15 @@ def complaints_of_layout(folder: Path) -> list[str]:
 
 
 def main() -> int:
-    found = complaints_of_texts()
+    complaints = complaints_of_texts()
     with tempfile.TemporaryDirectory(prefix="image-") as name:
         folder = Path(name) / "app"
         folder.mkdir()
         lay_out(folder)
-        found += complaints_of_layout(folder)
-    for complaint in found:
+        complaints += complaints_of_layout(folder)
+    for complaint in complaints:
         print(complaint, file=sys.stderr)
-    return 1 if found else 0
+    return 1 if complaints else 0
 
 
 if __name__ == "__main__":

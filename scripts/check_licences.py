@@ -41,15 +41,17 @@ def _python() -> list[str]:
     complaints = []
     for name in names:
         try:
-            said = READ_BY_HAND.get(name) or _said(distribution(name))
+            licence = READ_BY_HAND.get(name) or _licence_of(distribution(name))
         except PackageNotFoundError:
             continue  # for another platform or version of Python
-        if not _fine(said):
-            complaints.append(f"{name}: licence {said[:80]!r} is not on the list of allowed ones")
+        if not _fine(licence):
+            complaints.append(
+                f"{name}: licence {licence[:80]!r} is not on the list of allowed ones"
+            )
     return complaints
 
 
-def _said(package: Distribution) -> str:
+def _licence_of(package: Distribution) -> str:
     """Return a package's licence metadata, the most precise first."""
     metadata = package.metadata
     if "License-Expression" in metadata:
@@ -84,8 +86,8 @@ def _rust() -> list[str]:
     ]
 
 
-def _fine(said: str) -> bool:
-    choices = re.split(r"\s+OR\s+|/", said)
+def _fine(licence: str) -> bool:
+    choices = re.split(r"\s+OR\s+|/", licence)
     return any(ALLOWED.search(choice) and not FORBIDDEN.search(choice) for choice in choices)
 
 

@@ -48,16 +48,16 @@ def _check_pair(name: str) -> list[str]:
         if block and not block.startswith("#") and "--hash=sha256:" not in block
     ]
     for package, version in DIRECT.findall(wanted.read_text()):
-        found = pinned.get(_normal(package))
-        if found is None:
+        locked = pinned.get(_normal(package))
+        if locked is None:
             complaints.append(f"{lock.name} lacks {package}: compile it again")
-        elif version and found != version:
-            complaints.append(f"{lock.name} has {package} {found}, not {version} as asked")
+        elif version and locked != version:
+            complaints.append(f"{lock.name} has {package} {locked}, not {version} as asked")
     return complaints
 
 
 def _hosts(lock: Path, text: str) -> list[str]:
-    return [f"{lock.relative_to(ROOT)} names a host: {found}" for found in URL.findall(text)]
+    return [f"{lock.relative_to(ROOT)} names a host: {host}" for host in URL.findall(text)]
 
 
 def _normal(package: str) -> str:

@@ -91,18 +91,18 @@ def _is_place(page: SitePage, fragment: str) -> bool:
 def _target(root: Path, path: Path, address: str, site: Path) -> Path | None:
     if not address:
         return path
-    found = (site / address[1:] if address.startswith("/") else root / address).resolve()
-    found = found / "index.html" if found.is_dir() else found
-    return found if found.is_file() else None
+    target = (site / address[1:] if address.startswith("/") else root / address).resolve()
+    target = target / "index.html" if target.is_dir() else target
+    return target if target.is_file() else None
 
 
 def main() -> int:
     """Print the problems; return how many there are."""
     site = Path(sys.argv[1]) if len(sys.argv) > 1 else SITE
-    found = complaints(site.resolve())
-    for complaint in found:
+    problems = complaints(site.resolve())
+    for complaint in problems:
         print(complaint, file=sys.stderr)
-    return len(found)
+    return len(problems)
 
 
 if __name__ == "__main__":

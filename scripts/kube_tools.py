@@ -126,8 +126,8 @@ def _linked(group: str) -> str:
         "gitCommit": "0" * 40,
         "buildDate": "2026-01-01T00:00:00Z",
     }
-    said = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in facts.items()]
-    return " ".join(["-s -w", *said])
+    settings = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in facts.items()]
+    return " ".join(["-s -w", *settings])
 
 
 def _make_schemas(target: Path) -> None:
@@ -174,29 +174,29 @@ _KINDS = "x-kubernetes-group-version-kind"
 def _core_schemas(definitions: dict[str, dict[str, object]]) -> dict[str, object]:
     made = {name: strict(schema) for name, schema in definitions.items()}
     made["io.k8s.apimachinery.pkg.api.resource.Quantity"] = {"type": ["string", "number"]}
-    found: dict[str, object] = {}
+    by_file: dict[str, object] = {}
     for name, schema in definitions.items():
         kinds = schema.get(_KINDS)
         if not isinstance(kinds, list) or len(kinds) != 1:
             continue
         kind = kinds[0]
         needed = _needed(made, name)
-        found[file_name(kind["group"], kind["version"], kind["kind"])] = {
+        by_file[file_name(kind["group"], kind["version"], kind["kind"])] = {
             "$ref": f"#/definitions/{name}",
             "definitions": {each: made[each] for each in sorted(needed)},
         }
-    return found
+    return by_file
 
 
 def _needed(definitions: dict[str, object], name: str) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [name]
     while waiting:
         each = waiting.pop()
-        if each not in found:
-            found.add(each)
+        if each not in names:
+            names.add(each)
             waiting += _references(definitions[each])
-    return found
+    return names
 
 
 def _references(schema: object) -> Iterator[str]:

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command(options)
     except (EngineError, NoDatabaseError) as error:
-        _say(f"error: {error}", to_people=True)
+        _print(f"error: {error}", to_people=True)
         return 1
     except BrokenPipeError:
         # The reader of the output has closed the pipe.
@@ -83,21 +83,21 @@ def _parser() -> argparse.ArgumentParser:
 def _stats(options: argparse.Namespace) -> None:
     with _opened(options.dir) as engine:
         for line in report.stats(engine):
-            _say(line)
+            _print(line)
 
 
 def _verify(options: argparse.Namespace) -> None:
     progress = ProgressLine("checked")
-    found = verify_database(_existing(options.dir), progress.of)
+    totals = verify_database(_existing(options.dir), progress.of)
     progress.end()
-    _say(
-        f"sound: {found['tables']:,} tables with {found['entries']:,} entries,"
-        f" {report.size(found['table_bytes'])};"
-        f" {found['log_records']:,} records in {found['log_segments']:,} segments of the log"
+    _print(
+        f"sound: {totals['tables']:,} tables with {totals['entries']:,} entries,"
+        f" {report.size(totals['table_bytes'])};"
+        f" {totals['log_records']:,} records in {totals['log_segments']:,} segments of the log"
     )
-    if found["log_cut"]:
-        file, offset, records = found["log_cut"]
-        _say(
+    if totals["log_cut"]:
+        file, offset, records = totals["log_cut"]
+        _print(
             f"the end of the log was never synced: opening the database truncates {file} at "
             f"offset {offset}, with {records:,} records after it"
         )
@@ -111,33 +111,35 @@ def _dump(options: argparse.Namespace) -> None:
     files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     rows = [(str(path.relative_to(directory)), report.size(path.stat().st_size)) for path in files]
     for line in report.table(("file", "size"), rows):
-        _say(line)
+        _print(line)
 
 
 def _compact(options: argparse.Namespace) -> None:
     with _opened(options.dir) as engine:
         names = [options.keyspace] if options.keyspace else engine.keyspaces()
         for place, name in enumerate(names, start=1):
-            _say(f"{place} of {len(names)}: {name}", to_people=True)
+            _print(f"{place} of {len(names)}: {name}", to_people=True)
             engine.compact(name)
         for line in report.stats(engine):
-            _say(line)
+            _print(line)
 
 
 def _backup(options: argparse.Namespace) -> None:
     progress = ProgressLine("copied and verified")
     with _opened(options.dir) as engine:
-        found = engine.backup(options.target, progress.of)
+        totals = engine.backup(options.target, progress.of)
     progress.end()
-    size = report.size(found["table_bytes"])
-    _say(f"copied and verified: {found['tables']:,} tables, {found['entries']:,} entries, {size}")
+    size = report.size(totals["table_bytes"])
+    _print(
+        f"copied and verified: {totals['tables']:,} tables, {totals['entries']:,} entries, {size}"
+    )
 
 
 def _restore(options: argparse.Namespace) -> None:
     progress = ProgressLine("copied")
-    found = restore_database(_existing(options.backup), options.dir, progress.bytes)
+    totals = restore_database(_existing(options.backup), options.dir, progress.bytes)
     progress.end()
-    _say(f"restored and verified: {found['tables']:,} tables, {found['entries']:,} entries")
+    _print(f"restored and verified: {totals['tables']:,} tables, {totals['entries']:,} entries")
 
 
 def _existing(directory: Path) -> Path:
@@ -179,7 +181,7 @@ class ProgressLine:
             self._shown = text
 
 
-def _say(line: str, *, to_people: bool = False) -> None:
+def _print(line: str, *, to_people: bool = False) -> None:
     stream = sys.stderr if to_people else sys.stdout
     stream.write(f"{line}\n")
 

@@ -115,9 +115,9 @@ class ErrorLog:
             storable(shown(place), MAX_NAME_CHARS),
             storable(who, MAX_NAME_CHARS),
         )
-        said = storable(shown(detail), MAX_DETAIL_CHARS)
+        text = storable(shown(detail), MAX_DETAIL_CHARS)
         with self._lock:
-            self._gather(tenant_id, kind, ErrorCount(1, now, now, said, _request_id()))
+            self._gather(tenant_id, kind, ErrorCount(1, now, now, text, _request_id()))
         self._ticker.begin()
 
     def flush(self) -> int:
@@ -125,9 +125,9 @@ class ErrorLog:
         with self._lock:
             taken, self._gathered = self._gathered, defaultdict(dict)
         rows = [
-            _row(tenant_id, kind, found)
+            _row(tenant_id, kind, entry)
             for tenant_id, kinds in taken.items()
-            for kind, found in kinds.items()
+            for kind, entry in kinds.items()
         ]
         # The same order in all processes, to avoid deadlocks.
         rows.sort(key=lambda row: (row[1], row[-1]))
@@ -157,22 +157,22 @@ class ErrorLog:
     def _put_back(self, taken: Mapping[UUID, Mapping[ErrorKey, ErrorCount]]) -> None:
         with self._lock:
             for tenant_id, kinds in taken.items():
-                for kind, found in kinds.items():
-                    self._gather(tenant_id, kind, found)
+                for kind, entry in kinds.items():
+                    self._gather(tenant_id, kind, entry)
 
-    def _gather(self, tenant_id: UUID, kind: ErrorKey, found: ErrorCount) -> None:
+    def _gather(self, tenant_id: UUID, kind: ErrorKey, entry: ErrorCount) -> None:
         if tenant_id not in self._gathered and len(self._gathered) >= MAX_TENANTS:
             return
         kinds = self._gathered[tenant_id]
         if kind not in kinds and len(kinds) >= MAX_KINDS:
-            kind, found.detail, found.request_id = OTHERS, "", ""
-        known = kinds.setdefault(kind, found)
-        if known is not found:
-            known.count += found.count
-            known.first = min(known.first, found.first)
-            if found.last >= known.last:
-                known.last, known.detail = found.last, found.detail
-                known.request_id = found.request_id
+            kind, entry.detail, entry.request_id = OTHERS, "", ""
+        known = kinds.setdefault(kind, entry)
+        if known is not entry:
+            known.count += entry.count
+            known.first = min(known.first, entry.first)
+            if entry.last >= known.last:
+                known.last, known.detail = entry.last, entry.detail
+                known.request_id = entry.request_id
 
 
 def storable(text: str, most: int) -> str:
@@ -185,8 +185,8 @@ def _request_id() -> str:
     return storable(request_context.request_id.get(), 64)
 
 
-def _row(tenant_id: UUID, kind: ErrorKey, found: ErrorCount) -> Row:
-    minute = found.first.replace(second=0, microsecond=0).isoformat()
+def _row(tenant_id: UUID, kind: ErrorKey, entry: ErrorCount) -> Row:
+    minute = entry.first.replace(second=0, microsecond=0).isoformat()
     equal = [kind.area, kind.code, kind.status, kind.place, kind.actor, minute]
     fingerprint = hashlib.sha256(json.dumps(equal).encode()).digest()
     return (
@@ -196,12 +196,12 @@ def _row(tenant_id: UUID, kind: ErrorKey, found: ErrorCount) -> Row:
         kind.code,
         kind.status,
         kind.place,
-        found.detail,
+        entry.detail,
         kind.actor,
-        found.request_id,
-        found.count,
-        found.first,
-        found.last,
+        entry.request_id,
+        entry.count,
+        entry.first,
+        entry.last,
         fingerprint,
     )
 
@@ -240,11 +240,11 @@ def note_error(
 ) -> None:
     """Record an error reported to a tenant's caller or subscriber."""
     error.is_noted = True
-    said = _said(error)
-    note(tenant_id, area, error.code, place=place, detail=said, status=error.status, actor=actor)
+    message = _message_of(error)
+    note(tenant_id, area, error.code, place=place, detail=message, status=error.status, actor=actor)
 
 
-def _said(error: ApiError) -> str:
+def _message_of(error: ApiError) -> str:
     """Return the message with each invalid field on a separate line, without duplicates."""
     places = [": ".join(filter(None, (p.pointer, p.detail))) for p in error.errors]
     if not places:

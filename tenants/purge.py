@@ -128,7 +128,7 @@ def find_traces(tenant_id: UUID) -> list[str]:
 
 
 def _traces_in_tables(tenant_id: UUID) -> list[str]:
-    found = []
+    traces = []
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(
             "SELECT c.relname, a.attname FROM pg_class c "
@@ -143,15 +143,15 @@ def _traces_in_tables(tenant_id: UUID) -> list[str]:
             )
             row = cursor.fetchone()
             if row and row[0]:
-                found.append(f"table {table}: {row[0]}")
-    return found
+                traces.append(f"table {table}: {row[0]}")
+    return traces
 
 
 def _traces_in_valkey(tenant_id: UUID) -> list[str]:
     settings = environment()
-    found = []
+    traces = []
     for url in sorted({settings.broker, settings.limits, settings.events}):
         with Redis.from_url(url, socket_timeout=VALKEY_TIMEOUT_S) as valkey:
             keys = valkey.scan_iter(match=f"*{tenant_id}*", count=1000)
-            found += [f"valkey key {key.decode()}" for key in keys]
-    return found
+            traces += [f"valkey key {key.decode()}" for key in keys]
+    return traces

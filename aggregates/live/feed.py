@@ -91,7 +91,7 @@ class AggregateFeed(TenantFeed):
     def leave(self, watching: FeedWatch) -> None:
         self._watching.pop(watching, None)
         if watching.number is not None and self._by_number.pop(watching.number, None) is not None:
-            self._tell("RB.AGG.UNWATCH", watching.number)
+            self._send("RB.AGG.UNWATCH", watching.number)
 
     def _ask(self, wire: Wire, watching: FeedWatch) -> None:
         command: list[Argument] = [
@@ -121,7 +121,7 @@ class AggregateFeed(TenantFeed):
         if refused.code == NO_AGGREGATE and not watching.aggregate.is_view and self._wire:
             # The node does not know the watch yet.
             aggregate = watching.aggregate
-            self._tell("RB.AGG.DEFINE", aggregate.node_name, aggregate.definition)
+            self._send("RB.AGG.DEFINE", aggregate.node_name, aggregate.definition)
             self._ask(self._wire, watching)
             return
         self._watching.pop(watching, None)

@@ -19,7 +19,7 @@ from connections.subscriptions import Subscriber, SubscriptionOutlet
 from foundation.errors import ApiError, NotFound
 from foundation.json_types import JsonObject
 from rillbase_native import Value
-from storage_engine.node.client import PATIENCE_S
+from storage_engine.node.client import CALL_DEADLINE_S
 from storage_engine.node.refusals import away
 from storage_engine.node.wire import CommandRejected
 
@@ -81,7 +81,7 @@ class AggregateSubscription:
         feed = feeds.of(self.aggregate.tenant_id)
         self.watching = feed.watch(self.aggregate, self.wanted.query, position, self)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(CALL_DEADLINE_S):
                 await self.first
         except BaseException as failed:
             self.close()

@@ -41,10 +41,10 @@ class RequestBody:
 
     def require(self, *media_types: str) -> str:
         """Return the body's type if it is one of these."""
-        found = self.media_type
-        if found not in media_types:
+        media_type = self.media_type
+        if media_type not in media_types:
             raise UnsupportedMediaType(f"Send {' or '.join(media_types)}.")
-        return found
+        return media_type
 
     async def read(self, max_bytes: int) -> bytes:
         """Return the whole body."""

@@ -74,14 +74,14 @@ class CallHead:
             )
         except ValueError:
             raise InvalidParameter("The query string is not valid.") from None
-        found: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         for name, value in pairs:
-            if name in found:
+            if name in parameters:
                 raise InvalidParameter(f"The parameter {name[:100]!r} is given more than once.")
             if "\0" in name or "\0" in value:
                 raise InvalidParameter("NUL characters are not allowed in parameters.")
-            found[name] = value
-        return found
+            parameters[name] = value
+        return parameters
 
     @property
     def query_string(self) -> bytes:

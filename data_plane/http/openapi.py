@@ -26,12 +26,12 @@ FIELD_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
 
 def members(properties: JsonObject, *required: str, closed: bool = False) -> JsonObject:
     """Describe an object. `closed`: other members are rejected."""
-    found: JsonObject = {"type": "object", "properties": properties}
+    schema: JsonObject = {"type": "object", "properties": properties}
     if closed:
-        found["additionalProperties"] = False
+        schema["additionalProperties"] = False
     if required:
-        found["required"] = list(required)
-    return found
+        schema["required"] = list(required)
+    return schema
 
 
 def parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> JsonObject:
@@ -63,7 +63,7 @@ def described(
 ) -> JsonObject:
     """Describe a call. `body` has a schema for each media type."""
     taken: list[JsonValue] = [*parameters, EJSON_PARAMETER]
-    found: JsonObject = {
+    operation: JsonObject = {
         "operationId": name,
         "tags": [tag],
         "summary": summary,
@@ -72,8 +72,8 @@ def described(
     }
     if body is not None:
         content: JsonObject = {kind: {"schema": schema} for kind, schema in body.items()}
-        found["requestBody"] = {"required": True, "content": content}
-    return found
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
 
 
 def adds(operations: Iterable[HttpOperation[C]]) -> Hook:

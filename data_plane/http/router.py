@@ -28,16 +28,16 @@ class _Route(Generic[C]):
         self.by_method: dict[str, HttpOperation[C]] = {}
 
     def parameters(self, segments: Sequence[str]) -> dict[str, str] | None:
-        found = {}
+        values = {}
         for wanted, given in zip(self.pattern, segments, strict=True):
             if wanted.startswith("{"):
                 name, _, verb = wanted[1:].partition("}")
                 if not given.endswith(verb) or len(given) == len(verb):
                     return None
-                found[name] = given.removesuffix(verb)
+                values[name] = given.removesuffix(verb)
             elif wanted != given:
                 return None
-        return found
+        return values
 
 
 class Router(Generic[C]):

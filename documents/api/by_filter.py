@@ -121,18 +121,18 @@ async def _run(
     deadline = time.monotonic() + MAX_SECONDS
     while counts.matched < limit:
         size = min(BATCH, limit - counts.matched)
-        found = await queries.find(
+        matches = await queries.find(
             call.tenant.id, name, wanted, call.principal, limit=size, after=after
         )
-        counts.notices.include(found.notices)
-        if not found.bodies:
+        counts.notices.include(matches.notices)
+        if not matches.bodies:
             break
-        counts.matched += len(found.bodies)
-        operations = [operation(id_of(body)) for body in found.bodies]
+        counts.matched += len(matches.bodies)
+        operations = [operation(id_of(body)) for body in matches.bodies]
         counts.changed += await _batch(call, name, operations, counts.notices)
-        if found.last is None:
+        if matches.last is None:
             break
-        after = found.last
+        after = matches.last
         if time.monotonic() > deadline:
             counts.complete = False
             break

@@ -58,8 +58,8 @@ async def get(call: Call) -> CallResponse:
     name = collection_name(call, READ)
     parameters(call)
     _, key = path_id(call)
-    found = await reads.get(call.tenant.id, name, [key], call.principal, _now_ms())
-    document = found.get(key)
+    documents = await reads.get(call.tenant.id, name, [key], call.principal, _now_ms())
+    document = documents.get(key)
     if document is None:
         raise NotFound("The document does not exist.")
     held = call.head.headers.get("If-None-Match")
@@ -79,9 +79,9 @@ async def get_many(call: Call) -> CallResponse:
         raise InvalidBody(f"`ids` must be a list of at most {MAX_IDS} ids.")
     with refusing("/ids"):
         keys = [id_key(identity) for identity in wanted.items()]
-    found = await reads.get(call.tenant.id, name, keys, call.principal, _now_ms())
+    documents = await reads.get(call.tenant.id, name, keys, call.principal, _now_ms())
     form = canonical(call)
-    items = [shown(found[key], canonical_form=form) for key in keys if key in found]
+    items = [shown(documents[key], canonical_form=form) for key in keys if key in documents]
     return CallResponse(200, b'{"items":[' + b",".join(items) + b"]}")
 
 

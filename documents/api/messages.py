@@ -32,7 +32,7 @@ def _replace(message: Message) -> InternalCall:
 def _update(message: Message) -> InternalCall:
     message.allow((*_CHANGE, "update", "patch", "array_filters", "upsert"))
     merges = message.value.get("patch") is not None
-    found = _write(
+    call = _write(
         message,
         documents.update,
         "PATCH",
@@ -40,13 +40,13 @@ def _update(message: Message) -> InternalCall:
         by_key=True,
     )
     if merges:
-        found.headers["Content-Type"] = documents.MERGE_PATCH
+        call.headers["Content-Type"] = documents.MERGE_PATCH
     filters, upsert = message.value.get("array_filters"), message.value.get("upsert")
     if filters is not None:
-        found.query["array_filters"] = filters.ejson(canonical=True).decode()
+        call.query["array_filters"] = filters.ejson(canonical=True).decode()
     if upsert is not None:
-        found.query["upsert"] = upsert.ejson().decode()
-    return found
+        call.query["upsert"] = upsert.ejson().decode()
+    return call
 
 
 def _delete(message: Message) -> InternalCall:
@@ -91,12 +91,12 @@ def _segment(message: Message) -> str:
 
 
 def _member(message: Message, name: str) -> bytes:
-    found = message.value.get(name)
-    if found is None:
+    member = message.value.get(name)
+    if member is None:
         raise wrong(name, "This field is required.", code="required")
-    if found.kind != "object":
+    if member.kind != "object":
         raise wrong(name, "Expected an object.")
-    return found.ejson(canonical=True)
+    return member.ejson(canonical=True)
 
 
 def _integer(value: Value) -> int:

@@ -63,8 +63,8 @@ async def count(call: Call) -> CallResponse:
     body = as_object(await read_body(call), ("filter",))
     with refusing():
         wanted = Filter.parse(body.get("filter"))
-    found, notices = await queries.count(call.tenant.id, name, wanted, call.principal)
-    return CallResponse(200, b'{"count":%d' % found + notices.member() + b"}")
+    number, notices = await queries.count(call.tenant.id, name, wanted, call.principal)
+    return CallResponse(200, b'{"count":%d' % number + notices.member() + b"}")
 
 
 async def explain(call: Call) -> CallResponse:
@@ -84,9 +84,9 @@ async def explain(call: Call) -> CallResponse:
 
 async def _answer(call: Call, name: str, body: Value) -> CallResponse:
     if (grouped := read_group(body)) is not None:
-        found = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
-        rows = found.rows(canonical=canonical(call))
-        return CallResponse(200, b'{"rows":' + rows + found.notices.member() + b"}")
+        groups = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
+        rows = groups.rows(canonical=canonical(call))
+        return CallResponse(200, b'{"rows":' + rows + groups.notices.member() + b"}")
     wanted = _query(body)
     selected = await queries.select(call.tenant.id, name, wanted, call.principal)
     page = selected.page(canonical=canonical(call))

@@ -83,12 +83,12 @@ async def imports(call: Call) -> CallResponse:
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MAX_JOBS):
         raise _wrong("limit", f"Expected an integer from 1 to {MAX_JOBS}.")
     before = _uuid("cursor", given["cursor"]) if "cursor" in given else None
-    found = await jobs.latest(call.tenant.id, collection.id, before, int(limit) + 1)
-    page = found[: int(limit)]
+    jobs_page = await jobs.latest(call.tenant.id, collection.id, before, int(limit) + 1)
+    page = jobs_page[: int(limit)]
     return json_answer(
         {
             "items": [progress.describe() for progress in page],
-            "next_cursor": str(page[-1].id) if len(found) > len(page) else None,
+            "next_cursor": str(page[-1].id) if len(jobs_page) > len(page) else None,
         }
     )
 

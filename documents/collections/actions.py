@@ -59,20 +59,20 @@ def indexes_of(collection: Collection) -> list[Index]:
 
 def find_by_name(name: str) -> Collection:
     """Return the tenant's collection, or raise `NotFound`."""
-    found = active().filter(name=name).first()
-    if found is None:
+    collection = active().filter(name=name).first()
+    if collection is None:
         raise NotFound("The collection does not exist.")
-    return found
+    return collection
 
 
 def lock_by_name(name: str) -> Collection:
     """Return the tenant's collection, locked exclusively until the transaction ends."""
     identity = find_by_name(name).pk
     lock_alone(identity)
-    found = active().select_for_update(of=("self",)).filter(pk=identity).first()
-    if found is None:
+    collection = active().select_for_update(of=("self",)).filter(pk=identity).first()
+    if collection is None:
         raise NotFound("The collection does not exist.")
-    return found
+    return collection
 
 
 def do_create(

@@ -181,18 +181,18 @@ def _next(index: Index) -> _Batch | None:
 
 def _entries(definition: Definition, body: bytes) -> list[tuple[bytes, bool, bool]]:
     try:
-        found = definition.entries(body)
+        entries = definition.entries(body)
     except QueryError as refused:
         raise _BrokenIndex(f"Document {_name(body)}: {refused.detail}.") from None
-    return [(key, ordering, enforced) for _, key, ordering, enforced in found]
+    return [(key, ordering, enforced) for _, key, ordering, enforced in entries]
 
 
 def _put_in(index: Index, batch: _Batch) -> None:
     """Add the missing entries of the documents and advance the position."""
     entries = [
         (key, document_key, ordering, enforced)
-        for document_key, _, found in batch.documents
-        for key, ordering, enforced in found
+        for document_key, _, index_entries in batch.documents
+        for key, ordering, enforced in index_entries
     ]
     columns = [list(column) for column in zip(*entries, strict=True)] or [[], [], [], []]
     try:

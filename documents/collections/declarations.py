@@ -90,7 +90,7 @@ def _find_ranking(value: Value, pointer: str) -> str | None:
         place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
         if name in _RANKING:
             return place
-        found = None if inner is None else _find_ranking(inner, place)
-        if found is not None:
-            return found
+        ranking = None if inner is None else _find_ranking(inner, place)
+        if ranking is not None:
+            return ranking
     return None

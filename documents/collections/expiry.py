@@ -78,8 +78,8 @@ class _ExpiryTarget:
 
     def ranges(self) -> list[tuple[int, bytes, bytes]]:
         bounds = self.expired.bounds([(self.path, 1)])
-        found = [] if bounds is None else bounds.ranges
-        return [(self.index, low, high) for low, high in found if high is not None]
+        ranges = [] if bounds is None else bounds.ranges
+        return [(self.index, low, high) for low, high in ranges if high is not None]
 
 
 @task(name="documents.collections.expiry", policy=PERIODIC, quiet=True)
@@ -104,8 +104,8 @@ def expire_some() -> int:
     if due:
         write_all(
             [
-                _deletes(collections[number], [body for _, body in found])
-                for number, found in groupby(due, key=lambda row: row[0])
+                _deletes(collections[number], [body for _, body in rows])
+                for number, rows in groupby(due, key=lambda row: row[0])
             ]
         )
     return len(due)

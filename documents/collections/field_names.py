@@ -42,7 +42,7 @@ def type_name(field: str) -> str:
     """Return the prefix for the types of a root field. Underscores before letters are removed and
     the letters capitalized; since fields are lower case, different fields have different names.
     """
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), field[:1].upper() + field[1:])
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), field[:1].upper() + field[1:])
 
 
 def clash(names: Iterable[str]) -> tuple[str, str] | None:
@@ -61,9 +61,9 @@ def clashes(schema: Mapping[str, JsonValue], pointer: str) -> Iterator[tuple[str
     """
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        found = clash(properties)
-        if found is not None:
-            yield f"{pointer}/properties", " and ".join(repr(name) for name in found)
+        names = clash(properties)
+        if names is not None:
+            yield f"{pointer}/properties", " and ".join(repr(name) for name in names)
         for name, inner in properties.items():
             if isinstance(inner, dict):
                 place = name.replace("~", "~0").replace("/", "~1")

@@ -20,13 +20,13 @@ from foundation.tasks.definition import PERIODIC
 ALIAS = "relay"
 MAX_TASKS = 1_000
 #: Until then, the task queued with the change is left to do the work.
-PATIENCE = datetime.timedelta(minutes=2)
+GRACE_PERIOD = datetime.timedelta(minutes=2)
 
 
 @task(name="documents.collections.unfinished", policy=PERIODIC)
 def sweep() -> None:
     """Queue unfinished work again."""
-    before = timezone.now() - PATIENCE
+    before = timezone.now() - GRACE_PERIOD
     indexes = Index.unscoped.using(ALIAS).filter(
         Q(state=Index.State.BUILDING, created_at__lt=before) | Q(state=Index.State.DROPPING)
     )

@@ -44,7 +44,7 @@ def drop_index(*, index: int) -> None:
     if _empty_index(index, _deadline()):
         unused.filter(state=Index.State.DROPPING).delete()
     else:
-        _go_on(DROP_INDEX_TASK, {"index": index})
+        _schedule(DROP_INDEX_TASK, {"index": index})
 
 
 @task(name=DROP_TASK)
@@ -54,7 +54,7 @@ def drop(*, collection: str) -> None:
         pk=UUID(collection), state=Collection.State.DROPPING
     )
     if dropped.exists() and not remove_collection(UUID(collection), _deadline()):
-        _go_on(DROP_TASK, {"collection": collection})
+        _schedule(DROP_TASK, {"collection": collection})
 
 
 def remove_collection(collection_id: UUID, deadline: float) -> bool:
@@ -93,6 +93,6 @@ def _deadline() -> float:
     return time.monotonic() + SLICE_S
 
 
-def _go_on(name: str, arguments: dict[str, int] | dict[str, str]) -> None:
+def _schedule(name: str, arguments: dict[str, int] | dict[str, str]) -> None:
     with transaction.atomic(using=ALIAS):
         run_after_commit(name, {**arguments}, using=ALIAS)

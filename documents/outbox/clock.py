@@ -18,7 +18,7 @@ class ValkeyClock:
         self._monotonic_s = monotonic_s
         self._ahead_us: int | None = None
 
-    def hear(self, time_us: int) -> None:
+    def observe(self, time_us: int) -> None:
         """Record the time of a reply that has just arrived."""
         self._ahead_us = time_us - self._here_us()
 

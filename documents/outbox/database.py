@@ -51,5 +51,5 @@ def relay_conninfo() -> str:
 
 async def close_relay_pool() -> None:
     """Close the running loop's connections."""
-    if (found := _pools.pop()) is not None:
-        found.close()
+    if (pool := _pools.pop()) is not None:
+        pool.close()

@@ -72,10 +72,10 @@ class EntryGroup:
 
     def arguments(self) -> list[Argument]:
         """Return the group as arguments of the function."""
-        told: list[Argument] = [packed_hashes(self.batch_hashes), len(self.entries)]
+        arguments: list[Argument] = [packed_hashes(self.batch_hashes), len(self.entries)]
         for entry in self.entries:
-            told += entry
-        return told
+            arguments += entry
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ class EventLayer:
             reply = await self._wire.call("SCAN", cursor, "MATCH", f"{_ROOT}*", "COUNT", 1000)
             if not isinstance(reply, list) or not isinstance(reply[1], list):
                 raise ResponseError("SCAN returned an unexpected type")
-            found = {key: _installation(key) for item in reply[1] if (key := text(item))}
-            newer = newer or any(number > self._installation for number in found.values())
-            old = [key for key, number in found.items() if 0 < number < self._installation]
+            installations = {key: _installation(key) for item in reply[1] if (key := text(item))}
+            newer = newer or any(number > self._installation for number in installations.values())
+            old = [key for key, number in installations.items() if 0 < number < self._installation]
             if old:
                 await self._wire.call("UNLINK", *old)
             cursor = text(reply[0])

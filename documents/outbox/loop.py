@@ -103,7 +103,7 @@ class RelayLoop:
             while step is not None:
                 number, request = step
                 reply = await self._reply(request)
-                step = self._relay.hear(number, reply, time.monotonic())
+                step = self._relay.receive(number, reply, time.monotonic())
             self._measure()
             await asyncio.sleep(max(0.0, self._relay.due_s - time.monotonic()))
 

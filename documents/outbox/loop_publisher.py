@@ -171,7 +171,7 @@ class LoopPublisher:
         except RedisError as away:
             self._lose(events, str(away))
             return False
-        self._clock.hear(answer.time_us)
+        self._clock.observe(answer.time_us)
         if answer.verdict is AppendVerdict.ABSENT:
             self._lose(events, "its streams are not initialised")
         return answer.verdict is AppendVerdict.OK
@@ -188,12 +188,12 @@ class LoopPublisher:
         """Find the event layer, keep its time known, and find it again."""
         while True:
             self._lost.clear()
-            found = await self._find()
-            if found and self._events is None:
+            events = await self._find()
+            if events and self._events is None:
                 logger.info("publishing after each commit")
-            self._events = found
+            self._events = events
             try:
-                async with asyncio.timeout(REFRESH_S if found else RETRY_S):
+                async with asyncio.timeout(REFRESH_S if events else RETRY_S):
                     await self._lost.wait()
             except TimeoutError:
                 continue
@@ -202,8 +202,8 @@ class LoopPublisher:
         """Return the streams of the current installation epoch, if a relay has created them."""
         try:
             async with relay_pool().session() as session:
-                (found,) = await session.run([(INSTALLATION, ())])
-            events = EventLayer(self._wire, found.integer(0, 0))
+                (row,) = await session.run([(INSTALLATION, ())])
+            events = EventLayer(self._wire, row.integer(0, 0))
             look = await events.look()
         except (RedisError, psycopg.Error, OSError) as away:
             logger.debug("the event layer is unavailable: %s", away)
@@ -212,5 +212,5 @@ class LoopPublisher:
         if not look.random:
             self._clock.forget()
             return None
-        self._clock.hear(look.time_us)
+        self._clock.observe(look.time_us)
         return events

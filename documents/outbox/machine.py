@@ -69,7 +69,7 @@ CLAIM_S = 1.0
 RENEW_S = 1.0
 LEASE_S = 3.0
 #: A reply is not awaited for longer than this. Requests give up earlier.
-PATIENCE_S = 30.0
+REPLY_DEADLINE_S = 30.0
 EMPTY_S = 5.0
 SLOTS = 8
 #: Maximum number of transactions that are requested at once, and approximate number of rows.
@@ -156,7 +156,7 @@ class RelayMachine:
             return None
         return self._begin(now_s)
 
-    def hear(self, number: int, reply: Reply, now_s: float) -> Step:
+    def receive(self, number: int, reply: Reply, now_s: float) -> Step:
         """Take the reply to request `number` and return the next request, if there is one."""
         asked = self._asked
         if number != self._number or asked is None:
@@ -166,9 +166,9 @@ class RelayMachine:
             return self._failed(asked, now_s)
         if isinstance(reply, AppendResult):
             self._time_us = reply.time_us
-        return self._heard(asked, reply, now_s)
+        return self._handle_reply(asked, reply, now_s)
 
-    def _heard(self, asked: Request, reply: Reply, now_s: float) -> Step:
+    def _handle_reply(self, asked: Request, reply: Reply, now_s: float) -> Step:
         match asked, reply:
             case AcquireLease(), LeaseResult():
                 return self._claimed(reply, now_s)
@@ -181,9 +181,9 @@ class RelayMachine:
             case ListRows(), RowList():
                 return self._listed(asked, reply, now_s)
             case _:
-                return self._heard_later(asked, reply, now_s)
+                return self._continue_round(asked, reply, now_s)
 
-    def _heard_later(self, asked: Request, reply: Reply, now_s: float) -> Step:
+    def _continue_round(self, asked: Request, reply: Reply, now_s: float) -> Step:
         """Continue a round after its list."""
         match asked, reply:
             case Fetch(), FetchResult():
@@ -193,11 +193,11 @@ class RelayMachine:
             case MarkPublished(xids=xids), RequestDone():
                 if self.life is not None:
                     self.life.sent.difference_update(xids)
-                return self._go_on(now_s)
+                return self._next_step(now_s)
             case SendTick(snapshot=snapshot), AppendResult():
                 return self._ticked(snapshot, reply, now_s)
             case (Trim(), AppendResult()) | (EmptySlot(), RequestDone()):
-                return self._rest()
+                return self._end_round()
             case _:
                 raise AssertionError(f"{reply} is not a reply to {asked}")
 
@@ -215,7 +215,7 @@ class RelayMachine:
 
     def _claimed(self, reply: LeaseResult, now_s: float) -> Step:
         if reply.token is None:
-            return self._rest(CLAIM_S)
+            return self._end_round(CLAIM_S)
         self.token = reply.token
         self.life = None
         self._world = reply.world
@@ -239,7 +239,7 @@ class RelayMachine:
         world, _ = self._known()
         if not reply.held:
             self.token = None
-            return self._rest(CLAIM_S)
+            return self._end_round(CLAIM_S)
         if asked.renew:
             self._renewed_s = now_s
         self._world = reply.world
@@ -253,7 +253,7 @@ class RelayMachine:
         else:
             self._learn(life, reply, now_s)
         self._plan(life, now_s)
-        return self._go_on(now_s)
+        return self._next_step(now_s)
 
     def _republishing(self, life: LayerIncarnation) -> bool:
         return any(not taken.marks_count for taken in life.taken)
@@ -275,19 +275,19 @@ class RelayMachine:
 
     def _plan(self, life: LayerIncarnation, now_s: float) -> None:
         """Collect the transactions that writers did not publish in time."""
-        found: set[int] = set()
+        outstanding: set[int] = set()
         for taken in life.taken:
             if not taken.marks_count or now_s - taken.at_s >= GRACE_S:
-                found |= taken.outstanding
-        self._backlog.extend(sorted(found))
+                outstanding |= taken.outstanding
+        self._backlog.extend(sorted(outstanding))
 
     # The rest of a round.
 
-    def _go_on(self, now_s: float) -> Step:
+    def _next_step(self, now_s: float) -> Step:
         """Take the next step: mark, publish more, tick, empty a slot, or end the round."""
         life = self.life
         if life is None:
-            return self._rest()
+            return self._end_round()
         if life.sent:
             return self._ask(MarkPublished(tuple(sorted(life.sent))), now_s)
         if self._backlog:
@@ -308,7 +308,7 @@ class RelayMachine:
             return self._ask(tick, now_s)
         if self._is_long(now_s):
             # By the next list the snapshot would be too old to be ticked: a tick goes first.
-            return self._rest()
+            return self._end_round()
         return self._keep_house(now_s)
 
     def _may_break_off(self, now_s: float) -> bool:
@@ -359,7 +359,7 @@ class RelayMachine:
         published between two parts of one.
         """
         if self._after == 0 and self._ahead.put(reply.newer):
-            return self._go_on(now_s)
+            return self._next_step(now_s)
         self._after = reply.after
         self._finish(reply.done)
         if not reply.groups:
@@ -384,7 +384,7 @@ class RelayMachine:
         life.sent.update(done)
         for taken in life.taken:
             taken.outstanding.difference_update(done)
-        return self._go_on(now_s)
+        return self._next_step(now_s)
 
     def _ticked(self, snapshot: TransactionSnapshot, reply: AppendResult, now_s: float) -> Step:
         if reply.verdict is not AppendVerdict.OK:
@@ -397,7 +397,7 @@ class RelayMachine:
 
     def _keep_house(self, now_s: float) -> Step:
         if now_s - self._emptied_s < EMPTY_S:
-            return self._rest()
+            return self._end_round()
         self._emptied_s = now_s
         self._slot = (self._slot + 1) % SLOTS
         return self._ask(EmptySlot(self._slot), now_s)
@@ -409,21 +409,21 @@ class RelayMachine:
         match verdict:
             case AppendVerdict.OUTRUN:
                 self.token = None
-                return self._rest(CLAIM_S)
+                return self._end_round(CLAIM_S)
             case AppendVerdict.ABSENT | AppendVerdict.REBORN:
                 self.life = None
             case _:
                 # The stamp is unusable after a pause or a clock correction.
                 pass
-        return self._rest()
+        return self._end_round()
 
     def _failed(self, asked: Request, now_s: float) -> Step:
         if isinstance(asked, Append):
             # It may have run out of memory, which only trimming frees.
             return self._ask(Trim(asked.installation), now_s)
-        return self._rest(CLAIM_S if isinstance(asked, AcquireLease) else ROUND_S)
+        return self._end_round(CLAIM_S if isinstance(asked, AcquireLease) else ROUND_S)
 
-    def _rest(self, pause_s: float = ROUND_S) -> Step:
+    def _end_round(self, pause_s: float = ROUND_S) -> Step:
         """End the round. The next begins `pause_s` after this one began."""
         self.due_s = self._round_s + pause_s
         return None
@@ -431,7 +431,7 @@ class RelayMachine:
     def _ask(self, request: Request, now_s: float) -> tuple[int, Request]:
         self._number += 1
         self._asked, self._asked_s = request, now_s
-        self.due_s = now_s + PATIENCE_S
+        self.due_s = now_s + REPLY_DEADLINE_S
         if isinstance(request, Fetch):
             self._stamp_us = self._time_us
         return self._number, request

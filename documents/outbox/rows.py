@@ -131,21 +131,21 @@ class OutboxRows:
     async def list_rows(self, asked: ListRows) -> RowList:
         lease = _RENEW if asked.renew else _HELD
         listing = _LIST_ALL if asked.marked_too else _LIST_UNMARKED
-        held, world, found = await self._run(
+        held, world, listed = await self._run(
             [(lease, (int8(asked.token),)), (_WORLD, ()), (listing, (int8(asked.watermark),))]
         )
         if world.raw(0, 2) is None:
             await self._run([(_NAME_LIFE, ())])
             return await self.list_rows(asked)
         rows, written_ms = dict[int, int](), list[int]()
-        for row in range(found.rows):
-            if found.raw(row, 1) is not None:
-                rows[found.integer(row, 1)] = found.integer(row, 2)
-                written_ms.append(found.time_ms(row, 3))
+        for row in range(listed.rows):
+            if listed.raw(row, 1) is not None:
+                rows[listed.integer(row, 1)] = listed.integer(row, 2)
+                written_ms.append(listed.time_ms(row, 3))
         if not asked.marked_too:
             self.oldest_ms = min(written_ms, default=None)
         return RowList(
-            held.rows > 0, _world(world), TransactionSnapshot.parse(found.text(0, 0)), rows
+            held.rows > 0, _world(world), TransactionSnapshot.parse(listed.text(0, 0)), rows
         )
 
     async def fetch(self, asked: Fetch) -> FetchResult:
@@ -185,14 +185,14 @@ class OutboxRows:
         so the wait is short.
         """
         statements = _EMPTY[slot]
-        (found,) = await self._run([(statements.check, ())])
-        if not found.boolean(0, 0):
+        (result,) = await self._run([(statements.check, ())])
+        if not result.boolean(0, 0):
             return False
         try:
-            *_, found = await self._run([(step, ()) for step in statements.lock_and_check])
+            *_, result = await self._run([(step, ()) for step in statements.lock_and_check])
         except psycopg.errors.LockNotAvailable:
             return False
-        agreed = found.boolean(0, 0)
+        agreed = result.boolean(0, 0)
         last = [statements.truncate, COMMIT] if agreed else [ROLLBACK]
         await self._run([(step, ()) for step in last])
         return agreed
@@ -292,9 +292,9 @@ def _groups(rows: StatementResult, page: Sequence[RowSize]) -> list[EntryGroup]:
     groups: list[EntryGroup] = []
     loose: list[tuple[int, bytes]] = []
     for xid, numbers in groupby(range(rows.rows), key=lambda row: rows.integer(row, 0)):
-        found = list(numbers)
-        hashes = rows.raw(found[0], 9)
-        entries = [(rows.integer(row, 4), _entry(rows, row)) for row in found]
+        members = list(numbers)
+        hashes = rows.raw(members[0], 9)
+        entries = [(rows.integer(row, 4), _entry(rows, row)) for row in members]
         if hashes is None or sizes.get(xid, 0) > MAX_BATCH_BYTES:
             loose += entries
         else:
@@ -304,12 +304,12 @@ def _groups(rows: StatementResult, page: Sequence[RowSize]) -> list[EntryGroup]:
 
 def _newer(rows: StatementResult) -> frozenset[int]:
     """Return the transactions that have rewritten documents of these rows."""
-    found = set[int]()
+    xids = set[int]()
     for row in range(rows.rows):
         raw, own = rows.raw(row, 13), rows.integer(row, 0)
         if raw is not None and (newer := _whole_xid(int.from_bytes(raw, "big"), own)) != own:
-            found.add(newer)
-    return frozenset(found)
+            xids.add(newer)
+    return frozenset(xids)
 
 
 def _whole_xid(low: int, near: int) -> int:

@@ -35,9 +35,9 @@ def load_samples(tenant_id: UUID) -> list[str]:
 
 def _ensure(tenant_id: UUID, sample: SampleCollection) -> UUID:
     """Return the id of the sample's collection, creating it if it is missing."""
-    found = actions.active().filter(name=sample.name).first()
-    if found is not None:
-        return found.pk
+    collection = actions.active().filter(name=sample.name).first()
+    if collection is not None:
+        return collection.pk
     values = cast("actions.CollectionValues", read_body(CollectionCreation, sample.declaration))
     declarations = read_declarations(_text(sample.declaration))
     tenant = Tenant.objects.select_related("plan", "quota").get(pk=tenant_id)

@@ -28,10 +28,10 @@ class CallerAccess:
 
     def require(self, action: str) -> Filter:
         """Return the filter that documents must match, or raise `Forbidden`."""
-        found = self.filters.get(action)
-        if found is None:
+        rule = self.filters.get(action)
+        if rule is None:
             raise Forbidden(f"The collection's access rules do not let you {action} here.")
-        return found
+        return rule
 
 
 def access_of(collection: CollectionFacts, principal: Principal) -> CallerAccess | None:

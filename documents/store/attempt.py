@@ -95,15 +95,17 @@ class WriteAttempt:
         Raises `LargeResult` if locked documents are too large.
         """
         planned = [
-            found
+            collection
             for position, write in enumerate(self._writes)
-            if (found := await self._look_up(position, write)) is not None
+            if (collection := await self._look_up(position, write)) is not None
         ]
         if planned:
             concerned = {
-                found.raw: found for plan in planned for found in plan.collections.values()
+                collection.raw: collection
+                for plan in planned
+                for collection in plan.collections.values()
             }
-            self._collections = [found for _, found in sorted(concerned.items())]
+            self._collections = [collection for _, collection in sorted(concerned.items())]
             async with pool().session() as session:
                 await self._run_in(session, planned)
         return [ended for ended in self._ended if ended is not None]
@@ -136,14 +138,14 @@ class WriteAttempt:
         keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
         n_operations = sum(len(one.write.operations) for one in planned)
         results = await session.run(self._opening(held, keys, n_operations))
-        found = self._read(results, keys)
-        if found is None:
+        locked = self._read(results, keys)
+        if locked is None:
             await session.run([(ROLLBACK, ())])
             raise Stale
-        await self._complete(session, found)
+        await self._complete(session, locked)
         settled = claims.settle(held, results[2], results[3]) if held else {}
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
-        changes = plan.apply(found.rows, found.floors, found.now_ms, skipped)
+        changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped)
         await self._finish(session, changes, planned, skipped)
 
     def _claims(self, planned: list[_PlannedWrite]) -> list[WriteClaim]:
@@ -163,15 +165,15 @@ class WriteAttempt:
         return list(held.values())
 
     def _plan(self, planned: Sequence[_PlannedWrite]) -> Plan:
-        numbers = {found.raw: number for number, found in enumerate(self._collections)}
+        numbers = {collection.raw: number for number, collection in enumerate(self._collections)}
         return Plan(
-            [(found.raw, found.definition) for found in self._collections],
+            [(collection.raw, collection.definition) for collection in self._collections],
             [
                 (
                     one.write.operations,
                     [
-                        (name, numbers[found.raw], _rules(found, one.write))
-                        for name, found in one.collections.items()
+                        (name, numbers[collection.raw], _rules(collection, one.write))
+                        for name, collection in one.collections.items()
                     ],
                     one.write.atomic,
                     one.write.expected,
@@ -185,11 +187,11 @@ class WriteAttempt:
     ) -> list[Step]:
         largest_body = bodies.largest_carried(n_operations)
         steps = [*begin(self._tenant_id), *claims.look_up(held)]
-        steps += [locks.shared(found.id) for found in self._collections]
-        steps += [statements.check(found.raw) for found in self._collections]
+        steps += [locks.shared(collection.id) for collection in self._collections]
+        steps += [statements.check(collection.raw) for collection in self._collections]
         steps += [
-            statements.lock_rows(found.raw, wanted, largest_body)
-            for found, wanted in zip(self._collections, keys, strict=True)
+            statements.lock_rows(collection.raw, wanted, largest_body)
+            for collection, wanted in zip(self._collections, keys, strict=True)
             if wanted is not None
         ]
         return steps
@@ -201,26 +203,26 @@ class WriteAttempt:
         looked = sum(wanted is not None for wanted in keys)
         start = len(results) - looked - len(keys)
         checks, locked = results[start : start + len(keys)], iter(results[start + len(keys) :])
-        found = _LockedRows([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
+        locked_rows = _LockedRows([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
         for known, check, wanted in zip(self._collections, checks, keys, strict=True):
             if not check.rows or check.integer(0, 0) != known.write_version:
                 return None
-            found.floors.append(check.integer(0, 1))
-            found.rows.append([] if wanted is None else _rows(next(locked)))
-        return found
+            locked_rows.floors.append(check.integer(0, 1))
+            locked_rows.rows.append([] if wanted is None else _rows(next(locked)))
+        return locked_rows
 
-    async def _complete(self, session: PostgresSession, found: _LockedRows) -> None:
+    async def _complete(self, session: PostgresSession, locked: _LockedRows) -> None:
         """Read the large bodies of locked rows."""
-        held_bytes = sum(bodies.size_bytes(row[3] or b"") for rows in found.rows for row in rows)
+        held_bytes = sum(bodies.size_bytes(row[3] or b"") for rows in locked.rows for row in rows)
         if held_bytes > self._max_held_bytes:
             await session.run([(ROLLBACK, ())])
             raise LargeResult
         for number, collection in enumerate(self._collections):
-            rows = found.rows[number]
+            rows = locked.rows[number]
             if not any(bodies.omitted_size(row[3] or b"") for row in rows):
                 continue
             cells = [(row[0], row[3] or b"") for row in rows]
-            found.rows[number] = [
+            locked.rows[number] = [
                 (*row[:3], omitted.get(row[0], row[3]))
                 async for part, omitted in bodies.read_omitted(session, collection.raw, cells)
                 for row in rows[part]
@@ -266,10 +268,10 @@ class WriteAttempt:
             return
         hashes = self._batch_hashes(changes)
         steps: list[Step] = [(statements.TRANSACTION_ID, ())]
-        for number, found in enumerate(self._collections):
-            steps += statements.written(self._tenant_id, found.raw, number, changes)
+        for number, collection in enumerate(self._collections):
+            steps += statements.written(self._tenant_id, collection.raw, number, changes)
             steps += statements.announced(
-                self._tenant_id, found.raw, number, changes, found.rules_version, hashes
+                self._tenant_id, collection.raw, number, changes, collection.rules_version, hashes
             )
         steps += statements.entries(self._tenant_id, changes)
         stamped = publisher.stamp()
@@ -278,10 +280,10 @@ class WriteAttempt:
         except psycopg.errors.UniqueViolation as violated:
             if _ENFORCED in str(violated):
                 raise UniqueKeyConflict(changes.enforced() or ()) from None
-            if statements.SOMEBODY_WAS_FASTER in str(violated):
+            if statements.DOCUMENT_KEY_CONSTRAINT in str(violated):
                 raise Stale from None
             raise
-        rules_versions = [found.rules_version for found in self._collections]
+        rules_versions = [collection.rules_version for collection in self._collections]
         xid = results[0].integer(0, 0)
         publisher.offer(
             stamped, CommittedTransaction(xid, self._tenant_id, changes, rules_versions, hashes)
@@ -297,7 +299,7 @@ class WriteAttempt:
 
 def _may_write(write: WriteCall, known: dict[str, CollectionFacts]) -> bool:
     """Return whether each collection allows this writer."""
-    return all(found.source_id == write.source_id for found in known.values())
+    return all(collection.source_id == write.source_id for collection in known.values())
 
 
 def _rules(collection: CollectionFacts, write: WriteCall) -> Rules | None:
@@ -309,9 +311,9 @@ def _rules(collection: CollectionFacts, write: WriteCall) -> Rules | None:
     return allowed("read"), allowed("create"), allowed("update"), allowed("delete")
 
 
-def _rows(found: StatementResult) -> list[Row]:
-    read, cell = found.bytes, found.raw
-    return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(found.rows)]
+def _rows(result: StatementResult) -> list[Row]:
+    read, cell = result.bytes, result.raw
+    return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(result.rows)]
 
 
 def _also(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:

@@ -71,11 +71,11 @@ async def read_omitted(
     A document may occur several times.
     """
     for part in parts(cells):
-        found = dict[bytes, bytes]()
+        omitted = dict[bytes, bytes]()
         if part.omitted:
             (result,) = await session.run([(_BODIES, (collection, byteas(part.omitted)))])
-            found = {result.bytes(row, 0): result.bytes(row, 1) for row in range(result.rows)}
-        yield part.rows, found
+            omitted = {result.bytes(row, 0): result.bytes(row, 1) for row in range(result.rows)}
+        yield part.rows, omitted
 
 
 def parts(cells: Sequence[Cell]) -> Iterator[BatchPart]:

@@ -71,16 +71,16 @@ def look_up(claims: list[WriteClaim]) -> list[Step]:
 
 
 def settle(
-    claims: list[WriteClaim], locked: StatementResult, found: StatementResult
+    claims: list[WriteClaim], locked: StatementResult, recorded: StatementResult
 ) -> dict[bytes, CallResponse | ApiError]:
     """Return the outcome of a call before it runs: the recorded response, or why it may not run."""
     settled: dict[bytes, CallResponse | ApiError] = {}
-    rows = {found.bytes(row, 0): row for row in range(found.rows)}
+    rows = {recorded.bytes(row, 0): row for row in range(recorded.rows)}
     for number, claim in enumerate(claims):
         if not locked.boolean(number, 0):
             settled[claim.key_hash] = in_progress()
         elif claim.key_hash in rows:
-            settled[claim.key_hash] = _replay(claim, found, rows[claim.key_hash])
+            settled[claim.key_hash] = _replay(claim, recorded, rows[claim.key_hash])
     return settled
 
 
@@ -88,14 +88,14 @@ def in_progress() -> ApiError:
     return IdempotencyInProgress(headers={"Retry-After": "1"})
 
 
-def _replay(claim: WriteClaim, found: StatementResult, row: int) -> CallResponse | ApiError:
-    if found.bytes(row, 1) != claim.request_hash:
+def _replay(claim: WriteClaim, recorded: StatementResult, row: int) -> CallResponse | ApiError:
+    if recorded.bytes(row, 1) != claim.request_hash:
         return IdempotencyMismatch(
             "The idempotency key was already used with a different body or different parameters."
         )
-    headers = {str(k): str(v) for k, v in json.loads(found.text(row, 3)).items()}
+    headers = {str(k): str(v) for k, v in json.loads(recorded.text(row, 3)).items()}
     return CallResponse(
-        found.integer(row, 2), found.bytes(row, 4), {**headers, REPLAYED_HEADER: "true"}
+        recorded.integer(row, 2), recorded.bytes(row, 4), {**headers, REPLAYED_HEADER: "true"}
     )
 
 

@@ -46,8 +46,8 @@ def pool() -> SessionPool:
 
 async def close_pool() -> None:
     """Close the running loop's connections."""
-    if (found := _pools.pop()) is not None:
-        found.close()
+    if (session_pool := _pools.pop()) is not None:
+        session_pool.close()
 
 
 def _conninfo() -> str:

@@ -85,5 +85,5 @@ async def _postgres(
 ) -> JsonValue:
     explained = Statement("EXPLAIN (FORMAT JSON) " + asked.sql, asked.types)
     (result,) = await session.run([(explained, parameters)])
-    found: JsonValue = json.loads(result.text(0, 0))
-    return found
+    plan: JsonValue = json.loads(result.text(0, 0))
+    return plan

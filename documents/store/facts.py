@@ -83,7 +83,7 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
     if known is not None and (known.id, known.write_version) == (identity, write_version):
         return known
     schema = row.raw(0, 3)
-    found = tuple(_index(indexes, number) for number in range(indexes.rows))
+    facts = tuple(_index(indexes, number) for number in range(indexes.rows))
     return CollectionFacts(
         id=identity,
         raw=identity.bytes,
@@ -93,12 +93,12 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
         rules_version=row.integer(0, 2),
         definition=Definition(
             None if schema is None else Value.parse(schema),
-            [(index.number, list(index.fields), index.unique) for index in found],
+            [(index.number, list(index.fields), index.unique) for index in facts],
             max_array_elements=environment().rillbase_max_array_elements,
             max_values=environment().rillbase_max_document_values,
         ),
         rules=_rules(row.bytes(0, 4)),
-        indexes=found,
+        indexes=facts,
         source_id=None if row.raw(0, 5) is None else row.uuid(0, 5),
     )
 
@@ -119,9 +119,9 @@ def _index(rows: StatementResult, number: int) -> IndexFacts:
 
 def _rules(text: bytes) -> dict[str, Rule]:
     declared = Value.parse(text)
-    found = {}
+    rules = {}
     for action in ACTIONS:
         rule = declared.get(action)
         if rule is not None and not rule.is_null:
-            found[action] = Rule.parse(rule, pointer=f"/access_rules/{action}")
-    return found
+            rules[action] = Rule.parse(rule, pointer=f"/access_rules/{action}")
+    return rules

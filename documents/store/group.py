@@ -112,18 +112,18 @@ async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write
     """
     rules = await _read_rules(tenant_id, write)
     async with pool().session() as session:
-        _, found = await session.run([scope(tenant_id), statements.taken(taken.places)])
-        for row in range(found.rows):
-            rule = rules.get(found.bytes(row, 1))
+        _, conflicts = await session.run([scope(tenant_id), statements.taken(taken.places)])
+        for row in range(conflicts.rows):
+            rule = rules.get(conflicts.bytes(row, 1))
             if rule is None:
                 continue
             # Read one at a time, because they may be large.
-            in_the_way = statements.body(found.bytes(row, 1), found.bytes(row, 2))
+            in_the_way = statements.body(conflicts.bytes(row, 1), conflicts.bytes(row, 2))
             _, result = await session.run([scope(tenant_id), in_the_way])
             body = result.raw(0, 0) if result.rows else None
             if not (body and rule.matches(body, int(time.time() * 1000))):
                 return Outcomes.refused("forbidden_by_rule", FORBIDDEN_BY_RULE, [])
-    names = sorted({found.text(row, 0) for row in range(found.rows)})
+    names = sorted({conflicts.text(row, 0) for row in range(conflicts.rows)})
     return Outcomes.refused(
         "duplicate_key",
         "Another document has the same values in a unique index.",

@@ -103,9 +103,9 @@ async def read_sides(
     if sum(map(len, keys)) > MAX_LOOKED_UP:
         raise QueryTooExpensive(f"The query looks up more than {MAX_LOOKED_UP} documents.")
     held_bytes = 0
-    found: list[list[StoredDocument]] = []
+    documents_by_side: list[list[StoredDocument]] = []
     for side, wanted in zip(sides, keys, strict=True):
-        found.append([])
+        documents_by_side.append([])
         for begin in range(0, len(wanted), AT_ONCE):
             some = wanted[begin : begin + AT_ONCE]
             parameters = (byteas(some), bodies.largest_carried(len(some)))
@@ -114,8 +114,8 @@ async def read_sides(
             held_bytes += sum(bodies.size_bytes(one.body) for one in documents)
             _check_size(held_bytes, max_held_bytes)
             documents = await _complete(session, side, documents)
-            found[-1] += [one for one in documents if _may_see(side, one.body, now_ms)]
-    return found
+            documents_by_side[-1] += [one for one in documents if _may_see(side, one.body, now_ms)]
+    return documents_by_side
 
 
 def _check_size(held_bytes: int, max_held_bytes: int) -> None:
@@ -153,9 +153,9 @@ async def read_versions(
     checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
     if not all(map(is_current, checks, (side.collection for side in sides))):
         return None
-    found: list[list[DocumentVersion]] = []
+    versions: list[list[DocumentVersion]] = []
     for side, wanted in zip(sides, keys, strict=True):
-        found.append([])
+        versions.append([])
         for begin in range(0, len(wanted), VERSIONS_AT_ONCE):
             some = wanted[begin : begin + VERSIONS_AT_ONCE]
             if most_bytes <= 0:
@@ -163,10 +163,10 @@ async def read_versions(
             async for rows in _version_rows(session, side, some):
                 read = [_version(side, row, xmax, now_ms) for row in rows]
                 most_bytes -= sum(len(one.key) + len(one.body or b"") for one in read)
-                found[-1] += read
+                versions[-1] += read
                 if most_bytes <= 0:
                     break
-    return found
+    return versions
 
 
 async def _version_rows(
@@ -179,10 +179,10 @@ async def _version_rows(
     for number in range(result.rows):
         key, body = result.bytes(number, 0), result.raw(number, 3)
         rows[key] = (key, result.integer(number, 1), result.integer(number, 2), body)
-    found = [rows[key] for key in keys]
-    cells = [(row[0], row[3] or b"") for row in found]
+    present = [rows[key] for key in keys]
+    cells = [(row[0], row[3] or b"") for row in present]
     async for part, omitted in bodies.read_omitted(session, side.collection.raw, cells):
-        yield [(*row[:3], omitted.get(row[0], row[3])) for row in found[part]]
+        yield [(*row[:3], omitted.get(row[0], row[3])) for row in present[part]]
 
 
 def _version(side: LookupCollection, row: _VersionRow, xmax: int, now_ms: int) -> DocumentVersion:

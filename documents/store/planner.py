@@ -94,7 +94,7 @@ def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool
 
 def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[IndexCandidate]:
     """Return the indexes that narrow the query or give its order."""
-    found = []
+    choices = []
     for index in collection.indexes:
         if not index.ready:
             continue
@@ -102,8 +102,8 @@ def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[
         equalities = bounds.equalities if bounds is not None else 0
         direction = sort.direction(index.fields, equalities)
         if bounds is not None or direction is not None:
-            found.append(IndexCandidate(index, bounds, direction))
-    return found
+            choices.append(IndexCandidate(index, bounds, direction))
+    return choices
 
 
 async def choose(
@@ -120,8 +120,8 @@ async def choose(
     order: Literal["id", "any"] = "id" if sort.by_id else "any"
     if by_id is not None:
         return CandidatePlan(None, by_id, order)
-    found = candidates(collection, wanted, sort)
-    counts = await _count(session, wanted, found)
+    choices = candidates(collection, wanted, sort)
+    counts = await _count(session, wanted, choices)
     bounded = sorted(
         (
             CandidatePlan(
@@ -138,7 +138,7 @@ async def choose(
     )
     few = bounded[0] if bounded and (bounded[0].estimate or 0) < COUNT_AT_MOST else None
     if in_order and (few is None or (few.estimate or 0) > 4 * rows_wanted):
-        ordered = _ordered(found, counts)
+        ordered = _ordered(choices, counts)
         if ordered is not None:
             return ordered
     if few is not None:
@@ -148,13 +148,13 @@ async def choose(
     return CandidatePlan(None, EVERYTHING, order)
 
 
-def _ordered(found: Sequence[IndexCandidate], counts: Sequence[Count]) -> CandidatePlan | None:
+def _ordered(choices: Sequence[IndexCandidate], counts: Sequence[Count]) -> CandidatePlan | None:
     """Return the narrowest index that is read in the order of the sort."""
     known = {count.candidate.index.number: count.entries for count in counts}
     unreliable = {count.candidate.index.number for count in counts if not count.keeps_order}
     usable = [
         candidate
-        for candidate in found
+        for candidate in choices
         if candidate.direction is not None and candidate.index.number not in unreliable
     ]
     if not usable:
@@ -171,9 +171,9 @@ def _ordered(found: Sequence[IndexCandidate], counts: Sequence[Count]) -> Candid
     )
 
 
-async def _count(session: Runs, wanted: Filter, found: Sequence[IndexCandidate]) -> list[Count]:
+async def _count(session: Runs, wanted: Filter, choices: Sequence[IndexCandidate]) -> list[Count]:
     """Count the entries of each candidate that has ranges, up to a bound."""
-    bounded = [(each, each.bounds) for each in found if each.bounds is not None]
+    bounded = [(each, each.bounds) for each in choices if each.bounds is not None]
     if not bounded:
         return []
     results = await session.run(

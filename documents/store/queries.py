@@ -162,10 +162,10 @@ async def _embed(
         return True
     keys = native(partial(selection.references, lookups))
     now_ms = int(time.time() * 1000)
-    found = await read_sides(reading.session, sides, keys, now_ms, reading.max_held_bytes)
-    if found is None:
+    referenced = await read_sides(reading.session, sides, keys, now_ms, reading.max_held_bytes)
+    if referenced is None:
         return False
-    bodies = [[(document.key, document.body) for document in side] for side in found]
+    bodies = [[(document.key, document.body) for document in side] for side in referenced]
     native(partial(selection.embed, lookups, bodies, MAX_SORT_BYTES))
     return True
 

@@ -87,10 +87,10 @@ async def _get(
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
         async with pool().session() as session:
-            found = await _read(session, collection, keys, max_held_bytes)
-        if found is not None:
+            documents = await _read(session, collection, keys, max_held_bytes)
+        if documents is not None:
             access = None if principal is None else access_of(collection, principal)
-            return _readable(access, found, now_ms)
+            return _readable(access, documents, now_ms)
     raise KeptChanging
 
 
@@ -102,20 +102,20 @@ async def _read(
 ) -> list[StoredDocument] | None:
     """Return the documents that exist; None: the collection has changed."""
     largest = bodies.largest_carried(len(keys))
-    found = await _documents(session, collection, keys, largest)
-    if found is None:
+    documents = await _documents(session, collection, keys, largest)
+    if documents is None:
         return None
-    if sum(bodies.size_bytes(document.body) for document in found) > max_held_bytes:
+    if sum(bodies.size_bytes(document.body) for document in documents) > max_held_bytes:
         raise LargeResult
-    omitted = [(document.key, document.body) for document in found if document.is_omitted]
-    found = [document for document in found if not document.is_omitted]
+    omitted = [(document.key, document.body) for document in documents if document.is_omitted]
+    documents = [document for document in documents if not document.is_omitted]
     # Each part is read in one snapshot, so version and body belong together.
     for part in bodies.parts(omitted):
         more = await _documents(session, collection, part.omitted, bodies.ANY_SIZE)
         if more is None:
             return None
-        found += more
-    return found
+        documents += more
+    return documents
 
 
 async def _documents(
@@ -137,11 +137,11 @@ async def _documents(
 
 
 def _readable(
-    access: CallerAccess | None, found: Sequence[StoredDocument], now_ms: int
+    access: CallerAccess | None, documents: Sequence[StoredDocument], now_ms: int
 ) -> dict[bytes, StoredDocument]:
     rule = access.require("read") if access is not None else None
     return {
         document.key: document
-        for document in found
+        for document in documents
         if rule is None or rule.matches(document.body, now_ms)
     }

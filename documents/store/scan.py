@@ -89,11 +89,11 @@ async def scan(
             async for part in _complete(session, collection, rows):
                 yield part
             if len(rows) == first_batch:
-                async for more in _rest(session, collection, plan, bounds, rows[-1]):
+                async for more in _remaining(session, collection, plan, bounds, rows[-1]):
                     yield more
 
 
-async def _rest(
+async def _remaining(
     session: Runs, collection: CollectionFacts, plan: CandidatePlan, bounds: Range, last: Row
 ) -> AsyncIterator[list[Row]]:
     """Yield what follows the first batch of a range."""

@@ -40,7 +40,7 @@ _INSERT = Statement(
     ),
 )
 #: Another transaction has inserted one of the keys meanwhile.
-SOMEBODY_WAS_FASTER = "documents_document_pkey"
+DOCUMENT_KEY_CONSTRAINT = "documents_document_pkey"
 _UPDATE = Statement(
     "UPDATE documents_document d SET version = i.version, body = i.body, "
     "created_at = coalesce(i.created_at, now()), updated_at = now() "

@@ -53,12 +53,12 @@ def page(
     if after:
         last = _open(after, bound)
         rows = rows.filter(pk__lt=last) if newest_first else rows.filter(pk__gt=last)
-    found = list(rows.order_by("-pk" if newest_first else "pk")[: limit + 1])
-    more = len(found) > limit
-    found = found[:limit]
+    page_rows = list(rows.order_by("-pk" if newest_first else "pk")[: limit + 1])
+    more = len(page_rows) > limit
+    page_rows = page_rows[:limit]
     return {
-        "items": [render(row) for row in found],
-        "next_cursor": _seal(str(found[-1].pk), bound) if more else None,
+        "items": [render(row) for row in page_rows],
+        "next_cursor": _seal(str(page_rows[-1].pk), bound) if more else None,
     }
 
 

@@ -35,10 +35,10 @@ def not_modified(request: HttpRequest, version: int) -> bool:
 
 def versions(header: str, name: str) -> set[int]:
     """Return the versions that a header's ETags name."""
-    found = set()
+    numbers = set()
     for part in header.split(","):
         form = _ETAG.match(part.strip())
         if form is None:
             raise InvalidParameter(f'{name} must contain ETags of the form "v3", or *.')
-        found.add(int(form[1]))
-    return found
+        numbers.add(int(form[1]))
+    return numbers

@@ -61,8 +61,8 @@ def _of_the_environment(raised: Exception) -> errors.ApiError:
         what = f"{type(raised).__name__} {failures.sqlstate_of(raised)}".rstrip()
         logger.error("unhandled %s", what, exc_info=raised)
         return errors.Internal()
-    said = (str(raised).splitlines() or [type(raised).__name__])[0]
-    logger.warning("responded %s: %s", passing.code, said)
+    reason = (str(raised).splitlines() or [type(raised).__name__])[0]
+    logger.warning("responded %s: %s", passing.code, reason)
     return passing
 
 

@@ -204,10 +204,10 @@ class OutboundClient:
 
     def _addresses(self, target: OutboundTarget, deadline: Deadline) -> Sequence[str]:
         """Resolve the host and return its addresses if all of them may be called."""
-        found = self._resolver(target.host, target.port, deadline.remaining_s())
-        if not found:
+        addresses = self._resolver(target.host, target.port, deadline.remaining_s())
+        if not addresses:
             raise TargetUnreachable("The host name has no address.")
-        for text in found:
+        for text in addresses:
             address = parse_address(text)
             loopback = address is not None and is_plain_loopback(address)
             if loopback and self._allow_loopback:
@@ -216,7 +216,7 @@ class OutboundClient:
                 raise TargetRefused("The URL's host is not on the public internet.")
             if target.scheme != "https":
                 raise TargetRefused("The URL must begin with https://.")
-        return found[:MAX_ADDRESSES_TRIED]
+        return addresses[:MAX_ADDRESSES_TRIED]
 
     def _connect(
         self, target: OutboundTarget, addresses: Sequence[str], deadline: Deadline

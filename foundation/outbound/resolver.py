@@ -40,8 +40,8 @@ def _look_up(
     host: str, port: int, results: SimpleQueue[list[str] | OSError | UnicodeError]
 ) -> None:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        results.put(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        results.put(list(dict.fromkeys(str(entry[4][0]) for entry in entries)))
     except (OSError, UnicodeError) as error:
         results.put(error)
     finally:

@@ -237,18 +237,18 @@ class PostgresSession:
 
     async def _receive(self) -> list[pq.abc.PGresult]:
         """Read results up to the sync, or to the end of the connection."""
-        wire, found = self._wire, list[pq.abc.PGresult]()
+        wire, results = self._wire, list[pq.abc.PGresult]()
         unsent = wire.flush()
         while True:
             while not wire.is_busy():
                 raw = wire.get_result()
                 if raw is None:
                     if self.broken:
-                        return found
+                        return results
                     continue
                 if raw.status == ExecStatus.PIPELINE_SYNC:
-                    return found
-                found.append(raw)
+                    return results
+                results.append(raw)
             await ready(wire.socket, write=bool(unsent))
             wire.consume_input()
             if unsent:

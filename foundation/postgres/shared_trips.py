@@ -51,7 +51,7 @@ class SharedTrips:
             return
         asked, self._asked = self._asked, []
         try:
-            found = await self._session.run([step for steps, _ in asked for step in steps])
+            replies = await self._session.run([step for steps, _ in asked for step in steps])
         except BaseException as failed:
             _fail(asked, failed)
             if not isinstance(failed, Exception):
@@ -60,7 +60,7 @@ class SharedTrips:
         begin = 0
         for steps, results in asked:
             if not results.done():
-                results.set_result(found[begin : begin + len(steps)])
+                results.set_result(replies[begin : begin + len(steps)])
             begin += len(steps)
 
 

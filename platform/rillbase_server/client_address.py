@@ -30,15 +30,15 @@ class TrustedProxies:
         """Return the client's address, given the connection's peer and the header's value."""
         if not forwarded_for or not self.trust(peer):
             return peer
-        found = peer
+        client = peer
         for entry in reversed(forwarded_for.split(",")[-MAX_FORWARDED_ENTRIES:]):
             address = _parse(_without_port(entry.strip()))
             if address is None:
                 break
-            found = str(address)
-            if not self.trust(found):
+            client = str(address)
+            if not self.trust(client):
                 break
-        return found
+        return client
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:

@@ -63,10 +63,10 @@ def ensure_samples() -> None:
 def write_demo(path: Path, demo: DemoTenant) -> None:
     """Remember the demo's secrets, and a link that signs in; for the file's owner alone to read."""
     user = User.objects.using("auth").get(email=EMAIL)
-    told = {**asdict(demo), "sign_in_link": do_issue(user)}
+    content = {**asdict(demo), "sign_in_link": do_issue(user)}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump(told, file)
+        json.dump(content, file)
 
 
 def _read(path: Path) -> DemoTenant | None:

@@ -162,8 +162,8 @@ class ClusterProbe:
 
         try:
             rows = Cluster.unscoped.using("relay").values_list("state")
-            found = dict(rows.annotate(Count("id")).order_by())
+            counts = dict(rows.annotate(Count("id")).order_by())
         finally:
             connections["relay"].close()
         for state in Cluster.State.values:
-            metrics.CLUSTERS.labels(state).set(found.get(state, 0))
+            metrics.CLUSTERS.labels(state).set(counts.get(state, 0))

@@ -23,10 +23,10 @@ HEAD_START_S = 0.05
 class DrainableClients(Protocol):
     """Those who stay connected."""
 
-    def see_off(self, within_s: float) -> None:
+    def ask_to_reconnect(self, within_s: float) -> None:
         """Ask the clients to reconnect, each at a different moment. Return at once."""
 
-    def say_goodbye(self) -> None:
+    def send_goodbyes(self) -> None:
         """Notify every client that has not been notified yet."""
 
 
@@ -37,7 +37,7 @@ class Drain:
         self.has_begun = False
 
     def listen(self, clients: DrainableClients, drain_s: float) -> None:
-        """Hear the signal in the running loop's process, if this is its main thread."""
+        """Handle the signal in the running loop's process, if this is its main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -47,7 +47,7 @@ class Drain:
         follow: Callable[[int, FrameType | None], object] = before
 
         def end(number: int) -> None:
-            clients.say_goodbye()
+            clients.send_goodbyes()
             loop.call_later(HEAD_START_S, follow, number, None)
 
         def begin(number: int) -> None:
@@ -55,13 +55,13 @@ class Drain:
             if again or drain_s <= 0:
                 end(number)
                 return
-            clients.see_off(drain_s)
+            clients.ask_to_reconnect(drain_s)
             loop.call_later(drain_s, end, number)
 
-        def heard(number: int, frame: FrameType | None) -> None:
+        def on_signal(number: int, frame: FrameType | None) -> None:
             loop.call_soon_threadsafe(begin, number)
 
-        signal.signal(signal.SIGTERM, heard)
+        signal.signal(signal.SIGTERM, on_signal)
 
 
 #: This process'.

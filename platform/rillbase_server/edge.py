@@ -188,13 +188,13 @@ class Exchange:
 
     @property
     def route(self) -> str:
-        found: str = self.scope["state"].get("route", "")
-        return found
+        route: str = self.scope["state"].get("route", "")
+        return route
 
     @property
     def request_id(self) -> str:
-        found: str = self.scope["state"]["request_id"]
-        return found
+        request_id: str = self.scope["state"]["request_id"]
+        return request_id
 
     async def receive(self) -> Message:
         """Pass the body on; beyond the limit the application sees the client hang up."""
@@ -284,11 +284,11 @@ def _problem(error: ApiError, request_id: str, kind: str) -> tuple[Message, Mess
 
 def _read_headers(scope: Scope) -> dict[bytes, bytes]:
     """Return the headers that the edge reads; those given more than once are joined."""
-    found: dict[bytes, bytes] = {}
+    headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in _WANTED:
-            found[name] = found[name] + b"," + value if name in found else value
-    return found
+            headers[name] = headers[name] + b"," + value if name in headers else value
+    return headers
 
 
 def _span(

@@ -30,7 +30,7 @@ class Gate:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
-        timer = loop.call_later(self._patience_s, self._let_in, turn)
+        timer = loop.call_later(self._patience_s, self._admit, turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -44,9 +44,9 @@ class Gate:
         """Make room, and call the next in."""
         self._inside -= 1
         while self._waiting and self._inside < self._width:
-            self._let_in(self._waiting.popleft())
+            self._admit(self._waiting.popleft())
 
-    def _let_in(self, turn: asyncio.Future[None]) -> None:
+    def _admit(self, turn: asyncio.Future[None]) -> None:
         if not turn.done():
             self._inside += 1
             turn.set_result(None)

@@ -95,8 +95,8 @@ class HealthEndpoints:
             await self._app(scope, receive, send)
 
     async def _readiness(self) -> tuple[int, dict[str, object]]:
-        found = await asyncio.gather(*(_examine(d) for d in self._dependencies))
-        report = {d.name: result for d, result in zip(self._dependencies, found, strict=True)}
+        results = await asyncio.gather(*(_examine(d) for d in self._dependencies))
+        report = {d.name: result for d, result in zip(self._dependencies, results, strict=True)}
         down = [d for d in self._dependencies if report[d.name]["state"] != "up"]
         status, code = ("degraded" if down else "ready"), 200
         if any(d.required for d in down):

@@ -44,7 +44,7 @@ from rillbase_server.request_headers import LazyHeadersRequest
 THREADS = 16
 #: Requests that run at the same moment, and how long others let themselves be held up by them.
 AT_ONCE = 4
-PATIENCE_S = 0.02
+MAX_WAIT_S = 0.02
 
 _HANDED_BACK = (request_context.tenant_id, request_context.principal)
 
@@ -57,7 +57,7 @@ class RoutedHandler(BaseHandler):
         self._body_max_bytes = body_max_bytes
         self.load_middleware(is_async=False)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="request")
-        self._gate = Gate(AT_ONCE, PATIENCE_S)
+        self._gate = Gate(AT_ONCE, MAX_WAIT_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -19,9 +19,9 @@ from rillbase_server.version import VERSION
 PAUSE_S = 1.0
 TIMEOUT_S = 5.0
 #: How often it is said what is waited for.
-SAY_AGAIN_S = 15.0
+REPORT_INTERVAL_S = 15.0
 
-Say = Callable[[str], object]
+Report = Callable[[str], object]
 
 
 class AwaitedServer(Protocol):
@@ -47,10 +47,10 @@ class StorageNodeServer:
                 socket_timeout=TIMEOUT_S,
                 socket_connect_timeout=TIMEOUT_S,
             ) as node:
-                said = node.execute_command("HELLO", "3")
+                greeting = node.execute_command("HELLO", "3")
         except RedisError as failed:
             raise OSError(str(failed)) from failed
-        return str(said["version"])
+        return str(greeting["version"])
 
 
 class ReadyServer:
@@ -65,25 +65,25 @@ class ReadyServer:
             return str(json.load(answer).get("version", "0"))
 
 
-def wait_for_database(say: Say) -> None:
+def wait_for_database(report: Report) -> None:
     """Return once the database answers and has this release's migrations."""
-    probe, spoke_s = DatabaseProbe(), -SAY_AGAIN_S
+    probe, reported_s = DatabaseProbe(), -REPORT_INTERVAL_S
     while True:
         try:
             probe.ping()
             probe.migrated()
         except Exception as failed:  # noqa: BLE001 -- whatever it is, the answer is to wait
-            if time.monotonic() - spoke_s >= SAY_AGAIN_S:
-                spoke_s = time.monotonic()
-                say(f"waiting for the database: {type(failed).__name__}: {failed}")
+            if time.monotonic() - reported_s >= REPORT_INTERVAL_S:
+                reported_s = time.monotonic()
+                report(f"waiting for the database: {type(failed).__name__}: {failed}")
             time.sleep(PAUSE_S)
         else:
             return
 
 
-def wait_for_as_long(server: AwaitedServer, patience_s: float, say: Say) -> bool:
+def wait_for_release(server: AwaitedServer, max_wait_s: float, report: Report) -> bool:
     """Return whether a server of this release or a later one is there, after a while at most."""
-    deadline_s, last = time.monotonic() + patience_s, ""
+    deadline_s, last = time.monotonic() + max_wait_s, ""
     while True:
         try:
             release = server.release()
@@ -93,10 +93,10 @@ def wait_for_as_long(server: AwaitedServer, patience_s: float, say: Say) -> bool
         if not lacks:
             return True
         if lacks != last:
-            say(f"waiting for {server.name}: {lacks}")
+            report(f"waiting for {server.name}: {lacks}")
             last = lacks
         if time.monotonic() >= deadline_s:
-            say(f"continuing without {server.name}: {lacks}")
+            report(f"continuing without {server.name}: {lacks}")
             return False
         time.sleep(PAUSE_S)
 

@@ -26,11 +26,11 @@ def fetch(url: str) -> tuple[int, bytes]:
 
 def complaints(base: str) -> list[str]:
     """Return what is wrong with the answers."""
-    found = []
+    problems = []
     status, body = fetch(f"{base}/readyz")
     readiness = json.loads(body)
     if status != 200 or readiness["status"] != "ready":  # noqa: PLR2004 -- HTTP's own
-        found.append(f"/readyz responded with {status}: {json.dumps(readiness)}")
+        problems.append(f"/readyz responded with {status}: {json.dumps(readiness)}")
     for path, wanted in (
         ("/healthz", 200),
         ("/api/v1/tenants", 401),
@@ -38,15 +38,15 @@ def complaints(base: str) -> list[str]:
     ):
         status, body = fetch(f"{base}{path}")
         if status != wanted:
-            found.append(f"{path} responded with {status} instead of {wanted}: {body[:200]!r}")
-    return found
+            problems.append(f"{path} responded with {status} instead of {wanted}: {body[:200]!r}")
+    return problems
 
 
 def main(arguments: list[str]) -> int:
     (base,) = arguments
-    found = complaints(base.rstrip("/"))
-    sys.stdout.write("\n".join(found or [f"{base} responds as expected"]) + "\n")
-    return 1 if found else 0
+    problems = complaints(base.rstrip("/"))
+    sys.stdout.write("\n".join(problems or [f"{base} responds as expected"]) + "\n")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

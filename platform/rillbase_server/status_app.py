@@ -18,12 +18,12 @@ def status_app(status: Callable[[], Mapping[str, object]]) -> App:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        found = scope["path"] == "/status"
-        body = json.dumps(status() if found else {"title": "Not found", "status": 404})
+        exists = scope["path"] == "/status"
+        body = json.dumps(status() if exists else {"title": "Not found", "status": 404})
         await send(
             {
                 "type": "http.response.start",
-                "status": 200 if found else 404,
+                "status": 200 if exists else 404,
                 "headers": [
                     (b"content-type", b"application/json"),
                     (b"cache-control", b"no-store"),

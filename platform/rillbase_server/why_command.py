@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         if asked.subscription is None:
             _list(console, _get(asked, "subscriptions")["items"], as_json=asked.json)
         else:
-            _tell(console, _get(asked, _why(asked)), as_json=asked.json)
+            _print_trace(console, _get(asked, _why(asked)), as_json=asked.json)
     except WhyCommandError as refused:
         sys.stderr.write(f"Error: {refused}\n")
         return FAILED
@@ -93,12 +93,12 @@ def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
     )
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
-            found: dict[str, Any] = json.load(answer)
+            answer_body: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as refused:
         raise WhyCommandError(_problem(refused)) from None
     except (OSError, ValueError) as away:
         raise WhyCommandError(f"{asked.url} does not respond: {away}") from None
-    return found
+    return answer_body
 
 
 def _problem(refused: urllib.error.HTTPError) -> str:
@@ -127,22 +127,22 @@ def _list(console: Console, items: list[dict[str, Any]], *, as_json: bool) -> No
     console.print(table)
 
 
-def _tell(console: Console, told: dict[str, Any], *, as_json: bool) -> None:
+def _print_trace(console: Console, trace: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        sys.stdout.write(json.dumps(trace, indent=2) + "\n")
         return
-    document = json.dumps(told["document"])
-    console.print(Text(f"{told['collection']} {document}, version {told['version']}", "bold"))
+    document = json.dumps(trace["document"])
+    console.print(Text(f"{trace['collection']} {document}, version {trace['version']}", "bold"))
     console.print()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
-    for step in told["steps"]:
+    for step in trace["steps"]:
         sign, style = SIGNS[step["state"]]
         at = (step["at"] or "")[11:23]
         table.add_row(Text(sign, style), Text(step["title"]), at, Text(step["detail"]))
     console.print(table)
     console.print()
-    console.print(Text(told["summary"], "bold"))
+    console.print(Text(trace["summary"], "bold"))

@@ -142,7 +142,7 @@ class RunningHub:
         log_ends = []
         for partition in range(grid.query_partitions):
             ends = await layer.ends(grid.write_partitions, partition)
-            self.clock.hear(ends.time_us)
+            self.clock.observe(ends.time_us)
             log_ends.append(ends.log)
         return log_ends
 
@@ -275,7 +275,7 @@ class RunningHub:
                     await self._register_what_is_forgotten()
                     forgotten = False
                 ends = await self.layer.ends(self.grid.write_partitions, 0)
-                self.clock.hear(ends.time_us)
+                self.clock.observe(ends.time_us)
             except RedisError as away:
                 log.debug("the event layer is unavailable: %s", away)
             await asyncio.sleep(ALIVE_S)

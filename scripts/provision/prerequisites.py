@@ -135,8 +135,8 @@ def find(tool: Tool, checkout: Path = CHECKOUT) -> ToolCheck:
     except (OSError, subprocess.SubprocessError):
         # A stand-in without the program behind it, as macOS has for java and rustup for cargo.
         return ToolCheck(tool, needed, None, present=False)
-    found = re.search(r"(\d+)(?:\.(\d+))?", answer.stdout + answer.stderr)
-    version = (int(found[1]), int(found[2] or 0)) if found else None
+    match = re.search(r"(\d+)(?:\.(\d+))?", answer.stdout + answer.stderr)
+    version = (int(match[1]), int(match[2] or 0)) if match else None
     return ToolCheck(tool, needed, version, present=True)
 
 

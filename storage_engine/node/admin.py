@@ -27,8 +27,8 @@ def is_there() -> bool:
 def checkpoint(name: str) -> str:
     """Create a checkpoint of the node's data; return its path on the node's disk."""
     with _connected("admin", access().token) as node:
-        said = node.call("RB.CHECKPOINT", name)
-    return said.decode() if isinstance(said, bytes) else str(said)
+        path = node.call("RB.CHECKPOINT", name)
+    return path.decode() if isinstance(path, bytes) else str(path)
 
 
 def drop_namespace(tenant_id: UUID) -> None:

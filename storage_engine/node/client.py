@@ -1,7 +1,7 @@
 """Calls of the storage node on behalf of a tenant, for the event loop.
 
 Each tenant that is active in this process has its own connection; the one that has been idle the
-longest is evicted for a new one. A call waits while the node restarts, up to `PATIENCE_S`, and is
+longest is evicted for a new one. A call waits while the node restarts (`CALL_DEADLINE_S`) and is
 then sent again. That is safe because every call is idempotent: publications have names and are
 published once, and if a subscription is made twice, the first one is never read.
 """
@@ -21,7 +21,7 @@ from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
 
 CONNECT_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 5.0
-PATIENCE_S = 5.0
+CALL_DEADLINE_S = 5.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 MAX_CONNECTIONS = 256
 
@@ -45,7 +45,7 @@ class StorageNodeClient:
         """
         pause_s = FIRST_PAUSE_S
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(CALL_DEADLINE_S):
                 while True:
                     try:
                         wire = await self._wire(tenant_id)
@@ -64,7 +64,7 @@ class StorageNodeClient:
         """
         pause_s = FIRST_PAUSE_S
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(CALL_DEADLINE_S):
                 while True:
                     try:
                         wire = await self._wire(tenant_id)
@@ -147,5 +147,5 @@ def client() -> StorageNodeClient:
 
 async def close() -> None:
     """Close the running loop's connections."""
-    if (found := _clients.pop()) is not None:
-        await found.aclose()
+    if (connections := _clients.pop()) is not None:
+        await connections.aclose()

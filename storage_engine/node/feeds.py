@@ -26,7 +26,7 @@ class FeedListener(Protocol):
     """Receives the publications of one subscription."""
 
     def take(self, publication: Publication) -> bool:
-        """Accept the next publication. False: not now; `FeedFollower.go_on` requests it again."""
+        """Accept the next publication. False: not now; `FeedFollower.resume` requests it again."""
 
     def live(self) -> None:
         """Called when all future publications will be received."""
@@ -53,7 +53,7 @@ class FeedFollower:
         self.lags = False
         self._feed = feed
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Request what follows the last accepted publication."""
         self._feed.resume(self)
 
@@ -86,7 +86,7 @@ class PublicationFeed(TenantFeed):
         if following in others:
             others.remove(following)
         if not others and self._following.pop(following.name, None) is not None:
-            self._tell("RB.SUB.PAUSE", following.name)
+            self._send("RB.SUB.PAUSE", following.name)
 
     def resume(self, following: FeedFollower) -> None:
         """Restart at the lowest position that a follower needs."""
@@ -120,11 +120,11 @@ class PublicationFeed(TenantFeed):
     def _pushed(self, push: list[Reply]) -> None:
         match push:
             case [kind, bytes(name), dict(publication)] if kind == PUBLICATION:
-                self._met(name.decode(), Publication.of(publication))
+                self._deliver(name.decode(), Publication.of(publication))
             case [kind, bytes(name), bytes(reason)] if kind == END:
                 self._end(name.decode(), reason.decode())
 
-    def _met(self, name: str, publication: Publication) -> None:
+    def _deliver(self, name: str, publication: Publication) -> None:
         for following in list(self._following.get(name, [])):
             if following.waits or publication.position <= following.position:
                 continue
@@ -133,7 +133,7 @@ class PublicationFeed(TenantFeed):
             else:
                 following.waits = following.lags = True
         if all(following.lags for following in self._following.get(name, [])):
-            self._tell("RB.SUB.PAUSE", name)
+            self._send("RB.SUB.PAUSE", name)
 
     def _end(self, name: str, reason: str) -> None:
         for following in self._following.pop(name, []):

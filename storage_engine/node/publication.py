@@ -29,14 +29,14 @@ class Publication:
 
     @classmethod
     def of(cls, reply: Reply) -> Self:
-        found = _map(reply)
-        data = found.get(b"data")
+        members = _map(reply)
+        data = members.get(b"data")
         return cls(
-            position=_integer(found, b"position"),
-            name=text(found, b"name"),
-            at_ms=_integer(found, b"at"),
-            until_ms=_integer(found, b"until"),
-            place=_place(found),
+            position=_integer(members, b"position"),
+            name=text(members, b"name"),
+            at_ms=_integer(members, b"at"),
+            until_ms=_integer(members, b"until"),
+            place=_place(members),
             data=data if isinstance(data, bytes) else None,
         )
 
@@ -57,17 +57,17 @@ class TopicSubscriber:
 
     @classmethod
     def of(cls, reply: Reply) -> Self:
-        found = _map(reply)
-        wanted = found.get(b"filter")
+        members = _map(reply)
+        wanted = members.get(b"filter")
         return cls(
-            id=text(found, b"subscription"),
-            position=_integer(found, b"position"),
-            name=text(found, b"name"),
-            from_ms=_integer(found, b"from"),
-            until_ms=_integer(found, b"until"),
-            place=_place(found),
+            id=text(members, b"subscription"),
+            position=_integer(members, b"position"),
+            name=text(members, b"name"),
+            from_ms=_integer(members, b"from"),
+            until_ms=_integer(members, b"until"),
+            place=_place(members),
             filter=wanted if isinstance(wanted, bytes) else None,
-            unseen_only=bool(found.get(b"unseen")),
+            unseen_only=bool(members.get(b"unseen")),
         )
 
 
@@ -98,8 +98,8 @@ def number(reply: Reply, name: bytes) -> int:
     return _integer(_map(reply), name)
 
 
-def text(found: Mapping[bytes, Reply], name: bytes) -> str:
-    value = found.get(name)
+def text(members: Mapping[bytes, Reply], name: bytes) -> str:
+    value = members.get(name)
     return value.decode() if isinstance(value, bytes) else ""
 
 
@@ -109,14 +109,14 @@ def _map(reply: Reply) -> Mapping[bytes, Reply]:
     return reply
 
 
-def _integer(found: Mapping[bytes, Reply], name: bytes) -> int:
-    value = found.get(name)
+def _integer(members: Mapping[bytes, Reply], name: bytes) -> int:
+    value = members.get(name)
     if not isinstance(value, int):
         raise UnexpectedReply(f"{name.decode()} is not an integer")
     return value
 
 
-def _place(found: Mapping[bytes, Reply]) -> Words:
+def _place(members: Mapping[bytes, Reply]) -> Words:
     return tuple(
-        word for word in items(found.get(b"place")) if isinstance(word, (bytes, float, int))
+        word for word in items(members.get(b"place")) if isinstance(word, (bytes, float, int))
     )

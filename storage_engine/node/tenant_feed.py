@@ -52,7 +52,7 @@ class TenantFeed(ABC):
     def _pushed(self, push: list[Reply]) -> None:
         """Handle a push of the node."""
 
-    def _tell(self, *command: Argument) -> None:
+    def _send(self, *command: Argument) -> None:
         """Send a command whose reply is ignored."""
         if self._wire is not None and not self._wire.closed:
             self._wire.call(*command).add_done_callback(
@@ -99,7 +99,7 @@ class TenantFeed(ABC):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PING_S):
                     await self._over.wait()
-            self._tell("PING")
+            self._send("PING")
 
 
 F = TypeVar("F", bound=TenantFeed)
@@ -144,5 +144,5 @@ class LoopFeeds(Generic[F]):
 
     async def close(self) -> None:
         """Close the running loop's feeds."""
-        if (found := self._feeds.pop()) is not None:
-            await found.aclose()
+        if (feed := self._feeds.pop()) is not None:
+            await feed.aclose()

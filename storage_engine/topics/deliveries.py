@@ -69,13 +69,15 @@ def _sweep_tenant(tenant_id: UUID, rows: list[DeliveredSubscription], deadline: 
     now = datetime.datetime.now(datetime.UTC)
     with admin.within(tenant_id) as node:
         for some in _chunks(rows):
-            found = {} if node is None else _read(node, some)
-            while any(found.values()) and time.monotonic() < deadline:
-                told = [row for row in some if _tell(row, found.get(row.name, []) or [])]
-                found = _read(node, told) if told and node is not None else {}
-            gone = {name for name, met in found.items() if met is None}
+            matches = {} if node is None else _read(node, some)
+            while any(matches.values()) and time.monotonic() < deadline:
+                delivered = [
+                    row for row in some if _deliver_batch(row, matches.get(row.name, []) or [])
+                ]
+                matches = _read(node, delivered) if delivered and node is not None else {}
+            gone = {name for name, met in matches.items() if met is None}
             for row in some:
-                over = row.expires_at + SETTLED < now and not found.get(row.name)
+                over = row.expires_at + SETTLED < now and not matches.get(row.name)
                 if node is None or row.name in gone or over or _is_dead(row.webhook):
                     _end(row)
                     if node is not None:
@@ -99,12 +101,12 @@ def _read(node: ValkeySockets, rows: list[DeliveredSubscription]) -> dict[str, l
     """Return what subscriptions have matched after their positions; None: it has ended."""
     words = [word for row in rows for word in (row.name, row.position)]
     reply = node.call("RB.SUB.READ", "COUNT", BATCH, *words)
-    found: dict[str, list[Met] | None] = {}
+    matches: dict[str, list[Met] | None] = {}
     for pair in reply if isinstance(reply, list) else []:
         name, met = pair if isinstance(pair, list) else (None, None)
         if isinstance(name, bytes):
-            found[name.decode()] = [_pairs(p) for p in met] if isinstance(met, list) else None
-    return found
+            matches[name.decode()] = [_pairs(p) for p in met] if isinstance(met, list) else None
+    return matches
 
 
 def _pairs(flat: Reply) -> Met:
@@ -114,34 +116,34 @@ def _pairs(flat: Reply) -> Met:
     return {n: v for n, v in zip(names, values, strict=True) if isinstance(n, bytes)}
 
 
-def _tell(row: DeliveredSubscription, met: list[Met]) -> bool:
+def _deliver_batch(row: DeliveredSubscription, met: list[Met]) -> bool:
     """Create a delivery of the matches and advance. Return whether there may be more."""
     if not met or _is_dead(row.webhook):
         return False
-    told, position = _batch(row, met)
+    batch, position = _batch(row, met)
     with scoped(tenant_id=row.tenant_id):
         own = DeliveredSubscription.objects.filter(pk=row.pk, position=row.position)
         if not own.update(position=position):
             return False  # another sweep has delivered it
-        if told:
-            deliver([row.webhook], PUBLICATIONS, {**_head(row), "publications": told})
+        if batch:
+            deliver([row.webhook], PUBLICATIONS, {**_head(row), "publications": batch})
     row.position = position
     return True
 
 
 def _batch(row: DeliveredSubscription, met: list[Met]) -> tuple[list[JsonValue], int]:
     """Return what goes into one delivery, and the position after it."""
-    told, size_bytes, position = list[JsonValue](), 0, row.position
+    batch, size_bytes, position = list[JsonValue](), 0, row.position
     ends_ms = row.expires_at.timestamp() * 1000
     for publication in met:
         shown = _shown(row, publication)
         size_bytes += len(json.dumps(shown))
-        if told and size_bytes > BATCH_BYTES:
+        if batch and size_bytes > BATCH_BYTES:
             break
         position = _number(publication, b"position")
         if _number(publication, b"at") <= ends_ms:
-            told.append(shown)
-    return told, position
+            batch.append(shown)
+    return batch, position
 
 
 def _shown(row: DeliveredSubscription, publication: Met) -> JsonObject:

@@ -54,12 +54,12 @@ def _numbers(area: Value, name: str, count: int) -> list[float]:
         plain = json.loads(area.get(name).ejson())  # type: ignore[union-attr]
     except ValueError:
         plain = None
-    found = plain if isinstance(plain, list) else [plain]
-    good = all(type(n) in (int, float) and math.isfinite(n) and abs(n) < MAX_ABS for n in found)
-    if not good or len(found) != count or isinstance(plain, list) is (count == 1):
+    numbers = plain if isinstance(plain, list) else [plain]
+    good = all(type(n) in (int, float) and math.isfinite(n) and abs(n) < MAX_ABS for n in numbers)
+    if not good or len(numbers) != count or isinstance(plain, list) is (count == 1):
         what = "A number." if count == 1 else f"Expected a list of {count} numbers."
         raise _wrong(f"geo/{name}", what)
-    return [float(number) for number in found]
+    return [float(number) for number in numbers]
 
 
 def shown(place: Words, kind: str, *, id_member: str = "id") -> JsonObject:

@@ -91,7 +91,7 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
 async def publish(topic: TopicFacts, wanted: PublishRequest) -> PublishResult:
     """Publish, or detect that this has already been done."""
     reply = await topic.call("RB.PUB", *wanted.arguments())
-    found = PublishResult(
+    result = PublishResult(
         name=wanted.name,
         position=replies.number(reply, b"position"),
         matched=replies.number(reply, b"matched"),
@@ -100,9 +100,9 @@ async def publish(topic: TopicFacts, wanted: PublishRequest) -> PublishResult:
         else None,
         again=bool(replies.member(reply, b"duplicate")),
     )
-    if found.again:
-        await _check_same(topic, wanted, found.position)
-    return found
+    if result.again:
+        await _check_same(topic, wanted, result.position)
+    return result
 
 
 async def _check_same(topic: TopicFacts, wanted: PublishRequest, position: int) -> None:
@@ -130,21 +130,21 @@ def _until(body: Value, now: int) -> int | None:
 
 def text(body: Value, name: str, most: int) -> str | None:
     """Return a member that is a non-empty string, or None if it is missing."""
-    found = body.get(name)
-    if found is None or found.is_null:
+    member = body.get(name)
+    if member is None or member.is_null:
         return None
-    if found.kind != "string" or not 0 < len(found.text()) <= most or "\0" in found.text():
+    if member.kind != "string" or not 0 < len(member.text()) <= most or "\0" in member.text():
         raise _wrong(name, f"Expected a string of 1 to {most} characters.")
-    return found.text()
+    return member.text()
 
 
 def flag(body: Value, name: str) -> bool:
     """Return a boolean member, or False if it is missing."""
-    found = body.get(name)
-    if found is None or found.is_null:
+    member = body.get(name)
+    if member is None or member.is_null:
         return False
     try:
-        return found.boolean()
+        return member.boolean()
     except TypeError:
         raise _wrong(name, "Expected `true` or `false`.") from None
 

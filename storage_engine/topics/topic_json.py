@@ -15,41 +15,41 @@ from storage_engine.topics.facts import TopicFacts
 from storage_engine.topics.names import SubscriptionName
 
 
-def publication(topic: TopicFacts, found: Publication, *, canonical: bool) -> bytes:
+def publication(topic: TopicFacts, item: Publication, *, canonical: bool) -> bytes:
     """Return a publication as JSON."""
     head = to_json(
         {
-            "publication_id": found.name,
-            "position": positions.token_of(topic.node_name, found.position),
-            "at": rfc3339(found.at_ms),
-            "expires_at": rfc3339(found.until_ms),
-            **places.shown(found.place, topic.kind),
+            "publication_id": item.name,
+            "position": positions.token_of(topic.node_name, item.position),
+            "at": rfc3339(item.at_ms),
+            "expires_at": rfc3339(item.until_ms),
+            **places.shown(item.place, topic.kind),
         }
     )
-    return head[:-1] + b',"data":' + data(found, canonical=canonical) + b"}"
+    return head[:-1] + b',"data":' + data(item, canonical=canonical) + b"}"
 
 
-def data(found: Publication, *, canonical: bool) -> bytes:
+def data(item: Publication, *, canonical: bool) -> bytes:
     """Return a publication's data as Extended JSON."""
-    if found.data is None:
+    if item.data is None:
         return b"null"
-    return Value.from_bson(found.data).ejson(canonical=canonical)
+    return Value.from_bson(item.data).ejson(canonical=canonical)
 
 
-def publications(topic: TopicFacts, found: Iterable[Publication], *, canonical: bool) -> bytes:
+def publications(topic: TopicFacts, items: Iterable[Publication], *, canonical: bool) -> bytes:
     """Return a list of publications as JSON."""
-    return b"[" + b",".join(publication(topic, p, canonical=canonical) for p in found) + b"]"
+    return b"[" + b",".join(publication(topic, p, canonical=canonical) for p in items) + b"]"
 
 
-def subscription(topic: TopicFacts, found: TopicSubscriber) -> JsonObject:
+def subscription(topic: TopicFacts, item: TopicSubscriber) -> JsonObject:
     """Return a subscription as others may see it."""
-    wanted = None if found.filter is None else json.loads(Value.from_bson(found.filter).ejson())
+    wanted = None if item.filter is None else json.loads(Value.from_bson(item.filter).ejson())
     return {
-        "subscription_id": SubscriptionName(found.id, found.position).public,
-        "subscriber": found.name or None,
-        "from": rfc3339(found.from_ms),
-        "to": rfc3339(found.until_ms),
+        "subscription_id": SubscriptionName(item.id, item.position).public,
+        "subscriber": item.name or None,
+        "from": rfc3339(item.from_ms),
+        "to": rfc3339(item.until_ms),
         "filter": wanted,
-        "unseen_only": found.unseen_only,
-        **places.shown(found.place, topic.kind),
+        "unseen_only": item.unseen_only,
+        **places.shown(item.place, topic.kind),
     }

@@ -79,8 +79,8 @@ class TopicView(_TopicsView):
         operation_id="topics_read", tags=[TAG], summary="Read a topic", responses=TopicAnswer
     )
     def get(self, request: Request, tenant: str, topic: str) -> Response:
-        found = find(Topic.objects.all(), name=topic)
-        return self.one(describe(found), found.version)
+        instance = find(Topic.objects.all(), name=topic)
+        return self.one(describe(instance), instance.version)
 
     @extend_schema(
         operation_id="topics_change",
@@ -92,9 +92,9 @@ class TopicView(_TopicsView):
     )
     def patch(self, request: Request, tenant: str, topic: str) -> Response:
         values = cast("actions.TopicValues", self.body(TopicChange, partial=True))
-        found = find_for_change(request, Topic.objects.all(), name=topic)
-        actions.do_change(self.principal, found, values)
-        return self.one(describe(found), found.version)
+        instance = find_for_change(request, Topic.objects.all(), name=topic)
+        actions.do_change(self.principal, instance, values)
+        return self.one(describe(instance), instance.version)
 
     @extend_schema(
         operation_id="topics_delete",

@@ -25,16 +25,16 @@ async def webhook_of(tenant_id: UUID, text: str) -> UUID:
 def _webhook_of(tenant_id: UUID, text: str) -> UUID:
     try:
         with scoped(tenant_id=tenant_id):
-            found = Webhook.objects.filter(pk=UUID(text)).only("state").first()
+            webhook = Webhook.objects.filter(pk=UUID(text)).only("state").first()
     except ValueError:
-        found = None
+        webhook = None
     finally:
         connections["default"].close()
-    if found is None:
+    if webhook is None:
         raise _wrong("The webhook does not exist.")
-    if found.state != Webhook.State.ACTIVE:
+    if webhook.state != Webhook.State.ACTIVE:
         raise _wrong("The webhook is not active.")
-    return found.pk
+    return webhook.pk
 
 
 def noting(

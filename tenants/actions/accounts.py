@@ -119,7 +119,7 @@ def do_reset_password(token: str, password: str) -> None:
     user.save(using="auth", update_fields=["password", "version", "email_verified_at"])
     _drop_links(user, using="auth")
     sessions.do_end(UserSession.objects.using("auth").filter(user=user))
-    _tell_of_new_password(user, using="auth")
+    _notify_password_changed(user, using="auth")
 
 
 def do_change_password(user: User, password: str, keep: UUID) -> int:
@@ -129,7 +129,7 @@ def do_change_password(user: User, password: str, keep: UUID) -> int:
         password=passwords.hashed(password), version=models.F("version") + 1
     )
     _drop_links(user, using="default")
-    _tell_of_new_password(user, using="default")
+    _notify_password_changed(user, using="default")
     return sessions.do_end(UserSession.objects.filter(user_id=user.pk).exclude(pk=keep))
 
 
@@ -138,7 +138,7 @@ def _drop_links(user: User, *, using: str) -> None:
     EmailProof.objects.using(using).filter(user_id=user.pk).delete()
 
 
-def _tell_of_new_password(user: User, *, using: str) -> None:
+def _notify_password_changed(user: User, *, using: str) -> None:
     post(
         MailTemplate.PASSWORD_CHANGED,
         user.email,

@@ -72,11 +72,11 @@ def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> I
     ensure_room(tenant, "members", _places())
     if Membership.objects.filter(user__email=email).exists():
         raise Conflict("A member already has this address.")
-    found = open_invitations().filter(email=email).first()
-    if found is not None and found.expires_at > timezone.now():
+    existing = open_invitations().filter(email=email).first()
+    if existing is not None and existing.expires_at > timezone.now():
         raise Conflict("The address has already been invited; resend that invitation.")
-    if found is not None:
-        found.delete()
+    if existing is not None:
+        existing.delete()
     invitation = Invitation(
         tenant_id=tenant.id,
         email=email,

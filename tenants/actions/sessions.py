@@ -72,7 +72,7 @@ def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[
 
 def do_end(ended: models.QuerySet[UserSession]) -> int:
     """End sessions. This process rejects their cookies at once, others within a second."""
-    hashes = [bytes(found) for found in ended.values_list("token_hash", flat=True)]
+    hashes = [bytes(token_hash) for token_hash in ended.values_list("token_hash", flat=True)]
     count, _ = ended.delete()
     transaction.on_commit(partial(_forget, hashes), using=ended.db)
     return count

@@ -120,7 +120,7 @@ def do_revoke(principal: Principal, token: PersonalToken) -> None:
 
 def do_revoke_all(principal: Principal, tokens: models.QuerySet[PersonalToken]) -> int:
     """Revoke the tokens that still work; return how many."""
-    found = list(working(tokens).select_for_update(of=("self",)))
-    for token in found:
+    revoked = list(working(tokens).select_for_update(of=("self",)))
+    for token in revoked:
         do_revoke(principal, token)
-    return len(found)
+    return len(revoked)

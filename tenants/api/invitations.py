@@ -178,10 +178,10 @@ class InvitationLookUpView(SignInView):
         auth=[],
     )
     def post(self, request: Request) -> Response:
-        found = actions.find_by_token(str(self.body(TokenOnly)["token"]))
-        actions.check_usable(found)
-        known = actions.has_account(found.email)
-        return Response(actions.describe_for_invited(found, has_account=known))
+        invitation = actions.find_by_token(str(self.body(TokenOnly)["token"]))
+        actions.check_usable(invitation)
+        known = actions.has_account(invitation.email)
+        return Response(actions.describe_for_invited(invitation, has_account=known))
 
 
 class InvitationAcceptView(ConsoleView):
@@ -197,11 +197,11 @@ class InvitationAcceptView(ConsoleView):
     )
     def post(self, request: Request) -> Response:
         self.count(link_limits())
-        found = actions.find_by_token(str(self.body(TokenOnly)["token"]))
+        invitation = actions.find_by_token(str(self.body(TokenOnly)["token"]))
         user = find(User.objects.all(), pk=self.user_id)
-        with scoped(tenant_id=found.tenant_id, user_id=self.user_id):
-            actions.do_accept(found, user)
-        return self.one(tenant_actions.describe(found.tenant), found.tenant.version)
+        with scoped(tenant_id=invitation.tenant_id, user_id=self.user_id):
+            actions.do_accept(invitation, user)
+        return self.one(tenant_actions.describe(invitation.tenant), invitation.tenant.version)
 
 
 urlpatterns = [

@@ -185,10 +185,10 @@ class LogoutView(SignInView):
     def post(self, request: Request) -> Response:
         token = request.COOKIES.get(sessions.cookie_name())
         if token:
-            found = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(token))
-            if found.exists():
+            session = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(token))
+            if session.exists():
                 sessions.check_csrf(request, token)
-                actions.do_end(found)
+                actions.do_end(session)
         response = Response(None, status=204)
         sessions.clear_cookie(response)
         return response
@@ -254,10 +254,10 @@ class SessionView(ConsoleView):
     )
     def delete(self, request: Request, session: UUID) -> Response:
         own = UserSession.objects.filter(user_id=self.user_id)
-        found = find(own, pk=session)
-        actions.do_end(own.filter(pk=found.pk))
+        ended = find(own, pk=session)
+        actions.do_end(own.filter(pk=ended.pk))
         response = Response(None, status=204)
-        if found.pk == self.principal.credential_id:
+        if ended.pk == self.principal.credential_id:
             sessions.clear_cookie(response)
         return response
 

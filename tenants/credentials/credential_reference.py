@@ -99,8 +99,8 @@ def _stand(
             member = authenticate.token_principal(facts.token_facts(standing.reference))
             return authenticate.enter_as_member(member, standing.tenant_slug)
         case PrincipalKind.SESSION:
-            found = facts.session_facts(bytes.fromhex(standing.reference))
-            member = authenticate.session_principal(found)
+            session = facts.session_facts(bytes.fromhex(standing.reference))
+            member = authenticate.session_principal(session)
             return authenticate.enter_as_member(member, standing.tenant_slug)
         case _:
             known = facts.key_facts(standing.reference)

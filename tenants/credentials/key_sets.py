@@ -156,10 +156,10 @@ def _read_keys(answer: OutboundResponse) -> Mapping[str, jwt.PyJWK]:
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise InvalidResponse("The key set is not a JWKS document.")
-    found: dict[str, jwt.PyJWK] = {}
+    keys_by_id: dict[str, jwt.PyJWK] = {}
     for entry in entries:
         try:
-            found[str(entry.get("kid", ""))] = jwt.PyJWK(entry)
+            keys_by_id[str(entry.get("kid", ""))] = jwt.PyJWK(entry)
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
             continue
-    return found
+    return keys_by_id

@@ -19,21 +19,21 @@ from tenants import audit
 from tenants.models import ApiKey
 
 MAX_KEYS = 1000
-_NOT_TOLD = Q(expiry_noted_at=None) | Q(expiry_noted_at__lt=F("expires_at"))
+_NOT_NOTIFIED = Q(expiry_noted_at=None) | Q(expiry_noted_at__lt=F("expires_at"))
 
 
 @task(name="tenants.sweeps.expired_api_keys", policy=PERIODIC)
 def sweep() -> None:
     """Record keys that have expired."""
     now = timezone.now()
-    due = ApiKey.unscoped.using("relay").filter(_NOT_TOLD, expires_at__lte=now, revoked_at=None)
+    due = ApiKey.unscoped.using("relay").filter(_NOT_NOTIFIED, expires_at__lte=now, revoked_at=None)
     for key in due.order_by("expires_at")[:MAX_KEYS]:
         with scoped(tenant_id=key.tenant_id):
-            _tell(key, now)
+            _notify_owner(key, now)
 
 
-def _tell(key: ApiKey, now: datetime.datetime) -> None:
-    claimed = ApiKey.objects.filter(_NOT_TOLD, pk=key.pk, expires_at__lte=now).update(
+def _notify_owner(key: ApiKey, now: datetime.datetime) -> None:
+    claimed = ApiKey.objects.filter(_NOT_NOTIFIED, pk=key.pk, expires_at__lte=now).update(
         expiry_noted_at=now
     )
     if claimed:

@@ -61,7 +61,7 @@ def disable(webhook: Webhook, reason: str) -> None:
         before={"state": Webhook.State.ACTIVE.value},
         after={"state": Webhook.State.DISABLED.value, "state_reason": reason},
     )
-    _tell_admins(webhook, reason)
+    _notify_admins(webhook, reason)
 
 
 def abandon_deliveries(webhook: Webhook) -> None:
@@ -74,7 +74,7 @@ def abandon_deliveries(webhook: Webhook) -> None:
     )
 
 
-def _tell_admins(webhook: Webhook, reason: str) -> None:
+def _notify_admins(webhook: Webhook, reason: str) -> None:
     admins = Membership.objects.filter(role__in=(Role.ADMIN, Role.OWNER)).select_related("user")
     for membership in admins:
         post(

@@ -11,7 +11,7 @@ from rillbase_server.server_readiness import (
     AwaitedServer,
     ReadyServer,
     StorageNodeServer,
-    wait_for_as_long,
+    wait_for_release,
 )
 from rillbase_server.version import VERSION
 from tests.own_valkey import free_port
@@ -42,7 +42,7 @@ def test_what_is_there_is_not_waited_for(server: str) -> None:
 def test_the_storage_node_and_servers_say_of_which_release_they_are(server: str) -> None:
     servers: list[AwaitedServer] = [StorageNodeServer(), ReadyServer(server)]
     for each in servers:
-        assert wait_for_as_long(each, 60.0, print)
+        assert wait_for_release(each, 60.0, print)
     assert StorageNodeServer().release() == VERSION
 
 
@@ -52,7 +52,7 @@ def test_an_older_server_is_waited_for_until_it_was_upgraded(
     monkeypatch.setattr("rillbase_server.server_readiness.PAUSE_S", 0.0)
     said: list[str] = []
     upgraded = Upgraded("0.0.9", OSError("refused"), "99.0.0")
-    assert wait_for_as_long(upgraded, 600.0, said.append)
+    assert wait_for_release(upgraded, 600.0, said.append)
     assert said == [
         "waiting for a server: it runs release 0.0.9",
         "waiting for a server: refused",

@@ -15,7 +15,13 @@ from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.rendering import to_json
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Info
-from rillbase_server.graphql.live import LiveMessage, LiveTransaction, frames, items_of, told
+from rillbase_server.graphql.live import (
+    LiveMessage,
+    LiveTransaction,
+    frames,
+    items_of,
+    message_members,
+)
 
 Aggregate = Annotated[str, strawberry.argument(description="The aggregate's name.")]
 
@@ -89,8 +95,8 @@ class AggregateQueries:
         body = query.body() if query is not None else {}
         if snapshot is not None:
             body["snapshot"] = snapshot
-        found = await info.context.ask(_call(queries.query, aggregate, "query", body))
-        answer = cast("JsonObject", found)
+        result = await info.context.ask(_call(queries.query, aggregate, "query", body))
+        answer = cast("JsonObject", result)
         return AggregateRows(
             rows=cast("list[JSON]", answer["rows"]),
             snapshot=str(answer["snapshot"]),
@@ -111,8 +117,10 @@ class AggregateMutations:
         asked = _call(_add, aggregate, "events", cast("JsonValue", events))
         if idempotency_key is not None:
             asked.headers[IDEMPOTENCY_HEADER] = idempotency_key
-        found = cast("JsonObject", await info.context.ask(asked))
-        return AddedEvents(applied=int(str(found["applied"])), repeated=int(str(found["repeated"])))
+        answer = cast("JsonObject", await info.context.ask(asked))
+        return AddedEvents(
+            applied=int(str(answer["applied"])), repeated=int(str(answer["repeated"]))
+        )
 
 
 #: The argument of this name hides the module.
@@ -141,7 +149,7 @@ def _payload(frame: JsonObject) -> LiveRows:
     """Return the payload that a frame becomes."""
     items = items_of(frame)
     return LiveRows(
-        **told(frame),
+        **message_members(frame),
         rows=None if items is None else [cast("JSON", item["document"]) for item in items],
         key=cast("JSON | None", frame.get("key")),
         row=cast("JSON | None", frame.get("document")),

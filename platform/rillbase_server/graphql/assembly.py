@@ -218,10 +218,10 @@ def _texts(collections: Found) -> Texts:
     for name, text in collections:
         shape = shape_of(cast("Schema", json.loads(text)))
         if isinstance(shape, RecordShape):
-            found = TypedCollection.of(name, shape, taken)
+            collection = TypedCollection.of(name, shape, taken)
             # Two of one name are refused when they are declared, unless at the same moment.
-            declared.setdefault(found.field, found)
-            taken |= found.types
+            declared.setdefault(collection.field, collection)
+            taken |= collection.types
     return Texts(assembled(list(declared.values())))
 
 
@@ -274,9 +274,9 @@ def _resolve_nodes(interface: GraphQLInterfaceType) -> None:
 def _components() -> dict[str, Schema]:
     """Return the REST API's own description of what it takes and answers."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
-    found = cast(
+    document = cast(
         "JsonObject",
         generator.get_schema(request=None, public=True),  # type: ignore[no-untyped-call]
     )
-    components = cast("JsonObject", found["components"])
+    components = cast("JsonObject", document["components"])
     return cast("dict[str, Schema]", components["schemas"])

@@ -71,11 +71,11 @@ def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bound
         if isinstance(definition, FragmentDefinitionNode)
     }
     ruler = _Ruler(fragments)
-    found = ruler.measure(operation.selection_set)
-    if found.depth > MAX_DEPTH:
-        raise InvalidOperation(f"Fields are nested {found.depth} deep; {MAX_DEPTH} are allowed.")
-    if found.aliases > MAX_ALIASES:
-        raise InvalidOperation(f"There are {found.aliases} aliases; {MAX_ALIASES} are allowed.")
+    size = ruler.measure(operation.selection_set)
+    if size.depth > MAX_DEPTH:
+        raise InvalidOperation(f"Fields are nested {size.depth} deep; {MAX_DEPTH} are allowed.")
+    if size.aliases > MAX_ALIASES:
+        raise InvalidOperation(f"There are {size.aliases} aliases; {MAX_ALIASES} are allowed.")
     roots = [node.name.value for node in ruler.fields(operation.selection_set)]
     if len(roots) > MAX_ROOTS:
         raise InvalidOperation(f"There are {len(roots)} fields; {MAX_ROOTS} are allowed.")
@@ -92,7 +92,7 @@ class _Ruler:
     _known: dict[str, _OperationSize] = field(default_factory=dict)
 
     def measure(self, selections: SelectionSetNode | None) -> _OperationSize:
-        found = _OperationSize()
+        size = _OperationSize()
         for node in selections.selections if selections is not None else ():
             if isinstance(node, FieldNode):
                 below = self.measure(node.selection_set)
@@ -104,9 +104,9 @@ class _Ruler:
                 below = self._fragment(node.name.value)
             else:
                 continue
-            found.depth = max(found.depth, below.depth)
-            found.aliases += below.aliases
-        return found
+            size.depth = max(size.depth, below.depth)
+            size.aliases += below.aliases
+        return size
 
     def _fragment(self, name: str) -> _OperationSize:
         if name not in self._known:
@@ -115,15 +115,15 @@ class _Ruler:
 
     def fields(self, selections: SelectionSetNode) -> list[FieldNode]:
         """Return the fields of a selection, those of its fragments included."""
-        found: list[FieldNode] = []
+        nodes: list[FieldNode] = []
         for node in selections.selections:
             if isinstance(node, FieldNode):
-                found.append(node)
+                nodes.append(node)
             elif isinstance(node, InlineFragmentNode):
-                found += self.fields(node.selection_set)
-            elif isinstance(node, FragmentSpreadNode) and len(found) <= MAX_ROOTS:
-                found += self.fields(self.fragments[node.name.value].selection_set)
-        return found
+                nodes += self.fields(node.selection_set)
+            elif isinstance(node, FragmentSpreadNode) and len(nodes) <= MAX_ROOTS:
+                nodes += self.fields(self.fragments[node.name.value].selection_set)
+        return nodes
 
 
 @dataclass(slots=True)

@@ -98,35 +98,35 @@ class Context:
     ) -> JsonObject:
         """Answer a POST to a collection, whose answer is an object."""
         path = f"/v1/collections/{collection}/{call}"
-        found = await self.ask(
+        answer = await self.ask(
             InternalCall(handler, "POST", path, {"collection": collection}, body)
         )
-        return found if isinstance(found, dict) else {}
+        return answer if isinstance(answer, dict) else {}
 
     async def _read_documents(self, wanted: list[Reference]) -> list[JsonObject | None]:
         by_collection: dict[str, list[str]] = {}
         for collection, key in wanted:
             by_collection.setdefault(collection, []).append(key)
-        found: dict[Reference, JsonObject] = {}
+        by_reference: dict[Reference, JsonObject] = {}
         for collection, keys in by_collection.items():
             body = b'{"ids":[' + ",".join(keys).encode() + b"]}"
             answer = await self.ask_collection(
                 documents.get_many, "documents:get", collection, body
             )
-            found.update(_by_key(collection, answer))
-        return [found.get(reference) for reference in wanted]
+            by_reference.update(_by_key(collection, answer))
+        return [by_reference.get(reference) for reference in wanted]
 
     async def _look_up(self, wanted: list[tuple[Reference, FieldLookup]]) -> list[JsonValue]:
         by_collection: dict[str, tuple[dict[str, None], dict[FieldLookup, None]]] = {}
         for (collection, key), lookup in wanted:
             keys, lookups = by_collection.setdefault(collection, ({}, {}))
             keys[key] = lookups[lookup] = None
-        found: dict[tuple[Reference, FieldLookup], JsonValue] = {}
+        results: dict[tuple[Reference, FieldLookup], JsonValue] = {}
         for collection, (keys, lookups) in by_collection.items():
             for some_keys in batched(keys, MAX_LIMIT):
                 for some in batched(lookups, MAX_LOOKUPS):
-                    found |= await self._look_up_some(collection, some_keys, some)
-        return [found.get(each) for each in wanted]
+                    results |= await self._look_up_some(collection, some_keys, some)
+        return [results.get(each) for each in wanted]
 
     async def _look_up_some(
         self, collection: str, keys: Sequence[str], lookups: Sequence[FieldLookup]

@@ -113,12 +113,12 @@ class ControlPlane:
     def mutations(self) -> Fields:
         """Return the root fields that change something."""
         cluster = _OF_TENANT.below(CLUSTER.segment)
-        found = self._changes(TENANT, _TENANTS, _OF_TENANT)
-        found |= self._changes(CLUSTER, cluster, cluster)
+        fields = self._changes(TENANT, _TENANTS, _OF_TENANT)
+        fields |= self._changes(CLUSTER, cluster, cluster)
         for resource in RESOURCES:
             all_of = _of_all(resource)
-            found |= self._changes(resource, all_of, all_of.one(resource.one))
-        return found
+            fields |= self._changes(resource, all_of, all_of.one(resource.one))
+        return fields
 
     def _tenant(self) -> GraphQLObjectType:
         answer = self.types.output(self._shape("TenantAnswer"), "Tenant")
@@ -145,22 +145,22 @@ class ControlPlane:
         parents = {name: taken for name, taken in all_of.arguments.items() if name != "tenant"}
         connection = self._connection(_title(resource.answer), node)
         pages = _pages() if resource.paged else {}
-        found = {
+        fields = {
             resource.many: GraphQLField(
                 GraphQLNonNull(connection), {**parents, **pages}, resolve=read_page
             )
         }
         key = resource.key
         if key is None:
-            return found
+            return fields
         one_of = all_of.one(key)
 
         async def read_one(tenant: JsonObject, info: Resolving, **asked: object) -> JsonObject:
             return await info.context.inner.get(one_of.path(_within(tenant, asked)))
 
         known_by = {**parents, key: one_of.arguments[key]}
-        found[resource.one] = GraphQLField(node, known_by, resolve=read_one)
-        return found
+        fields[resource.one] = GraphQLField(node, known_by, resolve=read_one)
+        return fields
 
     def _connection(self, name: str, node: GraphQLObjectType) -> GraphQLObjectType:
         known = self._outputs.get(f"{name}Connection")
@@ -181,22 +181,22 @@ class ControlPlane:
     ) -> Fields:
         """Return the root fields that change what there is of a kind."""
         title = resource.one[:1].upper() + resource.one[1:]
-        found: Fields = {}
+        fields: Fields = {}
         if resource.creation is not None:
             answer = resource.created or resource.answer
-            found[f"create{title}"] = self._posting(resource.creation, answer, all_of)
+            fields[f"create{title}"] = self._posting(resource.creation, answer, all_of)
         if resource.change is not None:
-            found[f"update{title}"] = self._posting(
+            fields[f"update{title}"] = self._posting(
                 resource.change, resource.answer, one_of, patches=True
             )
         if resource.deletable:
             taken = {**one_of.arguments, **_AT_VERSION}
-            found[f"delete{title}"] = GraphQLField(
+            fields[f"delete{title}"] = GraphQLField(
                 GraphQLNonNull(GraphQLBoolean), taken, resolve=_deleting(one_of.path)
             )
         for word, suffix, request, answer in resource.calls:
-            found[f"{word}{title}"] = self._posting(request, answer, one_of.suffixed(suffix))
-        return found
+            fields[f"{word}{title}"] = self._posting(request, answer, one_of.suffixed(suffix))
+        return fields
 
     def _posting(
         self, request: str | None, answer: str, at: ResourcePath, *, patches: bool = False
@@ -302,12 +302,12 @@ _AT_VERSION = {
 
 def _headers(asked: Mapping[str, object]) -> dict[str, str]:
     """Return the headers that arguments stand for."""
-    found = {}
+    headers = {}
     if (key := asked.get("idempotencyKey")) is not None:
-        found["Idempotency_Key"] = str(key)
+        headers["Idempotency_Key"] = str(key)
     if (version := asked.get("ifVersion")) is not None:
-        found["If_Match"] = etag(cast("int", version))
-    return found
+        headers["If_Match"] = etag(cast("int", version))
+    return headers
 
 
 def _deleting(path: Callable[[Mapping[str, object]], str]) -> Resolve:

@@ -42,10 +42,10 @@ class DatasetQueries:
             to_json(query),
             {"Content-Type": MEDIA_TYPE},
         )
-        found = cast("JsonObject", await info.context.ask(asked))
+        answer = cast("JsonObject", await info.context.ask(asked))
         return DatasetRows(
-            rows=cast("list[JSON]", found["rows"]),
-            state=int(str(found["state"])),
-            freshness_s=float(str(found["freshness_s"])),
-            read=cast("JSON", found["read"]),
+            rows=cast("list[JSON]", answer["rows"]),
+            state=int(str(answer["state"])),
+            freshness_s=float(str(answer["freshness_s"])),
+            read=cast("JSON", answer["read"]),
         )

@@ -165,8 +165,8 @@ class AnyDocumentConnection:
 async def count(context: Context, collection: str, filter: JsonValue) -> int:  # noqa: A002
     """Count matching documents."""
     body = to_json({"filter": filter})
-    found = await context.ask_collection(queries.count, "count", collection, body)
-    return int(str(found["count"]))
+    answer = await context.ask_collection(queries.count, "count", collection, body)
+    return int(str(answer["count"]))
 
 
 def row(collection: str, envelope: JsonObject) -> AnyDocument:
@@ -188,8 +188,8 @@ async def by_key(context: Context, collection: str, key: object) -> AnyDocument 
 
 
 async def _by_reference(context: Context, document: Reference) -> AnyDocument | None:
-    found = await context.documents.load(document)
-    return None if found is None else row(document[0], found)
+    envelope = await context.documents.load(document)
+    return None if envelope is None else row(document[0], envelope)
 
 
 async def write(context: Context, kind: str, collection: str, **members: object) -> JsonValue:
@@ -204,8 +204,8 @@ async def written(
     context: Context, kind: str, collection: str, **members: object
 ) -> AnyDocument | None:
     """Write, and return the document as it stands now; None: the caller may not read it."""
-    found = await write(context, kind, collection, **members)
-    return row(collection, found) if isinstance(found, dict) and "id" in found else None
+    envelope = await write(context, kind, collection, **members)
+    return row(collection, envelope) if isinstance(envelope, dict) and "id" in envelope else None
 
 
 @strawberry.type
@@ -247,8 +247,8 @@ class DocumentQueries:
         sort: JSON | None = None,
     ) -> JSON:
         body = to_json({"filter": filter, "sort": sort})
-        found = await info.context.ask_collection(queries.explain, "explain", collection, body)
-        return cast("JSON", found)
+        plan = await info.context.ask_collection(queries.explain, "explain", collection, body)
+        return cast("JSON", plan)
 
     @strawberry.field(description="The object with this global id.")
     async def node(self, info: Info, id: strawberry.ID) -> DocumentNode | None:  # noqa: A002
@@ -257,10 +257,10 @@ class DocumentQueries:
     @strawberry.field(description="The objects with these global ids, in the same order.")
     async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[DocumentNode | None]:
         wanted = [global_ids.read(text) for text in ids]
-        found = await info.context.documents.load_many(wanted)
+        envelopes = await info.context.documents.load_many(wanted)
         return [
             None if envelope is None else row(collection, envelope)
-            for (collection, _), envelope in zip(wanted, found, strict=True)
+            for (collection, _), envelope in zip(wanted, envelopes, strict=True)
         ]
 
 
@@ -309,8 +309,8 @@ class DocumentMutations:
     ) -> list[JSON]:
         info.context.forget()
         body = to_json({"operations": operations, "ordered": ordered})
-        found = await info.context.ask_collection(bulk.bulk, "documents:bulk", collection, body)
-        return cast("list[JSON]", found["results"])
+        answer = await info.context.ask_collection(bulk.bulk, "documents:bulk", collection, body)
+        return cast("list[JSON]", answer["results"])
 
     @strawberry.mutation(description="Change documents of several collections atomically.")
     async def transact(
@@ -322,13 +322,13 @@ class DocumentMutations:
         )
         if idempotency_key is not None:
             asked.headers["Idempotency-Key"] = idempotency_key
-        found = cast("JsonObject", await info.context.ask(asked))
-        return cast("list[JSON]", found["results"])
+        answer = cast("JsonObject", await info.context.ask(asked))
+        return cast("list[JSON]", answer["results"])
 
 
 async def _by_filter(context: Context, what: str, collection: str, body: dict[str, object]) -> JSON:
     context.forget()
     handler = by_filter.update if what == "update" else by_filter.delete
     given = {name: value for name, value in body.items() if value is not None}
-    found = await context.ask_collection(handler, f"documents:{what}", collection, to_json(given))
-    return cast("JSON", found)
+    answer = await context.ask_collection(handler, f"documents:{what}", collection, to_json(given))
+    return cast("JSON", answer)

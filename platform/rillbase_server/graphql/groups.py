@@ -22,7 +22,7 @@ from rillbase_server.graphql.documents import (
     page_info,
     query_notices,
 )
-from rillbase_server.graphql.live import Deliver, LiveRow, frames, items_of, options, placed
+from rillbase_server.graphql.live import Deliver, LiveRow, frames, items_of, options, row_members
 from rillbase_server.graphql.pages import DocumentsPage
 
 By = Annotated[
@@ -94,7 +94,7 @@ def payload(frame: JsonObject) -> LiveGroups:
     items = items_of(frame)
     is_event = frame["type"] == "event"
     return LiveGroups(
-        **placed(frame),
+        **row_members(frame),
         items=None if items is None else [_group(item) for item in items],
         node=_group({**frame, "id": frame["key"]}) if is_event else None,
     )

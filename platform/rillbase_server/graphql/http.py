@@ -45,12 +45,12 @@ class GraphqlHttp:
         scope["state"]["route"] = PATH
         head, headers = CallHead(scope), dict[str, str]()
         try:
-            found = await self._answer(scope, head, receive, headers)
+            response = await self._answer(scope, head, receive, headers)
         except ClientGone:
             return
         except Exception as raised:  # noqa: BLE001 -- every error becomes an answer
-            found = _refusal(head, translate(raised))
-        await found.send(send, headers, with_body=head.method != "HEAD")
+            response = _refusal(head, translate(raised))
+        await response.send(send, headers, with_body=head.method != "HEAD")
 
     async def _answer(
         self, scope: Scope, head: CallHead, receive: Receive, headers: dict[str, str]
@@ -70,10 +70,10 @@ class GraphqlHttp:
             body.release()
         context = Context(principal, tenant, head, InternalRequests(self.app, scope))
         try:
-            found = await self._run(request, context, head)
+            result = await self._run(request, context, head)
         except OperationRejected as refused:
             return _rendered(head, {"errors": refused.errors}, 400)
-        return _rendered(head, found, 200)
+        return _rendered(head, result, 200)
 
     async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> JsonObject:
         asked = await persisted_operations.text_of(request, context)
@@ -108,12 +108,12 @@ def _parsed(name: str, text: str) -> JsonValue:
 
 def _refusal(head: CallHead, error: ApiError) -> CallResponse:
     """Answer an operation that did not run."""
-    found = _rendered(head, {"errors": [failures.of(error)]}, error.status)
-    found.headers.update(error.headers)
-    return found
+    response = _rendered(head, {"errors": [failures.of(error)]}, error.status)
+    response.headers.update(error.headers)
+    return response
 
 
-def _rendered(head: CallHead, found: JsonObject, status: int) -> CallResponse:
+def _rendered(head: CallHead, result: JsonObject, status: int) -> CallResponse:
     """Answer in the type that the client knows.
 
     Clients of the older type take any status but 200 for a broken connection, so what went wrong
@@ -122,4 +122,4 @@ def _rendered(head: CallHead, found: JsonObject, status: int) -> CallResponse:
     newer = MEDIA_TYPE in head.headers.get("accept", "")
     is_about_the_operation = status == InvalidBody.status
     shown = 200 if is_about_the_operation and not newer else status
-    return CallResponse(shown, text.write(found), {}, MEDIA_TYPE if newer else "application/json")
+    return CallResponse(shown, text.write(result), {}, MEDIA_TYPE if newer else "application/json")

@@ -65,8 +65,8 @@ class InternalRequests:
     async def _read_all(self, wanted: list[Reading]) -> list[JsonObject | BaseException]:
         """Make calls side by side; one that fails fails for those who asked for it."""
         calls = (self._call("GET", path, query, b"", {}) for path, query in wanted)
-        found = await asyncio.gather(*calls, return_exceptions=True)
-        return [each if isinstance(each, BaseException) else _object(each) for each in found]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        return [each if isinstance(each, BaseException) else _object(each) for each in answers]
 
     async def _call(
         self, method: str, path: str, query: bytes, body: bytes, headers: dict[str, str]
@@ -75,10 +75,10 @@ class InternalRequests:
         answer = _ResponseBuffer()
         sent = {**headers, "Content_Length": str(len(body))} if body else headers
         await self.app(self._scope(method, path, query, sent), receive, answer.send)
-        found: JsonValue = json.loads(answer.body) if answer.body else None
+        content: JsonValue = json.loads(answer.body) if answer.body else None
         if answer.status >= _FAILED:
-            raise _as_error(found)
-        return found
+            raise _as_error(content)
+        return content
 
     def _scope(self, method: str, path: str, query: bytes, headers: dict[str, str]) -> Scope:
         kept = [pair for pair in self.scope["headers"] if pair[0] in _KEPT]
@@ -128,17 +128,17 @@ class _ResponseBuffer:
             self.body += message.get("body", b"")
 
 
-def _object(found: JsonValue) -> JsonObject:
-    if found is None:
+def _object(content: JsonValue) -> JsonObject:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise TypeError("the control plane returned something other than an object")
-    return found
+    return content
 
 
-def _as_error(found: JsonValue) -> ApiError:
+def _as_error(content: JsonValue) -> ApiError:
     """Return the error that a problem document stands for."""
-    problem = found if isinstance(found, dict) else {}
+    problem = content if isinstance(content, dict) else {}
     family = CATALOGUE.get(str(problem.get("code")), Internal)
     places = problem.get("errors")
     error = family(

@@ -129,7 +129,7 @@ class LiveMessageMembers(TypedDict):
     resume: str | None
 
 
-def told(frame: JsonObject) -> LiveMessageMembers:
+def message_members(frame: JsonObject) -> LiveMessageMembers:
     """Return what a frame says, whatever it is about."""
     match, state = frame.get("match"), frame.get("state")
     return LiveMessageMembers(
@@ -165,10 +165,10 @@ class LiveRowMembers(LiveMessageMembers):
     notice: QueryNotice | None
 
 
-def placed(frame: JsonObject) -> LiveRowMembers:
+def row_members(frame: JsonObject) -> LiveRowMembers:
     """Return what a frame says, and where."""
     return LiveRowMembers(
-        **told(frame),
+        **message_members(frame),
         index=cast("int | None", frame.get("index")),
         old_index=cast("int | None", frame.get("old_index")),
         transaction=LiveTransaction.of(frame),
@@ -273,7 +273,7 @@ def payload(collection: str, frame: JsonObject) -> LiveDocuments:
     items = items_of(frame)
     envelope = {**frame, "id": frame.get("key")}
     return LiveDocuments(
-        **placed(frame),
+        **row_members(frame),
         items=None if items is None else [row(collection, item) for item in items],
         node=row(collection, envelope) if frame["type"] == "event" else None,
     )
@@ -324,5 +324,5 @@ class DocumentSubscriptions:
             "resume": resume,
             "options": options(deliver, throttle_ms),
         }
-        async for found in watch(info.context, cast("JsonObject", message)):
-            yield found
+        async for change in watch(info.context, cast("JsonObject", message)):
+            yield change

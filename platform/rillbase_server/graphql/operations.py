@@ -75,10 +75,10 @@ def _hash(extensions: object) -> str | None:
     persisted = (extensions or {}).get("persistedQuery")
     if persisted is None:
         return None
-    found = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
-    if not isinstance(found, str) or persisted.get("version") != 1:
+    digest = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
+    if not isinstance(digest, str) or persisted.get("version") != 1:
         raise _wrong("extensions/persistedQuery", "Expected `version` 1 and a `sha256Hash`.")
-    return found
+    return digest
 
 
 def _wrong(member: str, detail: str, code: str = "invalid") -> InvalidBody:
@@ -130,13 +130,13 @@ class Texts:
         if known is not None:
             self._kept.move_to_end(key)
             return known
-        found = self._read(text, name)
-        self._kept[key] = found
+        prepared = self._read(text, name)
+        self._kept[key] = prepared
         self._chars += len(text)
         while self._chars > MAX_KEPT_CHARS:
             (forgotten, _), _ = self._kept.popitem(last=False)
             self._chars -= len(forgotten)
-        return found
+        return prepared
 
     def _read(self, text: str, name: str | None) -> PreparedOperation:
         try:
@@ -179,7 +179,7 @@ async def answer(
         operation_name=prepared.name,
         executor_class=PlanningExecutor,
     )
-    return _rendered(await _come(result))
+    return _rendered(await _resolved(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class OperationStream:
     async def rendered(self, event: object) -> JsonObject:
         """Return what a client gets of an event."""
         result = execute_subscription_event(self.executor.build_per_event_executor(event))
-        return _rendered(await _come(result))
+        return _rendered(await _resolved(result))
 
 
 async def begun(
@@ -209,21 +209,21 @@ async def begun(
     )
     if isinstance(executor, list):
         raise OperationRejected(executor)
-    found = create_source_event_stream(executor)
-    stream = await found if is_awaitable(found) else found
+    stream_or_awaitable = create_source_event_stream(executor)
+    stream = await stream_or_awaitable if is_awaitable(stream_or_awaitable) else stream_or_awaitable
     if isinstance(stream, ExecutionResult):
         raise OperationRejected(stream.errors or [GraphQLError("The subscription did not start.")])
     return OperationStream(executor, cast("AsyncGenerator[object, None]", stream))
 
 
-async def _come(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:
+async def _resolved(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:
     """Return a result that is there, or wait for one that is not."""
     return result if isinstance(result, ExecutionResult) else await result
 
 
 def _rendered(result: ExecutionResult) -> JsonObject:
     """Return a result as clients get it."""
-    found: JsonObject = {"data": cast("JsonValue", result.data)}
+    rendered: JsonObject = {"data": cast("JsonValue", result.data)}
     if result.errors:
-        found["errors"] = [failures.formatted(error) for error in result.errors]
-    return found
+        rendered["errors"] = [failures.formatted(error) for error in result.errors]
+    return rendered

@@ -29,13 +29,13 @@ async def text_of(request: GraphqlRequest, context: Context) -> str:
         problem = FieldProblem("/query", "required", "This field is required.")
         raise InvalidBody(errors=[problem])
     try:
-        found = await wire().call("GET", _key(context, request.hash))
+        stored = await wire().call("GET", _key(context, request.hash))
     except RedisError:
-        found = None
-    if not isinstance(found, bytes):
+        stored = None
+    if not isinstance(stored, bytes):
         # Clients know this case by these words.
         raise PersistedQueryNotFound("PersistedQueryNotFound")
-    return found.decode()
+    return stored.decode()
 
 
 async def keep(request: GraphqlRequest, context: Context) -> None:

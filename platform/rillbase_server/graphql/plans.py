@@ -47,10 +47,10 @@ def _coerced(wanted: Any, *, required: bool) -> Complete:
     def completed(value: Any) -> object:
         if value is None and not required:
             return None
-        found = None if value is None else coerce(value)
-        if found is None:
+        coerced = None if value is None else coerce(value)
+        if coerced is None:
             raise NotAsDeclared
-        return found
+        return coerced
 
     return completed
 
@@ -74,10 +74,10 @@ def object_of(steps: list[Step]) -> Complete:
     def completed(source: Any) -> object:
         if source is None:
             raise NotAsDeclared
-        found = {}
+        members = {}
         for shown, read, complete in steps:
-            found[shown] = complete(read(source))
-        return found
+            members[shown] = complete(read(source))
+        return members
 
     return completed
 

@@ -146,8 +146,8 @@ def _reader(field: GraphQLField, node: FieldNode) -> Callable[[Any], Any] | None
         return read
     if any(_varies(argument.value) for argument in node.arguments or ()):
         return None
-    found: Callable[[Any], Any] = given(get_argument_values(field, node))
-    return found
+    reader: Callable[[Any], Any] = given(get_argument_values(field, node))
+    return reader
 
 
 def _varies(value: ValueNode) -> bool:

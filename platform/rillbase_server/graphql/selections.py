@@ -55,10 +55,10 @@ class SelectedField:
         info = self._info
         fragments = {name: FragmentDetails(each) for name, each in info.fragments.items()}
         details = [FieldDetails(node, None) for node in self._nodes]
-        found = collect_subfields(
+        subfields = collect_subfields(
             info.schema, fragments, info.variable_values, info.operation, self.type, details
         )
-        for selection in found.grouped_field_set.values():
+        for selection in subfields.grouped_field_set.values():
             nodes = [each.node for each in selection]
             field = self.type.fields.get(nodes[0].name.value)
             if field is None:  # `__typename`, which every type has

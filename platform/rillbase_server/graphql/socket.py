@@ -121,7 +121,7 @@ class GraphqlConnection:
             closing = self._closing.result() if self._closing.done() else _why(reader)
             self._server.registry.leave(self)
             if closing is not None and not sender.done():
-                await self._say_last(sender, closing)
+                await self._send_close(sender, closing)
         finally:
             tasks = (sender, reader, *self._operations.values())
             for task in tasks:
@@ -129,7 +129,7 @@ class GraphqlConnection:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._server.registry.leave(self)
 
-    async def _say_last(self, sender: asyncio.Task[None], closing: CloseRequested) -> None:
+    async def _send_close(self, sender: asyncio.Task[None], closing: CloseRequested) -> None:
         self._outgoing.finish()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
@@ -159,7 +159,7 @@ class GraphqlConnection:
     def subscriptions(self) -> list[OpenSubscription]:
         return list(self._held.values())
 
-    def tell(self, frame: bytes) -> None:
+    def notify(self, frame: bytes) -> None:
         """Pass on what the server tells all connections, in this protocol's words."""
         kind = json.loads(frame)["type"]
         if kind == "heartbeat":
@@ -287,13 +287,13 @@ class GraphqlConnection:
             self._check_room()
             await self._answer(name, GraphqlRequest.read(payload))
         except OperationRejected as refused:
-            self._say("error", name, refused.errors)
+            self._queue_message("error", name, refused.errors)
         except GraphQLError as failed:
-            self._say("error", name, [failures.formatted(failed)])
+            self._queue_message("error", name, [failures.formatted(failed)])
         except Exception as failed:  # noqa: BLE001 -- every error becomes a message
-            self._say("error", name, [failures.of(translate(failed))])
+            self._queue_message("error", name, [failures.of(translate(failed))])
         else:
-            self._say("complete", name)
+            self._queue_message("complete", name)
 
     def _check_room(self) -> None:
         if len(self._operations) > MAX_OPERATIONS:
@@ -317,7 +317,7 @@ class GraphqlConnection:
         if prepared.kind is OperationType.SUBSCRIPTION:
             await self._stream(name, prepared, request, context)
         else:
-            self._say("next", name, await answer(prepared, request.variables, context))
+            self._queue_message("next", name, await answer(prepared, request.variables, context))
 
     async def _stream(
         self, name: str, prepared: PreparedOperation, request: GraphqlRequest, context: LiveContext
@@ -325,10 +325,10 @@ class GraphqlConnection:
         stream = await begun(prepared, request.variables, context)
         try:
             async for event in stream.source:
-                found = await stream.rendered(event)
+                rendered = await stream.rendered(event)
                 if isinstance(event, LiveMessage) and event.resume is not None:
-                    found["extensions"] = {"resume": event.resume}
-                await self._sent(to_json({"id": name, "type": "next", "payload": found}))
+                    rendered["extensions"] = {"resume": event.resume}
+                await self._sent(to_json({"id": name, "type": "next", "payload": rendered}))
         finally:
             await stream.source.aclose()
 
@@ -341,7 +341,7 @@ class GraphqlConnection:
         self._outgoing.put(frame, lambda _: left.set())
         await left.wait()
 
-    def _say(self, kind: str, name: str, payload: object = None) -> None:
+    def _queue_message(self, kind: str, name: str, payload: object = None) -> None:
         message: dict[str, object] = {"id": name, "type": kind}
         if payload is not None:
             message["payload"] = payload

@@ -14,8 +14,8 @@ from foundation.json_types import JsonValue
 
 def read(text: bytes) -> JsonValue:
     """Return the value that a handler has answered."""
-    found: JsonValue = orjson.loads(text)
-    return found
+    value: JsonValue = orjson.loads(text)
+    return value
 
 
 def write(value: JsonValue) -> bytes:

@@ -21,7 +21,7 @@ from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject
 from rillbase_server.graphql.context import Context, Info
 from rillbase_server.graphql.documents import PageInfo
-from rillbase_server.graphql.live import LiveMessage, frames, told
+from rillbase_server.graphql.live import LiveMessage, frames, message_members
 from storage_engine.topics import facts
 from storage_engine.topics.api import calls
 from storage_engine.topics.api.calls import MAX_LIMIT, USUAL_LIMIT
@@ -116,29 +116,29 @@ async def _ask(
     return cast("JsonObject", await context.ask(asked))
 
 
-def publication(found: JsonObject) -> TopicPublication:
+def publication(item: JsonObject) -> TopicPublication:
     """Return a publication as fields show it, from an answer or from a frame."""
     return TopicPublication(
-        publication_id=str(found.get("publication_id", found.get("key", found.get("id")))),
-        position=cast("Position", found["position"]),
-        at=str(found["at"]),
-        expires_at=str(found["expires_at"]),
-        id=cast("str | None", found.get("id" if "publication_id" in found else "topic_id")),
-        geo=cast("JSON | None", found.get("geo")),
-        data=cast("JSON | None", found.get("data", found.get("document"))),
+        publication_id=str(item.get("publication_id", item.get("key", item.get("id")))),
+        position=cast("Position", item["position"]),
+        at=str(item["at"]),
+        expires_at=str(item["expires_at"]),
+        id=cast("str | None", item.get("id" if "publication_id" in item else "topic_id")),
+        geo=cast("JSON | None", item.get("geo")),
+        data=cast("JSON | None", item.get("data", item.get("document"))),
     )
 
 
-def _publications(found: object) -> list[TopicPublication] | None:
-    if not isinstance(found, list):
+def _publications(items: object) -> list[TopicPublication] | None:
+    if not isinstance(items, list):
         return None
-    return [publication(cast("JsonObject", each)) for each in found]
+    return [publication(cast("JsonObject", each)) for each in items]
 
 
 def payload(frame: JsonObject) -> LivePublications:
     """Return the payload that a frame becomes."""
     return LivePublications(
-        **told(frame),
+        **message_members(frame),
         items=_publications(frame.get("items")),
         node=publication(frame) if frame["type"] == "event" else None,
     )
@@ -170,8 +170,8 @@ class TopicQueries:
         given = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
         query = {name: value for name, value in given.items() if value is not None}
         query["limit"] = str(wanted)
-        found = await _ask(info.context, calls.look, topic, query=query)
-        nodes = _publications(found["items"]) or []
+        answer = await _ask(info.context, calls.look, topic, query=query)
+        nodes = _publications(answer["items"]) or []
         known = await facts.find(info.context.in_tenant().id, topic)
         edges = [
             TopicPublicationEdge(cursor=calls.cursor_behind(known, node.position), node=node)
@@ -181,7 +181,7 @@ class TopicQueries:
             nodes=nodes,
             edges=edges,
             page_info=PageInfo(
-                has_next_page=found["next_cursor"] is not None,
+                has_next_page=answer["next_cursor"] is not None,
                 has_previous_page=after is not None,
                 start_cursor=edges[0].cursor if edges else None,
                 end_cursor=edges[-1].cursor if edges else None,
@@ -215,12 +215,12 @@ class TopicMutations:
             "expires_in_s": expires_in_s,
             "self_join": self_join,
         }
-        found = await _ask(info.context, calls.publish_one, topic, body)
+        answer = await _ask(info.context, calls.publish_one, topic, body)
         return PublishPayload(
-            publication_id=str(found["publication_id"]),
-            position=cast("Position", found["position"]),
-            matched_subscribers=int(str(found["matched_subscribers"])),
-            publications=_publications(found.get("publications")),
+            publication_id=str(answer["publication_id"]),
+            position=cast("Position", answer["position"]),
+            matched_subscribers=int(str(answer["matched_subscribers"])),
+            publications=_publications(answer.get("publications")),
         )
 
 

@@ -51,7 +51,7 @@ class Console:
         self._seen: dict[str, ServiceState] = {}
         self._gone = False
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """One line of the launcher's own."""
         self._show(lambda: self._rich.print(escape(text), soft_wrap=True))
 
@@ -77,7 +77,7 @@ class Console:
         for runner in self._runners:
             if self._seen.get(runner.service.name) is not runner.state:
                 self._seen[runner.service.name] = runner.state
-                self.say(progress_line(runner))
+                self.report(progress_line(runner))
 
     def end_progress(self) -> None:
         """Leave the last progress on the screen."""

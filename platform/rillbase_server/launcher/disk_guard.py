@@ -114,11 +114,11 @@ def guarded_reserves(directory: DataDirectory) -> list[Path]:
         data / "rillbase.reserve",
         data / "pg_wal" / "rillbase.reserve",
     ]
-    found: dict[int, Path] = {}
+    reserves: dict[int, Path] = {}
     for place in places:
         if place.parent.exists():
-            found.setdefault(place.parent.stat().st_dev, place)
-    return list(found.values())
+            reserves.setdefault(place.parent.stat().st_dev, place)
+    return list(reserves.values())
 
 
 class DiskGuard:

@@ -85,11 +85,11 @@ def examine(options: UpOptions) -> Iterator[Diagnosis]:
 
 def _tools() -> Iterator[Diagnosis]:
     for command, purpose, fix in BUILD_TOOLS:
-        found = _tool_version(command)
+        tool_version = _tool_version(command)
         missing = LauncherProblem(
             ExitCode.PREREQUISITE_MISSING, f"{command} is not installed; it {purpose}.", fix
         )
-        yield Diagnosis(command, found or purpose, None if found else missing)
+        yield Diagnosis(command, tool_version or purpose, None if tool_version else missing)
     for command, purpose in LATER_TOOLS:
         yield Diagnosis(command, _tool_version(command) or f"not installed ({purpose})")
 
@@ -106,13 +106,13 @@ def _tool_version(command: str) -> str | None:
 
 
 def _package_versions() -> str:
-    found = []
+    versions = []
     for name in SHOWN_PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(versions)
 
 
 def _free_space(directory: DataDirectory) -> str:

@@ -70,10 +70,10 @@ def _marked(directory: DataDirectory) -> Iterator[ProcessIdentity]:
 
 
 def _stop(targets: Iterable[tuple[ProcessIdentity | None, int]], grace_s: float) -> None:
-    found = [(identity, number) for identity, number in targets if identity is not None]
-    for identity, number in found:
+    alive = [(identity, number) for identity, number in targets if identity is not None]
+    for identity, number in alive:
         _send(identity, signal.Signals(number))
-    for identity, _ in found:
+    for identity, _ in alive:
         if not wait_until_gone(identity, grace_s):
             _send(identity, signal.SIGKILL)
             wait_until_gone(identity, grace_s)

@@ -50,8 +50,8 @@ def java_version() -> int | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(match[1]) if match else None
 
 
 def java_problem() -> LauncherProblem | None:
@@ -61,11 +61,11 @@ def java_problem() -> LauncherProblem | None:
     version = java_version()
     if version is not None and version >= JAVA_NEEDED:
         return None
-    found = "is not installed" if version is None else f"has version {version}"
+    state = "is not installed" if version is None else f"has version {version}"
     return LauncherProblem(
         ExitCode.PREREQUISITE_MISSING,
         f"The matching grid runs on Spark, which requires Java {JAVA_NEEDED} or newer; Java "
-        f"{found}.",
+        f"{state}.",
         "Install it (Debian: openjdk-17-jre-headless), or set RILLBASE_GRID=processes.",
     )
 

@@ -81,12 +81,12 @@ def http_condition(url: str) -> Check:
     async def check(_pid: int) -> str | None:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             _, body = await _get(parts.hostname or "", parts.port or 80, request)
-            found = amiss(body)
-            if found is None:
+            problem = amiss(body)
+            if problem is None:
                 return None
-            told = request.replace("/readyz", "/status")
-            _, status = await _get(parts.hostname or "", parts.port or 80, told)
-        return "; ".join([found, *_causes(status)])
+            status_path = request.replace("/readyz", "/status")
+            _, status = await _get(parts.hostname or "", parts.port or 80, status_path)
+        return "; ".join([problem, *_causes(status)])
 
     return check
 
@@ -94,16 +94,16 @@ def http_condition(url: str) -> Check:
 def amiss(body: bytes) -> str | None:
     """Return in a line what is amiss by an answer of /readyz; None: nothing."""
     try:
-        found = json.loads(body)
-        down = {name: one for name, one in found["dependencies"].items() if one["state"] != "up"}
+        report = json.loads(body)
+        down = {name: one for name, one in report["dependencies"].items() if one["state"] != "up"}
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     known = ("latency_ms", "state")
-    told = [
+    problems = [
         f"{name} {one['state']}" + "".join(f", {k} {v}" for k, v in one.items() if k not in known)
         for name, one in down.items()
     ]
-    return "; ".join(told) or None
+    return "; ".join(problems) or None
 
 
 def _causes(status: bytes) -> list[str]:

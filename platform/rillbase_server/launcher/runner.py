@@ -106,10 +106,10 @@ class Runner:
         if self._reader is not None:
             self._reader.drain()
         self._process = None
-        said = "\n".join(self.last_lines)
-        transient = any(phrase in said for phrase in self.service.transient_failures)
-        transient = self._repaired(said) or transient
-        self.handle(ProcessExited(process.returncode, transient, self._is_retried_forever(said)))
+        output = "\n".join(self.last_lines)
+        transient = any(phrase in output for phrase in self.service.transient_failures)
+        transient = self._repaired(output) or transient
+        self.handle(ProcessExited(process.returncode, transient, self._is_retried_forever(output)))
 
     def reload(self) -> None:
         """Have the process read its configuration again; one that starts later reads it anyway."""
@@ -151,7 +151,7 @@ class Runner:
             self._process = self._popen(writing)
         except OSError as problem:
             os.close(reading)
-            self._hear(f"cannot start: {problem}".encode())
+            self._add_line(f"cannot start: {problem}".encode())
             forever = self._is_retried_forever(str(problem))
             return ProcessExited(CANNOT_EXECUTE, retry_forever=forever)
         finally:
@@ -162,23 +162,23 @@ class Runner:
             self._check = asyncio.create_task(self._ask_until_ready(self._process.pid))
         return None
 
-    def _repaired(self, said: str) -> bool:
+    def _repaired(self, output: str) -> bool:
         """Put right what made a start fail, if that is possible."""
         if self.state is not ServiceState.STARTING:
             return False
         try:
-            done = self.service.repair(said)
+            done = self.service.repair(output)
         except OSError as problem:
             done = ""
-            self._hear(f"could not be repaired: {problem}".encode())
+            self._add_line(f"could not be repaired: {problem}".encode())
         if done:
             self.repair = done
-            self._hear(done.encode())
+            self._add_line(done.encode())
         return bool(done)
 
-    def _is_retried_forever(self, said: str) -> bool:
+    def _is_retried_forever(self, output: str) -> bool:
         """Tell whether this end is none that the whole installation should end with."""
-        return self.installation_was_up and (not self.service.essential or NO_SPACE in said)
+        return self.installation_was_up and (not self.service.essential or NO_SPACE in output)
 
     def _popen(self, output: int) -> subprocess.Popen[bytes]:
         return spawn(
@@ -193,7 +193,7 @@ class Runner:
     async def _ask_until_ready(self, pid: int) -> None:
         check = self.service.check
         while check is not None:
-            lacking = await _asked(check, pid)
+            lacking = await _run_check(check, pid)
             if lacking is None:
                 self._check = None
                 self.handle(BecameReady())
@@ -215,7 +215,7 @@ class Runner:
     async def _watch_life(self, pid: int, alive: Check) -> None:
         liveness = Liveness(self.service.policy.hung_after_s)
         while True:
-            answered = await _asked(alive, pid) is None
+            answered = await _run_check(alive, pid) is None
             if liveness.asked(time.monotonic(), answered=answered):
                 self.handle(ServiceHung(liveness.silent_s))
                 return
@@ -224,13 +224,13 @@ class Runner:
     async def _watch_condition(self, pid: int, condition: Check) -> None:
         while True:
             await asyncio.sleep(CONDITION_INTERVAL_S)
-            found = await _asked(condition, pid) or ""
-            if found != self.condition:
-                self.condition = found
+            condition_text = await _run_check(condition, pid) or ""
+            if condition_text != self.condition:
+                self.condition = condition_text
                 self._on_change(self)
 
     def _begin_reader(self, descriptor: int) -> None:
-        reader = LineReader(descriptor, self._hear)
+        reader = LineReader(descriptor, self._add_line)
         self._reader = reader
 
         def readable() -> None:
@@ -239,7 +239,7 @@ class Runner:
 
         asyncio.get_running_loop().add_reader(descriptor, readable)
 
-    def _hear(self, line: bytes) -> None:
+    def _add_line(self, line: bytes) -> None:
         self.log.write(line)
         self.last_lines.append(line.decode(errors="replace"))
         self._on_line(self, line)
@@ -264,7 +264,7 @@ class Runner:
             self._reader = None
 
 
-async def _asked(check: Check, pid: int) -> str | None:
+async def _run_check(check: Check, pid: int) -> str | None:
     try:
         return await check(pid)
     except OSError as problem:

@@ -64,8 +64,8 @@ def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
                 "Restore the file from a backup, or use a new --data-dir.",
             ) from None
         return save(path, Secrets())
-    found = _parse(path, text)
-    return found if all(name in text for name in LATER_NAMES) else save(path, found)
+    stored = _parse(path, text)
+    return stored if all(name in text for name in LATER_NAMES) else save(path, stored)
 
 
 def save(path: Path, content: Secrets) -> Secrets:

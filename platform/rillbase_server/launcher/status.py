@@ -58,13 +58,13 @@ class Status:
 
 def status(data_dir: Path, *, as_json: bool) -> ExitCode:
     """Print the table, or the same as JSON for scripts."""
-    found = look(DataDirectory(data_dir))
+    current = look(DataDirectory(data_dir))
     if as_json:
-        content = asdict(found) | {"memory_bytes": found.memory_bytes}
+        content = asdict(current) | {"memory_bytes": current.memory_bytes}
         sys.stdout.write(json.dumps(content) + "\n")
     else:
-        _print(found)
-    return ExitCode.OK if found.running else ExitCode.NOT_RUNNING
+        _print(current)
+    return ExitCode.OK if current.running else ExitCode.NOT_RUNNING
 
 
 def look(directory: DataDirectory) -> Status:
@@ -125,34 +125,34 @@ def _uptime_s(identity: ProcessIdentity) -> float | None:
         return None
 
 
-def _print(found: Status) -> None:
+def _print(current: Status) -> None:
     console = Console(highlight=False)
-    if not found.running:
-        console.print(f"Rillbase is not running in {found.data_dir}.", soft_wrap=True)
-        if found.services:
+    if not current.running:
+        console.print(f"Rillbase is not running in {current.data_dir}.", soft_wrap=True)
+        if current.services:
             console.print("Left over from a launcher that was killed (the next start stops them):")
     else:
-        console.print(f"Rillbase is running at {found.url} in {found.data_dir}", soft_wrap=True)
-    if found.writes_stopped:
+        console.print(f"Rillbase is running at {current.url} in {current.data_dir}", soft_wrap=True)
+    if current.writes_stopped:
         console.print("The disk is nearly full: writes are rejected until space is freed.")
-    if found.services:
-        console.print(_table(found))
-    for service in found.services:
+    if current.services:
+        console.print(_table(current))
+    for service in current.services:
         if service.repair:
             console.print(f"{service.name}: {service.repair}.", soft_wrap=True)
         if service.condition:
             console.print(f"{service.name}: {service.condition}", soft_wrap=True)
 
 
-def _table(found: Status) -> Table:
+def _table(current: Status) -> Table:
     table = Table(box=None, pad_edge=False, show_footer=True, header_style="bold")
     table.add_column("service", "all")
     table.add_column("state")
     table.add_column("pid", justify="right")
     table.add_column("uptime", justify="right")
     table.add_column("restarts", justify="right")
-    table.add_column("memory", _mib(found.memory_bytes), justify="right")
-    for service in found.services:
+    table.add_column("memory", _mib(current.memory_bytes), justify="right")
+    for service in current.services:
         pid = "" if service.pid is None else str(service.pid)
         uptime = "" if service.uptime_s is None else _duration(service.uptime_s)
         memory = _mib(service.memory_bytes) if service.pid is not None else ""

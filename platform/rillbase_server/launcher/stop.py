@@ -23,7 +23,7 @@ def stop(data_dir: Path) -> ExitCode:
     process = holder.process() if holder else None
     if holder is None or process is None:
         return _stop_leftovers(directory)
-    _say(f"Stopping Rillbase in {data_dir} (pid {holder.pid})")
+    _print(f"Stopping Rillbase in {data_dir} (pid {holder.pid})")
     try:
         send(process, signal.SIGTERM)
     except psutil.AccessDenied:
@@ -38,7 +38,7 @@ def stop(data_dir: Path) -> ExitCode:
             f"The launcher (pid {holder.pid}) did not stop within {STOP_TIMEOUT_S:.0f} s.",
             f"Kill it (kill -9 {holder.pid}); the next start cleans up.",
         )
-    _say("Stopped.")
+    _print("Stopped.")
     return ExitCode.OK
 
 
@@ -50,12 +50,12 @@ def _stop_leftovers(directory: DataDirectory) -> ExitCode:
         finally:
             lock.release()
         for name in stopped:
-            _say(f"Stopped leftover of a killed launcher: {name}")
+            _print(f"Stopped leftover of a killed launcher: {name}")
         if stopped:
             return ExitCode.OK
-    _say(f"Rillbase is not running in {directory.root}.")
+    _print(f"Rillbase is not running in {directory.root}.")
     return ExitCode.NOT_RUNNING
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")

@@ -53,7 +53,7 @@ class ServiceSupervisor:
             )
             for service in services
         ]
-        self._tell = on_change
+        self._on_change = on_change
         self._wake = asyncio.Event()
         self._stop_asked = False
         self._forced = False
@@ -143,7 +143,7 @@ class ServiceSupervisor:
 
     def _changed(self, runner: Runner) -> None:
         self._wake.set()
-        self._tell(runner)
+        self._on_change(runner)
 
     def _raise_on_failure(self) -> None:
         for runner in self.runners:

@@ -90,7 +90,7 @@ class Instance:
         """Clean up, check, start, watch, stop."""
         self._forget_ready_file()
         for name in stop_leftovers(self._directory):
-            self._console.say(f"Stopped leftover of an earlier launcher: {name}")
+            self._console.report(f"Stopped leftover of an earlier launcher: {name}")
         if self._options.port == 0:
             self._options = replace(self._options, port=free_port(self._options.host))
         _raise(port_problem(self._options))
@@ -104,7 +104,7 @@ class Instance:
             declare(self._options, self._directory, secrets),
             self._directory.logs,
             on_change=self._changed,
-            on_line=self._heard,
+            on_line=self._on_line,
         )
         self._supervisor = supervisor
         supervisor.listen_to_signals()
@@ -153,16 +153,16 @@ class Instance:
         return DiskGuard(self._directory, writes, reload=reload, retry=retry, report=report)
 
     async def _start(self, supervisor: ServiceSupervisor) -> None:
-        self._console.say(f"Starting Rillbase in {self._directory.root}")
+        self._console.report(f"Starting Rillbase in {self._directory.root}")
         async with ProgressDisplay(self._console, supervisor.runners):
             await supervisor.start_all()
 
     async def _stop(self, supervisor: ServiceSupervisor) -> None:
-        self._console.say("Stopping (press Ctrl-C again to kill immediately)")
+        self._console.report("Stopping (press Ctrl-C again to kill immediately)")
         running = [runner for runner in supervisor.runners if runner.state not in AT_REST]
         async with ProgressDisplay(self._console, running):
             await supervisor.stop_all()
-        self._console.say("Stopped.")
+        self._console.report("Stopped.")
 
     def _changed(self, runner: Runner) -> None:
         if self._supervisor is None:
@@ -202,7 +202,7 @@ class Instance:
             self._repairs.append(runner.repair)
             self._console.event(Level.WARNING, f"{runner.service.name}: {runner.repair}")
 
-    def _heard(self, runner: Runner, line: bytes) -> None:
+    def _on_line(self, runner: Runner, line: bytes) -> None:
         quiet = None if self._running or self._options.verbose else Level.WARNING
         self._console.log(runner.service.name, line, least=quiet)
         if runner.log.failure:
@@ -237,10 +237,10 @@ class Instance:
         if self._console.is_terminal:
             self._console.show(panel(self._options, demo, link, seconds, self._notes()))
         else:
-            self._console.say(plain(self._options, demo, link, seconds, self._notes()))
-        self._console.say(example(self._options, demo))
+            self._console.report(plain(self._options, demo, link, seconds, self._notes()))
+        self._console.report(example(self._options, demo))
         if line := watch(self._options, demo):
-            self._console.say(line)
+            self._console.report(line)
 
     def _notes(self) -> list[Row]:
         """What is out of the ordinary: shown with the panel, since log lines scroll away."""
@@ -257,10 +257,10 @@ class Instance:
 
     def _explained(self, runner: Runner) -> LauncherProblem:
         """The failure of a service as a user understands it."""
-        said = "\n".join(runner.last_lines)
-        if NO_SPACE in said:
+        output = "\n".join(runner.last_lines)
+        if NO_SPACE in output:
             return disk_full(self._directory.root, f"{runner.service.name} could not write")
-        if runner.service.name == "web" and ADDRESS_IN_USE in said.lower():
+        if runner.service.name == "web" and ADDRESS_IN_USE in output.lower():
             return port_taken(self._options)
         lacking = (
             f" ({runner.lacking})" if runner.lacking and "not ready" in runner.life.reason else ""

@@ -91,14 +91,14 @@ class ValkeyStore:
             file.write(text)
         give(self.configuration_file, self.account)
 
-    def set_damaged_aside(self, said: str) -> str:
+    def set_damaged_aside(self, output: str) -> str:
         """Move data that a server could not read out of the way; say what was done, if anything.
 
         Nothing in it is worth a start that fails: clients subscribe again, limits begin anew, and
         tasks stay in PostgreSQL's outbox until they have ended, and are handed over again.
         """
         data = self.directory / "appendonlydir"
-        is_damaged = any(sign in said for sign in DAMAGE) and NO_SPACE not in said
+        is_damaged = any(sign in output for sign in DAMAGE) and NO_SPACE not in output
         if not is_damaged or not data.exists():
             return ""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")

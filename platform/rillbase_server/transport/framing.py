@@ -98,11 +98,11 @@ class Framing:
     def _head_end(self, data: bytes, begin: int) -> int:
         tail = self._head_tail
         if tail:
-            found = (tail + data[begin : begin + 3]).find(_HEAD_END)
-            if found >= 0:
-                return begin + found + len(_HEAD_END) - len(tail)
-        found = data.find(_HEAD_END, begin)
-        return len(data) if found < 0 else found + len(_HEAD_END)
+            index = (tail + data[begin : begin + 3]).find(_HEAD_END)
+            if index >= 0:
+                return begin + index + len(_HEAD_END) - len(tail)
+        index = data.find(_HEAD_END, begin)
+        return len(data) if index < 0 else index + len(_HEAD_END)
 
     def _data_piece(self, data: bytes, begin: int) -> int:
         end = min(len(data), begin + self._remaining)

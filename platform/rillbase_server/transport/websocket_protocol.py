@@ -233,10 +233,10 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._reader.granted_bytes = MAX_GREETING_BYTES
         self._reader.feed(self._behind)
         self._behind = b""
-        self._go_on()
+        self._resume_parsing()
 
-    def _go_on(self) -> None:
-        """Parse on, after something for which parsing had stopped."""
+    def _resume_parsing(self) -> None:
+        """Resume parsing after the cause of a stop has ended."""
         if self._pending is not None:
             message, self._pending = self._pending, None
             self._deliver(message)
@@ -259,7 +259,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._fail(violation.code, str(violation))
             return
         self._stop()
-        self._loop.call_soon(self._go_on)
+        self._loop.call_soon(self._resume_parsing)
 
     def _handle(
         self, reader: FrameReader, event: FrameStop | ControlFrame | ReceivedMessage
@@ -300,7 +300,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     def _on_authenticated(self) -> None:
         if self._awaits_authentication:
             self._awaits_authentication = False
-            self._loop.call_soon_threadsafe(self._go_on)
+            self._loop.call_soon_threadsafe(self._resume_parsing)
 
     def _claim_memory(self, reader: FrameReader) -> bool:
         reader.granted_bytes += STEP_BYTES
@@ -310,7 +310,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         return False
 
     def _on_memory(self) -> None:
-        self._loop.call_soon(self._go_on)
+        self._loop.call_soon(self._resume_parsing)
 
     def _release(self) -> None:
         """Have done with the message that was delivered last."""
@@ -361,7 +361,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         """Read no more pings than the client takes pongs."""
         self._stop()
         waiter = self._loop.create_task(self._outlet.drain())
-        waiter.add_done_callback(lambda _: self._go_on())
+        waiter.add_done_callback(lambda _: self._resume_parsing())
         return False
 
     def _closed_by_peer(self) -> None:
@@ -488,7 +488,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._has_delivered = False
             self._release()
             if self._reader is not None:
-                self._go_on()
+                self._resume_parsing()
         return await self._events.get()
 
     async def _send(self, message: Message) -> None:
@@ -552,7 +552,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._reader.discard()
             self._awaits_authentication = False
             self._outlet.resume_reading()
-            self._go_on()
+            self._resume_parsing()
 
     def _answer(self, message: Message) -> None:
         """Gather an answer that is not a WebSocket, and send it when it is whole."""

@@ -89,15 +89,15 @@ class AsyncAggregate:
         """Add events, all or none. A retried call adds them once."""
         body = ejson.dumps([dict(event) for event in events])
         request = ApiRequest("POST", self._path("events"), body, idempotency_key=new_key())
-        found = await self._core.http.call(request)
-        return Added(found["applied"], found["repeated"])
+        answer = await self._core.http.call(request)
+        return Added(answer["applied"], answer["repeated"])
 
     async def query(self, asked: RowQuery = EVERYTHING, *, snapshot: str | None = None) -> Rows:
         """Return rows. `snapshot`: `fresh`, or the one of an earlier answer."""
         body = asked.body() if snapshot is None else {**asked.body(), "snapshot": snapshot}
         request = ApiRequest("POST", self._path("query"), ejson.dumps(body))
-        found = await self._core.http.call(request)
-        return Rows(found["rows"], found["snapshot"], found.get("as_of"))
+        answer = await self._core.http.call(request)
+        return Rows(answer["rows"], answer["snapshot"], answer.get("as_of"))
 
     def watch(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Snapshot]:
         """Yield the rows, and again whenever they or the state have changed."""

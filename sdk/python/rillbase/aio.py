@@ -151,8 +151,8 @@ class AsyncQuery:
         return [document async for page in self.pages() for document in page]
 
     async def first(self) -> Document | None:
-        found = await self.limit(1).fetch()
-        return found[0] if found else None
+        documents = await self.limit(1).fetch()
+        return documents[0] if documents else None
 
     async def pages(self, size: int = PAGE) -> AsyncIterator[list[Document]]:
         """Yield the documents page by page, for answers too large to hold."""
@@ -169,12 +169,12 @@ class AsyncQuery:
                 body["cursor"] = cursor
                 body.pop("offset", None)
             answer = await self._post("query", body)
-            found = [item["document"] for item in answer["items"]]
-            yield found
+            documents = [item["document"] for item in answer["items"]]
+            yield documents
             cursor = answer["next_cursor"]
             if cursor is None:
                 return
-            left = None if left is None else left - len(found)
+            left = None if left is None else left - len(documents)
 
     async def count(self) -> int:
         answer = await self._post("count", {"filter": self._spec.filter})
@@ -216,8 +216,8 @@ class AsyncQuery:
 
     async def _read(self, identity: object) -> Item | None:
         path = address(self._spec.collection, f"documents/{ids.segment(identity)}")
-        found = await self._core.http.call(ApiRequest("GET", path))
-        return Item(found["id"], found["version"], found["document"])
+        answer = await self._core.http.call(ApiRequest("GET", path))
+        return Item(answer["id"], answer["version"], answer["document"])
 
     async def _post(self, call: str, body: Mapping[str, object]) -> Any:
         path = address(self._spec.collection, call)
@@ -317,8 +317,8 @@ class AsyncCollection(AsyncQuery):
         # It runs in batches: one that failed halfway is not retried automatically.
         path = address(self.name, call)
         request = ApiRequest("POST", path, ejson.dumps(body), idempotency_key=new_key(), once=True)
-        found = await self._core.http.call(request)
-        return Many(found["matched"], found["changed"], found["complete"])
+        answer = await self._core.http.call(request)
+        return Many(answer["matched"], answer["changed"], answer["complete"])
 
     async def _change(
         self,

@@ -208,7 +208,7 @@ class RealtimeConnection:
         self.state = state
         for held in list(self._held.values()):
             held.channel.connection(state)
-        self.listeners.tell(state)
+        self.listeners.notify(state)
 
     # Frames
 

@@ -66,8 +66,8 @@ class Credentials:
 
     async def _fetched(self, get_token: GetToken) -> str:
         try:
-            found = get_token()
-            return await found if inspect.isawaitable(found) else found
+            token = get_token()
+            return await token if inspect.isawaitable(token) else token
         except Exception as error:
             # It is the caller's code: whatever it raises means that there is no token now.
             raise TokenUnavailable from error

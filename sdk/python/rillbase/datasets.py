@@ -115,29 +115,29 @@ class AsyncDataset:
         if body.content_type != LINES:
             named |= {"table": table, "op": op}
         bar = Bar(f"{self._name}.{table}") if progress is True else None
-        told = progress if callable(progress) else bar
+        on_progress = progress if callable(progress) else bar
         request = ApiRequest(
             "POST",
             self._path("uploads") + (f"?{urlencode(named)}" if named else ""),
-            body.content.told_to(told),
+            body.content.with_progress(on_progress),
             content_type=body.content_type,
             idempotency_key=new_key() if upload_id is None else None,
             timeout_s=LONG_S,
         )
         try:
-            found = await self._core.http.call(request)
+            answer = await self._core.http.call(request)
         finally:
             if bar is not None:
                 bar.end()
-        return Upload(found["id"], found["state"], found["rows"], found["bytes"])
+        return Upload(answer["id"], answer["state"], answer["rows"], answer["bytes"])
 
     async def query(self, asked: TableQuery) -> TableRows:
         """Run a query once, for at most 10,000 rows."""
         request = ApiRequest(
             "POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S
         )
-        found = await self._core.http.call(request)
-        return TableRows(found["rows"], found["state"], found["freshness_s"], found["read"])
+        answer = await self._core.http.call(request)
+        return TableRows(answer["rows"], answer["state"], answer["freshness_s"], answer["read"])
 
     async def to_arrow(self, asked: TableQuery) -> pyarrow.Table:
         """Return up to a million rows with the types of their columns. Needs the extra `arrow`.
@@ -157,8 +157,8 @@ class AsyncDataset:
 
     async def pipeline(self) -> Document:
         """Return the progress of uploads, and what queries would have to read."""
-        found: Document = await self._core.http.call(ApiRequest("GET", self._path("pipeline")))
-        return found
+        status: Document = await self._core.http.call(ApiRequest("GET", self._path("pipeline")))
+        return status
 
     def _path(self, call: str) -> str:
         return f"/v1/datasets/{quote(self._name, safe='')}/{call}"

@@ -136,7 +136,7 @@ def iterating(
     return made
 
 
-def telling(
+def notifying(
     call: Callable[Concatenate[A, P], Callable[[], None]],
 ) -> Callable[Concatenate[Face, P], Callable[[], None]]:
     """Make a call that registers a listener, which runs on the client's thread."""

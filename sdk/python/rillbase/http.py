@@ -38,10 +38,10 @@ class UploadStream:
     size: int
     open: Callable[[], BinaryIO]
     #: Called with the bytes sent so far, and the total.
-    told: Callable[[int, int], object] | None = None
+    on_progress: Callable[[int, int], object] | None = None
 
-    def told_to(self, told: Callable[[int, int], object] | None) -> UploadStream:
-        return replace(self, told=told)
+    def with_progress(self, on_progress: Callable[[int, int], object] | None) -> UploadStream:
+        return replace(self, on_progress=on_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class _Connections:
         try:
             _send(connection, request, headers)
             answer = connection.getresponse()
-            found = _HttpResponse(answer.status, dict(answer.getheaders()), answer.read())
+            response = _HttpResponse(answer.status, dict(answer.getheaders()), answer.read())
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise ConnectionLost from error
@@ -161,7 +161,7 @@ class _Connections:
         else:
             with self._lock:
                 self._free.append(connection)
-        return found
+        return response
 
     def close(self) -> None:
         with self._lock:
@@ -213,8 +213,8 @@ class _ProgressReader:
 
     def read(self, size: int = -1) -> bytes:
         # Asking for more means that the previous part was sent.
-        if self._stream.told is not None:
-            self._stream.told(self.sent, self._stream.size)
+        if self._stream.on_progress is not None:
+            self._stream.on_progress(self.sent, self._stream.size)
         block = self._file.read(size)
         self.sent += len(block)
         return block
@@ -224,8 +224,8 @@ def _refusal(answer: _HttpResponse) -> ServerError:
     problem: Document = {}
     # A proxy on the way may answer with a page of its own; then the status has to do.
     with contextlib.suppress(ValueError):
-        found = json.loads(answer.body)
-        problem = found if isinstance(found, dict) else {}
+        content = json.loads(answer.body)
+        problem = content if isinstance(content, dict) else {}
     named = {name.lower(): text for name, text in answer.headers.items()}
     after = named.get("retry-after", "")
     return ServerError(problem, answer.status, float(after) if after.isdecimal() else None)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 log = logging.getLogger("rillbase")
 
 
-def tell(listener: Callable[[T], object], what: T) -> None:
+def notify(listener: Callable[[T], object], what: T) -> None:
     """Call a listener. An exception of it must not end the notifier."""
     try:
         listener(what)
@@ -35,6 +35,6 @@ class Listeners(Generic[T]):
 
         return stop
 
-    def tell(self, what: T) -> None:
+    def notify(self, what: T) -> None:
         for listener in list(self._all):
-            tell(listener, what)
+            notify(listener, what)

@@ -170,9 +170,9 @@ class QueryWatcher:
         if before is None:
             return
         if is_first:
-            self._tell([Result(tuple(self._view.items))])
+            self._notify([Result(tuple(self._view.items))])
         else:
-            self._tell(difference(before, self._view.items))
+            self._notify(difference(before, self._view.items))
         if self._foresight is not None:
             self._foresight.catch_up()
 
@@ -182,9 +182,9 @@ class QueryWatcher:
         except FramesBroken:
             self._view.reset()
             raise
-        self._tell(changes)
+        self._notify(changes)
         if self._foresight is not None:
-            self._foresight.told(changes)
+            self._foresight.apply(changes)
         # What is looked up with a document does not come with it when it is read by its id.
         if frame.get("omitted") is not None and "lookup" not in self._query:
             task = asyncio.create_task(self._complete(frame["key"]))
@@ -194,18 +194,18 @@ class QueryWatcher:
     async def _complete(self, identity: object) -> None:
         """Fetch a document that was too large to be sent with its change."""
         try:
-            found = await self._read(identity)
+            item = await self._read(identity)
         except RillbaseError:
             # It stays unchanged; its next change updates it.
             return
-        if found is not None and self._view.put(found):
-            self._tell([Change("change", found)])
+        if item is not None and self._view.put(item):
+            self._notify([Change("change", item)])
             self._changed()
 
-    def _tell(self, told: Sequence[Result | Change]) -> None:
+    def _notify(self, events: Sequence[Result | Change]) -> None:
         if not self._follows:
             return
-        self._waiting.extend(told)
+        self._waiting.extend(events)
         if len(self._waiting) > MAX_WAITING:
             self._waiting.clear()
             self._waiting.append(Result(tuple(self._view.items)))

@@ -10,7 +10,7 @@ from rillbase.aggregates import AsyncAggregate
 from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
 from rillbase.connection import ConnectionState
 from rillbase.datasets import AsyncDataset
-from rillbase.faces import A, Face, LoopThread, beginning, iterating, telling, waiting
+from rillbase.faces import A, Face, LoopThread, beginning, iterating, notifying, waiting
 from rillbase.options import Options
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ class Client(Face):
         return Dataset(self._loop, self._inner.dataset(name))
 
     transaction = waiting(AsyncClient.transaction)
-    on_state = telling(AsyncClient.on_state)
+    on_state = notifying(AsyncClient.on_state)
 
     @property
     def state(self) -> ConnectionState:
@@ -109,7 +109,7 @@ class Query(Face):
     pages = iterating(AsyncQuery.pages)
     count = waiting(AsyncQuery.count)
     watch = iterating(AsyncQuery.watch)
-    on_snapshot = telling(AsyncQuery.on_snapshot)
+    on_snapshot = notifying(AsyncQuery.on_snapshot)
     changes = iterating(AsyncQuery.changes)
     to_pandas = waiting(AsyncQuery.to_pandas)
     to_arrow = waiting(AsyncQuery.to_arrow)
@@ -156,7 +156,7 @@ class Aggregate(_NamedFace):
     add = waiting(AsyncAggregate.add)
     query = waiting(AsyncAggregate.query)
     watch = iterating(AsyncAggregate.watch)
-    on_snapshot = telling(AsyncAggregate.on_snapshot)
+    on_snapshot = notifying(AsyncAggregate.on_snapshot)
     changes = iterating(AsyncAggregate.changes)
 
 

@@ -28,10 +28,10 @@ class ObjectId:
 
     def __init__(self, text: str | None = None) -> None:
         """Take 24 hex digits; without them, make a new id."""
-        found = _generated() if text is None else text.lower()
-        if not _HEX.fullmatch(found):
+        digits = _generated() if text is None else text.lower()
+        if not _HEX.fullmatch(digits):
             raise ValueError("an ObjectId must have 24 hexadecimal digits")
-        self.hex = found
+        self.hex = digits
 
     @property
     def made_at(self) -> datetime:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from rillbase.errors import RillbaseError
-from rillbase.listeners import tell
+from rillbase.listeners import notify
 from rillbase.live import Snapshot
 
 log = logging.getLogger("rillbase")
@@ -46,8 +46,8 @@ async def _follow(source: AsyncIterator[Snapshot], listener: Callable[[Snapshot]
     last = _NOTHING
     try:
         async for last in source:
-            tell(listener, last)
+            notify(listener, last)
     except RillbaseError as error:
         # A listener that reads documents alone would never see it.
         log.error("A subscription failed (%s): %s", error.code, error)  # noqa: TRY400
-        tell(listener, replace(last, state="failed", error=error))
+        notify(listener, replace(last, state="failed", error=error))

@@ -66,7 +66,7 @@ async def publish_one(call: Call) -> CallResponse:
     topic, form = await topic_of(call, WRITE), canonical(call)
     body = as_object(await read_body(call), publish.MEMBERS)
     done = await publish.publish(topic, publish.read(body, topic, key=_name_by_key(call)))
-    told = to_json(
+    response = to_json(
         {
             "publication_id": done.name,
             "position": positions.token_of(topic.node_name, done.position),
@@ -75,10 +75,10 @@ async def publish_one(call: Call) -> CallResponse:
     )
     if done.publications is not None:
         joined = topic_json.publications(topic, done.publications, canonical=form)
-        told = told[:-1] + b',"publications":' + joined + b"}"
+        response = response[:-1] + b',"publications":' + joined + b"}"
     if done.again:
-        return CallResponse(200, told, {REPLAYED_HEADER: "true"})
-    return CallResponse(201, told)
+        return CallResponse(200, response, {REPLAYED_HEADER: "true"})
+    return CallResponse(201, response)
 
 
 def _name_by_key(call: Call) -> str | None:
@@ -134,7 +134,7 @@ def _subscribed(
         b'"publications":' + topic_json.publications(topic, done.publications, canonical=form),
     ]
     if done.subscriptions is not None:
-        others = [topic_json.subscription(topic, found) for found in done.subscriptions]
+        others = [topic_json.subscription(topic, other) for other in done.subscriptions]
         parts.append(b'"subscriptions":' + to_json(others))
     return b",".join(parts) + b"}"
 
@@ -147,10 +147,10 @@ async def look(call: Call) -> CallResponse:
     words = [*_place(given, topic), *_window(given, now)]
     after = _after(given.get("cursor"), topic)
     reply = await topic.call("RB.DATA", *words, "AFTER", after, "COUNT", limit + 1)
-    found = replies.publications(reply)
-    page = found[:limit]
+    publications = replies.publications(reply)
+    page = publications[:limit]
     following = None
-    if len(found) > limit:
+    if len(publications) > limit:
         following = cursor_behind(topic, positions.token_of(topic.node_name, page[-1].position))
     items = topic_json.publications(topic, page, canonical=form)
     return CallResponse(200, b'{"items":' + items + b',"next_cursor":' + to_json(following) + b"}")

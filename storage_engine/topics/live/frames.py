@@ -18,13 +18,15 @@ PART = 200
 def results(
     name: str,
     topic: TopicFacts,
-    found: Sequence[Publication],
+    publications: Sequence[Publication],
     resume: str,
     *,
     canonical: bool,
 ) -> list[bytes]:
     """Return the frames of existing publications, the last one with the token."""
-    parts = [found[start : start + PART] for start in range(0, len(found), PART)] or [found]
+    parts = [publications[start : start + PART] for start in range(0, len(publications), PART)] or [
+        publications
+    ]
     frames = []
     for number, part in enumerate(parts):
         last = number == len(parts) - 1

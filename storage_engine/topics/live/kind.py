@@ -20,7 +20,7 @@ from foundation.errors import (
 from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from rillbase_native import Value
-from storage_engine.node.client import PATIENCE_S, client
+from storage_engine.node.client import CALL_DEADLINE_S, client
 from storage_engine.node.feeds import GONE, FeedFollower, feeds
 from storage_engine.node.publication import Publication
 from storage_engine.node.refusals import away
@@ -96,9 +96,9 @@ class TopicSubscription:
     async def begin(self) -> None:
         """Create the subscription, or resume one."""
         if self.wanted.resume is not None:
-            told = self.tokens.read(self.wanted.resume)
-            self.events = told.events
-            self._follow(told.name, told.position)
+            resume_point = self.tokens.read(self.wanted.resume)
+            self.events = resume_point.events
+            self._follow(resume_point.name, resume_point.position)
         elif self.wanted.existing is not None:
             name = names.read(self.wanted.existing, self.topic)
             self._follow(name, self._beginning(name))
@@ -129,7 +129,7 @@ class TopicSubscription:
         """Wait until the node has confirmed the subscription."""
         self.found = asyncio.get_running_loop().create_future()
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(CALL_DEADLINE_S):
                 await self.found
         except BaseException as failed:
             self.close()
@@ -169,7 +169,7 @@ class TopicSubscription:
         self.on_the_way[0] -= frames
         self.on_the_way[1] -= size_bytes
         if self.following is not None and self.following.lags and self._has_room(half=True):
-            self.following.go_on()
+            self.following.resume()
 
     def figures(self) -> JsonObject:
         """Describe the subscription to the tenant's members."""

@@ -40,9 +40,9 @@ class TopicResumeTokens:
         bound = f"topic-resume|{tenant_id}|{topic.id}|{actor}".encode()
         self._keyed = hmac.new(secret, bound + b"\0", sha256)
 
-    def write(self, told: TopicResumePoint) -> str:
-        position = positions.token_of(self._topic.node_name, told.position)
-        text = f"{told.name.public}.{position}.{told.events}"
+    def write(self, resume_point: TopicResumePoint) -> str:
+        position = positions.token_of(self._topic.node_name, resume_point.position)
+        text = f"{resume_point.name.public}.{position}.{resume_point.events}"
         return f"{text}.{self._tag(text)}"
 
     def read(self, token: str) -> TopicResumePoint:

@@ -78,7 +78,7 @@ def test_work_that_was_lost_is_queued_again(server: str) -> None:
     caller.patch(f"{path}/kept", {"indexes": [INDEX]})
     caller.delete(f"{path}/gone")
     index = stored.index(UUID(kept), "by-x")
-    past = index.created_at - 2 * lost_work.PATIENCE
+    past = index.created_at - 2 * lost_work.GRACE_PERIOD
     with scoped(tenant_id=made.tenant.id):
         type(index).objects.filter(number=index.number).update(created_at=past)
         Collection.objects.filter(pk=gone).update(updated_at=past)

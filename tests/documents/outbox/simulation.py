@@ -15,7 +15,7 @@ from random import Random
 
 from documents.outbox.entries import TransactionSnapshot
 from documents.outbox.events import AppendResult, AppendVerdict, EntryGroup
-from documents.outbox.machine import PATIENCE_S, SNAPSHOT_S, RelayMachine
+from documents.outbox.machine import REPLY_DEADLINE_S, SNAPSHOT_S, RelayMachine
 from documents.outbox.requests import (
     AcquireLease,
     Append,
@@ -45,7 +45,7 @@ KEYS = 12
 TROUBLE_S = 60.0
 #: Both relays may still be waiting for replies that got lost in the last moment of trouble, one
 #: after the other, for as long as they have patience.
-PEACE_S = 2 * PATIENCE_S + 15.0
+PEACE_S = 2 * REPLY_DEADLINE_S + 15.0
 #: The function admits five seconds; a clock that was set meanwhile adds at most this.
 MAX_CLOCK_STEP_S = 2.0
 MAX_REAL_AGE_S = 5.0 + 4 * MAX_CLOCK_STEP_S
@@ -209,7 +209,7 @@ class Simulation:
             if self.now_s < party.paused_until_s:
                 self._answer(party, generation, number, reply)
             else:
-                self._send(party, party.relay.hear(number, reply, self.now_s))
+                self._send(party, party.relay.receive(number, reply, self.now_s))
 
         self._later(wait_s, hear)
 

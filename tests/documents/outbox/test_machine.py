@@ -59,7 +59,7 @@ def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
     def begin(incarnation: bytes, look: EventLayerStatus, complete: bool) -> LayerIncarnation:  # noqa: FBT001
         return LayerIncarnation(incarnation, look, complete=True)
 
-    patch.setattr(machine, "Life", begin)
+    patch.setattr(machine, "LayerIncarnation", begin)
 
 
 def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,6 @@ def test_transactions_come_out_although_each_answer_takes_longer_than_a_long_rou
         step = relay.wake(now_s)
         while step is not None and now_s < 1_000:
             now_s += 2 * LONG_ROUND_S
-            step = relay.hear(step[0], servers.reply(step[1]), now_s)
+            step = relay.receive(step[0], servers.reply(step[1]), now_s)
     assert servers.unmarked == []
     assert servers.ticks > 0

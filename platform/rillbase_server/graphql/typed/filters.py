@@ -72,7 +72,7 @@ class FilterInputs:
         """
 
         def fields() -> dict[str, GraphQLInputField]:
-            found = {
+            input_fields = {
                 member.field: GraphQLInputField(
                     self._of(member.shape, name + member.field[:1].upper() + member.field[1:])
                 )
@@ -80,12 +80,12 @@ class FilterInputs:
                 if member.field not in _LOGIC and member.field != "match"
             }
             many = GraphQLList(GraphQLNonNull(made))
-            found |= {word: GraphQLInputField(many) for word in _LOGIC}
+            input_fields |= {word: GraphQLInputField(many) for word in _LOGIC}
             if not nested:
-                found["match"] = GraphQLInputField(
+                input_fields["match"] = GraphQLInputField(
                     self.types.json, description="A filter in the query language."
                 )
-            return found
+            return input_fields
 
         made = GraphQLInputObjectType(f"{name}Filter", fields)
         return made

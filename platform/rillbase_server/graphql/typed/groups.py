@@ -107,7 +107,7 @@ class GroupFields:
 
     def _row(self, content: Readable) -> GraphQLObjectType:
         general = cast("GraphQLObjectType", self._static.type_map["DocumentGroup"])
-        found: Fields = {
+        row_fields: Fields = {
             "key": general.fields["key"],
             "values": _reading(
                 content, attrgetter("document"), "The values that the group's documents share."
@@ -120,9 +120,9 @@ class GroupFields:
             if measures:
                 fields = {field: shown for field, (_, shown) in measures.items()}
                 named = GraphQLObjectType(f"{self._declared.type}{kind.capitalize()}", fields)
-                found[kind] = _reading(named, _if_there(lambda row: row))
+                row_fields[kind] = _reading(named, _if_there(lambda row: row))
         return GraphQLObjectType(
-            f"{self._declared.type}Group", found, description=general.description
+            f"{self._declared.type}Group", row_fields, description=general.description
         )
 
     def _sorts(self, by: GraphQLEnumType) -> GraphQLEnumType:
@@ -284,8 +284,8 @@ def _shown(measured: GroupMeasure, leaf: ScalarKind) -> Read:
         return measured.read
 
     def decimal(row: DocumentGroup) -> JsonValue:
-        found = measured.read(row)
-        return {"$numberDecimal": str(found)} if isinstance(found, int) else found
+        measure = measured.read(row)
+        return {"$numberDecimal": str(measure)} if isinstance(measure, int) else measure
 
     return decimal
 

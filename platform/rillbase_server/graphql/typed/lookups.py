@@ -60,34 +60,34 @@ class LookupSource:
     async def asked(self, info: Resolving, collection: str) -> Shown:
         """Ask what the document refers to."""
         source = reference(self.document.collection, self.document.key)
-        found = await info.context.lookups.load((source, FieldLookup(collection, self.local)))
-        return self._shown(collection, found)
+        documents = await info.context.lookups.load((source, FieldLookup(collection, self.local)))
+        return self._shown(collection, documents)
 
-    def _shown(self, collection: str, found: JsonValue) -> Shown:
-        if found is None:
+    def _shown(self, collection: str, documents: JsonValue) -> Shown:
+        if documents is None:
             return None
-        if isinstance(found, list):
+        if isinstance(documents, list):
             if not self.many:
                 raise GraphQLError(f"The lookup may have several results: use `{MANY}`.")
-            return [_document(collection, each) for each in found]
-        one = _document(collection, found)
+            return [_document(collection, each) for each in documents]
+        one = _document(collection, documents)
         return [one] if self.many else one
 
 
-def _document(collection: str, found: JsonValue) -> AnyDocument:
-    content = cast("JsonObject", found)
+def _document(collection: str, document: JsonValue) -> AnyDocument:
+    content = cast("JsonObject", document)
     return row(collection, {"id": content["_id"], "document": content})
 
 
 def wanted(asked: SelectedField) -> JsonValue:
     """Return the `lookup` of a query whose rows are selected below a field; None: nothing is."""
-    found: dict[FieldLookup, None] = {}
+    lookups: dict[FieldLookup, None] = {}
     for rows in asked.rows():
         for lookup, shown in _of_rows(rows):
-            found[lookup] = None
+            lookups[lookup] = None
             if asked.is_watched and any(True for _ in _of_rows(shown)):
                 raise NotLive("A nested lookup cannot be part of a live query.")
-    return [lookup.body for lookup in sorted(found)] or None
+    return [lookup.body for lookup in sorted(lookups)] or None
 
 
 def _of_rows(rows: SelectedField) -> Iterator[tuple[FieldLookup, SelectedField]]:
@@ -121,20 +121,20 @@ class LookupTypes:
             description="In any collection.",
             extensions={READ_GIVEN: lambda given: _reader(str(given["collection"]))},
         )
-        found = {"documents" if many else "document": general}
+        fields = {"documents" if many else "document": general}
         for name, collection, node in self._nodes:
-            found[name] = GraphQLField(
+            fields[name] = GraphQLField(
                 _listed(node, many=many),
                 resolve=_resolver(collection),
                 extensions={READ: _reader(collection), _COLLECTION: collection},
             )
-        return found
+        return fields
 
     def of(self, shape: RecordShape, name: str) -> dict[str, GraphQLField]:
         """Return the fields by which documents of a shape look others up."""
         paths = list(_paths(shape, "", "", many=False))
         titled = {ONE: (self.one, "Reference", False), MANY: (self.many, "References", True)}
-        found = {}
+        fields = {}
         for field, (kind, ending, many) in titled.items():
             values: dict[str, str] = {}
             for title, path, may_be in paths:
@@ -142,8 +142,8 @@ class LookupTypes:
                     values.setdefault(title, path)
             if values:
                 local = GraphQLArgument(GraphQLNonNull(GraphQLEnumType(name + ending, values)))
-                found[field] = _looking(kind, local, many=many)
-        return found
+                fields[field] = _looking(kind, local, many=many)
+        return fields
 
 
 def _looking(kind: GraphQLObjectType, local: GraphQLArgument, *, many: bool) -> GraphQLField:

@@ -116,13 +116,13 @@ def shape_of(schema: Schema, resolve: Resolve | None = None, depth: int = 0) -> 
 
 def _kind(schema: Schema) -> str:
     """Return the one type besides null, or nothing."""
-    found = schema.get("bsonType", schema.get("type"))
-    kinds = found if isinstance(found, list) else [found]
+    declared = schema.get("bsonType", schema.get("type"))
+    kinds = declared if isinstance(declared, list) else [declared]
     others = [kind for kind in kinds if kind != "null"]
     if set(map(str, others)) == {"int", "long"}:
         return "long"
     if len(others) != 1:
-        return "object" if found is None and "properties" in schema else ""
+        return "object" if declared is None and "properties" in schema else ""
     return str(others[0])
 
 

@@ -82,8 +82,8 @@ class Types:
         return self._leaf(shape, name)
 
     def _required(self, member: RecordMember, name: str) -> GraphQLInputType:
-        found = self.input(member.shape, name + _capital(member.field))
-        return GraphQLNonNull(found) if member.required else found
+        input_type = self.input(member.shape, name + _capital(member.field))
+        return GraphQLNonNull(input_type) if member.required else input_type
 
     def _leaf(self, shape: Choice | ScalarKind, name: str) -> GraphQLEnumType | GraphQLScalarType:
         if isinstance(shape, Choice):
@@ -115,12 +115,12 @@ def written(shape: Shape, given: object) -> JsonValue:
         return None
     if isinstance(shape, RecordShape):
         values = cast("Mapping[str, object]", given)
-        found: JsonObject = {
+        value_json: JsonObject = {
             member.name: written(member.shape, values[member.field])
             for member in shape.members
             if member.field in values
         }
-        return found
+        return value_json
     if isinstance(shape, ListOf):
         return [written(shape.item, item) for item in cast("list[object]", given)]
     value = cast("JsonValue", given)

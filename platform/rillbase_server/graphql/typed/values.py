@@ -54,8 +54,8 @@ def _written(member: str) -> Callable[[object], object]:
 
     def text(value: object) -> object:
         if isinstance(value, dict) and len(value) == 1 and member in value:
-            found = value[member]
-            return found if isinstance(found, str) else str(found)
+            number = value[member]
+            return number if isinstance(number, str) else str(number)
         raise GraphQLError("The value does not have the type that the schema declares.")
 
     return text

@@ -14,11 +14,11 @@ from rillbase_server.server_readiness import (
     AwaitedServer,
     ReadyServer,
     StorageNodeServer,
-    wait_for_as_long,
     wait_for_database,
+    wait_for_release,
 )
 
-PATIENCE_S = 300.0
+MAX_WAIT_S = 300.0
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--patience-s",
             type=float,
-            default=PATIENCE_S,
+            default=MAX_WAIT_S,
             help="maximum time to wait for each of them",
         )
 
@@ -44,5 +44,5 @@ class Command(BaseCommand):
         servers: list[AwaitedServer] = [StorageNodeServer()] if options["storage"] else []
         servers += [ReadyServer(str(url)) for url in urls] if isinstance(urls, list) else []
         for server in servers:
-            wait_for_as_long(server, patience_s, self.stdout.write)
+            wait_for_release(server, patience_s, self.stdout.write)
         self.stdout.write("ready to start")

@@ -31,9 +31,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         cluster = _cluster(str(options["tenant"]))
-        told = progress_printer.ProgressPrinter(str(options["tenant"]))
+        printer = progress_printer.ProgressPrinter(str(options["tenant"]))
         if options["action"] == "status":
-            told.status(cluster)
+            printer.status(cluster)
             return
         try:
             with api_server() as server:
@@ -41,13 +41,13 @@ class Command(BaseCommand):
                     Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk).update(
                         due_at=timezone.now()
                     )
-                    reconcile.reconcile(cluster.tenant_id, server, told.step)
-                    told.end(_cluster(str(options["tenant"])))
+                    reconcile.reconcile(cluster.tenant_id, server, printer.step)
+                    printer.end(_cluster(str(options["tenant"])))
                 else:
                     wanted = reconcile.intended(cluster)
                     for step in foresee(server, wanted):
-                        told.step(step, places=options["action"] == "diff")
-                    told.foreseen()
+                        printer.step(step, places=options["action"] == "diff")
+                    printer.foreseen()
         except (ApiServerUnavailable, ApiServerRejection) as failed:
             raise CommandError(f"Kubernetes: {failed}") from None
 

@@ -49,14 +49,14 @@ class Command(BaseCommand):
 
     def _wait(self, number: int) -> None:
         """Tell what happens until the new grid serves alone."""
-        told = False
+        announced = False
         while [grid.epoch for grid in epochs.shared()] != [number]:
             newest = epochs.shared()[-1]
             if newest.epoch != number:
                 raise CommandError(f"Grid {newest.epoch} was created in the meantime.")
-            if not told and grids.watches(newest):
+            if not announced and grids.watches(newest):
                 self.stdout.write("All of its nodes are ready; servers switch to it.")
-                told = True
+                announced = True
             time.sleep(LOOK_S)
         self.stdout.write(f"Grid {number} has taken over.")
 
@@ -70,9 +70,9 @@ class Command(BaseCommand):
             self._propose(grid)
 
     def _propose(self, grid: GridEpoch) -> None:
-        found = proposal.propose(grid.size, grids.loads(grid), proposal.USUAL_MEMORY_BYTES)
-        if found is not None:
-            self.stdout.write(f"Proposed: {found.size} partitions. {found.message}")
+        proposed = proposal.propose(grid.size, grids.loads(grid), proposal.USUAL_MEMORY_BYTES)
+        if proposed is not None:
+            self.stdout.write(f"Proposed: {proposed.size} partitions. {proposed.message}")
 
 
 def _checked(name: str, given: object, now: int, most: int) -> int:

@@ -30,7 +30,7 @@ class Foresight:
         self._changed = changed
         self._is_live = False
         #: The newest version heard of each document while writes are pending.
-        self._heard: dict[str, int] = {}
+        self._seen_versions: dict[str, int] = {}
         self._graces: dict[UnconfirmedWrite, asyncio.TimerHandle] = {}
 
     def join(self) -> None:
@@ -49,12 +49,12 @@ class Foresight:
             return tuple(self._view.items)
         return tuple(overlaid(self._view.items, pending, self._spec))
 
-    def told(self, changes: Iterable[Change]) -> None:
+    def apply(self, changes: Iterable[Change]) -> None:
         """Process changes from the server."""
         if not self._present():
             return
         for change in changes:
-            self._heard[change.item.key] = change.item.version or 0
+            self._seen_versions[change.item.key] = change.item.version or 0
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -77,7 +77,7 @@ class Foresight:
 
     def pending_changed(self) -> None:
         if not self._present():
-            self._heard.clear()
+            self._seen_versions.clear()
         self._changed()
 
     def confirmed(self, pending: UnconfirmedWrite) -> None:
@@ -96,7 +96,7 @@ class Foresight:
             return self._view.has_result and item is None
         shown = -1 if item is None or item.version is None else item.version
         wanted = None if pending.confirmation is None else pending.confirmation.version
-        return wanted is not None and max(self._heard.get(pending.key, -1), shown) >= wanted
+        return wanted is not None and max(self._seen_versions.get(pending.key, -1), shown) >= wanted
 
     def _release(self, pending: UnconfirmedWrite) -> None:
         grace = self._graces.pop(pending, None)

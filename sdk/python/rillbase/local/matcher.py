@@ -73,49 +73,49 @@ def _ancestors(document: Document, path: str) -> Iterator[object]:
         yield from values_at(document, ".".join(steps[:end]))
 
 
-def _field(found: _PathMatch, condition: object) -> Verdict:
-    if found.is_element:
+def _field(matched: _PathMatch, condition: object) -> Verdict:
+    if matched.is_element:
         return None
     if not isinstance(condition, dict) or not any(name.startswith("$") for name in condition):
-        return _equals(found, condition)
-    return _all(_operator(name, found, operand) for name, operand in condition.items())
+        return _equals(matched, condition)
+    return _all(_operator(name, matched, operand) for name, operand in condition.items())
 
 
-def _operator(name: str, found: _PathMatch, operand: object) -> Verdict:
+def _operator(name: str, matched: _PathMatch, operand: object) -> Verdict:
     match name:
         case "$eq":
-            return _equals(found, operand)
+            return _equals(matched, operand)
         case "$ne":
-            return _not(_equals(found, operand))
+            return _not(_equals(matched, operand))
         case "$in" if isinstance(operand, list):
-            return _any(_equals(found, one) for one in operand)
+            return _any(_equals(matched, one) for one in operand)
         case "$nin" if isinstance(operand, list):
-            return _not(_any(_equals(found, one) for one in operand))
+            return _not(_any(_equals(matched, one) for one in operand))
         case "$exists" if isinstance(operand, bool):
-            return bool(found.values) == operand
+            return bool(matched.values) == operand
         case "$not" if isinstance(operand, dict):
-            return _not(_field(found, operand))
+            return _not(_field(matched, operand))
         case _:
-            return _ranged(name, found, operand)
+            return _ranged(name, matched, operand)
 
 
-def _ranged(name: str, found: _PathMatch, operand: object) -> Verdict:
+def _ranged(name: str, matched: _PathMatch, operand: object) -> Verdict:
     """Comparisons hold between values of one kind only; a list is tried element by element."""
     holds = _RANGES.get(name)
     if holds is None or not isinstance(operand, _ORDERED) or is_nan(operand):
         return None
-    alike = [value for value in _candidates(found.values) if rank(value)[0] == rank(operand)[0]]
+    alike = [value for value in _candidates(matched.values) if rank(value)[0] == rank(operand)[0]]
     if any(is_nan(value) for value in alike):
         return None
     return any(holds(value, operand) for value in alike)
 
 
-def _equals(found: _PathMatch, wanted: object) -> Verdict:
+def _equals(matched: _PathMatch, wanted: object) -> Verdict:
     if isinstance(wanted, RegularExpression):
         return None
-    candidates = _candidates(found.values)
+    candidates = _candidates(matched.values)
     if wanted is None:
-        return None if found.is_through_list else not candidates or None in candidates
+        return None if matched.is_through_list else not candidates or None in candidates
     return any(rank(value) == rank(wanted) for value in candidates)
 
 
@@ -131,8 +131,8 @@ def _not(verdict: Verdict) -> Verdict:
 
 
 def _all(verdicts: Iterable[Verdict]) -> Verdict:
-    found = list(verdicts)
-    return False if False in found else None if None in found else True
+    results = list(verdicts)
+    return False if False in results else None if None in results else True
 
 
 def _any(verdicts: Iterable[Verdict]) -> Verdict:

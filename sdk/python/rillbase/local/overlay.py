@@ -59,11 +59,11 @@ def _settle(
         shown.insert(place, item)
         return
     wanted = _order(item, spec)
-    found = next((n for n, other in enumerate(shown) if _order(other, spec) > wanted), len(shown))
+    index = next((n for n, other in enumerate(shown) if _order(other, spec) > wanted), len(shown))
     # Before the first row of a later page may well be on the page before it.
-    if found == 0 and spec.offset:
+    if index == 0 and spec.offset:
         return
-    shown.insert(found, item)
+    shown.insert(index, item)
 
 
 def _item(write: UnconfirmedWrite, held: Item | None, document: Document, spec: Spec) -> Item:
@@ -99,8 +99,8 @@ def _sort_rank(document: Document, path: str, direction: Direction) -> Rank:
     return best(ranks, default=rank(None))
 
 
-def _directed(found: Rank, direction: Direction) -> Any:
-    return found if direction == 1 else _Descending(found)
+def _directed(value_rank: Rank, direction: Direction) -> Any:
+    return value_rank if direction == 1 else _Descending(value_rank)
 
 
 @total_ordering

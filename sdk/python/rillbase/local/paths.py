@@ -34,7 +34,10 @@ def _follow(value: object, steps: Sequence[str]) -> list[object]:
         at = int(step) if step.isascii() and step.isdigit() else len(value)
         direct = _follow(value[at], rest) if at < len(value) else []
         through = [
-            found for item in value if isinstance(item, dict) for found in _follow(item, steps)
+            value_at_path
+            for item in value
+            if isinstance(item, dict)
+            for value_at_path in _follow(item, steps)
         ]
         return direct + through
     if not isinstance(value, dict) or step not in value:

@@ -118,7 +118,7 @@ class LocalWrites:
         begun = [UnconfirmedWrite(operation) for operation in operations]
         for pending in begun:
             self._pending.setdefault(pending.operation.collection, []).append(pending)
-        self._tell(begun)
+        self._notify(begun)
         return begun
 
     def confirm(self, pending: UnconfirmedWrite, confirmation: Confirmation) -> None:
@@ -142,9 +142,9 @@ class LocalWrites:
             held = self._pending.get(pending.operation.collection, [])
             if pending in held:
                 held.remove(pending)
-        self._tell(gone)
+        self._notify(gone)
 
-    def _tell(self, changed: Iterable[UnconfirmedWrite]) -> None:
+    def _notify(self, changed: Iterable[UnconfirmedWrite]) -> None:
         for collection in {pending.operation.collection for pending in changed}:
             for holder in list(self._holders.get(collection, ())):
                 holder.pending_changed()

@@ -89,8 +89,8 @@ def single(asked: WriteStep) -> WriteJob:
         case _:
             if operation.kind == "merge":
                 common["content_type"] = "application/merge-patch+json"
-            found = path + _search(options)
-            request = ApiRequest("PATCH", found, ejson.dumps(operation.body), **common)
+            target = path + _search(options)
+            request = ApiRequest("PATCH", target, ejson.dumps(operation.body), **common)
     return WriteJob(request, [operation])
 
 
@@ -123,15 +123,15 @@ def _body(asked: WriteStep) -> Document:
     operation, options = asked.operation, asked.options
     match operation.kind:
         case "insert":
-            said: Document = {"insert": operation.body}
+            body: Document = {"insert": operation.body}
         case "replace":
-            said = {"replace": {"id": operation.id, "document": operation.body}}
+            body = {"replace": {"id": operation.id, "document": operation.body}}
         case "delete":
-            said = {"delete": {"id": operation.id}}
+            body = {"delete": {"id": operation.id}}
         case _:
-            said = {"update": _change(operation, options)}
+            body = {"update": _change(operation, options)}
     condition = {} if options.if_version is None else {"if_version": options.if_version}
-    return {**said, **condition}
+    return {**body, **condition}
 
 
 def _change(operation: WriteOperation, options: WriteOptions) -> Document:

@@ -30,15 +30,15 @@ class WriteJob:
 
 
 def read_job(text: str) -> WriteJob:
-    found = ejson.loads(text)
-    operations = [WriteOperation(**operation) for operation in found["operations"]]
-    return WriteJob(ApiRequest(**found["request"]), operations)
+    content = ejson.loads(text)
+    operations = [WriteOperation(**operation) for operation in content["operations"]]
+    return WriteJob(ApiRequest(**content["request"]), operations)
 
 
 def confirm(local: LocalWrites, pending: Sequence[UnconfirmedWrite], answer: object) -> None:
     """Let the local view know what the server answered to a job."""
-    found = answer if isinstance(answer, dict) else {}
-    results: Sequence[Document] = found.get("results", [found])
+    content = answer if isinstance(answer, dict) else {}
+    results: Sequence[Document] = content.get("results", [content])
     for one, result in zip(pending, results, strict=False):
         # Of a bulk call whose operations stand for themselves, some may have been refused.
         if "error" in result:

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from rillbase.backoff import RECONNECT
 from rillbase.errors import ClientClosed, OutcomeUnknown, QueueFailed, RillbaseError
 from rillbase.http import Http
-from rillbase.listeners import log, tell
+from rillbase.listeners import log, notify
 from rillbase.local.pending import LocalWrites, UnconfirmedWrite
 from rillbase.writes.job import WriteJob, confirm, read_job
 from rillbase.writes.store import WriteStore
@@ -150,14 +150,14 @@ class QueueOutbox:
         if entry.answer is not None and not entry.answer.done():
             entry.answer.set_exception(error)
         elif entry.answer is None:
-            tell(self._on_error, error)
+            notify(self._on_error, error)
 
     async def _kept(self, work: Coroutine[Any, Any, None]) -> None:
         """Do what keeps a write; a disk that is full must not stop the writes themselves."""
         try:
             await work
         except QueueFailed as error:
-            tell(self._on_error, error)
+            notify(self._on_error, error)
 
 
 def _logged(error: RillbaseError) -> None:
