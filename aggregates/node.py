@@ -16,7 +16,7 @@ NOT_READY, NO_GENERATION = "NOTREADY", "NOGENERATION"
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class AggregateInfo:
     """The node's state of an aggregate."""
 
     #: The generation that queries see.
@@ -51,11 +51,11 @@ def switch(node: ValkeySockets, aggregate_id: UUID, generation: int) -> str | No
     return None
 
 
-def info(node: ValkeySockets, aggregate_id: UUID) -> Info:
+def info(node: ValkeySockets, aggregate_id: UUID) -> AggregateInfo:
     """Return the state of an existing aggregate."""
     reply = node.call("RB.AGG.INFO", str(aggregate_id))
     members = json.loads(reply) if isinstance(reply, bytes) else {}
-    return Info(int(members["generation"]), members.get("building"))
+    return AggregateInfo(int(members["generation"]), members.get("building"))
 
 
 def drop(tenant_id: UUID, aggregate_id: UUID) -> None:

@@ -43,7 +43,7 @@ class DatasetRequest:
             return False
         return True
 
-    def take_away(self) -> None:
+    def delete(self) -> None:
         self.path.unlink(missing_ok=True)
 
 

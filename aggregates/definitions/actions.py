@@ -71,7 +71,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: AggregateValu
     if values["source"] is not None:
         _follow(aggregate, values["source"])
     aggregate.save()
-    _keep(aggregate)
+    _schedule_sync(aggregate)
     _record(principal, "aggregate.created", aggregate, after=describe(aggregate))
     return aggregate
 
@@ -126,7 +126,7 @@ def _build(aggregate: Aggregate) -> None:
     aggregate.documents_read = 0
     aggregate.state, aggregate.error = Aggregate.State.BUILDING, ""
     aggregate.save_next_version()
-    _keep(aggregate)
+    _schedule_sync(aggregate)
 
 
 def do_delete(principal: Principal | None, aggregate: Aggregate) -> None:
@@ -149,7 +149,7 @@ def _drop_now(tenant_id: UUID, aggregate_id: UUID) -> None:
         node.drop(tenant_id, aggregate_id)
 
 
-def _keep(aggregate: Aggregate) -> None:
+def _schedule_sync(aggregate: Aggregate) -> None:
     """Schedule the node's update, unless the collection's follower makes it."""
     if not aggregate.is_view:
         run_after_commit(KEEP_TASK, _arguments(aggregate), tenant_id=aggregate.tenant_id)

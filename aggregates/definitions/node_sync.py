@@ -19,7 +19,7 @@ from foundation.valkey_sockets import ValkeySockets
 from storage_engine.node import admin
 
 #: How long to wait before checking again on a generation that is being filled.
-LOOK_AGAIN_S = 1.0
+CHECK_AGAIN_S = 1.0
 
 
 @task(name=DROP_TASK)
@@ -30,7 +30,7 @@ def drop(*, tenant: str, aggregate: str) -> None:
 
 
 @task(name=KEEP_TASK)
-def keep(*, tenant: str, aggregate: str) -> None:
+def sync(*, tenant: str, aggregate: str) -> None:
     """Make the node hold an aggregate as its row defines it."""
     tenant_id, aggregate_id = UUID(tenant), UUID(aggregate)
     row = _row(tenant_id, aggregate_id)
@@ -41,7 +41,9 @@ def keep(*, tenant: str, aggregate: str) -> None:
     if generation is None:
         arguments = {"tenant": tenant, "aggregate": aggregate}
         with scoped(tenant_id=tenant_id):
-            run_after_commit(KEEP_TASK, dict(arguments), tenant_id=tenant_id, due_in_s=LOOK_AGAIN_S)
+            run_after_commit(
+                KEEP_TASK, dict(arguments), tenant_id=tenant_id, due_in_s=CHECK_AGAIN_S
+            )
         return
     _note(row, build_done=row.build_wanted, generation=generation, building=0, state="active")
 

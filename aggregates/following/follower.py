@@ -21,9 +21,9 @@ from redis.exceptions import RedisError
 from aggregates.following.health import ViewsHealth, describe
 from aggregates.following.streams import (
     StreamGap,
-    Streams,
     Track,
     WriteStreamEntry,
+    WriteStreamReader,
     newest_grid,
     order,
 )
@@ -43,8 +43,8 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
 #: How often the control plane is polled for views, and positions without changes are sent to the
 #: node.
-CARE_S = 0.5
-TELL_S = 1.0
+REFRESH_S = 0.5
+REPORT_S = 1.0
 #: The pause after a service was unavailable.
 RETRY_S = 0.5
 #: Transient errors: the service recovers, or another process follows meanwhile.
@@ -126,26 +126,26 @@ class ViewFollower:
     async def _follow(self) -> None:
         """Follow until the streams are replaced, no views are left, or another process follows."""
         grid = await newest_grid()
-        await self._care()
+        await self._refresh_views()
         self._health.note(self._views.values())
         if grid is None or not self._views:
             return
-        streams = Streams(self._wire, grid)
+        streams = WriteStreamReader(self._wire, grid)
         tracks = await self._tracks(streams)
-        round_ = ViewUpdater(streams, tracks, self._views)
+        updater = ViewUpdater(streams, tracks, self._views)
         cared_s = time.monotonic()
         while True:
-            await round_.go_on()
+            await updater.update()
             self._health.note(self._views.values())
-            if time.monotonic() - cared_s > CARE_S:
+            if time.monotonic() - cared_s > REFRESH_S:
                 cared_s = time.monotonic()
                 if await newest_grid() != grid or not await asyncio.to_thread(self._lead.take):
                     return
-                await self._care()
+                await self._refresh_views()
                 if not self._views:
                     return
 
-    async def _care(self) -> None:
+    async def _refresh_views(self) -> None:
         """Refresh the list of views."""
         loaded = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
         for gone in [key for key in self._views if key not in loaded]:
@@ -156,7 +156,7 @@ class ViewFollower:
             if not there and not view.is_failed:
                 await view.fail("The collection has been deleted.")
 
-    async def _tracks(self, streams: Streams) -> list[Track]:
+    async def _tracks(self, streams: WriteStreamReader) -> list[Track]:
         """Return the positions to read from, once every stream has an entry.
 
         Views whose positions still exist resume; the others then have no current generation.
@@ -196,7 +196,7 @@ class NodeTroubled(OSError):
     """The storage node responds but cannot write."""
 
 
-def _place_of(view: FollowedView, streams: Streams, partition: int) -> str | None:
+def _place_of(view: FollowedView, streams: WriteStreamReader, partition: int) -> str | None:
     """Return a view's position in a stream, if it knows exactly one incarnation of it."""
     if view.current is None:
         return None
@@ -210,21 +210,21 @@ class ViewUpdater:
     """Reads new entries and carries them to the views, repeatedly."""
 
     def __init__(
-        self, streams: Streams, tracks: list[Track], views: dict[UUID, FollowedView]
+        self, streams: WriteStreamReader, tracks: list[Track], views: dict[UUID, FollowedView]
     ) -> None:
         self._streams = streams
         self._tracks = tracks
         self._views = views
-        self._told_s = 0.0
+        self._reported_s = 0.0
         #: Whether every stream has had a tick, so that its incarnation is known.
         self._knows = False
         self._early: list[WriteStreamEntry] = []
 
-    async def go_on(self) -> None:
+    async def update(self) -> None:
         """Read once and process the result."""
         entries = await self._streams.read(self._tracks)
         for entry in entries:
-            self._tracks[entry.partition].hear(entry.place, entry.content)
+            self._tracks[entry.partition].advance(entry.place, entry.content)
         if not self._knows:
             self._early += entries
             if any(track.incarnation is None for track in self._tracks):
@@ -232,7 +232,7 @@ class ViewUpdater:
             self._learn()
             entries, self._early = self._early, []
         self._sort(entries)
-        await self._carry()
+        await self._send_changes()
         for view in list(self._views.values()):
             await self._attempt(view, self._advance(view))
 
@@ -267,14 +267,14 @@ class ViewUpdater:
             for view in watching.get(image.collection_id, ()):
                 view.images.setdefault(entry.partition, []).append((image.key, image.version, body))
 
-    async def _carry(self) -> None:
+    async def _send_changes(self) -> None:
         """Send changes to the node at once, and positions without changes now and then."""
         labels = self._labels()
         places = self._places()
-        tells = time.monotonic() - self._told_s > TELL_S
-        if tells:
-            self._told_s = time.monotonic()
-        due = [view for view in self._views.values() if tells or view.images]
+        reports = time.monotonic() - self._reported_s > REPORT_S
+        if reports:
+            self._reported_s = time.monotonic()
+        due = [view for view in self._views.values() if reports or view.images]
         await asyncio.gather(*(self._attempt(v, v.carry(labels, places)) for v in due))
 
     async def _advance(self, view: FollowedView) -> None:

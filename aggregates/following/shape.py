@@ -16,7 +16,7 @@ _REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
-class LeftOut:
+class SkippedDocuments:
     """Document versions that a view lacks because they could not be evaluated."""
 
     count: int = 0
@@ -39,15 +39,17 @@ class ViewProjection:
 
     filter: Filter
     members: tuple[str, ...]
-    left_out: LeftOut
+    left_out: SkippedDocuments
 
     @classmethod
-    def of(cls, definition: JsonObject, filter_text: str, left_out: LeftOut | None = None) -> Self:
+    def of(
+        cls, definition: JsonObject, filter_text: str, left_out: SkippedDocuments | None = None
+    ) -> Self:
         """Read a definition, and a filter in Extended JSON."""
         return cls(
             Filter.parse(Value.parse(filter_text.encode()) if filter_text else None),
             tuple(dict.fromkeys(path.partition(".")[0] for path in _paths(definition))),
-            left_out or LeftOut(),
+            left_out or SkippedDocuments(),
         )
 
     def change(self, key: bytes, version: int, body: bytes | None) -> bytes:

@@ -77,7 +77,7 @@ class Track:
         self._count: int | None = None
         self._since = 0
 
-    def hear(self, place: str, content: Image | Tick) -> None:
+    def advance(self, place: str, content: Image | Tick) -> None:
         """Process the next entry; raise `StreamGap` if entries before it are missing."""
         self.place = place
         self._since += 1
@@ -93,7 +93,7 @@ class Track:
         self._token, self.incarnation = content.token, content.incarnation
 
 
-class Streams:
+class WriteStreamReader:
     """The streams of a grid epoch. Every method may raise `RedisError`."""
 
     def __init__(self, wire: ValkeyWire, grid: WriteStreams) -> None:

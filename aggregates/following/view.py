@@ -14,7 +14,7 @@ from django.db import connections
 from aggregates.definitions.describe import definition_of, for_node
 from aggregates.following.backfill import Document
 from aggregates.following.generation import ViewGeneration
-from aggregates.following.shape import LeftOut, ViewProjection
+from aggregates.following.shape import SkippedDocuments, ViewProjection
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
 from documents.models import Collection
@@ -73,7 +73,7 @@ class FollowedView:
         reply = await client().try_call(self.row.tenant_id, "RB.AGG.INFO", self.name)
         info = json.loads(reply) if isinstance(reply, bytes) else {}
         if info.get("generation") == self.row.generation:
-            counted = LeftOut(self.row.left_out, self.row.left_out_detail)
+            counted = SkippedDocuments(self.row.left_out, self.row.left_out_detail)
             shape = ViewProjection.of(info["definition"], self.row.filter, counted)
             places = {str(label): str(place) for label, place in info["positions"]}
             self._left_out_told = counted.count

@@ -21,7 +21,7 @@ from storage_engine.node.wire import CommandRejected, Reply, Wire
 
 CHANGES, END = b"rb.agg", b"rb.agg.end"
 
-Rows = list[JsonObject]
+JsonRows = list[JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class InitialAnswer:
     """The first answer of a watch. No rows: nothing has changed since the position asked for."""
 
     position: int
-    rows: Rows | None
+    rows: JsonRows | None
 
 
 class Watcher(Protocol):
@@ -38,7 +38,7 @@ class Watcher(Protocol):
     def answered(self, answer: InitialAnswer) -> None:
         """Handle the first answer; notifications follow."""
 
-    def changed(self, position: int, rows: Rows, removed: Rows) -> None:
+    def changed(self, position: int, rows: JsonRows, removed: JsonRows) -> None:
         """Handle rows that have changed or been removed."""
 
     def stale(self) -> None:
@@ -63,7 +63,7 @@ class FeedWatch:
 
     def close(self) -> None:
         """Stop all notifications."""
-        self.feed.leave(self)
+        self.feed.remove(self)
 
 
 class AggregateFeed(TenantFeed):
@@ -88,7 +88,7 @@ class AggregateFeed(TenantFeed):
             self._ask(self._wire, watching)
         return watching
 
-    def leave(self, watching: FeedWatch) -> None:
+    def remove(self, watching: FeedWatch) -> None:
         self._watching.pop(watching, None)
         if watching.number is not None and self._by_number.pop(watching.number, None) is not None:
             self._send("RB.AGG.UNWATCH", watching.number)
@@ -160,8 +160,8 @@ def _read(reply: Reply) -> tuple[int, InitialAnswer]:
     return number, InitialAnswer(position, _rows(rows) if isinstance(rows, bytes) else None)
 
 
-def _rows(text: bytes) -> Rows:
-    return cast("Rows", json.loads(text))
+def _rows(text: bytes) -> JsonRows:
+    return cast("JsonRows", json.loads(text))
 
 
 #: The feeds of this process, by event loop and tenant.

@@ -10,8 +10,7 @@ from aggregates import facts, refusals
 from aggregates.facts import READ, AggregateFacts
 from aggregates.live import frames
 from aggregates.live import subscribe_request as wanting
-from aggregates.live.feed import FeedWatch, InitialAnswer, feeds
-from aggregates.live.feed import Rows as FedRows
+from aggregates.live.feed import FeedWatch, InitialAnswer, JsonRows, feeds
 from aggregates.live.rows import SubscriptionRows
 from aggregates.live.subscribe_request import AggregateSubscribeRequest
 from aggregates.live.tokens import AggregateResumePoint, AggregateTokens
@@ -95,7 +94,7 @@ class AggregateSubscription:
         if self.state == "starting":
             self._begin(answer)
         else:
-            self._go_on(answer)
+            self._resume(answer)
         self.state = "live"
         if self.first is not None and not self.first.done():
             self.first.set_result(None)
@@ -108,7 +107,7 @@ class AggregateSubscription:
             self._result(answer.rows)
         self._send(frames.ready(self._id, self._token()))
 
-    def _go_on(self, answer: InitialAnswer) -> None:
+    def _resume(self, answer: InitialAnswer) -> None:
         """Report what has changed while the node was away."""
         if answer.rows is not None and self.rows.is_complete:
             self.rows.replace(answer.rows)
@@ -118,18 +117,18 @@ class AggregateSubscription:
             self._send(frames.reset(self._id, "changed"))
             self._result(answer.rows)
         self._send(frames.status(self._id, "live", "the storage node is available again"))
-        self._tell()
+        self._send_differences()
 
-    def _result(self, rows: FedRows) -> None:
+    def _result(self, rows: JsonRows) -> None:
         self.rows.replace(rows)
         for frame in frames.results(self._id, self.rows.all(), self._token()):
             self._send(frame)
 
-    def changed(self, position: int, rows: FedRows, removed: FedRows) -> None:
+    def changed(self, position: int, rows: JsonRows, removed: JsonRows) -> None:
         """Handle rows that have changed or been removed."""
         self.position = position
         self.rows.change(rows, removed)
-        self._tell()
+        self._send_differences()
 
     def stale(self) -> None:
         """Warn the client that changes may be late."""
@@ -166,7 +165,7 @@ class AggregateSubscription:
         self.on_the_way[0] -= frames
         self.on_the_way[1] -= size_bytes
         if not self.over and self.state == "live":
-            self._tell()
+            self._send_differences()
 
     def figures(self) -> JsonObject:
         """Describe the subscription for the tenant's members."""
@@ -180,7 +179,7 @@ class AggregateSubscription:
             "lag_ms": None,
         }
 
-    def _tell(self) -> None:
+    def _send_differences(self) -> None:
         """Send all differences as one group, if there is room."""
         if not self._has_room():
             return

@@ -53,7 +53,7 @@ def collect(authority: Authority, dataset_id: UUID) -> int:
         return 0
     now = timezone.now()
     _forget_states(authority, row, now - datetime.timedelta(seconds=row.retention_s))
-    _give_up_uploads(row, now - datetime.timedelta(seconds=ABANDONED_S))
+    _abandon_uploads(row, now - datetime.timedelta(seconds=ABANDONED_S))
     return _remove_superseded(row, now - datetime.timedelta(seconds=row.retention_s))
 
 
@@ -95,7 +95,7 @@ def _forget_states(authority: Authority, row: Dataset, before: datetime.datetime
             run.delete(using=ALIAS)
 
 
-def _give_up_uploads(row: Dataset, before: datetime.datetime) -> None:
+def _abandon_uploads(row: Dataset, before: datetime.datetime) -> None:
     uploads = Upload.unscoped.using(ALIAS).filter(
         dataset=row, state=Upload.State.OPEN, created_at__lt=before
     )

@@ -26,7 +26,7 @@ from analytics.pipeline.catalogue import AWAY, Authority, open_catalogue
 from analytics.pipeline.decisions import BatchLimits, PipelineStep, PlannedStep, decide
 from analytics.pipeline.housekeeping import Housekeeping
 from analytics.pipeline.ledger import PipelineDataset, StepSuperseded
-from analytics.pipeline.scans import Scans
+from analytics.pipeline.scans import ScanRunner
 from analytics.pipeline.steps import run_step, tag
 from analytics.pipeline.workers import Workers, WorkersLost
 from foundation import metrics
@@ -41,7 +41,7 @@ PAUSE_S = 5.0
 #: Steps of one stage, over all datasets.
 STEPS_AT_ONCE = 2
 #: Workers are stopped when there has been nothing to do for this long.
-REST_AFTER_S = 60.0
+RELEASE_AFTER_S = 60.0
 _AWAY = (psycopg.Error, DatabaseError, AWAY)
 
 
@@ -68,7 +68,7 @@ class Coordinator:
             for step in PipelineStep
         }
         self._work: dict[UUID, _Work] = {}
-        self._scans = Scans(workers, give_up)
+        self._scans = ScanRunner(workers, give_up)
         self._housekeeping = Housekeeping()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
@@ -141,17 +141,17 @@ class Coordinator:
             for dataset_id in ledger.untagged():
                 self._work.setdefault(dataset_id, _Work())
         for dataset_id in {*ledger.with_work(), *self._work}:
-            self._care(dataset_id)
-        self._scans.look()
-        self._housekeeping.look()
+            self._start_due_steps(dataset_id)
+        self._scans.poll()
+        self._housekeeping.poll()
         metrics.PIPELINE_LAG.set(max((w.unsorted_s for w in self._work.values()), default=0.0))
         if self._work or self._scans.busy:
             self._busy_s = time.monotonic()
-        elif time.monotonic() - self._busy_s > REST_AFTER_S:
-            self._workers.rest()
+        elif time.monotonic() - self._busy_s > RELEASE_AFTER_S:
+            self._workers.release()
             self._busy_s = time.monotonic()
 
-    def _care(self, dataset_id: UUID) -> None:
+    def _start_due_steps(self, dataset_id: UUID) -> None:
         """Start the steps that are due for a dataset."""
         work = self._work.setdefault(dataset_id, _Work())
         work.steps = {w: f for w, f in work.steps.items() if not f.done()}
@@ -159,7 +159,7 @@ class Coordinator:
             return
         standing = ledger.standing(dataset_id)
         if standing is None:
-            self._leave(dataset_id, work)
+            self._remove_output(dataset_id, work)
             return
         if not work.steps and not _has_work(standing):
             self._work.pop(dataset_id)
@@ -171,7 +171,7 @@ class Coordinator:
                 step = self._threads[wanted.step].submit(self._step, standing, wanted, work)
                 work.steps[wanted] = step
 
-    def _leave(self, dataset_id: UUID, work: _Work) -> None:
+    def _remove_output(self, dataset_id: UUID, work: _Work) -> None:
         """Remove the output of steps that were running when their dataset was dropped."""
         work.unsorted_s = 0.0
         if not work.steps:

@@ -28,28 +28,28 @@ COLLECT_S, SWEEP_S = 5.0, 3600.0
 
 
 class Housekeeping:
-    """Maintains all datasets. `look` is called repeatedly by the leader."""
+    """Maintains all datasets. `poll` is called repeatedly by the leader."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
-        self._looking: Future[None] | None = None
+        self._running: Future[None] | None = None
         self._collected_s = self._swept_s = -SWEEP_S
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Start what is due, unless the last pass is still running."""
         now = time.monotonic()
-        if now - self._collected_s < COLLECT_S or (self._looking and not self._looking.done()):
+        if now - self._collected_s < COLLECT_S or (self._running and not self._running.done()):
             return
         sweeps = now - self._swept_s >= SWEEP_S
         self._collected_s = now
         self._swept_s = now if sweeps else self._swept_s
-        self._looking = self._threads.submit(_look, sweeps=sweeps)
+        self._running = self._threads.submit(_maintain, sweeps=sweeps)
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
 
-def _look(*, sweeps: bool) -> None:
+def _maintain(*, sweeps: bool) -> None:
     try:
         metrics.PIPELINE_STUCK.set(ledger.count_stuck())
         _each(with_leftovers(), lambda facts: collect(Authority(open_catalogue(), facts), facts))

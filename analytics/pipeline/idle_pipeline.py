@@ -73,7 +73,7 @@ class Pipeline:
 
     async def _has_datasets(self) -> bool:
         try:
-            exist = await asyncio.to_thread(_look)
+            exist = await asyncio.to_thread(_datasets_exist)
         except (psycopg.Error, DatabaseError) as away:
             logger.warning("the pipeline is paused: %s", away)
             return False
@@ -81,7 +81,7 @@ class Pipeline:
         return exist
 
 
-def _look() -> bool:
+def _datasets_exist() -> bool:
     try:
         return Dataset.unscoped.using(ALIAS).exists()
     finally:

@@ -28,29 +28,29 @@ AT_ONCE = 2
 #: The caller has given up by then.
 ABANDONED_S = 600.0
 #: Polling interval in an object store, which charges for each request.
-FAR_LOOK_S = 0.5
+FAR_POLL_S = 0.5
 
 
-class Scans:
-    """The known requests. `look` is called repeatedly."""
+class ScanRunner:
+    """The known requests. `poll` is called repeatedly."""
 
     def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
         self._workers = workers
         self._give_up = give_up
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="scans")
         self._running: dict[DatasetRequest, Future[None]] = {}
-        self._looked_s = -FAR_LOOK_S
+        self._polled_s = -FAR_POLL_S
 
     @property
     def busy(self) -> bool:
         return bool(self._running)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Start new requests, and cancel those no longer wanted."""
         now = time.monotonic()
-        if is_far(root()) and now - self._looked_s < FAR_LOOK_S:
+        if is_far(root()) and now - self._polled_s < FAR_POLL_S:
             return
-        self._looked_s = now
+        self._polled_s = now
         wanted = dict(requests.waiting(root()))
         for request, written_s in wanted.items():
             if request not in self._running and _is_ours(request, written_s):
@@ -81,7 +81,7 @@ class Scans:
             lines = [json.dumps({"failed": type(failed).__name__})]
         if request.is_wanted:
             requests.answer(request, lines)
-            request.take_away()
+            request.delete()
 
 
 def _is_ours(request: DatasetRequest, written_s: float) -> bool:

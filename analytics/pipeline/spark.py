@@ -71,7 +71,7 @@ class SparkWorkers:
         with suppress(Py4JError, OSError):
             application.context.cancelJobGroup(group)
 
-    def rest(self) -> None:
+    def release(self) -> None:
         with self._lock:
             if self._jobs == 0 and self._application is not None:
                 self._application.close()

@@ -139,7 +139,7 @@ def tag(authority: Authority, run: Run) -> None:
         ledger.note_tagged(run.pk)
 
 
-_Entered = tuple[FileReplacement, list[WrittenFile], list[StoredFile]]
+_MergedFiles = tuple[FileReplacement, list[WrittenFile], list[StoredFile]]
 
 
 def _enter_table(
@@ -149,14 +149,14 @@ def _enter_table(
     table: AnalyticsTable,
     entering: Sequence[StoredFile],
     held: Sequence[StoredFile],
-) -> list[_Entered]:
+) -> list[_MergedFiles]:
     """Merge runs into a table's primary view, and the resulting changes into the others."""
     primary = [file for file in held if file.view == ""]
     paths = [file.path for file in entering]
     span = _span((from_text(f.lowest), from_text(f.highest)) for f in entering)
     ranges = _ranges(primary, *span)
     done = _run(workers, wanted, [_range_task(standing, table, "", paths, r) for r in ranges])
-    entries = [_entered(table, "", ranges, done)]
+    entries = [_merged_files(table, "", ranges, done)]
     folder = folder_of(standing.id)
     for view in table.views:
         changes = [made for one in done for made in one.changes if made.view == view.name]
@@ -168,15 +168,15 @@ def _enter_table(
         )
         paths = [made.path for made in changes]
         tasks = [_range_task(standing, table, view.name, paths, r) for r in ranges_here]
-        entries.append(_entered(table, view.name, ranges_here, _run(workers, wanted, tasks)))
+        entries.append(_merged_files(table, view.name, ranges_here, _run(workers, wanted, tasks)))
         for path in paths:
             (folder / path).unlink(missing_ok=True)
     return [entered for entered in entries if entered[1] or entered[2]]
 
 
-def _entered(
+def _merged_files(
     table: AnalyticsTable, view: str, ranges: Sequence[MergeRange], done: Sequence[TaskResult]
-) -> _Entered:
+) -> _MergedFiles:
     added = [made for one in done for made in one.files]
     gone = [
         part.base

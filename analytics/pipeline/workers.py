@@ -25,7 +25,7 @@ class Workers(Protocol):
     def cancel(self, group: str) -> None:
         """Make the tasks of a group fail, running ones as soon as possible."""
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Release what is not needed until the next task."""
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class ThreadWorkers:
         for future in self._groups.get(group, ()):
             future.cancel()
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Do nothing: idle threads need no resources."""
 
     def close(self) -> None:

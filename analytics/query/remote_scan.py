@@ -71,7 +71,7 @@ class RemoteScan:
         finally:
             disconnect.cancel()
             # Removing the request cancels it.
-            await asyncio.shield(asyncio.to_thread(request.take_away))
+            await asyncio.shield(asyncio.to_thread(request.delete))
         return await asyncio.to_thread(self._merge, lines)
 
     def _submit(self) -> DatasetRequest:

@@ -222,7 +222,7 @@ async def _until_running(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> No
 async def _reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dict[str, object]]:
     wire = _wire(url)
     layer = GridLayer(wire, grid.installation, grid.epoch)
-    _, found = await layer.look([node.name for node in nodes])
+    _, found = await layer.leases([node.name for node in nodes])
     await wire.aclose()
     held = (found.get(node.name) for node in nodes)
     return [{} if node is None else json.loads(node.report or b"{}") for node in held]

@@ -26,9 +26,9 @@ from realtime.clusters import grids
 from realtime.delivery_trace import exchange
 from realtime.delivery_trace.question_listener import QuestionListener
 from realtime.grid import layout
+from realtime.hub.collection_watcher import CollectionWatcher
 from realtime.hub.process import HubProcess
 from realtime.hub.query_subscriptions import QuerySubscriptionKind
-from realtime.hub.watches import CollectionWatcher
 from realtime.subscriptions import names, subscription_list
 from realtime.subscriptions.records import SubscriptionRecords
 from rillbase_server.drain import DRAIN

@@ -47,7 +47,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
     _ensure_room(tenant, GridSize(values["write_partitions"], values["query_partitions"]))
     cluster = Cluster(tenant=tenant, due_at=timezone.now(), **_columns(values))
     cluster.save()
-    _look_soon(cluster)
+    _schedule_reconcile(cluster)
     _record(principal, "cluster.created", cluster, after=describe(cluster))
     return cluster
 
@@ -86,10 +86,10 @@ def _next(cluster: Cluster) -> None:
     """Schedule the reconciliation of a new version, regardless of earlier failures."""
     cluster.failures, cluster.due_at = 0, timezone.now()
     cluster.save_next_version()
-    _look_soon(cluster)
+    _schedule_reconcile(cluster)
 
 
-def _look_soon(cluster: Cluster) -> None:
+def _schedule_reconcile(cluster: Cluster) -> None:
     tenant_id = cluster.tenant_id
     run_after_commit(RECONCILE_TASK, {"tenant": str(tenant_id)}, tenant_id=tenant_id)
 

@@ -28,7 +28,7 @@ from foundation.json_types import JsonObject
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, int8
 from realtime.grid.layout import GridEpoch
-from realtime.hub.logs import listed
+from realtime.hub.logs import log_entries
 from rillbase_native import Filter, key_hash
 
 #: Maximum number of outbox transactions to search: more than a busy minute has.
@@ -262,7 +262,7 @@ async def _in_stream(
     last, by_version = "+", dict[int, StreamEntry]()
     for _ in range(0, ENTRIES, PAGE):
         reply = await event_server.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
-        entries = listed(reply)
+        entries = log_entries(reply)
         for place, raw in entries:
             image = document.image(raw)
             if image is not None and image.version not in by_version:

@@ -109,7 +109,7 @@ class QuestionListener:
         except (psycopg.Error, OSError, RedisError) as away:
             log.warning("a question of *Why?* could not be answered: %s", away)
             raise Unavailable(headers={"Retry-After": "1"}) from None
-        return story.told(gathered)
+        return story.render(gathered)
 
     async def _subject(self, asked: TraceQuestion) -> Subject:
         about = asked.about

@@ -34,7 +34,7 @@ class TraceStep:
     verdict: str = ""
 
 
-def told(evidence: Evidence) -> JsonObject:
+def render(evidence: Evidence) -> JsonObject:
     """Return the stages of the version."""
     steps = _steps(evidence)
     last = steps[-1]

@@ -90,7 +90,7 @@ class GridLayer:
         )
         return Lease(text(verdict) == "ok", integer(token), integer(time_us))
 
-    async def look(self, nodes: Sequence[str]) -> tuple[int, dict[str, NodeLease]]:
+    async def leases(self, nodes: Sequence[str]) -> tuple[int, dict[str, NodeLease]]:
         """Return Valkey's time in microseconds and the nodes that ever had a holder."""
         reply = await self._functions.call("look", self._epoch, *nodes)
         time_us, *rows = items(reply, 1 + len(nodes))
@@ -103,7 +103,7 @@ class GridLayer:
                 )
         return integer(time_us), leases
 
-    async def signs(self, holders: Sequence[str]) -> list[bytes | None]:
+    async def heartbeats(self, holders: Sequence[str]) -> list[bytes | None]:
         """Return the last report of each holder, if it is at most a minute old."""
         if not holders:
             return []

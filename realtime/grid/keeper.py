@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from foundation import metrics
 from realtime.grid.launcher import Launcher, NodeHandle
 from realtime.grid.layout import NodeSpec
-from realtime.grid.restarts import Restarts, RetryTimer
-from realtime.grid.vitals import FAILURES, LONGEST_LOOK_S, NodeHealth, Sign, Vitals
+from realtime.grid.restarts import RestartDelays, RetryTimer
+from realtime.grid.vitals import FAILURES, LONGEST_LOOK_S, Heartbeat, NodeHealth, Vitals
 
 logger = logging.getLogger(__name__)
 
@@ -31,31 +31,31 @@ class LauncherLost(Exception):
 class _NodeSlot:
     """A node that should run."""
 
-    restarts: Restarts = field(default_factory=Restarts)
-    task: NodeHandle | None = None
+    restarts: RestartDelays = field(default_factory=RestartDelays)
+    handle: NodeHandle | None = None
     vitals: Vitals = field(default_factory=Vitals)
-    verdict: NodeHealth = NodeHealth.STARTING
+    health: NodeHealth = NodeHealth.STARTING
 
 
 class NodeKeeper:
-    """`keep` may block; `observe` does not. Only one of them is called at a time."""
+    """`reconcile` may block; `observe` does not. Only one of them is called at a time."""
 
     def __init__(self, launcher: Launcher, *, spare: bool) -> None:
         self._launcher = launcher
         #: Whether a second epoch may be added, which needs as many slots again.
         self._spare = spare
-        self._places: dict[NodeSpec, _NodeSlot] = {}
+        self._node_slots: dict[NodeSpec, _NodeSlot] = {}
         self._slots = 0
         self._has_room = True
         self._short_s: float | None = None
-        self._kept_s = 0.0
+        self._reconciled_s = 0.0
         self._opening = RetryTimer()
         self._cause: str | None = None
 
     @property
     def nodes(self) -> list[NodeSpec]:
         """The nodes that should run."""
-        return list(self._places)
+        return list(self._node_slots)
 
     @property
     def opened(self) -> bool:
@@ -64,8 +64,8 @@ class NodeKeeper:
 
     def holders(self, nodes: Sequence[NodeSpec]) -> dict[NodeSpec, str]:
         """Return the names of the running nodes."""
-        places = {node: self._places[node] for node in nodes if node in self._places}
-        return {node: place.task.holder for node, place in places.items() if place.task is not None}
+        slots = {node: self._node_slots[node] for node in nodes if node in self._node_slots}
+        return {node: slot.handle.holder for node, slot in slots.items() if slot.handle is not None}
 
     def status(self) -> dict[str, object]:
         """Return whether nodes can be started, and if not, why."""
@@ -73,30 +73,30 @@ class NodeKeeper:
         return {"state": state, "cause": self._cause, "failures": self._opening.failures}
 
     def observe(
-        self, now_s: float, signs: Mapping[NodeSpec, Sign | None], patience: float = 1.0
+        self, now_s: float, heartbeats: Mapping[NodeSpec, Heartbeat | None], patience: float = 1.0
     ) -> None:
         """Record the last reports of the running nodes."""
-        for node, sign in signs.items():
-            place = self._places.get(node)
-            if place is not None and place.task is not None:
-                place.verdict = place.vitals.observe(
-                    now_s, sign, room=self._has_room, patience=patience
+        for node, heartbeat in heartbeats.items():
+            slot = self._node_slots.get(node)
+            if slot is not None and slot.handle is not None:
+                slot.health = slot.vitals.observe(
+                    now_s, heartbeat, room=self._has_room, patience=patience
                 )
 
-    def keep(self, now_s: float, wanted: Sequence[NodeSpec]) -> None:
+    def reconcile(self, now_s: float, wanted: Sequence[NodeSpec]) -> None:
         """Start missing nodes and stop superfluous ones."""
         lost = self._launcher.lost()
         if lost is not None:
             raise LauncherLost(lost)
         if not self._open(now_s, len(wanted)):
             return
-        self._look_for_room(now_s, len(wanted))
-        for node in self._places.keys() - set(wanted):
-            task = self._places.pop(node).task
-            if task is not None:
-                task.stop()
+        self._check_room(now_s, len(wanted))
+        for node in self._node_slots.keys() - set(wanted):
+            handle = self._node_slots.pop(node).handle
+            if handle is not None:
+                handle.stop()
         for node in wanted:
-            self._keep(node, self._places.setdefault(node, _NodeSlot()), now_s)
+            self._reconcile_node(node, self._node_slots.setdefault(node, _NodeSlot()), now_s)
 
     def close(self) -> None:
         self._launcher.close()
@@ -120,32 +120,32 @@ class NodeKeeper:
         self._cause = None
         return True
 
-    def _look_for_room(self, now_s: float, wanted: int) -> None:
+    def _check_room(self, now_s: float, wanted: int) -> None:
         """Give machines time to appear: a node without room is not counted as failing."""
-        passed_s = min(now_s - self._kept_s, LONGEST_LOOK_S)
-        self._kept_s = now_s
+        passed_s = min(now_s - self._reconciled_s, LONGEST_LOOK_S)
+        self._reconciled_s = now_s
         self._has_room = self._launcher.room() >= wanted
         short_s = 0.0 if self._short_s is None else self._short_s + passed_s
         self._short_s = None if self._has_room else short_s
         if not self._has_room and short_s >= ROOM_WITHIN_S:
             raise LauncherLost(f"there was no room for {wanted} nodes for {ROOM_WITHIN_S:g} s")
 
-    def _keep(self, node: NodeSpec, place: _NodeSlot, now_s: float) -> None:
-        reason = None if place.task is None else place.task.ended()
-        if place.task is not None and reason is None and place.verdict in FAILURES:
-            reason = str(place.verdict)
-            place.task.kill()
+    def _reconcile_node(self, node: NodeSpec, slot: _NodeSlot, now_s: float) -> None:
+        reason = None if slot.handle is None else slot.handle.ended()
+        if slot.handle is not None and reason is None and slot.health in FAILURES:
+            reason = str(slot.health)
+            slot.handle.kill()
         if reason is not None:
             logger.warning("node %s has exited: %s", label(node), reason)
             metrics.GRID_NODE_RESTARTS.labels(label(node)).inc()
-            place.restarts.ended(now_s, placed=place.vitals.placed)
-            place.task = None
-            if place.restarts.exhausted:
+            slot.restarts.ended(now_s, placed=slot.vitals.placed)
+            slot.handle = None
+            if slot.restarts.exhausted:
                 raise LauncherLost(f"node {label(node)} cannot be placed: {reason}")
-        if place.task is None and place.restarts.due(now_s):
-            place.vitals, place.verdict = Vitals(), NodeHealth.STARTING
-            place.task = self._launcher.start(node)
-            place.restarts.started(now_s)
+        if slot.handle is None and slot.restarts.due(now_s):
+            slot.vitals, slot.health = Vitals(), NodeHealth.STARTING
+            slot.handle = self._launcher.start(node)
+            slot.restarts.started(now_s)
 
 
 def label(node: NodeSpec) -> str:

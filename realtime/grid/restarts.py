@@ -14,7 +14,7 @@ FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 60.0
 
 
-class Restarts:
+class RestartDelays:
     """The restart delays of one node. Times are from any monotonic clock."""
 
     def __init__(self) -> None:

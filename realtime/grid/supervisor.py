@@ -35,13 +35,13 @@ from realtime.grid.layout import (
 )
 from realtime.grid.measures import measure
 from realtime.grid.succession import Succession
-from realtime.grid.vitals import Sign, patience_now
+from realtime.grid.vitals import Heartbeat, patience_now
 
 logger = logging.getLogger(__name__)
 
 ROUND_S = 0.25
 #: How often grid epochs are read from the database, and queries are checked for expiry.
-CARE_S = 5.0
+REFRESH_S = 5.0
 #: Interval at which a retired grid without remaining data is checked again.
 SWEEP_AGAIN_S = 600.0
 CONNECT_TIMEOUT_S = 2.0
@@ -70,14 +70,14 @@ class GridSupervisor:
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
         self._grids: list[GridEpoch] = []
-        self._cared_s: float | None = None
+        self._refreshed_s: float | None = None
         self._reports: dict[str, dict[str, object]] = {}
         self._succession = Succession()
         #: By retired grid: when nothing was left of it.
         self._swept_s: dict[GridEpoch, float] = {}
         self._running: asyncio.Task[None] | None = None
         self._away = ""
-        self._looked_s: float | None = None
+        self._observed_s: float | None = None
 
     @property
     def ready(self) -> bool:
@@ -109,7 +109,7 @@ class GridSupervisor:
 
     def _report(self, node: NodeSpec) -> dict[str, object]:
         """Return the report of a node, unless it is too old."""
-        if self._looked_s is None or time.monotonic() - self._looked_s > REPORTS_LAST_S:
+        if self._observed_s is None or time.monotonic() - self._observed_s > REPORTS_LAST_S:
             return {"state": "unknown"}
         return self._reports.get(label(node), {"state": "absent"})
 
@@ -130,9 +130,9 @@ class GridSupervisor:
         while True:
             try:
                 await self._round(time.monotonic())
-                self._answers()
+                self._note_recovery()
             except (psycopg.Error, RedisError, OSError) as failed:
-                self._fails(failed)
+                self._note_failure(failed)
             except LauncherLost as lost:
                 logger.critical("the grid has to restart: %s", lost)
                 self._give_up()
@@ -142,33 +142,33 @@ class GridSupervisor:
             await asyncio.sleep(ROUND_S)
 
     async def _round(self, now_s: float) -> None:
-        cares = self._cared_s is None or now_s - self._cared_s >= CARE_S
-        if cares:
+        is_due = self._refreshed_s is None or now_s - self._refreshed_s >= REFRESH_S
+        if is_due:
             self._grids = await self._wanted()
-            self._cared_s = now_s
-        await self._keep_running(now_s)
+            self._refreshed_s = now_s
+        await self._reconcile(now_s)
         for grid in self._grids:
-            await self._look_after(grid, cares=cares)
-        self._looked_s = time.monotonic()
-        if cares and self._epoch is None:
+            await self._observe(grid, is_due=is_due)
+        self._observed_s = time.monotonic()
+        if is_due and self._epoch is None:
             await self._hand_over(now_s)
             await self._sweep(now_s)
 
     async def _wanted(self) -> list[GridEpoch]:
         return await (read_grids() if self._epoch is None else read_grid(self._epoch))
 
-    async def _keep_running(self, now_s: float) -> None:
+    async def _reconcile(self, now_s: float) -> None:
         wanted = [node for grid in self._grids for node in grid.nodes()]
         deadline_s = LAUNCHER_DEADLINE_S if self._keeper.opened else OPEN_DEADLINE_S
         try:
-            await call_within(deadline_s, partial(self._keeper.keep, now_s, wanted))
+            await call_within(deadline_s, partial(self._keeper.reconcile, now_s, wanted))
         except TimeoutError:
             raise LauncherLost(f"it did not respond within {deadline_s:g} s") from None
 
-    async def _look_after(self, grid: GridEpoch, *, cares: bool) -> None:
+    async def _observe(self, grid: GridEpoch, *, is_due: bool) -> None:
         layer = GridLayer(self._wire, grid.installation, grid.epoch)
         nodes = grid.nodes()
-        time_us, leases = await layer.look([node.name for node in nodes])
+        time_us, leases = await layer.leases([node.name for node in nodes])
         for node in nodes:
             held = leases.get(node.name)
             report: dict[str, object] = {"state": "absent"}
@@ -177,11 +177,13 @@ class GridSupervisor:
             self._reports[label(node)] = report
             measure(label(node), report)
         started = self._keeper.holders(nodes)
-        signs = await layer.signs(list(started.values()))
-        parsed = [None if sign is None else Sign.parse(sign) for sign in signs]
+        heartbeats = await layer.heartbeats(list(started.values()))
+        parsed = [
+            None if heartbeat is None else Heartbeat.parse(heartbeat) for heartbeat in heartbeats
+        ]
         seen = dict(zip(started, parsed, strict=True))
         self._keeper.observe(time.monotonic(), seen, patience_now())
-        if cares:
+        if is_due:
             await layer.note_supervisor(json.dumps(self._keeper.status()))
             await layer.trim(grid.query_partitions)
             metrics.GRID_QUERIES_EXPIRED.inc(await layer.expire(grid.query_partitions))
@@ -204,14 +206,14 @@ class GridSupervisor:
             if await GridLayer(self._wire, grid.installation, grid.epoch).sweep() == 0:
                 self._swept_s[grid] = now_s
 
-    def _fails(self, failed: Exception) -> None:
+    def _note_failure(self, failed: Exception) -> None:
         """Log the first of many identical failures. Nodes continue meanwhile."""
         server = "database" if isinstance(failed, psycopg.Error) else "event layer"
         if self._away != server:
             logger.warning("the grid's supervisor waits for the %s: %s", server, failed)
         self._away = server
 
-    def _answers(self) -> None:
+    def _note_recovery(self) -> None:
         if self._away:
             logger.info("the %s responds again", self._away)
         self._away = ""

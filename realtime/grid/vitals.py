@@ -25,14 +25,14 @@ MOST_PATIENCE = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class Heartbeat:
     """The last report of a node's process."""
 
     beats: int
     steps: int
 
     @classmethod
-    def parse(cls, text: bytes) -> Sign | None:
+    def parse(cls, text: bytes) -> Heartbeat | None:
         beats, _, steps = text.partition(b" ")
         return cls(int(beats), int(steps)) if beats.isdigit() and steps.isdigit() else None
 
@@ -54,7 +54,7 @@ class Vitals:
     """What was seen of one node since it was started."""
 
     def __init__(self) -> None:
-        self._last: Sign | None = None
+        self._last: Heartbeat | None = None
         self._looked_s: float | None = None
         self._waiting_s = self._silent_s = self._stuck_s = 0.0
 
@@ -64,14 +64,14 @@ class Vitals:
         return self._last is not None
 
     def observe(
-        self, now_s: float, sign: Sign | None, *, room: bool, patience: float = 1.0
+        self, now_s: float, heartbeat: Heartbeat | None, *, room: bool, patience: float = 1.0
     ) -> NodeHealth:
         """Record its last report. Without a free slot, no first report is expected. A first report
         may take `patience` times as long as on an idle machine.
         """
         passed_s = 0.0 if self._looked_s is None else now_s - self._looked_s
         passed_s, self._looked_s = min(passed_s, LONGEST_LOOK_S), now_s
-        before, self._last = self._last, sign or self._last
+        before, self._last = self._last, heartbeat or self._last
         if self._last is None:
             self._waiting_s += passed_s if room else 0.0
             overdue = self._waiting_s >= PLACED_WITHIN_S * patience

@@ -16,14 +16,14 @@ from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
 from realtime.events import layer as events
-from realtime.hub.logs import Entry, listed
-from realtime.hub.running import HubRequest, RunningHub
+from realtime.hub.logs import LogEntry, log_entries
+from realtime.hub.running_hub import HubRequest, RunningHub
 from realtime.registration import fetches, renewals
 from realtime.registration.registration import (
     CollectionReference,
     NotWatched,
-    OtherRules,
     RegistrationBatcher,
+    RulesChanged,
     as_tuple,
     register,
 )
@@ -113,7 +113,7 @@ class HubRequests:
                 await bulk_budget.subscription_starts.metered(source.tenant_id, attempt)
             except NotWatched:
                 return
-            except OtherRules:
+            except RulesChanged:
                 await self.judge(running, query)
             except ApiError as refused:
                 if refused.status < 500:  # noqa: PLR2004 -- HTTP's classes
@@ -160,7 +160,7 @@ class HubRequests:
         )
         running.hub.unevaluated(query.hash, registered.unevaluated)
         self._log_unevaluated(running, query.hash, registered.unevaluated)
-        await running.let_go([query.hash])
+        await running.release([query.hash])
 
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
         """Have a query read again, by a worker if there is one, when the limits allow it."""
@@ -211,11 +211,11 @@ async def _when_there_is_room(
     return live_query
 
 
-async def _missed(running: RunningHub, request: ReplayLog) -> list[Entry] | None:
+async def _missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
     stream = events.log(running.grid.installation, running.grid.epoch, request.partition)
     try:
-        first = listed(await event_server.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
+        first = log_entries(await event_server.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
         if not first or _order(first[0][0]) > _order(request.after):
             return None
         reply = await event_server.wire().call(
@@ -223,7 +223,7 @@ async def _missed(running: RunningHub, request: ReplayLog) -> list[Entry] | None
         )
     except RedisError:
         return None
-    entries = listed(reply)
+    entries = log_entries(reply)
     return None if len(entries) == MAX_REPLAYED else entries
 
 

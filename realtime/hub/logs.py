@@ -23,13 +23,13 @@ ANSWER_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 
 #: A position in the log, and its entry.
-Entry = tuple[str, bytes]
+LogEntry = tuple[str, bytes]
 
 
 class LogReader:
     """Reads one log from a position on, until it is closed."""
 
-    def __init__(self, stream: str, after: str, take: Callable[[list[Entry]], None]) -> None:
+    def __init__(self, stream: str, after: str, take: Callable[[list[LogEntry]], None]) -> None:
         self._stream = stream
         self._after = after
         self._take = take
@@ -63,14 +63,14 @@ class LogReader:
             self._take(batch)
 
 
-def entries(reply: Reply) -> list[Entry]:
+def entries(reply: Reply) -> list[LogEntry]:
     """Return the entries that XREAD returned for its one stream."""
     if not isinstance(reply, list) or not reply or not isinstance(reply[0], list):
         return []
-    return listed(reply[0][1])
+    return log_entries(reply[0][1])
 
 
-def listed(rows: Reply) -> list[Entry]:
+def log_entries(rows: Reply) -> list[LogEntry]:
     """Return the entries of a range of a stream."""
     listed_entries = []
     for row in rows if isinstance(rows, list) else []:

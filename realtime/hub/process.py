@@ -25,16 +25,16 @@ from foundation.errors import Unavailable
 from foundation.json_types import JsonObject
 from foundation.metrics import LIVE_BYTES, LIVE_RELIEFS, LIVE_TRACE_BYTES
 from realtime.grid.layout import ServingGrids, read_served
-from realtime.hub import moving
 from realtime.hub.hub_requests import HubRequests
-from realtime.hub.running import RunningHub
+from realtime.hub.next_grid import find_next_grid
+from realtime.hub.running_hub import RunningHub
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
+POLL_S = 1.0
 #: How long to look for the grid before a subscriber is rejected: on a busy server, a reply may be
 #: read too late, and a connection may just have been lost.
-PATIENCE_S, PAUSE_S = 10.0, 0.2
+RETRY_DEADLINE_S, PAUSE_S = 10.0, 0.2
 #: Exceptions that mean that the event layer or the database is unavailable.
 AWAY = (RedisError, psycopg.Error, OSError)
 MIB = 1024 * 1024
@@ -42,7 +42,7 @@ MIB = 1024 * 1024
 OWN_PART = 4
 
 T = TypeVar("T")
-Place = UUID | None
+HubOwner = UUID | None
 """A tenant with a grid of its own; None: all others."""
 
 
@@ -55,14 +55,14 @@ class HubProcess:
         #: Moves subscriptions between hubs after the list of grids has been read.
         self.settle: Callable[[], Awaitable[None]] = _nothing
         self._served: ServingGrids | None = None
-        self._hubs: dict[Place, asyncio.Task[RunningHub]] = {}
+        self._hubs: dict[HubOwner, asyncio.Task[RunningHub]] = {}
         self._following: asyncio.Task[None] | None = None
-        self._look = asyncio.Event()
+        self._check_now = asyncio.Event()
         self._preparing: asyncio.Task[None] | None = None
 
     def grids_changed(self, _: JsonObject) -> None:
         """Check the list of grids now: it has changed."""
-        self._look.set()
+        self._check_now.set()
 
     def prepare(self, message: JsonObject) -> None:
         """Start the hub of the shared grid, because clients of a stopping server are about to
@@ -76,12 +76,12 @@ class HubProcess:
     async def _prepare(self) -> None:
         try:
             if self._served is None:
-                self._served = await _patiently(read_served)
+                self._served = await _retry_while_away(read_served)
             await asyncio.shield(self._hub(None))
         except (*AWAY, LookupError) as away:
             log.info("the hub cannot start yet: %s", away)
 
-    def place(self, tenant_id: UUID) -> Place:
+    def place(self, tenant_id: UUID) -> HubOwner:
         """Return the owner of the hub that serves a tenant."""
         return tenant_id if self._served is not None and tenant_id in self._served.own else None
 
@@ -93,7 +93,7 @@ class HubProcess:
         """Return a tenant's hub, or raise `Unavailable` while its grid cannot be found."""
         try:
             if self._served is None:
-                self._served = await _patiently(read_served)
+                self._served = await _retry_while_away(read_served)
             return await asyncio.shield(self._hub(self.place(tenant_id)))
         except (*AWAY, LookupError) as away:
             log.warning("queries cannot be registered: %s", away)
@@ -101,7 +101,7 @@ class HubProcess:
                 "Live queries are not available at the moment. Retry.", headers={"Retry-After": "1"}
             ) from None
 
-    def now(self, place: Place) -> RunningHub | None:
+    def now(self, place: HubOwner) -> RunningHub | None:
         """Return a hub, if it runs."""
         task = self._hubs.get(place)
         if task is None or not task.done() or task.cancelled() or task.exception():
@@ -118,16 +118,16 @@ class HubProcess:
             await self._close(place)
         self._served = self._following = None
 
-    def _hub(self, place: Place) -> asyncio.Task[RunningHub]:
+    def _hub(self, place: HubOwner) -> asyncio.Task[RunningHub]:
         task = self._hubs.get(place)
         if task is None or (task.done() and task.exception()):
-            task = asyncio.create_task(_patiently(partial(self._start, place)))
+            task = asyncio.create_task(_retry_while_away(partial(self._start, place)))
             self._hubs[place] = task
         if self._following is None:
             self._following = asyncio.create_task(self._keep_following(), name="hubs")
         return task
 
-    async def _start(self, place: Place) -> RunningHub:
+    async def _start(self, place: HubOwner) -> RunningHub:
         grids = [] if self._served is None else self._served.of(place)
         if not grids:
             raise LookupError("there is no grid")
@@ -144,7 +144,7 @@ class HubProcess:
         await running.start()
         return running
 
-    async def _close(self, place: Place) -> None:
+    async def _close(self, place: HubOwner) -> None:
         running, task = self.now(place), self._hubs.pop(place, None)
         if running is not None:
             await running.close()
@@ -154,8 +154,8 @@ class HubProcess:
     async def _keep_following(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), LOOK_S)
-            self._look.clear()
+                await asyncio.wait_for(self._check_now.wait(), POLL_S)
+            self._check_now.clear()
             try:
                 await self._follow(await read_served())
             except AWAY as away:
@@ -170,7 +170,7 @@ class HubProcess:
         for place in list(self._hubs):
             if (running := self.now(place)) is None:
                 continue
-            grid = await moving.found_next(served.of(place), running.grid)
+            grid = await find_next_grid(served.of(place), running.grid)
             if grid is not None:
                 log.info("following grid epoch %d instead of %d", grid.epoch, running.grid.epoch)
                 await running.move(grid)
@@ -192,9 +192,9 @@ class HubProcess:
         LIVE_RELIEFS.labels("refused").set(sum(each.refused for each in memory))
 
 
-async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
+async def _retry_while_away(work: Callable[[], Awaitable[T]]) -> T:
     """Run something that needs event layer and database; retry while they are unavailable."""
-    deadline_s = time.monotonic() + PATIENCE_S
+    deadline_s = time.monotonic() + RETRY_DEADLINE_S
     while True:
         try:
             return await work()

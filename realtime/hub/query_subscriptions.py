@@ -19,7 +19,7 @@ from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
-from realtime.hub.running import RunningHub
+from realtime.hub.running_hub import RunningHub
 from realtime.registration import subscribe_request as wanting
 from realtime.registration.registration import CollectionReference, slack_for
 from realtime.registration.subscribe_request import MATCHES, QuerySubscribeRequest
@@ -31,7 +31,7 @@ _SHOWN = ("filter", "group", "lookup", "sort", "offset", "limit")
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
-class Reads(NamedTuple):
+class QueryDependency(NamedTuple):
     """What a query depends on: a collection, and the version of its rules (0: of none)."""
 
     tenant_id: UUID
@@ -49,13 +49,15 @@ class QuerySubscriptionKind:
         self._numbers = itertools.count(1)
         #: By what their queries depend on and the machine's number, so that checking costs as much
         #: as there are collections and not as there are subscriptions.
-        self.by_reads: dict[Reads, dict[int, QuerySubscription]] = {}
+        self.by_reads: dict[QueryDependency, dict[int, QuerySubscription]] = {}
 
     def add(self, watched: QuerySubscription, query: LiveQuery) -> None:
         """Add a subscription."""
         tenant = watched.subscriber.tenant.id
-        sides = [Reads(tenant, collection, version) for collection, version, _ in query.sides()]
-        watched.reads = (Reads(tenant, query.collection, query.rules_version), *sides)
+        sides = [
+            QueryDependency(tenant, collection, version) for collection, version, _ in query.sides()
+        ]
+        watched.reads = (QueryDependency(tenant, query.collection, query.rules_version), *sides)
         for reads in watched.reads:
             self.by_reads.setdefault(reads, {})[watched.number] = watched
 
@@ -115,7 +117,7 @@ class QuerySubscription:
     subscriber: Subscriber
     query: LiveQuery | None = None
     #: The key under which its kind knows it.
-    reads: tuple[Reads, ...] = ()
+    reads: tuple[QueryDependency, ...] = ()
     _told: JsonObject | None = None
 
     @property

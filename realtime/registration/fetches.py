@@ -25,7 +25,7 @@ from realtime.grid.layout import GridEpoch
 from realtime.registration.initial_rows import take_snapshot
 from realtime.registration.registration import (
     CollectionReference,
-    OtherRules,
+    RulesChanged,
     compare,
     sides_of_query,
 )
@@ -72,12 +72,12 @@ def answer(epoch: int, definition: str, tenant_id: str, collection: str, questio
     asked = Question.read(bytes.fromhex(question))
     source = CollectionReference(UUID(tenant_id), collection)
 
-    async def tell(layer: GridLayer, grid: GridEpoch) -> None:
+    async def work(layer: GridLayer, grid: GridEpoch) -> None:
         await fetch(layer, grid, query, source, asked)
 
     try:
-        asyncio.run(with_grids(epoch, tell))
-    except (ApiError, OtherRules, RedisError) as gone:
+        asyncio.run(with_grids(epoch, work))
+    except (ApiError, RulesChanged, RedisError) as gone:
         log.info("documents that a query looks up could not be read: %s", gone)
 
 

@@ -33,10 +33,10 @@ MAX_ROWS = 100_000
 #: Key, version, created and updated in milliseconds, BSON.
 Row = tuple[bytes, int, int, int, bytes]
 #: Rows, and whether they are all readable documents of the collection.
-Foreign = tuple[list[Row], bool]
+ForeignRows = tuple[list[Row], bool]
 #: Rows, whether they are complete, the number of omitted documents, and the documents that they
 #: refer to.
-Found = tuple[list[Row], bool, int, list[Foreign]]
+QueryRows = tuple[list[Row], bool, int, list[ForeignRows]]
 #: Queries that share round trips, and rows and bytes beyond which one does not.
 TOGETHER, FEW_ROWS, FEW_BYTES = 8, 128, 128 * 1024
 
@@ -55,7 +55,7 @@ class InitialRows:
     #: Number of documents that are omitted because they cannot be evaluated.
     unevaluated: int
     #: What the same snapshot has of each collection that the query looks up.
-    foreign: list[Foreign] = field(default_factory=list)
+    foreign: list[ForeignRows] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ async def read_all(
     return read
 
 
-def _size_bytes(result: Found) -> int:
+def _size_bytes(result: QueryRows) -> int:
     rows, _, _, foreign = result
     return sum(len(row[4]) for row in rows) + sum(
         len(row[4]) for looked_up, _ in foreign for row in looked_up
@@ -123,15 +123,15 @@ def _size_bytes(result: Found) -> int:
 
 async def _few(
     reading: CollectionReader, wanted: Sequence[tuple[Filter, InitialRead]]
-) -> list[Found | None]:
+) -> list[QueryRows | None]:
     """Read queries side by side; None for each that has more than a few rows."""
     if len(wanted) == 1:
         return [None]
     trips = SharedTrips(reading.session)
     tenant = reading.collection.tenant_id
 
-    def reader(one: tuple[Filter, InitialRead]) -> Callable[[Runs], Awaitable[Found]]:
-        async def read(session: Runs) -> Found:
+    def reader(one: tuple[Filter, InitialRead]) -> Callable[[Runs], Awaitable[QueryRows]]:
+        async def read(session: Runs) -> QueryRows:
             few = replace(
                 reading,
                 session=_SmallQuerySession(session),
@@ -142,7 +142,7 @@ async def _few(
 
         return read
 
-    results = list[Found | None]()
+    results = list[QueryRows | None]()
     for outcome in await trips.gather([reader(one) for one in wanted]):
         if isinstance(outcome, BaseException) and not isinstance(
             outcome, (_TooManyRows, LargeResult)
@@ -171,7 +171,7 @@ class _SmallQuerySession:
         return results
 
 
-async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> Found:
+async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> QueryRows:
     asked = DocumentQuery(
         condition,
         extent.sort,
@@ -196,7 +196,7 @@ async def _read(reading: CollectionReader, condition: Filter, extent: InitialRea
 
 async def _read_foreign(
     reading: CollectionReader, extent: InitialRead, rows: list[Row]
-) -> list[Foreign]:
+) -> list[ForeignRows]:
     """Read what documents refer to, and all of a collection that is small."""
     if extent.looks_up is None:
         return []
@@ -206,7 +206,7 @@ async def _read_foreign(
     referred = await read_sides(session, extent.sides, keys, now_ms, reading.max_held_bytes)
     if referred is None:
         raise KeptChanging
-    foreign: list[Foreign] = []
+    foreign: list[ForeignRows] = []
     for side, referenced in zip(extent.sides, referred, strict=True):
         everything = await read_small(session, side, now_ms)
         documents = referenced if everything is None else everything

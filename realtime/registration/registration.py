@@ -69,7 +69,7 @@ class RegistrationResult:
     unevaluated: int
 
 
-class OtherRules(Exception):
+class RulesChanged(Exception):
     """The collection or its access rules have changed since the query was created."""
 
 
@@ -167,7 +167,7 @@ async def _rows(
 def compare(current: CollectionFacts, collection: bytes, rules_version: int) -> None:
     """Raise unless it is this collection, under these rules if any matter."""
     if current.raw != collection or (rules_version and current.rules_version != rules_version):
-        raise OtherRules
+        raise RulesChanged
 
 
 async def _extent(query: LiveQuery, source: CollectionReference) -> InitialRead:
@@ -338,7 +338,7 @@ class RegistrationBatcher:
                     pending.answer.set_result(registration)
             if rest := batch[len(registered) :]:
                 await self._serve(target, rest)
-        except (ApiError, OtherRules) as refused:
+        except (ApiError, RulesChanged) as refused:
             if len(batch) == 1:
                 _fail(batch, refused)
             else:

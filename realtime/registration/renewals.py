@@ -24,7 +24,7 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch, read_grid
-from realtime.registration.registration import CollectionReference, OtherRules, register
+from realtime.registration.registration import CollectionReference, RulesChanged, register
 from rillbase_native import LiveQuery
 
 log = logging.getLogger(__name__)
@@ -65,20 +65,20 @@ def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str
     query = LiveQuery.read(bytes.fromhex(definition))
     source = CollectionReference(UUID(tenant_id), collection)
 
-    async def tell(layer: GridLayer, grid: GridEpoch) -> None:
+    async def work(layer: GridLayer, grid: GridEpoch) -> None:
         await register(layer, grid, hub, query, source, renewal=True)
 
     try:
-        asyncio.run(with_grids(epoch, tell))
-    except (ApiError, OtherRules, RedisError) as gone:
+        asyncio.run(with_grids(epoch, work))
+    except (ApiError, RulesChanged, RedisError) as gone:
         log.info("a query was not renewed: %s", gone)
 
 
-async def with_grids(epoch: int, tell: Callable[[GridLayer, GridEpoch], Awaitable[None]]) -> None:
+async def with_grids(epoch: int, work: Callable[[GridLayer, GridEpoch], Awaitable[None]]) -> None:
     """Send something to the nodes of a grid epoch, in a process without open connections."""
     try:
         for grid in await read_grid(epoch):
-            await tell(GridLayer(event_server.wire(), grid.installation, grid.epoch), grid)
+            await work(GridLayer(event_server.wire(), grid.installation, grid.epoch), grid)
     finally:
         await event_server.close()
         await close_pool()

@@ -28,7 +28,7 @@ from tenants import error_log
 
 log = logging.getLogger(__name__)
 
-TELL_S = 2.0
+REPORT_S = 2.0
 LISTEN_S = 0.4
 KILLS_AT_ONCE = 1_000
 #: Subscriptions described at once, and the pause after them: no caller waits for this.
@@ -52,7 +52,7 @@ class SubscriptionRecords:
 
     async def start(self) -> None:
         self._tasks = [
-            asyncio.create_task(self._keep_telling()),
+            asyncio.create_task(self._report_repeatedly()),
             asyncio.create_task(self._keep_listening()),
         ]
 
@@ -62,7 +62,7 @@ class SubscriptionRecords:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
 
-    async def tell(self) -> None:
+    async def report(self) -> None:
         """Report the current subscriptions, with pauses, so that events do not wait."""
         by_tenant: dict[UUID, list[bytes]] = defaultdict(list)
         states = Counter[str]()
@@ -149,11 +149,11 @@ class SubscriptionRecords:
             wire().call("EXPIRE", index, names.RECORD_LIFETIME_S),
         )
 
-    async def _keep_telling(self) -> None:
+    async def _report_repeatedly(self) -> None:
         while True:
-            await asyncio.sleep(TELL_S)
+            await asyncio.sleep(REPORT_S)
             try:
-                await self.tell()
+                await self.report()
             except RedisError as away:
                 log.debug("subscriptions could not be reported: %s", away)
 

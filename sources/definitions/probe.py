@@ -12,27 +12,27 @@ import psycopg
 
 from foundation.errors import FieldProblem, SourceUnreachable
 from sources.connection import DatabaseAddress, addresses, conninfo, is_internal
-from sources.upstream.catalog import SourceTable, TableSpec, look
+from sources.upstream.catalog import SourceTable, TableSpec, read_table
 from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
-LOOKS_AT_ONCE = 4
+PROBES_AT_ONCE = 4
 TIMEOUT_S = 10.0
 #: Duration of a failing probe of an internal database, and its deadline.
 INTERNAL_FAILURE_S = 3.0
-_looks = BoundedSemaphore(LOOKS_AT_ONCE)
+_probes = BoundedSemaphore(PROBES_AT_ONCE)
 
 
 def probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
     """Return the table, or raise what is wrong as an error for the caller."""
-    if not _looks.acquire(blocking=False):
+    if not _probes.acquire(blocking=False):
         raise SourceUnreachable("Too many databases are being checked at the moment. Retry.")
     try:
         return asyncio.run(_probe(target, wanted))
     except SourceUnsuitable as unfit:
         raise unfit.as_refusal() from None
     finally:
-        _looks.release()
+        _probes.release()
 
 
 async def _probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
@@ -41,7 +41,7 @@ async def _probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
         return await _probe_internal(info, wanted)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            return await _look(info, wanted)
+            return await _read_table(info, wanted)
     except TimeoutError:
         raise _away("unreachable", "The database did not respond in time.") from None
     except (psycopg.Error, OSError) as failed:
@@ -53,17 +53,17 @@ async def _probe_internal(info: str, wanted: TableSpec) -> SourceTable:
     ends = asyncio.get_running_loop().time() + INTERNAL_FAILURE_S
     try:
         async with asyncio.timeout_at(ends):
-            return await _look(info, wanted)
+            return await _read_table(info, wanted)
     except (psycopg.Error, OSError) as failed:
         said = of_error(failed, is_internal=True)
     await asyncio.sleep(max(0.0, ends - asyncio.get_running_loop().time()))
     raise _away(*said)
 
 
-async def _look(info: str, wanted: TableSpec) -> SourceTable:
+async def _read_table(info: str, wanted: TableSpec) -> SourceTable:
     # Nothing is copied, so the web server accepts nothing large.
     async with session(info, row_bytes=0) as connection:
-        return await look(connection, wanted)
+        return await read_table(connection, wanted)
 
 
 def _away(code: str, detail: str) -> SourceUnreachable:

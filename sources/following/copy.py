@@ -88,7 +88,7 @@ class TableSnapshot:
         return sql.Identifier(self.wanted.schema, self.wanted.table)
 
 
-class Copy:
+class TableCopy:
     """One comparison of table and documents."""
 
     def __init__(

@@ -24,23 +24,23 @@ from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
 from sources.connection import addresses, conninfo, is_internal, unseal_target
 from sources.following import fair_share
-from sources.following.copy import Copy, TableSnapshot
-from sources.following.net import SourceDiverged
+from sources.following.copy import TableCopy, TableSnapshot
+from sources.following.net_changes import SourceDiverged
 from sources.following.progress import DocumentRefused, FollowerFenced, SourceProgress
 from sources.following.stream import WATCH_S, ReplicationStream
 from sources.following.upkeep import (
     check_slot,
     check_types,
+    drop_slot,
     forget_slots,
     keep_within_bounds,
-    let_go,
     shape_text,
     wanted_of,
 )
 from sources.models import Source
 from sources.upstream import slot as slots
-from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable, look
-from sources.upstream.conditions import CopyAnew, SourceUnsuitable, of_error
+from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable, read_table
+from sources.upstream.conditions import CopyRequired, SourceUnsuitable, of_error
 from sources.upstream.session import session
 from sources.upstream.wire import ReplicationWire, replication
 from tenants import error_log
@@ -86,18 +86,18 @@ class Follower:
                 # Our database is unreachable, or theirs was while its slot was checked: nothing can
                 # be recorded.
                 logger.warning("a source is waiting: %s", type(away).__name__)
-                await self._rest()
+                await self._back_off()
             except Exception:
                 # Reporting the status, and maintaining the slot, can fail too.
                 logger.exception("a source failed", extra={"source": str(self.source_id)})
-                await self._rest()
+                await self._back_off()
 
     async def _attempt(self) -> None:
         progress = await SourceProgress.take(self.source_id)
         self.row = progress.row
         try:
             await self._live(progress)
-        except CopyAnew as again:
+        except CopyRequired as again:
             await self._copy_again(again.reason)
         except SourceDiverged:
             await self._copy_again("diverged")
@@ -123,7 +123,7 @@ class Follower:
 
     async def _copy_again(self, reason: str) -> None:
         self._copy_reason = reason
-        await self._rest()
+        await self._back_off()
 
     async def _halt(self, progress: SourceProgress, code: str, detail: str) -> None:
         """Report what is wrong, and check again later."""
@@ -135,27 +135,27 @@ class Follower:
                 place=progress.row.collection_name,
                 detail=f"{code}: {detail}",
             )
-        await progress.tell(State.HALTED, code, detail)
+        await progress.report_state(State.HALTED, code, detail)
         with contextlib.suppress(
             SourceUnsuitable
         ):  # what is wrong by then will be reported by the next check
-            await self._care_for_slot(progress, code)
+            await self._maintain_slot(progress, code)
         await asyncio.sleep(HALTED_S)
 
-    async def _care_for_slot(self, progress: SourceProgress, code: str) -> None:
+    async def _maintain_slot(self, progress: SourceProgress, code: str) -> None:
         async with (
             asyncio.timeout(LOOK_TIMEOUT_S),
             session(await info_of(progress.row)) as connection,
         ):
             if code in _HOLDS_UP_WRITERS:
-                await let_go(connection, progress, code)
+                await drop_slot(connection, progress, code)
             await keep_within_bounds(connection, progress)
 
     async def _wait(self, progress: SourceProgress, code: str, detail: str) -> None:
-        await progress.tell(State.WAITING, code, detail)
-        await self._rest()
+        await progress.report_state(State.WAITING, code, detail)
+        await self._back_off()
 
-    async def _rest(self) -> None:
+    async def _back_off(self) -> None:
         """Wait, longer each time."""
         await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
@@ -187,7 +187,7 @@ class Follower:
         self, progress: SourceProgress, watching: psycopg.AsyncConnection
     ) -> SourceTable:
         """Look up the table."""
-        table = await look(watching, wanted_of(progress.row))
+        table = await read_table(watching, wanted_of(progress.row))
         check_types(progress.row.shape, table)
         return table
 
@@ -233,7 +233,7 @@ class Follower:
         wanted_copies = row.copies_wanted
         reason, system = why
         metrics.SOURCE_COPIES.labels(reason).inc()
-        await progress.tell(State.STARTING if reason == "new" else State.COPYING, "", "")
+        await progress.report_state(State.STARTING if reason == "new" else State.COPYING, "", "")
         async with session(info) as connection:
             await forget_slots(connection, row)
             await slots.publish(connection, row.pk, wanted_of(row))
@@ -251,7 +251,7 @@ class Follower:
             )
             snapshot = TableSnapshot(connection, wanted_of(row), table)
             await snapshot.begin(made.snapshot)
-            copy = Copy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
+            copy = TableCopy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
             copying = fair_share.sources.metered(row.pk, copy.run())
             await _while_watched(copying, progress, info)
             await snapshot.end()
@@ -268,7 +268,7 @@ class Follower:
             if failed.sqlstate == _SLOT_IN_USE:
                 await slots.stop_reader(watching, slot)
             if failed.sqlstate in _SLOT_GONE:
-                raise CopyAnew("slot_lost") from failed
+                raise CopyRequired("slot_lost") from failed
             raise
 
 

@@ -16,30 +16,34 @@ from sources.upstream.catalog import LOOK_TIMEOUT_S
 from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
-LOOK_S = 5.0
+CHECK_S = 5.0
 
 
-async def rest(row: Source) -> None:
+async def pause(row: Source) -> None:
     """Maintain the slot of a paused source until cancelled."""
     progress = await SourceProgress.take(row.pk)
     while True:
         try:
-            await progress.tell(Source.State.PAUSED)
-            await _look(progress)
+            await progress.report_state(Source.State.PAUSED)
+            await _check(progress)
         except FollowerFenced:
             return
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(CHECK_S)
 
 
-async def _look(progress: SourceProgress) -> None:
+async def _check(progress: SourceProgress) -> None:
     info = ""
     try:
         info = await info_of(progress.row)
         async with asyncio.timeout(LOOK_TIMEOUT_S), session(info) as connection:
             await keep_within_bounds(connection, progress)
     except ApiError as refused:
-        await progress.tell(Source.State.PAUSED, "unreachable", refused.detail or refused.title)
+        await progress.report_state(
+            Source.State.PAUSED, "unreachable", refused.detail or refused.title
+        )
     except SourceUnsuitable as unfit:
-        await progress.tell(Source.State.PAUSED, unfit.code, unfit.detail)
+        await progress.report_state(Source.State.PAUSED, unfit.code, unfit.detail)
     except (psycopg.Error, OSError) as failed:
-        await progress.tell(Source.State.PAUSED, *of_error(failed, is_internal=is_internal(info)))
+        await progress.report_state(
+            Source.State.PAUSED, *of_error(failed, is_internal=is_internal(info))
+        )

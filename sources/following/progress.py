@@ -23,7 +23,7 @@ from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import Statement
 from foundation.postgres.session import Oid, Step, int8
 from rillbase_native import Operations
-from sources.following.net import SourceDiverged
+from sources.following.net_changes import SourceDiverged
 from sources.following.rows import ALIAS, on_rows
 from sources.models import Source
 
@@ -117,7 +117,7 @@ class SourceProgress:
         for name, value in values.items():
             setattr(self.row, name, value)
 
-    async def tell(self, state: str, condition: str = "", detail: str = "") -> None:
+    async def report_state(self, state: str, condition: str = "", detail: str = "") -> None:
         """Update the status."""
         row = self.row
         if (row.state, row.condition, row.detail) == (state, condition, detail):

@@ -46,7 +46,7 @@ async def remove(row: Source) -> None:
         return
     while (failure := await try_upstream(begun)) is not None:
         if (until := begun.removing_until) is not None and timezone.now() >= until:
-            _tell_what_stays(begun, failure)
+            _report_leftovers(begun, failure)
             break
         await on_rows(partial(_note, begun, failure))
         await asyncio.sleep(RETRY_S)
@@ -90,23 +90,23 @@ def _note(row: Source, failure: Failure) -> None:
     code, detail = failure
     if row.condition != code:
         row.condition_since = timezone.now()
-        _tell(row, "source_removal_waits", f"{detail} Removal is retried for a day.")
+        _log_error(row, "source_removal_waits", f"{detail} Removal is retried for a day.")
     row.condition, row.detail = code, detail[:MAX_DETAIL_CHARS]
     Source.unscoped.using(ALIAS).filter(pk=row.pk).update(
         condition=row.condition, detail=row.detail, condition_since=row.condition_since
     )
 
 
-def _tell_what_stays(row: Source, failure: Failure) -> None:
+def _report_leftovers(row: Source, failure: Failure) -> None:
     drops = " ".join(statements_that_drop(row.pk))
-    _tell(row, "source_left_behind", f"Run this in {row.connection}: {drops} {failure[1]}")
+    _log_error(row, "source_left_behind", f"Run this in {row.connection}: {drops} {failure[1]}")
     logger.warning(
         "a slot and a publication remain in a tenant's database",
         extra={"source": str(row.pk), "connection": row.connection, "drop": drops},
     )
 
 
-def _tell(row: Source, code: str, detail: str) -> None:
+def _log_error(row: Source, code: str, detail: str) -> None:
     error_log.note(
         row.tenant_id, error_log.Area.SOURCE, code, place=row.collection_name, detail=detail
     )

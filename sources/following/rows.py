@@ -24,7 +24,7 @@ async def on_rows(work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_thread(), _done, work)
 
 
-async def let_go() -> None:
+async def disconnect() -> None:
     """Close the connection. The next statement opens another one."""
     await asyncio.get_running_loop().run_in_executor(_thread(), _close)
 

@@ -24,7 +24,7 @@ from foundation.api.rendering import timestamp
 from foundation.lead import Lead
 from sources.following import rows
 from sources.following.follower import Follower
-from sources.following.idle import rest
+from sources.following.idle import pause
 from sources.following.removal import remove
 from sources.following.rows import ALIAS, on_rows
 from sources.models import Source
@@ -33,13 +33,13 @@ from tenants.models import Tenant
 logger = logging.getLogger(__name__)
 
 #: How often the control plane is polled for work.
-CARE_S = 0.5
+RELOAD_S = 0.5
 RETRY_S = 1.0
 _AWAY = (psycopg.Error, DatabaseError, OSError)
 
 
 @dataclass(slots=True)
-class _Care:
+class _FollowerTask:
     """The task of a source, and the version of the row it was started for."""
 
     row: Source
@@ -51,7 +51,7 @@ class FollowerService:
 
     def __init__(self) -> None:
         self._lead = Lead("sources")
-        self._cares: dict[UUID, _Care] = {}
+        self._followers: dict[UUID, _FollowerTask] = {}
         self._task: asyncio.Task[None] | None = None
         self._asked = False
         self._away = ""
@@ -66,7 +66,9 @@ class FollowerService:
         return {
             "leading": self._lead.held,
             "unavailable": self._away or None,
-            "sources": {str(key): _shown(care.row) for key, care in self._cares.items()},
+            "sources": {
+                str(key): _shown(follower.row) for key, follower in self._followers.items()
+            },
         }
 
     async def start(self) -> None:
@@ -77,9 +79,9 @@ class FollowerService:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        await self._leave()
+        await self._stop_all()
         await asyncio.to_thread(self._lead.end)
-        await rows.let_go()
+        await rows.disconnect()
 
     async def _run(self) -> None:
         while True:
@@ -87,56 +89,56 @@ class FollowerService:
                 leads = await asyncio.to_thread(self._lead.take)
                 metrics.SOURCES_LEADING.set(leads)
                 if leads:
-                    await self._care()
+                    await self._reload()
                 else:
-                    await self._leave()
+                    await self._stop_all()
                 self._asked, self._away = True, ""
-                await asyncio.sleep(CARE_S)
+                await asyncio.sleep(RELOAD_S)
             except _AWAY as away:
                 if self._away != type(away).__name__:
                     logger.warning("sources are paused: %s", away)
                 self._away = type(away).__name__
                 await asyncio.sleep(RETRY_S)
 
-    async def _leave(self) -> None:
+    async def _stop_all(self) -> None:
         """Give up leadership."""
-        for key in list(self._cares):
+        for key in list(self._followers):
             await self._drop(key)
 
     async def _drop(self, key: UUID) -> None:
-        care = self._cares.pop(key)
-        care.task.cancel()
-        await asyncio.gather(care.task, return_exceptions=True)
+        follower = self._followers.pop(key)
+        follower.task.cancel()
+        await asyncio.gather(follower.task, return_exceptions=True)
 
-    async def _care(self) -> None:
+    async def _reload(self) -> None:
         """Reload the list of sources, and start or stop their tasks."""
         loaded = {row.pk: row for row in await on_rows(load)}
-        for key, care in list(self._cares.items()):
+        for key, follower in list(self._followers.items()):
             row = loaded.get(key)
-            if row is None or row.version != care.row.version or row.wish != care.row.wish:
+            if row is None or row.version != follower.row.version or row.wish != follower.row.wish:
                 await self._drop(key)
-            elif care.task.done():
-                self._note_end(care)
+            elif follower.task.done():
+                self._note_end(follower)
                 await self._drop(key)
             else:
-                care.row = row
+                follower.row = row
         for key, row in loaded.items():
-            if key not in self._cares:
-                self._cares[key] = _Care(row, asyncio.create_task(_task(row)))
+            if key not in self._followers:
+                self._followers[key] = _FollowerTask(row, asyncio.create_task(_task(row)))
         _count(list(loaded.values()))
 
     @staticmethod
-    def _note_end(care: _Care) -> None:
-        failed = care.task.exception() if not care.task.cancelled() else None
+    def _note_end(follower: _FollowerTask) -> None:
+        failed = follower.task.exception() if not follower.task.cancelled() else None
         if failed is not None:
-            logger.error("a source failed", exc_info=failed, extra={"source": str(care.row.pk)})
+            logger.error("a source failed", exc_info=failed, extra={"source": str(follower.row.pk)})
 
 
 def _task(row: Source) -> Coroutine[None, None, None]:
     if row.wish == Source.Wish.REMOVED:
         return remove(row)
     if row.wish == Source.Wish.PAUSED:
-        return rest(row)
+        return pause(row)
     return Follower(row).run()
 
 
@@ -175,11 +177,11 @@ def _count(rows: list[Source]) -> None:
 
 def _state(row: Source) -> Source.State:
     """Return a source's state, even before its task has recorded one."""
-    wished = {
+    desired_states = {
         Source.Wish.PAUSED: Source.State.PAUSED,
         Source.Wish.REMOVED: Source.State.REMOVING,
     }
-    return wished.get(Source.Wish(row.wish), Source.State(row.state))
+    return desired_states.get(Source.Wish(row.wish), Source.State(row.state))
 
 
 def _shown(row: Source) -> dict[str, object]:

@@ -20,7 +20,7 @@ from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Operations
 from sources.following import documents, fair_share, upkeep
 from sources.following.inbox import MAX_CHANGES, Inbox
-from sources.following.net import Laid, Net, wanted_before
+from sources.following.net_changes import LaidOutChange, NetChanges, wanted_before
 from sources.following.offload import converted, on_thread
 from sources.following.progress import LogPosition, SourceProgress
 from sources.following.transactions import Assembler, SourceTransaction
@@ -28,7 +28,7 @@ from sources.mapping.shape import Fields
 from sources.models import Source
 from sources.upstream import pgoutput
 from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable
-from sources.upstream.conditions import CopyAnew, invalid_document
+from sources.upstream.conditions import CopyRequired, invalid_document
 from sources.upstream.pgoutput import RelationColumn
 from sources.upstream.wire import Keepalive, ReplicationWire
 
@@ -133,11 +133,11 @@ class ReplicationStream:
     async def _apply(self, group: list[SourceTransaction]) -> None:
         (first, *_), last = group, group[-1]
         if first.copy_reason:
-            raise CopyAnew(first.copy_reason)
+            raise CopyRequired(first.copy_reason)
         started_s = time.monotonic()
         if first.is_whole:
             size = sum(transaction.size for transaction in group)
-            laid = await converted(self._source_id, size, self._laid(group))
+            laid = await converted(self._source_id, size, self._laid_out(group))
             await self._write(laid, size, LogPosition(last.end_lsn))
         else:
             await self._apply_parts(first)
@@ -162,9 +162,9 @@ class ReplicationStream:
             self._wire.confirm(before.confirmed)
         await self._write(part, size, LogPosition(transaction.end_lsn))
 
-    def _next_part(self, messages: Iterator[bytes]) -> tuple[list[Laid], int]:
+    def _next_part(self, messages: Iterator[bytes]) -> tuple[list[LaidOutChange], int]:
         """Read the next part of a large transaction. Return it with its size in bytes."""
-        part: list[Laid] = []
+        part: list[LaidOutChange] = []
         size = 0
         for message in messages:
             part.append((pgoutput.read_change(message), self._layout))
@@ -173,14 +173,14 @@ class ReplicationStream:
                 break
         return part, size
 
-    def _laid(self, group: Sequence[SourceTransaction]) -> Iterator[Laid]:
+    def _laid_out(self, group: Sequence[SourceTransaction]) -> Iterator[LaidOutChange]:
         for transaction in group:
             for message in transaction.rows():
                 yield pgoutput.read_change(message), self._layout
 
-    async def _write(self, laid: list[Laid], size: int, place: LogPosition) -> None:
+    async def _write(self, laid: list[LaidOutChange], size: int, place: LogPosition) -> None:
         before = await self._before(wanted_before(laid))
-        net = Net(self._table.shape, before)
+        net = NetChanges(self._table.shape, before)
         await converted(self._source_id, size, net.add_each(laid))
         texts = await converted(self._source_id, size, net.operations())
         operations = None
@@ -204,7 +204,7 @@ class ReplicationStream:
         while True:
             async with asyncio.timeout(LOOK_TIMEOUT_S):
                 await upkeep.check_slot(self._watching, self._progress, self._lag_ms)
-            await self._progress.tell(Source.State.LIVE)
+            await self._progress.report_state(Source.State.LIVE)
             await asyncio.sleep(WATCH_S)
             async with asyncio.timeout(LOOK_TIMEOUT_S):
                 await upkeep.check_table(self._watching, self._progress.row, self._table)

@@ -15,7 +15,7 @@ from struct import Struct
 from typing import IO
 
 from sources.upstream import pgoutput
-from sources.upstream.conditions import CopyAnew
+from sources.upstream.conditions import CopyRequired
 from sources.upstream.pgoutput import (
     CommitMessage,
     Relation,
@@ -60,7 +60,7 @@ class SourceTransaction:
         self.count += 1
         self.size += len(message)
         if self.size > MAX_SPOOLED_BYTES or self._lacks_disk_space(len(message)):
-            self.give_up("transaction_too_large")
+            self.discard("transaction_too_large")
         if self.copy_reason:
             return
         if self._spool is None and not self._fits():
@@ -73,7 +73,7 @@ class SourceTransaction:
         else:
             self._write(self._spool, message)
 
-    def give_up(self, reason: str) -> None:
+    def discard(self, reason: str) -> None:
         """Discard the changes: the table will be copied."""
         self.copy_reason = self.copy_reason or reason
         self.messages.clear()
@@ -136,9 +136,9 @@ class Assembler:
             self._open = SourceTransaction(message.commit_lsn, message.committed_us)
         elif isinstance(message, Relation):
             if message.oid != self._table or message.columns != self._columns:
-                self._current().give_up("table_changed")
+                self._current().discard("table_changed")
         elif isinstance(message, Truncate):
-            self._current().give_up("truncated")
+            self._current().discard("truncated")
         elif isinstance(message, CommitMessage):
             done, self._open = self._current(), None
             done.end_lsn = message.end_lsn
@@ -147,7 +147,7 @@ class Assembler:
 
     def _current(self) -> SourceTransaction:
         if self._open is None:
-            raise CopyAnew("stream_broken")
+            raise CopyRequired("stream_broken")
         return self._open
 
     def close(self) -> None:

@@ -16,8 +16,8 @@ from foundation.environment import environment
 from sources.following.progress import SourceProgress
 from sources.models import Source
 from sources.upstream import slot as slots
-from sources.upstream.catalog import SourceTable, TableSpec, look
-from sources.upstream.conditions import CopyAnew, SourceUnsuitable
+from sources.upstream.catalog import SourceTable, TableSpec, read_table
+from sources.upstream.conditions import CopyRequired, SourceUnsuitable
 
 #: A reader that was asked to stop takes a moment.
 DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1
@@ -72,12 +72,12 @@ async def forget_upstream(connection: psycopg.AsyncConnection, row: Source) -> N
 
 async def check_table(watching: psycopg.AsyncConnection, row: Source, table: SourceTable) -> None:
     """Raise if the table or its publication has changed."""
-    seen = await look(watching, wanted_of(row))
+    seen = await read_table(watching, wanted_of(row))
     check_types(row.shape, seen)
     if shape_text(seen) != shape_text(table):
-        raise CopyAnew("table_changed")
+        raise CopyRequired("table_changed")
     if not await slots.is_published(watching, row.pk, table.oid):
-        raise CopyAnew("publication_changed")
+        raise CopyRequired("publication_changed")
 
 
 async def check_slot(
@@ -90,7 +90,7 @@ async def check_slot(
     row = progress.row
     state = await slots.slot_state(watching, slots.slot_name(row.pk, row.generation))
     if state is None or state.is_lost:
-        raise CopyAnew("slot_lost")
+        raise CopyRequired("slot_lost")
     await progress.note(
         slot_bytes=state.kept_bytes,
         lag_bytes=state.lag_bytes,
@@ -98,7 +98,7 @@ async def check_slot(
         seen_at=timezone.now(),
     )
     if state.kept_bytes > environment().rillbase_source_slot_bytes:
-        raise CopyAnew("slot_too_large")
+        raise CopyRequired("slot_too_large")
 
 
 async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: SourceProgress) -> None:
@@ -108,11 +108,13 @@ async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Source
         return
     try:
         await check_slot(watching, progress, None)
-    except CopyAnew as gone:
-        await let_go(watching, progress, gone.reason)
+    except CopyRequired as gone:
+        await drop_slot(watching, progress, gone.reason)
 
 
-async def let_go(watching: psycopg.AsyncConnection, progress: SourceProgress, reason: str) -> None:
+async def drop_slot(
+    watching: psycopg.AsyncConnection, progress: SourceProgress, reason: str
+) -> None:
     """Drop slot and publication. When the source resumes, it starts with a copy."""
     await forget_upstream(watching, progress.row)
     await progress.note(

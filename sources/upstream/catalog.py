@@ -89,11 +89,11 @@ class _Attribute:
     not_null: bool
 
 
-async def look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
+async def read_table(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
     """Return the table, or raise `SourceUnsuitable` with the reason."""
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
-            return await _look(connection, wanted)
+            return await _read_table(connection, wanted)
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as strange:
         # The server controls the types and the number of columns in its answers.
         logger.info("PostgreSQL has no such catalogue", exc_info=strange)
@@ -102,7 +102,7 @@ async def look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
         ) from strange
 
 
-async def _look(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
+async def _read_table(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
     await _check_server(connection)
     rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
     if not rows:

@@ -32,7 +32,7 @@ def invalid_document(reason: ValueError) -> SourceUnsuitable:
     return SourceUnsuitable("document_refused", f"invalid_document: {reason}")
 
 
-class CopyAnew(Exception):
+class CopyRequired(Exception):
     """The log cannot be followed further: the whole table has to be compared."""
 
     def __init__(self, reason: str) -> None:

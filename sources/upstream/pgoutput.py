@@ -94,7 +94,7 @@ class Truncate:
 Message = TransactionBegin | CommitMessage | Relation | RowChange | Truncate
 
 
-class NotUnderstood(SourceUnsuitable):
+class UndecodableMessage(SourceUnsuitable):
     """Bytes that are not valid in the protocol."""
 
     def __init__(self, detail: str) -> None:
@@ -106,14 +106,14 @@ def read(data: bytes) -> Message | None:
     try:
         return _read(data)
     except (error, IndexError, ValueError) as invalid:
-        raise NotUnderstood("a message that is truncated or not UTF-8") from invalid
+        raise UndecodableMessage("a message that is truncated or not UTF-8") from invalid
 
 
 def read_change(data: bytes) -> RowChange:
     """Parse a message that is known to be about a row."""
     change = read(data)
     if not isinstance(change, RowChange):
-        raise NotUnderstood("something other than a row change")
+        raise UndecodableMessage("something other than a row change")
     return change
 
 
@@ -140,13 +140,13 @@ def _read(data: bytes) -> Message | None:
         return Truncate(tuple(_INT4(data, 6 + 4 * number)[0] for number in range(count)))
     if kind in (b"O", b"Y", b"M"):
         return None
-    raise NotUnderstood(f"a message of kind {kind!r}")
+    raise UndecodableMessage(f"a message of kind {kind!r}")
 
 
 def _place(lsn: int) -> int:
     """Check a log position, which is stored as a `bigint`."""
     if lsn > MAX_LSN:
-        raise NotUnderstood("a position beyond any log")
+        raise UndecodableMessage("a position beyond any log")
     return lsn
 
 
@@ -170,7 +170,7 @@ def _cells(data: bytes, at: int) -> tuple[list[str | UnchangedValue | None], int
             (size,) = _INT4(data, at)
             at += 4
             if at + size > len(data):
-                raise NotUnderstood("a truncated value")
+                raise UndecodableMessage("a truncated value")
             cells.append(data[at : at + size].decode())
             at += size
         elif kind == _NULL:
@@ -178,7 +178,7 @@ def _cells(data: bytes, at: int) -> tuple[list[str | UnchangedValue | None], int
         elif kind == _NOT_SENT:
             cells.append(UNCHANGED)
         else:
-            raise NotUnderstood(f"a value of kind {kind:#x}")
+            raise UndecodableMessage(f"a value of kind {kind:#x}")
     return cells, at
 
 

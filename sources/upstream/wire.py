@@ -32,7 +32,7 @@ _STATUS = Struct("!cQQQqB").pack
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class LogMessage:
     """A message of the output plugin, and when the server sent it (microseconds since 2000)."""
 
     content: bytes
@@ -132,7 +132,7 @@ class ReplicationWire:
             await ready(self._wire.socket, write=True)
             self._wire.consume_input()
 
-    async def messages(self) -> AsyncIterator[Data | Keepalive]:
+    async def messages(self) -> AsyncIterator[LogMessage | Keepalive]:
         """Yield the server's messages, until the connection ends, which raises."""
         wire = self._wire
         while True:
@@ -180,11 +180,11 @@ async def replication(conninfo: str) -> AsyncIterator[ReplicationWire]:
             wire.close()
 
 
-def _message(data: bytes) -> Data | Keepalive | None:
+def _message(data: bytes) -> LogMessage | Keepalive | None:
     kind = data[:1]
     if kind == b"w":
         _, _, sent_us = _DATA(data, 1)
-        return Data(data[_DATA_HEAD_BYTES:], sent_us)
+        return LogMessage(data[_DATA_HEAD_BYTES:], sent_us)
     if kind == b"k":
         up_to, _, asks = _ALIVE(data, 1)
         return Keepalive(up_to, bool(asks))

@@ -27,7 +27,7 @@ def test_a_stream_without_a_hole_is_read_on() -> None:
     track = Track("0-0")
     contents: list[Image | Tick] = [image(), tick(7), image(), image(), tick(10)]
     for number, content in enumerate(contents):
-        track.hear(f"{number}-0", content)
+        track.advance(f"{number}-0", content)
     assert (track.place, track.incarnation) == ("4-0", ONE_LIFE)
 
 
@@ -43,16 +43,16 @@ def test_a_stream_without_a_hole_is_read_on() -> None:
 def test_a_stream_with_a_hole_is_noticed(contents: list[Image | Tick]) -> None:
     track, last = Track("0-0"), contents.pop()
     for number, content in enumerate(contents):
-        track.hear(f"{number}-0", content)
+        track.advance(f"{number}-0", content)
     with pytest.raises(StreamGap):
-        track.hear("9-0", last)
+        track.advance("9-0", last)
 
 
 def test_the_tick_of_a_relay_that_was_outrun_proves_nothing() -> None:
     track = Track("0-0")
-    track.hear("1-0", tick(7, token=5))
-    track.hear("2-0", tick(8, token=4, life=ANOTHER))
-    track.hear("3-0", tick(9, token=5))
+    track.advance("1-0", tick(7, token=5))
+    track.advance("2-0", tick(8, token=4, life=ANOTHER))
+    track.advance("3-0", tick(9, token=5))
     assert track.place == "3-0"
 
 

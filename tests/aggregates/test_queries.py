@@ -162,7 +162,7 @@ def test_a_change_of_the_definition_makes_the_rows_anew(filled: Made) -> None:
         aggregate = str(Aggregate.objects.get(name=filled.name).pk)
 
     def built() -> bool:
-        node_sync.keep(tenant=str(filled.made.tenant.id), aggregate=aggregate)
+        node_sync.sync(tenant=str(filled.made.tenant.id), aggregate=aggregate)
         return bool(filled.caller.get(filled.control_path).json()["state"] == "active")
 
     wait_until(built, what="the new rows")

@@ -28,7 +28,7 @@ class Inline:
     def cancel(self, group: str) -> None:
         """Whatever was asked has been done."""
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Nothing is held."""
 
     def close(self) -> None:

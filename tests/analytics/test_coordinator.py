@@ -198,7 +198,7 @@ def test_what_cannot_be_cleaned_up_keeps_nothing_else_from_it(shop: Made) -> Non
     def looked_after(made: Made) -> None:
         house = Housekeeping()
         try:
-            house.look()
+            house.poll()
             wait_until(lambda: states(made) == {"state-2"}, what="the first state to go")
         finally:
             house.close()

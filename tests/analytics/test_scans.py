@@ -16,7 +16,7 @@ import pytest
 from analytics import requests
 from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.decisions import PipelineStep
-from analytics.pipeline.scans import Scans
+from analytics.pipeline.scans import ScanRunner
 from analytics.pipeline.workers import ThreadWorkers
 from analytics.places import root
 from analytics.rows.file_store import files_in
@@ -254,19 +254,19 @@ class Slow(backstage.Inline):
 
 def test_a_question_that_is_taken_back_is_cancelled(shop: Made) -> None:
     workers = Slow()
-    scans = Scans(workers, lambda: None)
+    scans = ScanRunner(workers, lambda: None)
     request = requests.ask(
         requests.folder_for(root(), shop.id), "one", [json.dumps({"kind": "scan"})]
     )
     try:
-        scans.look()
+        scans.poll()
         assert workers.begun.wait(60)
-        request.take_away()
-        scans.look()
+        request.delete()
+        scans.poll()
         assert workers.cancelled.is_set()
 
         def ended() -> bool:
-            scans.look()
+            scans.poll()
             return not scans.busy
 
         wait_until(ended, what="the question to be forgotten")

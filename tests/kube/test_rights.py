@@ -68,7 +68,7 @@ def wished(provisioner: Provisioner) -> ClusterSpec:
 
 def live(provisioner: Provisioner) -> None:
     """Do every operation on a cluster once; raise `ApiServerRejection` if a right is missing."""
-    from realtime.clusters.kubernetes.cluster_spec import WantedGrid
+    from realtime.clusters.kubernetes.cluster_spec import GridSpec
     from realtime.clusters.kubernetes.events import event
     from realtime.clusters.kubernetes.objects.naming import common
     from realtime.clusters.kubernetes.server import Reference
@@ -77,13 +77,15 @@ def live(provisioner: Provisioner) -> None:
     server, first = provisioner.server(), wished(provisioner)
     space = Reference("Namespace", "", first.namespace)
     server.find("Namespace", "", common(first))
-    other = replace(first, grids=(WantedGrid(1002, GridSize(4)),), node_size="medium")
+    other = replace(first, grids=(GridSpec(1002, GridSize(4)),), node_size="medium")
     try:
         for wanted in (first, other):
             _patiently(lambda wanted=wanted: list(take(server, wanted)))  # type: ignore[misc]
             server.find("Pod", wanted.namespace, common(wanted))
         now = datetime.datetime.now(datetime.UTC)
-        server.say(event(first.namespace, ApplyStep(Verb.CHANGE, space), now), first.namespace)
+        server.create_event(
+            event(first.namespace, ApplyStep(Verb.CHANGE, space), now), first.namespace
+        )
         server.delete(space)
     except BaseException:
         provisioner.plane.kubectl("delete", "namespace", "--ignore-not-found", space.name, NO_WAIT)

@@ -102,10 +102,10 @@ def test_what_was_changed_added_or_removed_by_hand_is_put_back(
 def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
     server: ApiServer, wanted: ClusterSpec
 ) -> None:
-    from realtime.clusters.kubernetes.cluster_spec import WantedGrid
+    from realtime.clusters.kubernetes.cluster_spec import GridSpec
     from realtime.clusters.kubernetes.steps import take
 
-    first, second = WantedGrid(1001, GridSize(2)), WantedGrid(1002, GridSize(4))
+    first, second = GridSpec(1001, GridSize(2)), GridSpec(1002, GridSize(4))
     list(take(server, replace(wanted, grids=(first,))))
     both = list(take(server, replace(wanted, grids=(first, second))))
     assert {str(step.object) for step in both if str(step.verb) == "create"} == {

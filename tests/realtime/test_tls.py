@@ -66,7 +66,7 @@ async def test_a_node_watches_over_tls(
     threading.Thread(target=watching.run, args=(os.getppid(),), daemon=True).start()
     try:
         await until(lambda: '"running"' in watching.report(), "the node to watch")
-        _, held = await grid.look(["filter:0:0"])
+        _, held = await grid.leases(["filter:0:0"])
         assert held["filter:0:0"].holder.startswith("test")
     finally:
         watching.stop()
@@ -79,7 +79,7 @@ async def test_a_node_does_not_speak_to_a_server_for_which_nobody_vouches(
     threading.Thread(target=lost.run, args=(os.getppid(),), daemon=True).start()
     try:
         await until(lambda: "certificate" in lost.report(), "the node to say why it waits")
-        _, held = await grid.look(["filter:0:0"])
+        _, held = await grid.leases(["filter:0:0"])
         assert held == {}
     finally:
         lost.stop()

@@ -40,9 +40,9 @@ def following(server: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as quicker:
         # How often it looks whether something is to be done; what it does then is the same.
-        quicker.setattr(service, "CARE_S", 0.05)
+        quicker.setattr(service, "RELOAD_S", 0.05)
         quicker.setattr(stream, "WATCH_S", 0.2)
-        quicker.setattr(idle, "LOOK_S", 0.2)
+        quicker.setattr(idle, "CHECK_S", 0.2)
         quicker.setattr(follower, "HALTED_S", 0.2)
         with running(service.FollowerService):
             yield

@@ -117,7 +117,7 @@ def test_a_transaction_too_large_for_one_write_is_applied_once_bit_by_bit(
 
     monkeypatch.setattr(transactions, "MAX_WHOLE_CHANGES", 50)
     monkeypatch.setattr(stream, "PART_CHANGES", 40)
-    monkeypatch.setattr(service, "CARE_S", 0.05)
+    monkeypatch.setattr(service, "RELOAD_S", 0.05)
     interrupted: list[progress.LogPosition] = []
     write = progress.SourceProgress.write
 

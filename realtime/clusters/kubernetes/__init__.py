@@ -1,6 +1,6 @@
 """Tenants' clusters on Kubernetes, in the order of the steps that create one.
 
-wish              derives a cluster's specification from its row and the settings
+desired_spec      derives a cluster's specification from its row and the settings
 cluster_spec      the specification: the only input of the objects
 objects/          the objects, a pure function of the specification
 server            the API server; `connection` finds it

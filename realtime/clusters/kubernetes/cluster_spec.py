@@ -46,7 +46,7 @@ NODES_OF_EXECUTOR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class WantedGrid:
+class GridSpec:
     """One grid epoch: while a cluster is resized there are two."""
 
     epoch: int
@@ -108,7 +108,7 @@ class ClusterSpec:
     installation: Installation
     tenant_id: UUID
     slug: str
-    grids: tuple[WantedGrid, ...]
+    grids: tuple[GridSpec, ...]
     node_size: str
     guaranteed: bool
     image: str

@@ -31,7 +31,7 @@ class ClusterCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class Pods:
+class PodCounts:
     """The state of a cluster's pods."""
 
     drivers_ready: int
@@ -40,7 +40,7 @@ class Pods:
     trouble: tuple[str, str] | None
 
 
-def running(pods: Pods, *, awake: bool, grids: int) -> ClusterCondition:
+def running(pods: PodCounts, *, awake: bool, grids: int) -> ClusterCondition:
     """Return whether the drivers run."""
     if not awake:
         return ClusterCondition(
@@ -116,12 +116,12 @@ def _kept(
     }
 
 
-def pods(listed: Sequence[Object]) -> Pods:
+def pods(listed: Sequence[Object]) -> PodCounts:
     """Return the state of the pods."""
     ready = sum(_part(pod) == "grid" and _condition(pod, "Ready") for pod in listed)
     executors = sum(_part(pod) == "executor" and _phase(pod) == "Running" for pod in listed)
     troubles = [trouble for pod in listed if (trouble := _trouble(pod)) is not None]
-    return Pods(ready, executors, troubles[0] if troubles else None)
+    return PodCounts(ready, executors, troubles[0] if troubles else None)
 
 
 def _trouble(pod: Object) -> tuple[str, str] | None:

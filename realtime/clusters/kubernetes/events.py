@@ -20,7 +20,7 @@ def comment(server: ApiServer, namespace: str, step: ApplyStep) -> None:
     if step.verb is Verb.KEEP or (step.verb is Verb.CREATE and step.object.kind not in OF_A_GRID):
         return
     try:
-        server.say(event(namespace, step, datetime.datetime.now(datetime.UTC)), namespace)
+        server.create_event(event(namespace, step, datetime.datetime.now(datetime.UTC)), namespace)
     except (ApiServerUnavailable, ApiServerRejection) as unsaid:
         log.info("no event about %s could be written: %s", step.object, unsaid)
 

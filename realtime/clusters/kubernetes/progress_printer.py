@@ -11,9 +11,9 @@ from rich.table import Table
 
 from realtime.clusters import epochs, grids
 from realtime.clusters.kubernetes.cluster_spec import namespace_of
+from realtime.clusters.kubernetes.desired_spec import installation
 from realtime.clusters.kubernetes.differences import FieldDifference
 from realtime.clusters.kubernetes.steps import ApplyStep, Verb
-from realtime.clusters.kubernetes.wish import installation
 from realtime.models import Cluster
 
 _SIGNS = {

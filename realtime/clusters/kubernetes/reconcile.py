@@ -23,6 +23,7 @@ from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes import conditions, events
 from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, namespace_of
 from realtime.clusters.kubernetes.conditions import ClusterCondition
+from realtime.clusters.kubernetes.desired_spec import desired_spec, installation
 from realtime.clusters.kubernetes.objects.naming import Object, common
 from realtime.clusters.kubernetes.server import (
     ApiServer,
@@ -31,7 +32,6 @@ from realtime.clusters.kubernetes.server import (
     Reference,
 )
 from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
-from realtime.clusters.kubernetes.wish import installation, wish
 from realtime.models import Cluster
 from tenants.models import Tenant
 
@@ -47,7 +47,7 @@ _FORBIDDEN = 403
 #: Number of rejections of a new cluster before it counts as failing.
 FRESH = 2
 
-Told = Callable[[ApplyStep], None]
+StepObserver = Callable[[ApplyStep], None]
 """Is called for each step that was taken."""
 
 
@@ -62,18 +62,20 @@ class ReconcileResult:
     steady: bool
 
 
-def reconcile(tenant_id: UUID, server: ApiServer, told: Told = lambda _: None) -> None:
+def reconcile(tenant_id: UUID, server: ApiServer, on_step: StepObserver = lambda _: None) -> None:
     """Advance the reconciliation of a tenant's cluster, if it is due."""
     cluster = claim(tenant_id)
     if cluster is None:
         return
     try:
-        outcome = _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, told)
+        result = (
+            _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, on_step)
+        )
     except (ApiServerUnavailable, ApiServerRejection) as failed:
         note_failure(cluster, failed)
         return
-    if outcome is not None:
-        _note(cluster, outcome)
+    if result is not None:
+        _note(cluster, result)
 
 
 def claim(tenant_id: UUID) -> Cluster | None:
@@ -88,24 +90,24 @@ def intended(cluster: Cluster) -> ClusterSpec:
     """Return the current specification of a cluster, without changing anything."""
     own = epochs.foreseen(cluster.tenant_id, cluster.size)
     awake, _ = _awake(cluster, own)
-    return _wish(cluster, own, awake=awake)
+    return _desired_spec(cluster, own, awake=awake)
 
 
-def _wish(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> ClusterSpec:
+def _desired_spec(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> ClusterSpec:
     slug = Tenant.objects.using(ALIAS).values_list("slug", flat=True).get(pk=cluster.tenant_id)
-    return wish(cluster, slug, own, awake=awake)
+    return desired_spec(cluster, slug, own, awake=awake)
 
 
-def _bring(cluster: Cluster, server: ApiServer, told: Told) -> ReconcileResult:
+def _bring(cluster: Cluster, server: ApiServer, on_step: StepObserver) -> ReconcileResult:
     epochs.add(cluster.tenant_id, cluster.size)
     own = _settled(cluster, epochs.in_force(cluster.tenant_id))
     awake, quiet_since = _awake(cluster, own)
-    wanted = _wish(cluster, own, awake=awake)
+    wanted = _desired_spec(cluster, own, awake=awake)
     changed = 0
     for step in take(server, wanted):
         changed += step.verb is not Verb.KEEP
         events.comment(server, wanted.namespace, step)
-        told(step)
+        on_step(step)
     pods = conditions.pods(server.find("Pod", wanted.namespace, common(wanted)))
     watches = [grids.watches(each.grid) for each in own]
     causes = [cause for each in own if (cause := grids.cause(each.grid)) is not None]
@@ -221,13 +223,13 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
     )
 
 
-def _note(cluster: Cluster, outcome: ReconcileResult) -> None:
-    pause_s = STEADY_S if outcome.steady else SOON_S
+def _note(cluster: Cluster, result: ReconcileResult) -> None:
+    pause_s = STEADY_S if result.steady else SOON_S
     _update(
         cluster,
-        outcome.conditions,
-        state=outcome.state,
-        quiet_since=outcome.quiet_since,
+        result.conditions,
+        state=result.state,
+        quiet_since=result.quiet_since,
         failures=0,
         # The jitter spreads clusters that were created together.
         due_at=_in(pause_s * random.uniform(0.8, 1.2)),  # noqa: S311 -- no secret

@@ -125,7 +125,7 @@ class ApiServer:
             raise
         return True
 
-    def say(self, event: Object, namespace: str) -> None:
+    def create_event(self, event: Object, namespace: str) -> None:
         """Write an event about an object."""
         self._call("POST", _collection("Event", namespace), {}, event)
 

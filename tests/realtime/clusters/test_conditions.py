@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from realtime.clusters.kubernetes import conditions
-from realtime.clusters.kubernetes.conditions import ClusterCondition, Pods
+from realtime.clusters.kubernetes.conditions import ClusterCondition, PodCounts
 from realtime.models import Cluster
 
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
 LATER = NOW + datetime.timedelta(minutes=1)
-RUNS = Pods(drivers_ready=1, executors_running=2, trouble=None)
+RUNS = PodCounts(drivers_ready=1, executors_running=2, trouble=None)
 
 
 def pod(part: str, **status: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_a_pod_that_finds_no_machine_says_so() -> None:
 def test_ready_drivers_and_running_executors_are_counted() -> None:
     ready = [{"type": "Ready", "status": "True"}]
     listed = [pod("grid", conditions=ready), pod("executor", phase="Running"), pod("executor")]
-    assert conditions.pods(listed) == Pods(1, 1, None)
+    assert conditions.pods(listed) == PodCounts(1, 1, None)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, GridSpec
 from realtime.clusters.kubernetes.objects import render
 from realtime.grid.size import GridSize
 from scripts import kube_tools
@@ -156,7 +156,7 @@ def test_a_cluster_that_sleeps_has_its_objects_and_no_pods() -> None:
 
 @pytest.mark.parametrize(("partitions", "executors"), [(1, 1), (2, 2), (3, 2), (8, 5), (64, 33)])
 def test_there_are_slots_for_all_nodes(partitions: int, executors: int) -> None:
-    grid = WantedGrid(1001, GridSize(partitions))
+    grid = GridSpec(1001, GridSize(partitions))
     settings = spark_settings(made(replace(USUAL, grids=(grid,))))
     assert settings["spark.executor.instances"] == str(executors)
     assert executors * int(settings["spark.executor.cores"]) >= partitions + 1

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from realtime.clusters.kubernetes.cluster_spec import (
     ClusterSpec,
+    GridSpec,
     Installation,
     ServerAddress,
-    WantedGrid,
 )
 from realtime.grid.size import GridSize
 
@@ -29,7 +29,7 @@ USUAL = ClusterSpec(
     installation=INSTALLATION,
     tenant_id=TENANT,
     slug="acme",
-    grids=(WantedGrid(1001, GridSize(2)),),
+    grids=(GridSpec(1001, GridSize(2)),),
     node_size="small",
     guaranteed=False,
     image="rillbase/spark:0.1.0",
@@ -45,7 +45,7 @@ WISHES = {
     "usual": USUAL,
     "large and guaranteed": replace(USUAL, node_size="large", guaranteed=True),
     "while it is resized": replace(
-        USUAL, grids=(WantedGrid(1001, GridSize(2)), WantedGrid(1002, GridSize(8)))
+        USUAL, grids=(GridSpec(1001, GridSize(2)), GridSpec(1002, GridSize(8)))
     ),
     "asleep": replace(USUAL, awake=False),
     "servers elsewhere": replace(

@@ -156,7 +156,7 @@ FILTER0 = [{"node": "filter", "partition": 0, "watches": False}]
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_verdict_falls_at_its_stage(evidence: Evidence, verdict: str, stage: str) -> None:
-    told = story.told(evidence)
+    told = story.render(evidence)
     steps = told["steps"]
     assert isinstance(steps, list)
     last = steps[-1]
@@ -179,21 +179,21 @@ def test_a_change_that_was_shown_is_told_although_its_content_is_gone() -> None:
         filter=None,
         hub=hub(changes=shown("events")),
     )
-    told = story.told(gone)
+    told = story.render(gone)
     assert told["verdict"] == "told"
     assert told["newest_version"] == 8
 
 
 def test_changes_that_undid_one_another_are_not_called_events() -> None:
     changes = shown("together", first_event=None, last_event=None)
-    told = story.told(replace(EVIDENCE, hub=hub(changes=changes)))
+    told = story.render(replace(EVIDENCE, hub=hub(changes=changes)))
     assert told["verdict"] == "coalesced"
     assert wording.UNDONE in json.dumps(told["steps"])
 
 
 def test_a_document_that_leaves_shows_why_it_no_longer_matches() -> None:
     left = replace(EVIDENCE, filter=MISMATCH, hub=hub(changes=shown("events", match="remove")))
-    told = story.told(left)
+    told = story.render(left)
     steps = {step["stage"]: step for step in cast("list[JsonObject]", told["steps"])}
     assert told["verdict"] == "told"
     assert "`n` is 2; asked for is: greater than 3." in str(steps["filter"]["detail"])

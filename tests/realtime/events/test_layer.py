@@ -142,7 +142,7 @@ async def test_tokens_rise_when_the_server_has_forgotten_them(
 
 async def test_nodes_say_with_each_renewal_how_they_are(grid: GridLayer) -> None:
     lease = await grid.lease(NODE, "one", LONG_MS, b'{"state":"running"}')
-    time_us, found = await grid.look([NODE, filter_node(0, 1)])
+    time_us, found = await grid.leases([NODE, filter_node(0, 1)])
     assert list(found) == [NODE]
     assert (found[NODE].holder, found[NODE].token) == ("one", lease.token)
     assert found[NODE].report == b'{"state":"running"}'

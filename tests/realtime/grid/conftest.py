@@ -39,7 +39,7 @@ class RunningGrid:
     async def look(self) -> tuple[int, dict[str, NodeLease]]:
         wire = ValkeyWire(environment().events, connect_timeout_s=10, answer_timeout_s=10)
         try:
-            return await GridLayer(wire, 1, 1).look([node.name for node in GRID.nodes()])
+            return await GridLayer(wire, 1, 1).leases([node.name for node in GRID.nodes()])
         finally:
             await wire.aclose()
 

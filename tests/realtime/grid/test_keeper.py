@@ -14,7 +14,7 @@ from realtime.grid.restarts import (
     PLACEMENT_TRIES,
     RetryTimer,
 )
-from realtime.grid.vitals import PLACED_WITHIN_S, SILENT_S, Sign
+from realtime.grid.vitals import PLACED_WITHIN_S, SILENT_S, Heartbeat
 
 NODES = GridEpoch(1, 1, 2).nodes()
 ROUND_S = 0.25
@@ -83,9 +83,9 @@ class Story:
     def round(self) -> None:
         self.now_s += ROUND_S
         self.beats += 1
-        self.keeper.keep(self.now_s, NODES)
+        self.keeper.reconcile(self.now_s, NODES)
         started = self.keeper.holders(NODES)
-        sign = Sign(self.beats, self.beats)
+        sign = Heartbeat(self.beats, self.beats)
         signs = {node: None if node in self.silent else sign for node in started}
         self.keeper.observe(self.now_s, signs)
 

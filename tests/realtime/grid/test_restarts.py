@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from realtime.grid.restarts import FIRST_DELAY_S, GOOD_LIFE_S, LONGEST_DELAY_S, Restarts
+from realtime.grid.restarts import FIRST_DELAY_S, GOOD_LIFE_S, LONGEST_DELAY_S, RestartDelays
 
 
-def delay_after(restarts: Restarts, now_s: float) -> float:
+def delay_after(restarts: RestartDelays, now_s: float) -> float:
     """Return how long after an end it may be started, to a tenth of a second."""
     restarts.ended(now_s)
     tenths = 0
@@ -15,11 +15,11 @@ def delay_after(restarts: Restarts, now_s: float) -> float:
 
 
 def test_what_was_never_started_may_be_started_at_once() -> None:
-    assert Restarts().due(0.0)
+    assert RestartDelays().due(0.0)
 
 
 def test_each_short_life_doubles_the_delay_up_to_a_bound() -> None:
-    restarts, now_s, delays = Restarts(), 100.0, []
+    restarts, now_s, delays = RestartDelays(), 100.0, []
     for _ in range(8):
         restarts.started(now_s)
         delays.append(delay_after(restarts, now_s + 1))
@@ -28,7 +28,7 @@ def test_each_short_life_doubles_the_delay_up_to_a_bound() -> None:
 
 
 def test_a_good_life_makes_the_next_delay_short_again() -> None:
-    restarts = Restarts()
+    restarts = RestartDelays()
     for start_s in (100.0, 200.0, 300.0):
         restarts.started(start_s)
         restarts.ended(start_s + 1)

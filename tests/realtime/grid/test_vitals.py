@@ -7,8 +7,8 @@ from realtime.grid.vitals import (
     PLACED_WITHIN_S,
     SILENT_S,
     STUCK_S,
+    Heartbeat,
     NodeHealth,
-    Sign,
     Vitals,
     patience,
 )
@@ -24,20 +24,22 @@ class Watched:
         self.now_s = 100.0
         self.verdict = self.vitals.observe(self.now_s, None, room=True)
 
-    def look(self, sign: Sign | None, *, room: bool = True, after_s: float = ROUND_S) -> NodeHealth:
+    def look(
+        self, sign: Heartbeat | None, *, room: bool = True, after_s: float = ROUND_S
+    ) -> NodeHealth:
         self.now_s += after_s
         self.verdict = self.vitals.observe(self.now_s, sign, room=room)
         return self.verdict
 
     def seconds_until(
-        self, verdict: NodeHealth, sign: Sign | None, *, beating: bool = False
+        self, verdict: NodeHealth, sign: Heartbeat | None, *, beating: bool = False
     ) -> float:
         """Look at the same sign, or the next beats, until the verdict falls."""
         began_s, beats = self.now_s, 0 if sign is None else sign.beats
         while self.verdict is not verdict:
             assert self.now_s - began_s < 1_000
             beats += 1
-            self.look(Sign(beats, sign.steps) if beating and sign is not None else sign)
+            self.look(Heartbeat(beats, sign.steps) if beating and sign is not None else sign)
         return self.now_s - began_s
 
 
@@ -67,38 +69,38 @@ def test_on_a_busy_machine_a_start_may_take_longer() -> None:
 
 def test_a_process_that_was_stopped_gives_no_sign_any_more() -> None:
     node = Watched()
-    assert node.look(Sign(1, 0)) is NodeHealth.ALIVE
-    assert node.look(Sign(2, 9)) is NodeHealth.ALIVE
-    assert node.seconds_until(NodeHealth.SILENT, Sign(2, 9)) == SILENT_S
+    assert node.look(Heartbeat(1, 0)) is NodeHealth.ALIVE
+    assert node.look(Heartbeat(2, 9)) is NodeHealth.ALIVE
+    assert node.seconds_until(NodeHealth.SILENT, Heartbeat(2, 9)) == SILENT_S
     assert node.vitals.placed
 
 
 def test_a_loop_that_is_busy_for_long_is_well_and_one_that_never_goes_on_is_stuck() -> None:
     node = Watched()
-    node.look(Sign(1, 7))
-    assert node.seconds_until(NodeHealth.STUCK, Sign(1, 7), beating=True) == STUCK_S
+    node.look(Heartbeat(1, 7))
+    assert node.seconds_until(NodeHealth.STUCK, Heartbeat(1, 7), beating=True) == STUCK_S
 
 
 def test_a_step_is_enough() -> None:
     node = Watched()
     for number in range(10_000):
-        assert node.look(Sign(number + 1, number // 400)) is NodeHealth.ALIVE
+        assert node.look(Heartbeat(number + 1, number // 400)) is NodeHealth.ALIVE
 
 
 def test_signs_that_have_gone_are_as_good_as_none_that_are_new() -> None:
     node = Watched()
-    node.look(Sign(5, 5))
+    node.look(Heartbeat(5, 5))
     assert node.seconds_until(NodeHealth.SILENT, None) == SILENT_S
 
 
 def test_a_supervisor_that_was_away_has_not_seen_a_node_be_silent() -> None:
     node = Watched()
-    node.look(Sign(1, 1))
-    assert node.look(Sign(1, 1), after_s=600.0) is NodeHealth.ALIVE
-    assert node.look(Sign(2, 2)) is NodeHealth.ALIVE
+    node.look(Heartbeat(1, 1))
+    assert node.look(Heartbeat(1, 1), after_s=600.0) is NodeHealth.ALIVE
+    assert node.look(Heartbeat(2, 2)) is NodeHealth.ALIVE
 
 
 def test_signs_are_read_as_nodes_write_them() -> None:
-    assert Sign.parse(b"12 3456") == Sign(12, 3456)
+    assert Heartbeat.parse(b"12 3456") == Heartbeat(12, 3456)
     for text in (b"", b"12", b"x 1", b"-1 2", b"1 2 3"):
-        assert Sign.parse(text) is None
+        assert Heartbeat.parse(text) is None

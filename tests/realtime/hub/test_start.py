@@ -75,7 +75,7 @@ async def test_a_tenants_own_grid_is_found_at_once_when_it_is_announced(
 ) -> None:
     settings_environment.setenv("EVENTS_URL", valkey.url)
     # Nobody looks by the clock.
-    settings_environment.setattr(process, "LOOK_S", 3600.0)
+    settings_environment.setattr(process, "POLL_S", 3600.0)
     hub = HubProcess()
     await hub.running(made.tenant.pk)
     assert not hub.is_apart(made.tenant.pk)

@@ -11,7 +11,7 @@ from realtime.clusters.kubernetes.cluster_spec import (
     DRIVER,
     DRIVER_BURST_MIB,
     ClusterSpec,
-    WantedGrid,
+    GridSpec,
 )
 from realtime.clusters.kubernetes.objects import pods, settings
 from realtime.clusters.kubernetes.objects.accounts import DRIVER_ACCOUNT
@@ -20,7 +20,7 @@ from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
 _MASTER = "k8s://https://kubernetes.default.svc"
 
 
-def objects(wanted: ClusterSpec, grid: WantedGrid) -> list[Object]:
+def objects(wanted: ClusterSpec, grid: GridSpec) -> list[Object]:
     """Return everything of one grid epoch."""
     return [
         settings.spark(wanted, grid),
@@ -30,7 +30,7 @@ def objects(wanted: ClusterSpec, grid: WantedGrid) -> list[Object]:
     ]
 
 
-def _driver(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def _driver(wanted: ClusterSpec, grid: GridSpec) -> Object:
     about = f"Driver of grid {grid.epoch}: {grid.size.nodes} nodes in {grid.executors} executors"
     return {
         "apiVersion": "apps/v1",
@@ -57,12 +57,12 @@ def _driver(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     }
 
 
-def _fingerprint(wanted: ClusterSpec, grid: WantedGrid) -> str:
+def _fingerprint(wanted: ClusterSpec, grid: GridSpec) -> str:
     told = [settings.secret(wanted)["data"], settings.spark(wanted, grid)["data"]]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _pod(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def _pod(wanted: ClusterSpec, grid: GridSpec) -> Object:
     spec = pods.basics(wanted, "grid", grid, DRIVER_ACCOUNT, calls_api=True)
     config: Object = {"name": "spark", "configMap": {"name": grid.name}}
     return {
@@ -73,7 +73,7 @@ def _pod(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     }
 
 
-def _container(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def _container(wanted: ClusterSpec, grid: GridSpec) -> Object:
     box = pods.container(wanted, "grid")
     told = [
         {"name": "RILLBASE_GRID", "value": "spark"},
@@ -115,7 +115,7 @@ def _probes() -> Object:
     }
 
 
-def _service(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def _service(wanted: ClusterSpec, grid: GridSpec) -> Object:
     about = "Headless service by which executors reach their driver"
     return {
         "apiVersion": "v1",
@@ -134,7 +134,7 @@ def _service(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     }
 
 
-def _budget(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def _budget(wanted: ClusterSpec, grid: GridSpec) -> Object:
     """Allow nodes to be drained one executor at a time. The pods belong to a pod and not to a
     controller, so the number that must remain is given explicitly.
     """

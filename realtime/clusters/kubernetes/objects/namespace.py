@@ -6,7 +6,7 @@ from realtime.clusters.kubernetes.cluster_spec import (
     DRIVER,
     DRIVER_BURST_MIB,
     ClusterSpec,
-    WantedGrid,
+    GridSpec,
 )
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
 from realtime.grid.size import GridSize
@@ -37,9 +37,7 @@ def _quota(wanted: ClusterSpec) -> Object:
     """The quota leaves room for all grids, for one more beside them, and for executors being
     replaced. Spark fails after a quota has rejected a few executors.
     """
-    largest = max(
-        wanted.grids, key=lambda grid: grid.size.nodes, default=WantedGrid(0, GridSize(1))
-    )
+    largest = max(wanted.grids, key=lambda grid: grid.size.nodes, default=GridSpec(0, GridSize(1)))
     grids = [*wanted.grids, largest]
     executors = sum(grid.executors + 1 for grid in grids)
     drivers = len(grids)

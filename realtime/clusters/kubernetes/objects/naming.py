@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, GridSpec
 
 Object = dict[str, object]
 
@@ -22,13 +22,13 @@ def common(wanted: ClusterSpec) -> dict[str, str]:
     }
 
 
-def selector(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
+def selector(wanted: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
     """Return the labels that select a part's pods, of one grid or of all."""
     pairs = {**common(wanted), COMPONENT: part}
     return pairs if grid is None else {**pairs, EPOCH: str(grid.epoch)}
 
 
-def labels(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> dict[str, str]:
+def labels(wanted: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
     """Return an object's labels."""
     return {
         **selector(wanted, part, grid),
@@ -41,7 +41,7 @@ def labels(wanted: ClusterSpec, part: str, grid: WantedGrid | None = None) -> di
 
 
 def metadata(
-    wanted: ClusterSpec, part: str, name: str, about: str, grid: WantedGrid | None = None
+    wanted: ClusterSpec, part: str, name: str, about: str, grid: GridSpec | None = None
 ) -> Object:
     """Return name, namespace, labels and the purpose of the object."""
     return {

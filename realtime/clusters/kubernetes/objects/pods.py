@@ -4,7 +4,7 @@ only write to a volume that is deleted with the pod, like the chart's pods.
 
 from __future__ import annotations
 
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, NodeSize, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, GridSpec, NodeSize
 from realtime.clusters.kubernetes.objects.naming import Object, selector
 
 USER = 10001
@@ -35,7 +35,7 @@ SPARK_SECRET_MOUNT: Object = {
 
 
 def basics(
-    wanted: ClusterSpec, part: str, grid: WantedGrid, account: str, *, calls_api: bool
+    wanted: ClusterSpec, part: str, grid: GridSpec, account: str, *, calls_api: bool
 ) -> Object:
     """Return the part of a pod's `spec` that does not depend on what it runs."""
     return {

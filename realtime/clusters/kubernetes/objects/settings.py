@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
-from realtime.clusters.kubernetes.cluster_spec import NODES_OF_EXECUTOR, ClusterSpec, WantedGrid
+from realtime.clusters.kubernetes.cluster_spec import NODES_OF_EXECUTOR, ClusterSpec, GridSpec
 from realtime.clusters.kubernetes.objects import pods
 from realtime.clusters.kubernetes.objects.accounts import EXECUTOR_ACCOUNT
 from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
@@ -31,7 +31,7 @@ def secret(wanted: ClusterSpec) -> Object:
     }
 
 
-def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def spark(wanted: ClusterSpec, grid: GridSpec) -> Object:
     """Return Spark's settings, and the pod template for executors."""
     lines = [f"{name} {value}" for name, value in spark_settings(wanted, grid).items()]
     return {
@@ -48,7 +48,7 @@ def spark(wanted: ClusterSpec, grid: WantedGrid) -> Object:
     }
 
 
-def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
+def spark_settings(wanted: ClusterSpec, grid: GridSpec) -> dict[str, str]:
     """Return the content of `spark-defaults.conf`."""
     size = wanted.size
     settings = {
@@ -84,7 +84,7 @@ def spark_settings(wanted: ClusterSpec, grid: WantedGrid) -> dict[str, str]:
     return settings
 
 
-def executor(wanted: ClusterSpec, grid: WantedGrid) -> Object:
+def executor(wanted: ClusterSpec, grid: GridSpec) -> Object:
     """Return the pod template for executors. It only refers to secrets, since pods are visible."""
     spec = pods.basics(wanted, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
     mounts = [*pods.SCRATCH_MOUNTS, pods.SPARK_SECRET_MOUNT]

@@ -22,7 +22,7 @@ from foundation.event_loop_budget import EventLoopBudget
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
 from realtime.grid.layout import GridEpoch
-from realtime.hub.logs import Entry, LogReader
+from realtime.hub.logs import LogEntry, LogReader
 from realtime.registration.registration import CollectionReference
 from rillbase_native import (
     FailQuery,
@@ -46,7 +46,7 @@ FORGOTTEN_S = QUERY_TTL_MS / 1000
 #: which delays all connections.
 FRAMES_AT_ONCE, REQUESTS_AT_ONCE = 32, 16
 #: Queries that are released in one call: the server serves no other client meanwhile.
-LET_GO_AT_ONCE = 200
+RELEASED_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
 
@@ -181,7 +181,7 @@ class RunningHub:
         self.hub.drained(subscription, frames, size_bytes)
         self.wake()
 
-    async def let_go(self, queries: Iterable[bytes]) -> None:
+    async def release(self, queries: Iterable[bytes]) -> None:
         """Release queries unless they are watched again: requests are not served in order."""
         grid, layer = self.grid, self.layer
         gone: dict[int, list[bytes]] = defaultdict(list)
@@ -189,8 +189,8 @@ class RunningHub:
             if self.hub.query(query) is None:
                 gone[query_partition(query, grid.query_partitions)].append(query)
         for partition, several in gone.items():
-            for begin in range(0, len(several), LET_GO_AT_ONCE):
-                part = several[begin : begin + LET_GO_AT_ONCE]
+            for begin in range(0, len(several), RELEASED_AT_ONCE):
+                part = several[begin : begin + RELEASED_AT_ONCE]
                 await layer.unregister(partition, self.name, *part)
 
     def _pump(self) -> None:
@@ -209,7 +209,7 @@ class RunningHub:
                 self._requests.append(request)
         # A client that disconnects may have had thousands.
         if gone:
-            self.spawn(self._let_go(gone))
+            self.spawn(self._release(gone))
         for _ in range(min(len(self._requests), REQUESTS_AT_ONCE)):
             self.spawn(self._served(self._requests.popleft()))
 
@@ -225,9 +225,9 @@ class RunningHub:
                     del self.attached[subscription]
                     attached.ended()
 
-    async def _let_go(self, queries: list[bytes]) -> None:
+    async def _release(self, queries: list[bytes]) -> None:
         try:
-            await self.let_go(queries)
+            await self.release(queries)
         except RedisError as away:
             log.info("queries are kept until this server's lease ends: %s", away)
 
@@ -238,8 +238,8 @@ class RunningHub:
             log.exception("could not serve the hub's request %s", type(request).__name__)
         self.wake()
 
-    def _taker(self, partition: int) -> Callable[[list[Entry]], None]:
-        def take(entries: list[Entry]) -> None:
+    def _taker(self, partition: int) -> Callable[[list[LogEntry]], None]:
+        def take(entries: list[LogEntry]) -> None:
             try:
                 self.hub.read(partition, entries)
             except ValueError:
@@ -272,7 +272,7 @@ class RunningHub:
                 forgotten |= not held or now_s - held_s > FORGOTTEN_S
                 held_s = now_s
                 if forgotten:
-                    await self._register_what_is_forgotten()
+                    await self._register_again()
                     forgotten = False
                 ends = await self.layer.ends(self.grid.write_partitions, 0)
                 self.clock.observe(ends.time_us)
@@ -280,7 +280,7 @@ class RunningHub:
                 log.debug("the event layer is unavailable: %s", away)
             await asyncio.sleep(ALIVE_S)
 
-    async def _register_what_is_forgotten(self) -> None:
+    async def _register_again(self) -> None:
         log.warning("the event layer has lost this server's queries; they are registered again")
         layer = self.layer
         for partition in list(self._readers):

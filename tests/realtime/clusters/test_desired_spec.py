@@ -10,8 +10,8 @@ import pytest
 from foundation.database_roles import DatabaseRole, role_password
 from foundation.environment import environment
 from realtime.clusters.epochs import OwnGrid
-from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, ServerAddress, WantedGrid
-from realtime.clusters.kubernetes.wish import wish
+from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, GridSpec, ServerAddress
+from realtime.clusters.kubernetes.desired_spec import desired_spec
 from realtime.grid.layout import GridEpoch
 from realtime.grid.size import GridSize
 from realtime.models import Cluster
@@ -35,11 +35,11 @@ def row(**values: object) -> Cluster:
 
 
 def wished(cluster: Cluster) -> ClusterSpec:
-    return wish(cluster, "acme", GRIDS, awake=True)
+    return desired_spec(cluster, "acme", GRIDS, awake=True)
 
 
 def test_all_grids_in_force_are_wanted() -> None:
-    assert wished(row()).grids == (WantedGrid(1001, GridSize(2)), WantedGrid(1002, GridSize(4)))
+    assert wished(row()).grids == (GridSpec(1001, GridSize(2)), GridSpec(1002, GridSize(4)))
 
 
 def test_the_same_row_gives_the_same_wish_and_another_tenant_other_secrets() -> None:

@@ -16,15 +16,19 @@ from documents.store.database import pool, scope
 from foundation.errors import NotFound
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid
-from realtime.hub.query_subscriptions import QuerySubscription, QuerySubscriptionKind, Reads
+from realtime.hub.query_subscriptions import (
+    QueryDependency,
+    QuerySubscription,
+    QuerySubscriptionKind,
+)
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 0.4
+CHECK_S = 0.4
 #: Collections that are checked in one round trip.
 TOGETHER = 200
 
-_LOOK = Statement(
+_RULES_VERSION = Statement(
     "SELECT rules_version FROM documents_collection WHERE id = $1 AND state = 'active'",
     (Oid.UUID,),
 )
@@ -38,14 +42,14 @@ class CollectionWatcher:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._keep_looking())
+        self._task = asyncio.create_task(self._check_repeatedly())
 
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Check once."""
         watched = self._queries.by_reads
         reads = iter(list(watched))
@@ -53,23 +57,25 @@ class CollectionWatcher:
             steps = [
                 step
                 for each in some
-                for step in (scope(each.tenant_id), (_LOOK, (each.collection,)))
+                for step in (scope(each.tenant_id), (_RULES_VERSION, (each.collection,)))
             ]
             async with pool().session() as session:
                 results = (await session.run(steps))[1::2]
             for each, result in zip(some, results, strict=True):
                 await _judge(each, list(watched.get(each, {}).values()), result)
 
-    async def _keep_looking(self) -> None:
+    async def _check_repeatedly(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
             try:
-                await self.look()
+                await self.check()
             except (psycopg.Error, OSError) as away:
                 log.warning("access rules could not be read: %s", away)
 
 
-async def _judge(reads: Reads, watched: list[QuerySubscription], result: StatementResult) -> None:
+async def _judge(
+    reads: QueryDependency, watched: list[QuerySubscription], result: StatementResult
+) -> None:
     if not result.rows:
         for one in watched:
             one.end(NotFound("The collection has been deleted."))

@@ -12,14 +12,14 @@ from sources.mapping.shape import DocumentShape, Fields, RowLayout
 from sources.upstream.pgoutput import UNCHANGED, RowChange
 
 #: A change, and the layout of its table's rows.
-Laid = tuple[RowChange, RowLayout]
+LaidOutChange = tuple[RowChange, RowLayout]
 
 
 class SourceDiverged(Exception):
     """A change of a row that has no document: documents and table have diverged."""
 
 
-def wanted_before(changes: Iterable[Laid]) -> set[str]:
+def wanted_before(changes: Iterable[LaidOutChange]) -> set[str]:
     """Return the ids of documents with values that a change leaves unchanged without sending."""
     return {
         layout.identity(change.new if change.old is None else change.old)
@@ -28,7 +28,7 @@ def wanted_before(changes: Iterable[Laid]) -> set[str]:
     }
 
 
-class Net:
+class NetChanges:
     """Combines changes in order. `before`: the relevant documents before the changes."""
 
     def __init__(self, shape: DocumentShape, before: Mapping[str, Fields]) -> None:
@@ -66,7 +66,7 @@ class Net:
         self._was_there.setdefault(identity, was_there)
         self._rows[identity] = fields
 
-    def add_each(self, changes: Iterable[Laid]) -> Iterator[None]:
+    def add_each(self, changes: Iterable[LaidOutChange]) -> Iterator[None]:
         """Add changes, yielding after each."""
         for change, layout in changes:
             self.add(change, layout)

@@ -15,16 +15,18 @@ from foundation.environment import Environment, environment
 from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes.cluster_spec import (
     ClusterSpec,
+    GridSpec,
     Installation,
     ServerAddress,
-    WantedGrid,
 )
 from realtime.models import Cluster
 
 _POSTGRESQL_PORT, _VALKEY_PORT = 5432, 6379
 
 
-def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) -> ClusterSpec:
+def desired_spec(
+    cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool
+) -> ClusterSpec:
     """Return the specification of a tenant's cluster.
 
     It depends only on the row and the settings.
@@ -35,7 +37,7 @@ def wish(cluster: Cluster, slug: str, grids: Sequence[OwnGrid], *, awake: bool) 
         installation=installation(),
         tenant_id=cluster.tenant_id,
         slug=slug,
-        grids=tuple(WantedGrid(own.grid.epoch, own.grid.size) for own in grids),
+        grids=tuple(GridSpec(own.grid.epoch, own.grid.size) for own in grids),
         node_size=cluster.node_size,
         guaranteed=cluster.tier == Cluster.Tier.GUARANTEED,
         # An image that is no longer offered is replaced by the first one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from realtime.grid.layout import GridEpoch
-from realtime.hub.moving import next_grid
+from realtime.hub.next_grid import next_grid
 
 OLD, NEW = GridEpoch(1, 1, 2), GridEpoch(1, 2, 4)
 

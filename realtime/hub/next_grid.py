@@ -24,7 +24,7 @@ def next_grid(
     return grids[-1] if newest_watches or now not in grids else None
 
 
-async def found_next(grids: Sequence[GridEpoch], now: GridEpoch) -> GridEpoch | None:
+async def find_next_grid(grids: Sequence[GridEpoch], now: GridEpoch) -> GridEpoch | None:
     """Check whether there is another grid to follow. May raise `RedisError`."""
     watches = grids[-1:] != [now] and await _watches(grids)
     return next_grid(grids, now, newest_watches=watches)
@@ -37,7 +37,7 @@ async def _watches(grids: Sequence[GridEpoch]) -> bool:
     newest = grids[-1]
     layer = GridLayer(event_server.wire(), newest.installation, newest.epoch)
     names = [node.name for node in newest.nodes()]
-    time_us, held = await layer.look(names)
+    time_us, held = await layer.leases(names)
     reports = [
         json.loads(node.report or b"{}") for node in held.values() if node.until_ms * 1000 > time_us
     ]
