@@ -1,4 +1,4 @@
-"""Check names of types and modules, banned terms, and the paths in ARCHITECTURE.md.
+"""Check names of types and modules, banned terms, and the paths in the architecture and recipes.
 
 python -m scripts.check_names
 
@@ -23,7 +23,7 @@ ALLOWED = "scripts/allowed_names.toml"
 GLOSSARY = "docs/glossary.md"
 BANNED_TITLE = "## Banned terms"
 #: Pages whose paths are checked.
-PAGES = ("ARCHITECTURE.md", GLOSSARY)
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", GLOSSARY)
 #: Programs outside the product: their names are local.
 BESIDE = re.compile(
     r"(^|/)(tests|benches|migrations)/|^(benchmarks|examples)/|^native/(fuzz|loom)/"
