@@ -79,7 +79,7 @@ class Handshake:
 
 async def by_headers(handshake: Handshake) -> ConnectionCaller:
     """Return the caller that the handshake's headers identify."""
-    return await _party(handshake, handshake.head)
+    return await _authenticate(handshake, handshake.head)
 
 
 async def by_message(handshake: Handshake, message: Message, *others: str) -> ConnectionCaller:
@@ -90,7 +90,7 @@ async def by_message(handshake: Handshake, message: Message, *others: str) -> Co
     token = message.text("token")
     if token is not None and token.startswith(tickets.PREFIX):
         return await _by_ticket(handshake, await tickets.take(token, handshake.origins))
-    return await _party(handshake, CallHead(scope_of(handshake, message)))
+    return await _authenticate(handshake, CallHead(scope_of(handshake, message)))
 
 
 def scope_of(handshake: Handshake, message: Message) -> Scope:
@@ -131,17 +131,17 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Connection
     return _admitted(handshake, ConnectionCaller(principal, tenant, ticket.standing))
 
 
-async def _party(handshake: Handshake, head: CallHead) -> ConnectionCaller:
+async def _authenticate(handshake: Handshake, head: CallHead) -> ConnectionCaller:
     principal, tenant = await authenticated(head)
     return _admitted(handshake, ConnectionCaller(principal, tenant, standing_of(principal, head)))
 
 
-def _admitted(handshake: Handshake, party: ConnectionCaller) -> ConnectionCaller:
+def _admitted(handshake: Handshake, caller: ConnectionCaller) -> ConnectionCaller:
     """Reject pages of origins that the tenant does not list."""
-    request_context.authenticated(party.principal.actor)
-    request_context.tenant_id.set(str(party.tenant.id))
-    cors.answer_headers(handshake.head, party.tenant)
-    return party
+    request_context.authenticated(caller.principal.actor)
+    request_context.tenant_id.set(str(caller.tenant.id))
+    cors.answer_headers(handshake.head, caller.tenant)
+    return caller
 
 
 def same_tenant(before: ConnectionCaller, after: ConnectionCaller) -> None:

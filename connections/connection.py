@@ -66,7 +66,7 @@ class Connection:
     ) -> None:
         self.id = secrets.token_hex(8)
         self.state = ConnectionPhase.GREETING
-        self.party: ConnectionCaller | None = None
+        self.caller: ConnectionCaller | None = None
         self.handshake = handshake
         self._request_id = handshake.request_id
         #: Documents are sent as canonical Extended JSON.
@@ -133,16 +133,16 @@ class Connection:
 
     async def judge(self, verdict: Verdict) -> None:
         """Continue with the current rights of the credentials."""
-        party, refused = verdict
-        if self.state is not ConnectionPhase.OPEN or self.party is None:
+        caller, refused = verdict
+        if self.state is not ConnectionPhase.OPEN or self.caller is None:
             return
         if isinstance(refused, CredentialsExpired):
             self._expire()
         elif refused is not None:
             self._held.end_all(refused)
             self.close(CloseReason(code_for(refused), refused.code))
-        elif party is not None and party.principal != self.party.principal:
-            await self._become(party)
+        elif caller is not None and caller.principal != self.caller.principal:
+            await self._become(caller)
 
     def end(self, name: str, error: ApiError) -> bool:
         """End one subscription; return whether it existed."""
@@ -157,10 +157,10 @@ class Connection:
 
     async def _read(self) -> None:
         """Authenticate the client, then handle messages until it disconnects."""
-        party = await self._admitted()
-        if party is None:
+        caller = await self._admitted()
+        if caller is None:
             return
-        self.party = party
+        self.caller = caller
         if self.state is ConnectionPhase.CLOSED:
             # Closed while it was admitted: it was not counted at that time and was not removed from
             # the count.
@@ -180,14 +180,14 @@ class Connection:
     async def _admitted(self) -> ConnectionCaller | None:
         """Return the caller once it may connect; record a rejection while its tenant is known."""
         try:
-            party = await self._greeted()
-            if party is not None and self.state is not ConnectionPhase.CLOSED:
+            caller = await self._greeted()
+            if caller is not None and self.state is not ConnectionPhase.CLOSED:
                 self._enter(ConnectionPhase.ADMITTING)
-                await self._registry.admit(self, party)
+                await self._registry.admit(self, caller)
         except ApiError as rejected:
             error_log.note_refusal(rejected, "WebSocket hello")
             raise
-        return party
+        return caller
 
     async def _greeted(self) -> ConnectionCaller | None:
         """Return the caller, or None if the client disconnected before it named one."""
@@ -209,8 +209,8 @@ class Connection:
             raise Unauthenticated("The client did not send `hello` in time.") from None
 
     async def _deliver(self, frame: bytes) -> None:
-        if self.party is not None:
-            contention.tenants.record(self.party.tenant.id)
+        if self.caller is not None:
+            contention.tenants.record(self.caller.tenant.id)
         await self._send({"type": "websocket.send", "text": frame.decode()})
 
     async def _next(self, max_bytes: int) -> bytes | None:
@@ -250,10 +250,10 @@ class Connection:
                 await self._auth(message)
             case "subscribe":
                 # Not read meanwhile, a client that sends thousands costs nothing.
-                await self._registry.starts.wait(self.party)
+                await self._registry.starts.wait(self.caller)
                 if self.state is ConnectionPhase.CLOSED:
                     return
-                await self._registry.starts.metered(self.party, self._begin(message))
+                await self._registry.starts.metered(self.caller, self._begin(message))
             case kind if kind in self._calls:
                 message.required_id()
                 await self._start(message, self._perform(message, self._calls[kind]))
@@ -263,7 +263,7 @@ class Connection:
     async def _begin(self, message: Message) -> None:
         held = self._held.reserve(message.required_id())
         work = self._held.open(held, message.value, self._present)
-        await self._start(message, self._registry.starts.metered(self.party, work))
+        await self._start(message, self._registry.starts.metered(self.caller, work))
 
     async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
         """Start work that takes time; wait first while too much is running."""
@@ -293,8 +293,8 @@ class Connection:
             await asyncio.sleep(rest_s)
 
     def _refuse(self, message: Message | None, error: ApiError) -> None:
-        if error.status == TooManySubscriptions.status and self.party is not None:
-            rest_s = self._registry.penalty_delay.refused(self.party.tenant.id)
+        if error.status == TooManySubscriptions.status and self.caller is not None:
+            rest_s = self._registry.penalty_delay.refused(self.caller.tenant.id)
             self._rest_s = max(self._rest_s, rest_s)
         what, name = ("", None) if message is None else (message.type, message.id)
         error_log.note_refusal(error, f"WebSocket {what}".rstrip())
@@ -302,27 +302,27 @@ class Connection:
 
     async def _counted(self) -> ConnectionCaller:
         """Return the caller, if it may make requests now."""
-        party = self._present()
-        await check_rate_limits(party.principal, party.tenant, {})
-        return party
+        caller = self._present()
+        await check_rate_limits(caller.principal, caller.tenant, {})
+        return caller
 
     def _present(self) -> ConnectionCaller:
         """Return the caller, unless its token has expired."""
-        if self.state is ConnectionPhase.EXPIRED or self.party is None:
+        if self.state is ConnectionPhase.EXPIRED or self.caller is None:
             raise TokenExpired("The token has expired. Send `auth` with a new one.")
-        return self.party
+        return self.caller
 
     async def _perform(self, message: Message, kind: MessageCall) -> None:
         call = kind.read(message)
         if self._canonical:
             call.headers[EJSON_HEADER] = "canonical"
         async with self._order.turn(kind.order_key(message)):
-            party = await self._counted()
-            body = await call.perform(party.principal, party.tenant)
+            caller = await self._counted()
+            body = await call.perform(caller.principal, caller.tenant)
         self.notify(frames.ack(message.id, body))
 
-    def _subscriber(self, party: ConnectionCaller, name: str) -> Subscriber:
-        return Subscriber(party.principal, party.tenant, self.id, name, self._canonical)
+    def _subscriber(self, caller: ConnectionCaller, name: str) -> Subscriber:
+        return Subscriber(caller.principal, caller.tenant, self.id, name, self._canonical)
 
     def _unsubscribe(self, message: Message) -> None:
         message.allow(())
@@ -330,27 +330,27 @@ class Connection:
             raise NotFound(f"The connection has no subscription {message.id!r}.")
 
     def _one_less(self) -> None:
-        if self.party is not None:
-            self._registry.left(self.party)
+        if self.caller is not None:
+            self._registry.left(self.caller)
 
     async def _auth(self, message: Message) -> None:
         """Continue with other credentials of the same tenant."""
-        party = await callers.by_message(self.handshake, message)
+        caller = await callers.by_message(self.handshake, message)
         if self.state is ConnectionPhase.CLOSED:
             return
-        if self.party is not None:
-            callers.same_tenant(self.party, party)
+        if self.caller is not None:
+            callers.same_tenant(self.caller, caller)
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
         if self.state is ConnectionPhase.EXPIRED:
             self._enter(ConnectionPhase.OPEN)
-        await self._become(party)
+        await self._become(caller)
         self.notify(frames.ack(message.id))
 
-    async def _become(self, party: ConnectionCaller) -> None:
-        self.party = party
-        await self._held.judge(party)
+    async def _become(self, caller: ConnectionCaller) -> None:
+        self.caller = caller
+        await self._held.judge(caller)
 
     def _expire(self) -> None:
         self._enter(ConnectionPhase.EXPIRED)

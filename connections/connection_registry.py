@@ -52,7 +52,7 @@ class Guest(Protocol):
     def id(self) -> str: ...
 
     @property
-    def party(self) -> ConnectionCaller | None:
+    def caller(self) -> ConnectionCaller | None:
         """The caller, once it is known."""
 
     @property
@@ -109,9 +109,9 @@ class ConnectionRegistry:
         self._tasks = []
         await self._quotas.stop()
 
-    async def admit(self, connection: Guest, party: ConnectionCaller) -> None:
+    async def admit(self, connection: Guest, caller: ConnectionCaller) -> None:
         """Count a new connection, or raise if its tenant has too many."""
-        tenant, allowed = party.tenant.id, _allowed(party)
+        tenant, allowed = caller.tenant.id, _allowed(caller)
         is_first = tenant not in self._by_tenant
         self._by_tenant[tenant].add(connection)
         self.connections[connection.id] = connection
@@ -139,17 +139,17 @@ class ConnectionRegistry:
 
     def leave(self, connection: Guest) -> None:
         """Remove a connection from the count."""
-        if connection.party is not None:
-            self._discard(connection, connection.party.tenant.id)
+        if connection.caller is not None:
+            self._discard(connection, connection.caller.tenant.id)
 
-    def left(self, party: ConnectionCaller) -> None:
+    def left(self, caller: ConnectionCaller) -> None:
         """Called when a subscription has ended."""
-        self._quotas.gone(party.tenant.id)
+        self._quotas.gone(caller.tenant.id)
 
     async def _count_in(self, starts: Sequence[PendingStart]) -> None:
         """Count new subscriptions of one tenant, or raise if it would have too many."""
-        party = starts[0].party
-        tenant, allowed = party.tenant.id, _allowed(party)
+        caller = starts[0].caller
+        tenant, allowed = caller.tenant.id, _allowed(caller)
         for start in starts:
             self._subscriptions[tenant] += 1
             start.held.counted(lambda: self._uncount(tenant))
@@ -228,17 +228,17 @@ class ConnectionRegistry:
     ) -> None:
         """Re-check the credentials of all connections once, or of those that are affected."""
         judged = [
-            (connection, party)
+            (connection, caller)
             for connection in self.connections.values()
             if connection.is_judged
-            and (party := connection.party) is not None
-            and is_concerned(party)
+            and (caller := connection.caller) is not None
+            and is_concerned(caller)
         ]
         if not judged:
             return
-        verdicts = await looked_up(lambda: _verdicts([party for _, party in judged]))
-        for (connection, party), verdict in zip(judged, verdicts, strict=True):
-            if connection.party is party:
+        verdicts = await looked_up(lambda: _verdicts([caller for _, caller in judged]))
+        for (connection, caller), verdict in zip(judged, verdicts, strict=True):
+            if connection.caller is caller:
                 await connection.judge(verdict)
 
     async def _keep_judging(self) -> None:
@@ -266,27 +266,27 @@ def _uncount_all(starts: Sequence[PendingStart]) -> None:
 
 async def _check_rate_limits(starts: Sequence[PendingStart]) -> None:
     """Count starts as calls, or raise if there are too many."""
-    calls, party = sum(start.calls for start in starts), starts[0].party
+    calls, caller = sum(start.calls for start in starts), starts[0].caller
     if calls:
-        await check_rate_limits(party.principal, party.tenant, {}, calls=calls)
+        await check_rate_limits(caller.principal, caller.tenant, {}, calls=calls)
 
 
-def _allowed(party: ConnectionCaller) -> ConnectionUsage:
-    limits = party.tenant.limits
+def _allowed(caller: ConnectionCaller) -> ConnectionUsage:
+    limits = caller.tenant.limits
     return ConnectionUsage(limits["connections"], limits["subscriptions"])
 
 
-def _verdicts(parties: list[ConnectionCaller]) -> list[Verdict]:
+def _verdicts(current_callers: list[ConnectionCaller]) -> list[Verdict]:
     """Return the current identity of each caller, or why it is no longer valid."""
     with at_most(BELIEVED_S):
-        read_together({party.standing for party in parties})
-        return [_verdict(party) for party in parties]
+        read_together({caller.standing for caller in current_callers})
+        return [_verdict(caller) for caller in current_callers]
 
 
-def _verdict(party: ConnectionCaller) -> Verdict:
-    standing: CredentialReference = party.standing
+def _verdict(caller: ConnectionCaller) -> Verdict:
+    standing: CredentialReference = caller.standing
     try:
-        principal, tenant = stand(standing, party.principal.claims)
+        principal, tenant = stand(standing, caller.principal.claims)
     except ApiError as refused:
         return None, refused
     except DatabaseError:

@@ -54,9 +54,9 @@ class CredentialRechecks:
                 log.warning("changed credentials could not be read", exc_info=True)
 
 
-def concerns(changes: CredentialChanges, party: ConnectionCaller) -> bool:
+def concerns(changes: CredentialChanges, caller: ConnectionCaller) -> bool:
     """Return whether changes may affect a caller."""
-    standing, principal = party.standing, party.principal
+    standing, principal = caller.standing, caller.principal
     named = {
         PrincipalKind.PERSONAL_TOKEN: changes.tokens,
         PrincipalKind.SESSION: changes.sessions,
@@ -64,5 +64,5 @@ def concerns(changes: CredentialChanges, party: ConnectionCaller) -> bool:
     return (
         standing.reference in named
         or principal.user_id in changes.users
-        or party.tenant.id in changes.tenants
+        or caller.tenant.id in changes.tenants
     )

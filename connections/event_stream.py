@@ -34,7 +34,7 @@ class EventStream:
 
     def __init__(
         self,
-        party: ConnectionCaller,
+        caller: ConnectionCaller,
         registry: ConnectionRegistry,
         request_id: str,
         event_id: re.Pattern[bytes] = RESUME_TOKEN,
@@ -42,7 +42,7 @@ class EventStream:
         canonical: bool = False,
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.party: ConnectionCaller = party
+        self.caller: ConnectionCaller = caller
         self._registry = registry
         self._waiting: deque[tuple[bytes, Sent | None]] = deque()
         self._wake = asyncio.Event()
@@ -50,10 +50,10 @@ class EventStream:
         self._event_id = event_id
         self._held = OpenSubscription(NAME, self, request_id, self._finish)
         self._canonical = canonical
-        self._subscriber = self._subscriber_of(party)
+        self._subscriber = self._subscriber_of(caller)
 
-    def _subscriber_of(self, party: ConnectionCaller) -> Subscriber:
-        return Subscriber(party.principal, party.tenant, self.id, NAME, self._canonical)
+    def _subscriber_of(self, caller: ConnectionCaller) -> Subscriber:
+        return Subscriber(caller.principal, caller.tenant, self.id, NAME, self._canonical)
 
     @property
     def is_judged(self) -> bool:
@@ -71,11 +71,11 @@ class EventStream:
 
     async def begin(self, kind: SubscriptionKind, message: Value) -> None:
         """Start the query, or raise why it cannot start."""
-        await self._registry.admit(self, self.party)
+        await self._registry.admit(self, self.caller)
         try:
-            await self._registry.starts.admit(self._held, self.party)
+            await self._registry.starts.admit(self._held, self.caller)
             opened = kind.open(self._subscriber, message, self._held)
-            self._held.begun(await self._registry.starts.metered(self.party, opened))
+            self._held.begun(await self._registry.starts.metered(self.caller, opened))
         except BaseException:
             self.leave()
             raise
@@ -101,13 +101,13 @@ class EventStream:
 
     async def judge(self, verdict: Verdict) -> None:
         """Continue with the current rights of the credentials."""
-        party, refused = verdict
+        caller, refused = verdict
         if refused is not None:
             expired = isinstance(refused, CredentialsExpired)
             self.end(NAME, TokenExpired() if expired else refused)
-        elif party is not None and self.party != party:
-            self.party = party
-            self._subscriber = self._subscriber_of(party)
+        elif caller is not None and self.caller != caller:
+            self.caller = caller
+            self._subscriber = self._subscriber_of(caller)
             await self._held.judge(self._subscriber)
 
     async def parts(self) -> AsyncIterator[bytes]:

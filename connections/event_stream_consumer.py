@@ -44,7 +44,7 @@ class EventStreams:
     def answer(
         self,
         call: Call,
-        party: ConnectionCaller,
+        caller: ConnectionCaller,
         kind: SubscriptionKind,
         message: Value,
         *,
@@ -55,7 +55,7 @@ class EventStreams:
 
         async def begin() -> EventStream:
             stream = EventStream(
-                party, self._registry, request_id.get(), event_id, canonical=canonical
+                caller, self._registry, request_id.get(), event_id, canonical=canonical
             )
             await stream.begin(kind, message)
             return stream

@@ -207,7 +207,7 @@ class PendingStart:
     """A subscription that waits to be admitted."""
 
     held: OpenSubscription
-    party: ConnectionCaller
+    caller: ConnectionCaller
     #: Number of calls that it counts as: 0 if its request has already been counted.
     calls: int
     verdict: asyncio.Future[None]
@@ -232,36 +232,36 @@ class Starts:
         self._waiting: dict[Hashable, list[PendingStart]] = {}
         self._pumps: set[asyncio.Task[None]] = set()
 
-    async def wait(self, party: ConnectionCaller | None) -> None:
+    async def wait(self, caller: ConnectionCaller | None) -> None:
         """Wait until the budget lets a tenant start another subscription."""
-        if party is not None:
-            await self._budget.wait(party.tenant.id)
+        if caller is not None:
+            await self._budget.wait(caller.tenant.id)
 
-    async def metered(self, party: ConnectionCaller | None, work: Coroutine[object, None, T]) -> T:
+    async def metered(self, caller: ConnectionCaller | None, work: Coroutine[object, None, T]) -> T:
         """Start a subscription at the expense of its tenant."""
-        return await self._budget.metered(party and party.tenant.id, work)
+        return await self._budget.metered(caller and caller.tenant.id, work)
 
     async def admit(
-        self, held: OpenSubscription, party: ConnectionCaller, *, calls: int = 0
+        self, held: OpenSubscription, caller: ConnectionCaller, *, calls: int = 0
     ) -> None:
         """Wait until a subscription is admitted, or raise why it is not.
 
         `calls`: what it counts as against the rate of calls, if it came without a counted request.
         """
         verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        start = PendingStart(held, party, calls, verdict)
-        credential = (party.tenant.id, party.principal.credential_id)
+        start = PendingStart(held, caller, calls, verdict)
+        credential = (caller.tenant.id, caller.principal.credential_id)
         if (waiting := self._waiting.get(credential)) is not None:
             waiting.append(start)
         else:
             self._waiting[credential] = [start]
-            pump = asyncio.create_task(self._pump(credential, party.tenant.id))
+            pump = asyncio.create_task(self._pump(credential, caller.tenant.id))
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
         try:
             await verdict
             # A whole batch is admitted at once, but its subscriptions are opened one by one.
-            await self._budget.wait(party.tenant.id)
+            await self._budget.wait(caller.tenant.id)
         except BaseException:
             # The start may have been counted before it was cancelled.
             held.uncount()
@@ -379,10 +379,10 @@ class ConnectionSubscriptions:
         for each in held.values():
             each.end(error)
 
-    async def judge(self, party: ConnectionCaller) -> None:
+    async def judge(self, caller: ConnectionCaller) -> None:
         """Continue with the caller's current rights."""
         for held in self:
-            await held.judge(self._subscriber(party, held.name))
+            await held.judge(self._subscriber(caller, held.name))
 
     async def close(self) -> None:
         """Close all of them without notice, a few at a time: there may be very many."""

@@ -36,10 +36,10 @@ class AggregateStreams:
     async def live(self, call: Call) -> CallResponse:
         """Respond to an authorized caller."""
         message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
-        party = ConnectionCaller(
+        caller = ConnectionCaller(
             call.principal, call.tenant, standing_of(call.principal, call.head)
         )
-        return self._streams.answer(call, party, self._kind, message)
+        return self._streams.answer(call, caller, self._kind, message)
 
 
 def _message(call: Call, given: dict[str, str]) -> Value:

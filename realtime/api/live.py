@@ -48,17 +48,17 @@ class LiveQueries:
         given = dict(parameters(call, *members, EJSON_PARAMETER))
         form = streams_canonical(call, given)
         message = _message(name, given, call.head)
-        party = ConnectionCaller(
+        caller = ConnectionCaller(
             call.principal, call.tenant, standing_of(call.principal, call.head)
         )
-        return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
+        return self._streams.answer(call, caller, self._kinds.of(message), message, canonical=form)
 
-    async def by_ticket(self, party: ConnectionCaller, call: Call) -> CallResponse:
+    async def by_ticket(self, caller: ConnectionCaller, call: Call) -> CallResponse:
         """Respond to the holder of a ticket, whose query replaces the path's parameters."""
         query = {name: text for name, text in call.parameters.items() if name != "collection"}
         form = streams_canonical(call, query)
         message = _message(collection_name(call, READ), query, call.head)
-        return self._streams.answer(call, party, self._kinds.of(message), message, canonical=form)
+        return self._streams.answer(call, caller, self._kinds.of(message), message, canonical=form)
 
 
 def _message(collection: str, given: dict[str, str], head: CallHead) -> Value:
@@ -115,14 +115,14 @@ class TicketedStreams:
             raise InvalidBody(
                 "A ticket already contains its whole query, so it must be the only parameter."
             )
-        party, ticket = await by_ticket(handshake, head.query["ticket"])
+        caller, ticket = await by_ticket(handshake, head.query["ticket"])
         query = {name: str(value) for name, value in (ticket.query or {}).items()}
-        headers.update(cors.answer_headers(head, party.tenant))
-        await check_rate_limits(party.principal, party.tenant, headers)
-        call = Call(head, RequestBody(head, receive), party.principal, party.tenant, query)
+        headers.update(cors.answer_headers(head, caller.tenant))
+        await check_rate_limits(caller.principal, caller.tenant, headers)
+        call = Call(head, RequestBody(head, receive), caller.principal, caller.tenant, query)
         if "topic" in query:
-            return await self._topics.by_ticket(party, call)
-        return await self._queries.by_ticket(party, call)
+            return await self._topics.by_ticket(caller, call)
+        return await self._queries.by_ticket(caller, call)
 
 
 def _is_ours(scope: Scope) -> bool:

@@ -122,7 +122,7 @@ class QuestionListener:
 
     def _found(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
         for guest in self._registry.connections.values():
-            if guest.party is None or guest.party.tenant.id != tenant_id:
+            if guest.caller is None or guest.caller.tenant.id != tenant_id:
                 continue
             for held in guest.subscriptions:
                 if held.id == subscription and held.subscription is not None:

@@ -70,9 +70,9 @@ class SubscriptionRecords:
         before, self._before = self._before, {}
         described = 0
         for guest in list(self._registry.connections.values()):
-            if guest.party is None:
+            if guest.caller is None:
                 continue
-            rows = by_tenant[guest.party.tenant.id]
+            rows = by_tenant[guest.caller.tenant.id]
             for held in guest.subscriptions:
                 if held.subscription is None or len(rows) >= names.MAX_SHOWN:
                     continue
@@ -80,7 +80,7 @@ class SubscriptionRecords:
                 states[str(row.get("state"))] += 1
                 if row.get("state") == "stale":
                     stale.add(held.id)
-                    self._note_stale(guest.party, held, row)
+                    self._note_stale(guest.caller, held, row)
                 rows.append(to_json(row))
                 described += 1
                 if described % AT_ONCE == 0:
@@ -119,24 +119,26 @@ class SubscriptionRecords:
             "id": names.joined(self._process, held.id),
             "connection": guest.id,
             "name": held.name,
-            "user": "" if guest.party is None else guest.party.principal.label,
-            "principal": "" if guest.party is None else guest.party.principal.actor,
+            "user": "" if guest.caller is None else guest.caller.principal.label,
+            "principal": "" if guest.caller is None else guest.caller.principal.actor,
             "age_s": round(time.time() - held.begun_at, 3),
             "events_per_s": round(rate, 3),
             **figures,
         }
 
-    def _note_stale(self, party: ConnectionCaller, held: OpenSubscription, row: JsonObject) -> None:
+    def _note_stale(
+        self, caller: ConnectionCaller, held: OpenSubscription, row: JsonObject
+    ) -> None:
         """Record in the tenant's error log, once, that a subscription has fallen behind."""
         if held.id in self._stale:
             return
         watched = next((row[name] for name in SOURCES if row.get(name)), "")
         error_log.note(
-            party.tenant.id,
+            caller.tenant.id,
             error_log.Area.LIVE,
             "subscription_stale",
             place=str(watched),
-            actor=party.principal.actor,
+            actor=caller.principal.actor,
         )
 
     async def _write(self, tenant_id: UUID, rows: list[bytes]) -> None:

@@ -78,7 +78,7 @@ class Scripted:
 
 
 @pytest.fixture
-def party() -> ConnectionCaller:
+def caller() -> ConnectionCaller:
     made = make_tenant()
     key = facts.key_facts(make_key(made.tenant).split("_")[2])
     principal = key_principal(key, CredentialKind.SECRET_KEY, {})
@@ -94,9 +94,9 @@ async def registry() -> AsyncIterator[ConnectionRegistry]:
 
 
 def client_of(
-    registry: ConnectionRegistry, party: ConnectionCaller, kind: Scripted, method: str = "GET"
+    registry: ConnectionRegistry, caller: ConnectionCaller, kind: Scripted, method: str = "GET"
 ) -> Any:
-    answer = EventStreams(registry).answer(cast("Call", None), party, kind, Value.parse(b"{}"))
+    answer = EventStreams(registry).answer(cast("Call", None), caller, kind, Value.parse(b"{}"))
     assert answer.app is not None
     scope = {"type": "http", "method": method, "path": "/", "headers": [], "state": {}}
     communicator: Any = ApplicationCommunicator
@@ -113,10 +113,10 @@ async def begun(client: Any) -> None:
 
 
 async def test_frames_arrive_as_events_until_the_client_hangs_up(
-    registry: ConnectionRegistry, party: ConnectionCaller
+    registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind = Scripted()
-    client = client_of(registry, party, kind)
+    client = client_of(registry, caller, kind)
     await begun(client)
     kind.say(1)
     event = await client.receive_output()
@@ -128,10 +128,10 @@ async def test_frames_arrive_as_events_until_the_client_hangs_up(
 
 
 async def test_hanging_up_while_the_subscription_is_opened_cancels_it(
-    registry: ConnectionRegistry, party: ConnectionCaller
+    registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind = Scripted(opens=False)
-    client = client_of(registry, party, kind)
+    client = client_of(registry, caller, kind)
     await client.send_input(REQUEST)
     await until(lambda: kind.is_opening, "the subscription to be opened")
     await client.send_input(DISCONNECT)
@@ -141,9 +141,9 @@ async def test_hanging_up_while_the_subscription_is_opened_cancels_it(
 
 
 async def test_an_error_before_the_first_byte_is_a_problem_document(
-    registry: ConnectionRegistry, party: ConnectionCaller
+    registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    client = client_of(registry, party, Scripted(raises=NotFound("There is none.")))
+    client = client_of(registry, caller, Scripted(raises=NotFound("There is none.")))
     await client.send_input(REQUEST)
     start = await client.receive_output()
     assert start["status"] == 404
@@ -155,9 +155,9 @@ async def test_an_error_before_the_first_byte_is_a_problem_document(
     assert not registry.connections
 
 
-async def test_a_body_is_rejected(registry: ConnectionRegistry, party: ConnectionCaller) -> None:
+async def test_a_body_is_rejected(registry: ConnectionRegistry, caller: ConnectionCaller) -> None:
     kind = Scripted()
-    client = client_of(registry, party, kind)
+    client = client_of(registry, caller, kind)
     await client.send_input({"type": "http.request", "body": b"{}", "more_body": True})
     assert (await client.receive_output())["status"] == 413
     await client.receive_output()
@@ -166,7 +166,7 @@ async def test_a_body_is_rejected(registry: ConnectionRegistry, party: Connectio
 
 
 async def test_a_frame_has_left_when_the_client_has_taken_it(
-    registry: ConnectionRegistry, party: ConnectionCaller
+    registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind, room, waiting = Scripted(), asyncio.Semaphore(2), asyncio.Event()
 
@@ -177,7 +177,7 @@ async def test_a_frame_has_left_when_the_client_has_taken_it(
 
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     messages.put_nowait(REQUEST)
-    answer = EventStreams(registry).answer(cast("Call", None), party, kind, Value.parse(b"{}"))
+    answer = EventStreams(registry).answer(cast("Call", None), caller, kind, Value.parse(b"{}"))
     assert answer.app is not None
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "state": {}}
     serving = asyncio.ensure_future(answer.app({})(scope, messages.get, send))
@@ -195,10 +195,10 @@ async def test_a_frame_has_left_when_the_client_has_taken_it(
 
 
 async def test_a_server_that_ends_in_a_hurry_ends_its_streams(
-    registry: ConnectionRegistry, party: ConnectionCaller
+    registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind = Scripted()
-    client = client_of(registry, party, kind)
+    client = client_of(registry, caller, kind)
     await begun(client)
     client.future.cancel()
     await until(lambda: kind.is_closed, "the subscription to be closed")
@@ -206,10 +206,10 @@ async def test_a_server_that_ends_in_a_hurry_ends_its_streams(
 
 
 async def test_a_head_request_leaves_no_subscription(
-    registry: ConnectionRegistry, party: ConnectionCaller
+    registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind = Scripted()
-    client = client_of(registry, party, kind, "HEAD")
+    client = client_of(registry, caller, kind, "HEAD")
     await client.send_input(REQUEST)
     assert (await client.receive_output())["status"] == 200
     assert await client.receive_output() == {

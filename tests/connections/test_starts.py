@@ -29,7 +29,7 @@ class Principal:
 
 @dataclass
 class Caller:
-    """As much of a party as starts look at."""
+    """As much of a caller as starts look at."""
 
     tenant: Tenant = field(default_factory=Tenant)
     principal: Principal = field(default_factory=Principal)
@@ -62,9 +62,9 @@ def held(name: int) -> OpenSubscription:
 
 
 async def start_all(starts: Starts, number: int) -> list[BaseException | None]:
-    party = cast("ConnectionCaller", Caller())
+    caller = cast("ConnectionCaller", Caller())
     return await asyncio.gather(
-        *(starts.admit(held(n), party, calls=1) for n in range(number)), return_exceptions=True
+        *(starts.admit(held(n), caller, calls=1) for n in range(number)), return_exceptions=True
     )
 
 
@@ -82,9 +82,9 @@ async def test_of_a_batch_that_is_too_much_as_many_start_as_may() -> None:
 
 
 async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
-    quota, party = Quota(allowed=1_000), cast("ConnectionCaller", Caller())
+    quota, caller = Quota(allowed=1_000), cast("ConnectionCaller", Caller())
     starts = Starts(BulkBudget(Contention()), [quota.take])
-    tasks = [asyncio.create_task(starts.admit(held(n), party, calls=1)) for n in range(40)]
+    tasks = [asyncio.create_task(starts.admit(held(n), caller, calls=1)) for n in range(40)]
     await asyncio.sleep(0)
     for task in tasks[:20]:
         task.cancel()
@@ -94,7 +94,7 @@ async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
 
 
 async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_starting() -> None:
-    asked, party = asyncio.Event(), cast("ConnectionCaller", Caller())
+    asked, caller = asyncio.Event(), cast("ConnectionCaller", Caller())
     answer = asyncio.Event()
 
     async def refuse_the_first(batch: Sequence[PendingStart]) -> None:
@@ -104,13 +104,13 @@ async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_
             raise TooManySubscriptions
 
     starts = Starts(BulkBudget(Contention()), [refuse_the_first])
-    left = asyncio.create_task(starts.admit(held(0), party, calls=1))
+    left = asyncio.create_task(starts.admit(held(0), caller, calls=1))
     await asked.wait()
     left.cancel()
     await asyncio.gather(left, return_exceptions=True)
     answer.set()
     async with asyncio.timeout(5):
-        await starts.admit(held(1), party, calls=1)
+        await starts.admit(held(1), caller, calls=1)
 
 
 async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts() -> None:
@@ -127,10 +127,10 @@ async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts()
         for start in starts:
             counted.append(start.held.name)
             start.held.counted(partial(counted.remove, start.held.name))
-        budget.charge(party.tenant.id, 1.0)
+        budget.charge(caller.tenant.id, 1.0)
 
-    budget, party = BulkBudget(Shared()), cast("ConnectionCaller", Caller())
-    starting = asyncio.create_task(Starts(budget, [count]).admit(held(1), party, calls=1))
+    budget, caller = BulkBudget(Shared()), cast("ConnectionCaller", Caller())
+    starting = asyncio.create_task(Starts(budget, [count]).admit(held(1), caller, calls=1))
     await until(lambda: bool(counted), "the start to be counted")
     assert not starting.done()
     starting.cancel()

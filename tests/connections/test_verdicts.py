@@ -29,8 +29,8 @@ class Broken:
 
 
 def test_an_error_in_one_callers_credentials_is_that_callers_verdict() -> None:
-    party, refused = _verdict(cast("ConnectionCaller", Broken(RuntimeError("a bug"))))
-    assert party is None
+    caller, refused = _verdict(cast("ConnectionCaller", Broken(RuntimeError("a bug"))))
+    assert caller is None
     assert isinstance(refused, Internal)
 
 

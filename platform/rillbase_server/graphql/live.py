@@ -236,7 +236,7 @@ class FrameBuffer:
 class LiveContext(Context):
     """An operation that came over a connection."""
 
-    party: OperationConnection
+    connection: OperationConnection
 
 
 async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDocuments, None]:
@@ -249,14 +249,14 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
     """Open a subscription and yield its frames; raise what ends it."""
     if not isinstance(context, LiveContext):
         raise TypeError("subscriptions require a connection")
-    party = context.party
+    connection = context.connection
     given = {name: value for name, value in message.items() if value is not None}
     value = value_of({"type": "subscribe", "id": LIVE, **given})
     feed = FrameBuffer()
-    held = await party.hold(feed)
+    held = await connection.hold(feed)
     try:
-        kind = party.kinds.of(value)
-        subscriber = party.subscriber()
+        kind = connection.kinds.of(value)
+        subscriber = connection.subscriber()
         opened = kind.open(subscriber, value, held)
         held.begun(await bulk_budget.subscription_starts.metered(subscriber.tenant.id, opened))
         async for frame in feed.frames():
@@ -265,7 +265,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
                 return
             yield frame
     finally:
-        party.release(held)
+        connection.release(held)
 
 
 def payload(collection: str, frame: JsonObject) -> LiveDocuments:

@@ -97,7 +97,7 @@ class GraphqlConnection:
         self, server: GraphqlServer, handshake: Handshake, receive: Receive, send: Send
     ) -> None:
         self.id = secrets.token_hex(8)
-        self.party: ConnectionCaller | None = None
+        self.caller: ConnectionCaller | None = None
         self.kinds = server.kinds
         self._server = server
         self._handshake = handshake
@@ -149,7 +149,7 @@ class GraphqlConnection:
 
     @property
     def is_judged(self) -> bool:
-        return self.party is not None and not self._closing.done()
+        return self.caller is not None and not self._closing.done()
 
     @property
     def busy(self) -> bool:
@@ -175,22 +175,22 @@ class GraphqlConnection:
         return True
 
     async def judge(self, verdict: Verdict) -> None:
-        party, refused = verdict
+        caller, refused = verdict
         if refused is not None:
             self._close(CloseRequested(4403, refused.code))
-        elif party is not None and self.party is not None and party != self.party:
-            self.party = party
+        elif caller is not None and self.caller is not None and caller != self.caller:
+            self.caller = caller
             for name, held in list(self._held.items()):
                 await held.judge(self._subscriber(name))
 
-    # As the party of operations
+    # As the caller of operations
 
     async def hold(self, name: str, feed: FrameBuffer) -> OpenSubscription:
         """Count a subscription in."""
-        party, request_id = self._open_party(), self._handshake.request_id
+        caller, request_id = self._open_caller(), self._handshake.request_id
         held = self._held[name] = OpenSubscription(name, feed, request_id, self._forget_held)
         try:
-            await self._server.registry.starts.admit(held, party)
+            await self._server.registry.starts.admit(held, caller)
         except BaseException:
             self._forget_held(held)
             raise
@@ -199,16 +199,16 @@ class GraphqlConnection:
     def _forget_held(self, held: OpenSubscription) -> None:
         if self._held.get(held.name) is held:
             del self._held[held.name]
-            self._server.registry.left(self._open_party())
+            self._server.registry.left(self._open_caller())
 
     def _subscriber(self, name: str) -> Subscriber:
-        party = self._open_party()
-        return Subscriber(party.principal, party.tenant, self.id, name)
+        caller = self._open_caller()
+        return Subscriber(caller.principal, caller.tenant, self.id, name)
 
-    def _open_party(self) -> ConnectionCaller:
-        if self.party is None:
+    def _open_caller(self) -> ConnectionCaller:
+        if self.caller is None:
             raise Unauthenticated("The connection is not open.")
-        return self.party
+        return self.caller
 
     # As a reader of messages
 
@@ -244,17 +244,17 @@ class GraphqlConnection:
             raise CloseRequested(4401, "Unauthorized")
         try:
             if self._handshake.has_credentials:
-                party = await socket_callers.by_headers(self._handshake)
+                caller = await socket_callers.by_headers(self._handshake)
             else:
                 payload = to_json({**_object(message.get("payload")), "type": "hello"})
                 hello = messages.read(payload)
-                party = await socket_callers.by_message(self._handshake, hello)
+                caller = await socket_callers.by_message(self._handshake, hello)
                 self._scope = socket_callers.scope_of(self._handshake, hello)
-            await self._server.registry.admit(self, party)
+            await self._server.registry.admit(self, caller)
         except ApiError as refused:
             code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
             raise CloseRequested(code, str(refused)) from None
-        self.party = party
+        self.caller = caller
         self._outgoing.put(b'{"type":"connection_ack"}')
 
     async def _next(self) -> JsonObject:
@@ -300,18 +300,18 @@ class GraphqlConnection:
             raise TooManySubscriptions(f"A connection may run at most {MAX_OPERATIONS} operations.")
 
     async def _answer(self, name: str, request: GraphqlRequest) -> None:
-        party = self._open_party()
-        await check_rate_limits(party.principal, party.tenant, {})
+        caller = self._open_caller()
+        await check_rate_limits(caller.principal, caller.tenant, {})
         inner = InternalRequests(self._server.app, self._scope)
         context = LiveContext(
-            party.principal,
-            party.tenant,
+            caller.principal,
+            caller.tenant,
             self._handshake.head,
             inner,
             _OfOperation(self, name),
         )
         text = await persisted_operations.text_of(request, context)
-        texts = await self._server.schemas.of(party.tenant.id)
+        texts = await self._server.schemas.of(caller.tenant.id)
         prepared = texts.prepare(text, request.name)
         await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:

@@ -44,20 +44,20 @@ class TopicStreams:
     async def live(self, call: Call) -> CallResponse:
         """Respond to an authenticated caller."""
         given = parameters(call, "after", EJSON_PARAMETER)
-        party = ConnectionCaller(
+        caller = ConnectionCaller(
             call.principal, call.tenant, standing_of(call.principal, call.head)
         )
-        return self._answer(party, call, given)
+        return self._answer(caller, call, given)
 
-    async def by_ticket(self, party: ConnectionCaller, call: Call) -> CallResponse:
+    async def by_ticket(self, caller: ConnectionCaller, call: Call) -> CallResponse:
         """Respond to the holder of a ticket, whose query replaces the path's parameters."""
-        return self._answer(party, call, call.parameters)
+        return self._answer(caller, call, call.parameters)
 
-    def _answer(self, party: ConnectionCaller, call: Call, given: dict[str, str]) -> CallResponse:
+    def _answer(self, caller: ConnectionCaller, call: Call, given: dict[str, str]) -> CallResponse:
         facts.allow(call.principal, READ)
         return self._streams.answer(
             call,
-            party,
+            caller,
             self._kind,
             _message(call, given.get("after")),
             event_id=_EVENT_ID,
