@@ -147,14 +147,14 @@ function Nowhere() {
   return (
     <Empty
       icon="search"
-      title="There is nothing here"
+      title="Page not found"
       actions={
         <a className="button main" href="/">
           Back to the console
         </a>
       }
     >
-      The page has gone, or you are no member of the tenant.
+      The page does not exist, or you are not a member of the tenant.
     </Empty>
   );
 }

@@ -1,6 +1,12 @@
 """Topics as a product.
 
-`forms`, `actions`, `views` are the control plane. `facts`, `places`, `times`, `shown` are what a
-call of the data plane needs; the calls themselves are in `api/`. `removal`, `cleaner` and
-`deliveries` are work for tasks.
+forms, actions, views, describe  the control plane
+api                              publish, subscribe, list: the calls of the data plane
+live                             the subscription kind and the event streams
+facts                            what a call needs to know about its topic
+publish, subscribe               requests, and the commands for the storage node
+places, positions, names         places, positions and names of subscriptions, as the API has them
+topic_json                       publications and subscriptions in responses
+webhook_delivery, deliveries     subscriptions that deliver to webhooks
+removal, cleaner                 tasks for dropped topics and deleted tenants
 """

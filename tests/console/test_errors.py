@@ -20,7 +20,7 @@ def test_a_refused_call_appears_with_what_to_do_about_it(
 ) -> None:
     window = open_window(notes.made)
     window.open("/errors")
-    window.sees("Nothing has gone wrong")
+    window.sees("No errors")
     answer = notes.caller.post(f"{notes.path}/query", {"filter": {"$where": "<b>1</b>"}})
     refused = problem(answer, 400, "unsupported_operator")
     window.sees("unsupported_operator", "table")

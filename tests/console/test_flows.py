@@ -133,7 +133,7 @@ def test_a_webhook_is_made_delivers_delivers_again_and_fails(
         window.type("dialog label:nth-of-type(2) input", receiver.url)
         window.type("dialog label:nth-of-type(3) input", "api_key.*")
         window.click("dialog button.main", "Create webhook")
-        window.sees("shown this once", "dialog")
+        window.sees("shown only once", "dialog")
         window.click("dialog button.main", "I have it")
         window.sees("active", ".badge")
 

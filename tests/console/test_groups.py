@@ -31,7 +31,7 @@ def test_groups_are_watched_flash_and_become_code(
     window.type("[aria-label='Group by']", "kind")
     window.type("[aria-label=Measures]", "count, total: sum(price)")
     window.type("[aria-label=Sort]", "-total")
-    window.click("button.main", "Run and watch")
+    window.click("button.main", "Run live")
     window.is_live()
     assert window.evaluate(CELLS) == ["b 3 9", "a 3 6", "null 3 0"]
     notes.insert({"_id": "g9", "kind": "a", "price": 10})
@@ -43,6 +43,6 @@ def test_groups_are_watched_flash_and_become_code(
     window.sees('total: {op: "sum", field: "price"}', "dialog pre")
     window.click("dialog button", "Close")
     window.type("[aria-label=Measures]", "guess(price)")
-    window.click("button.main", "Run and watch")
+    window.click("button.main", "Run live")
     window.sees("a measure is count", "[role=alert]")
     assert window.complaints == []

@@ -72,7 +72,7 @@ def test_an_expired_sign_in_link_offers_a_new_one(
     assert violations(guest) == []
     take_pictures(guest, pictures, "expired-link")
     guest.type("input[name=email]", user.email)
-    guest.click("button", "E-mail me a new link")
+    guest.click("button", "Email me a new link")
     guest.sees("a new link is on its way", "[role=status]")
 
 

@@ -111,7 +111,7 @@ def test_the_playground_looks_up_others_and_has_the_code_for_it(
     )
     look_up(window)
     window.type("[aria-label='Shown as']", "notice")
-    window.click("button.main", "Run and watch")
+    window.click("button.main", "Run live")
     window.is_live()
     shows(window, "t1", "notice: n0", "t2", "notice: n2", "notice: n1", "t3", "notice: nothing")
     take_pictures(window, pictures, "lookup-playground")

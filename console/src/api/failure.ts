@@ -16,7 +16,7 @@ export interface Failure {
   readonly summary: string;
 }
 
-const OFFLINE = "Rillbase cannot be reached. Is it running, and is the network there?";
+const OFFLINE = "Rillbase is unreachable. Check that it is running and that you are online.";
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof ServerError) {

@@ -25,7 +25,7 @@ const Context = createContext<User | null>(null);
 /** Returns the signed-in user; for pages that are only shown to one. */
 export function useUser(): User {
   const user = useContext(Context);
-  if (user === null) throw new Error("Nobody is signed in.");
+  if (user === null) throw new Error("You are not signed in.");
   return user;
 }
 

@@ -31,8 +31,8 @@ export function NewTenant({ onClose }: { readonly onClose: () => void }) {
         <input className="input" value={name} onChange={(event) => setName(event.target.value)} />
       </Field>
       <Field
-        label="Name in addresses"
-        hint="Lower-case letters, digits and hyphens. It can never be changed."
+        label="Name in URLs"
+        hint="Lower-case letters, digits and hyphens. It cannot be changed."
       >
         <input
           className="input mono"

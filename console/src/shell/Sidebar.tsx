@@ -202,7 +202,7 @@ function TenantSwitch() {
 }
 
 const THEMES: readonly (readonly [Theme, string, IconName])[] = [
-  ["system", "As the system", "settings"],
+  ["system", "System theme", "settings"],
   ["light", "Light", "sun"],
   ["dark", "Dark", "moon"],
 ];

@@ -7,9 +7,12 @@ export class PageLoadError extends Error {
   override readonly name = "PageLoadError";
 
   constructor(cause: unknown) {
-    super("This page could not be loaded. Is Rillbase running, and can this browser reach it?", {
-      cause,
-    });
+    super(
+      "This page could not be loaded. Check that Rillbase is running and that this browser can reach it.",
+      {
+        cause,
+      },
+    );
   }
 }
 

@@ -23,7 +23,7 @@ def rows(
         ("URL", options.url),
         ("API docs", f"{options.url}/api/docs"),
         ("Staff admin", f"{options.url}/staff/"),
-        ("E-mail", demo.email or NOT_MADE),
+        ("Email", demo.email or NOT_MADE),
         ("Password", demo.password or NOT_MADE),
         ("Tenant", demo.tenant or NOT_MADE),
         ("API key", demo.api_key or NOT_MADE),

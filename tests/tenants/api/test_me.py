@@ -11,7 +11,7 @@ from tests.make import PASSWORD, make_tenant, make_user, unique
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-CHANGE = "Confirm your new e-mail address"
+CHANGE = "Confirm your new email address"
 NEW = "an entirely new password"
 
 
@@ -62,7 +62,7 @@ def test_a_new_address_counts_once_its_owner_has_confirmed_it(server: str) -> No
     assert (now["email"], now["pending_email"]) == (new, None)
     browser_of(server, new)
     problem(Browser(server).log_in(user.email), 401, "invalid_credentials")
-    assert new in next_mail(user.email, "Your e-mail address was changed").text
+    assert new in next_mail(user.email, "Your email address was changed").text
 
 
 def test_a_new_address_needs_the_password(server: str) -> None:

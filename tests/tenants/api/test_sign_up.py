@@ -17,7 +17,7 @@ from tests.make import PASSWORD, make_user, unique
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-VERIFY = "Confirm your e-mail address"
+VERIFY = "Confirm your email address"
 TAKEN = "You already have an account"
 
 

@@ -129,7 +129,7 @@ function Sessions() {
   const attempt = useAttempt();
   return (
     <section className="card life" aria-label="Browsers">
-      <h2>Where you are signed in</h2>
+      <h2>Sessions</h2>
       <Table heads={["Browser", "Address", "Last seen", ""]}>
         {data.map(({ id, current, address, user_agent: agent, last_seen_at: seen }) => (
           <tr key={id}>

@@ -11,7 +11,7 @@ const TEXTS: Record<LinkPurpose, readonly [title: string, lead: string]> = {
   "sign-in": [
     "This sign-in link has expired",
     "A sign-in link works once, within 15 minutes. Restart Rillbase to print a new one, sign in " +
-      "with your password, or have a link e-mailed to you.",
+      "with your password, or have a link emailed to you.",
   ],
   "verify-email": [
     "This verification link has expired",
@@ -27,7 +27,7 @@ const TEXTS: Record<LinkPurpose, readonly [title: string, lead: string]> = {
   ],
 };
 
-/** The call that e-mails a new link; an invitation comes from a member instead. */
+/** The call that emails a new link; an invitation comes from a member instead. */
 const MAILED_BY: Record<LinkPurpose, string | null> = {
   "sign-in": "/api/v1/auth/password-reset",
   "verify-email": "/api/v1/auth/verify-email:resend",
@@ -70,7 +70,7 @@ function NewLink({ path, isMain }: { readonly path: string; readonly isMain: boo
     );
   }
   return (
-    <DoorForm action="E-mail me a new link" isMain={isMain} onSubmit={send}>
+    <DoorForm action="Email me a new link" isMain={isMain} onSubmit={send}>
       <EmailInput value={email} onChange={setEmail} />
     </DoorForm>
   );

@@ -18,8 +18,8 @@ export default function ForgotPassword() {
       title="A new password"
       lead={
         isSent
-          ? `If ${email} has an account, a link is on its way. It is good for an hour.`
-          : "You get a link by mail with which you set a new one."
+          ? `If ${email} has an account, a link is on its way. It is valid for an hour.`
+          : "You receive a link by email with which you can set a new password."
       }
     >
       {!isSent && (
@@ -28,7 +28,7 @@ export default function ForgotPassword() {
         </DoorForm>
       )}
       <div className="more">
-        <Link href="/">Back to signing in</Link>
+        <Link href="/">Back to sign-in</Link>
       </div>
     </Door>
   );

@@ -70,7 +70,7 @@ function SignInByLink({ token, onExpired }: LinkProps) {
     }, setError);
   }, [token]);
   return (
-    <Door title={error === null ? "Signing in …" : "You could not be signed in"}>
+    <Door title={error === null ? "Signing in …" : "Sign-in failed"}>
       {error !== null && (
         <>
           <ErrorNotice error={error} />
@@ -99,7 +99,7 @@ function VerifyEmail({ token, onExpired }: LinkProps) {
   return (
     <Door title="Verify your address">
       <DoorForm action="Verify the address" onSubmit={verify}>
-        <p className="soft">Confirm that this e-mail address is yours.</p>
+        <p className="soft">Confirm that this email address is yours.</p>
       </DoorForm>
     </Door>
   );
@@ -114,7 +114,10 @@ function ResetPassword({ token, onExpired }: LinkProps) {
   }
   if (isDone) {
     return (
-      <Door title="The password is set" lead="All sessions have ended. Sign in with the new one.">
+      <Door
+        title="The password is set"
+        lead="All sessions have ended. Sign in with the new password."
+      >
         <Link className="button main" href="/">
           Sign in
         </Link>
@@ -148,7 +151,7 @@ function Invitation({ token }: LinkProps) {
   if (isExpired(error)) return <ExpiredLink purpose="invitation" />;
   if (error !== null)
     return (
-      <Door title="The invitation could not be read">
+      <Door title="The invitation could not be loaded">
         <ErrorNotice error={error} />
       </Door>
     );

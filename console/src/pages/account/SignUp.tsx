@@ -16,10 +16,10 @@ export default function SignUp() {
   if (isSent) {
     return (
       <Door
-        title="Look into your mail"
+        title="Check your inbox"
         lead={`A link is on its way to ${values.email}. Open it to finish.`}
       >
-        <Link href="/">Back to signing in</Link>
+        <Link href="/">Back to sign-in</Link>
       </Door>
     );
   }
@@ -34,7 +34,7 @@ export default function SignUp() {
         />
       </DoorForm>
       <div className="more">
-        <Link href="/">I have an account</Link>
+        <Link href="/">I already have an account</Link>
       </div>
     </Door>
   );

@@ -10,8 +10,8 @@ export default function Welcome() {
   const [isAdding, setAdding] = useState(false);
   return (
     <Door
-      title="Make your first tenant"
-      lead="A tenant holds your collections, keys and members. You can have several, say for staging and production."
+      title="Create your first tenant"
+      lead="A tenant contains your collections, keys and members. You can have several, for example for staging and production."
     >
       <button type="button" className="button main" onClick={() => setAdding(true)}>
         New tenant

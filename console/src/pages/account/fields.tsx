@@ -22,7 +22,7 @@ export function NameInput({ value, onChange }: TextProps) {
 
 export function EmailInput({ value, onChange }: TextProps) {
   return (
-    <Field label="E-mail address">
+    <Field label="Email address">
       <input
         className="input"
         type="email"

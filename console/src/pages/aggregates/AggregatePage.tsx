@@ -40,7 +40,7 @@ export default function AggregatePage({ name }: { readonly name: string }) {
       >
         {may("developer") && (
           <DropButton list="aggregates" name={name} label="Drop the aggregate">
-            Its rows and events go, and its subscriptions end.
+            Its rows and events are deleted, and its subscriptions end.
           </DropButton>
         )}
       </PageHead>
@@ -169,7 +169,7 @@ function RowTable({ rows, groupBy, measures, shown }: RowTableProps) {
     return (
       <Empty icon="chart" title="No rows in this time">
         Add events below, from a program, or by writing to the collection that feeds it. Rows appear
-        by themselves.
+        automatically.
       </Empty>
     );
   }

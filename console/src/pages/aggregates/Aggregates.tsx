@@ -10,7 +10,7 @@ import { JsonEditor } from "../../ui/JsonEditor";
 import type { Aggregate } from "./types";
 
 const ABOUT =
-  "An aggregate keeps counts, sums and the like up to date as events come, so a question about a " +
+  "An aggregate keeps counts, sums and similar values up to date as events arrive, so a question about a " +
   "million events reads a few rows. Rows can be watched.";
 
 const EXAMPLE = {
@@ -80,7 +80,7 @@ function NewAggregate({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog
       title="New aggregate"
-      lead="Dimensions tell rows apart, measures are their numbers. With a source it follows a collection."
+      lead="Dimensions identify rows, measures are their values. With a source, the aggregate follows a collection."
       action="Create aggregate"
       wide
       onSubmit={create}

@@ -37,7 +37,7 @@ export default function CollectionPage({ name, tab }: PageProps) {
       list="collections"
       name={name}
       icon="collection"
-      label="Parts of the collection"
+      label="Sections of the collection"
       tabs={TABS}
       tab={tab}
       held={held}

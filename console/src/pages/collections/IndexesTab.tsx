@@ -26,7 +26,7 @@ export function IndexesTab({ held: { collection, change } }: { readonly held: He
     <div className="column">
       <div className="section-head">
         <p className="lead">
-          Indexes narrow what a query reads. They are built while reads and writes go on.
+          Indexes narrow what a query reads. They are built while reads and writes continue.
         </p>
         {indexes.length > 0 && add}
       </div>
@@ -160,7 +160,7 @@ function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
     >
       <Field
         label="Fields, in their order"
-        hint="Separated by commas; a - before a field turns it round: owner, -rank"
+        hint="Separated by commas; a - before a field reverses its order: owner, -rank"
       >
         <input
           className="input mono"
@@ -175,7 +175,7 @@ function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
           checked={isUnique}
           onChange={(event) => setUnique(event.target.checked)}
         />
-        No two documents may have the same values
+        Unique: no two documents may have the same values
       </label>
       {fields.length > 0 && (
         <p className="soft">

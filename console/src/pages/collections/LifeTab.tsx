@@ -97,7 +97,7 @@ function Drop({ collection }: { readonly collection: Held["collection"] }) {
   return (
     <section className="card life" aria-label="Drop the collection">
       <h2>Drop the collection</h2>
-      <p className="soft">All documents, indexes and rules go with it, and subscriptions end.</p>
+      <p className="soft">All documents, indexes and rules are deleted, and subscriptions end.</p>
       <div>
         <button type="button" className="button danger" onClick={() => setAsking(true)}>
           Drop {name}

@@ -13,10 +13,10 @@ import { isName, NameField } from "../../ui/NameField";
 type Access = "closed" | "read" | "owner";
 
 const ACCESS: Readonly<Record<Access, { readonly title: string; readonly rules: AccessRules }>> = {
-  closed: { title: "Nobody without a secret key", rules: {} },
-  read: { title: "Everybody reads, nobody writes", rules: { read: true } },
+  closed: { title: "Only secret keys", rules: {} },
+  read: { title: "Everyone can read, only secret keys can write", rules: { read: true } },
   owner: {
-    title: "Signed-in users have documents of their own",
+    title: "Signed-in users have their own documents",
     rules: {
       read: { owner: { $auth: "sub" } },
       create: { owner: { $auth: "sub" } },

@@ -100,7 +100,7 @@ function TryAs({ name }: { readonly name: string }) {
         </button>
       </div>
       <p className="soft">
-        The claims of a token. An empty object is somebody who has not signed in. Each try is in the
+        The claims of a token. An empty object stands for an anonymous user. Each try is in the
         audit log.
       </p>
       <JsonEditor

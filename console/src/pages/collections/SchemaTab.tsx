@@ -25,9 +25,9 @@ export function SchemaTab({ held: { collection, change } }: { readonly held: Hel
   return (
     <div className="column">
       <p className="lead">
-        A JSON Schema, which each write must satisfy. Documents that were there before are not
-        looked at until they are written again. Columns of the grid, types of GraphQL and the form
-        for new documents follow it.
+        A JSON Schema, which each write must satisfy. Existing documents are not checked until they
+        are written again. Columns of the grid, types of GraphQL and the form for new documents
+        follow it.
       </p>
       <Declaration
         key={collection.version}

@@ -130,7 +130,7 @@ function Facts({ source }: { readonly source: Source }) {
         <dd className="mono">{source.connection}</dd>
       </div>
       <div>
-        <dt>Documents are named by</dt>
+        <dt>Documents are identified by</dt>
         <dd className="mono">{source.key.join(", ")}</dd>
       </div>
       <div>
@@ -138,11 +138,11 @@ function Facts({ source }: { readonly source: Source }) {
         <dd className="number">{lag === null ? "—" : `${lag.toLocaleString()} ms`}</dd>
       </div>
       <div>
-        <dt>Log not looked through</dt>
+        <dt>Log not processed</dt>
         <dd className="number">{behind === null ? "—" : size(behind)}</dd>
       </div>
       <div>
-        <dt>Log that the slot keeps</dt>
+        <dt>Log retained by the slot</dt>
         <dd className="number">{kept === null ? "—" : size(kept)}</dd>
       </div>
       <div>
@@ -200,8 +200,8 @@ function Buttons({ collection, source }: ButtonsProps) {
           onConfirm={() => changeCollection(path, { method: "DELETE" })}
           onClose={() => setAsking(false)}
         >
-          The documents stay, and can be written from then on. Slot and publication are dropped in
-          its database; until that is done the source is listed here.
+          The documents remain and become writable. The slot and the publication are dropped from
+          the database; until then, the source is listed here.
         </Confirm>
       )}
     </div>

@@ -31,7 +31,7 @@ export default function DatasetPage({ name, tab }: PageProps) {
       list="datasets"
       name={name}
       icon="layers"
-      label="Parts of the dataset"
+      label="Sections of the dataset"
       tabs={TABS}
       tab={tab}
       held={held}
@@ -53,7 +53,7 @@ function Actions({ dataset }: { readonly dataset: Dataset }) {
         <Icon name="upload" size={13} /> Upload
       </button>
       <DropButton list="datasets" name={dataset.name} label="Drop the dataset">
-        All that was uploaded goes with it.
+        All uploaded rows are deleted.
       </DropButton>
       {isUploading && <UploadDialog dataset={dataset} onClose={() => setUploading(false)} />}
     </>

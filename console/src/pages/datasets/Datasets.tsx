@@ -15,8 +15,8 @@ import { size } from "../../ui/units";
 import type { Dataset } from "./types";
 
 const ABOUT =
-  "For events, measurements and crawls: rows that come at high rates and are asked in bulk. " +
-  "Uploads are seen at once and sorted in the background; a query says how fresh it has to be.";
+  "For events, measurements and crawls: rows that arrive at high rates and are queried in bulk. " +
+  "Uploads are visible immediately and sorted in the background; a query specifies how fresh its result must be.";
 
 const EXAMPLE = {
   posts: {
@@ -76,7 +76,7 @@ function NewDataset({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog
       title="New dataset"
-      lead="Its tables are uploaded to and seen together. Tables and columns can be added later."
+      lead="Uploads to its tables become visible together. Tables and columns can be added later."
       action="Create dataset"
       wide
       canSubmit={isName(name)}

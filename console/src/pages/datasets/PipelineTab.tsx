@@ -34,7 +34,8 @@ export function PipelineTab({ dataset }: { readonly dataset: Dataset }) {
       <Stages pipeline={data} />
       {data.state === 0 ? (
         <Empty icon="upload" title="Nothing has been uploaded">
-          What is uploaded can be asked for at once. Here you will see it move from stage to stage.
+          Uploaded rows can be queried immediately. This page shows how they move from stage to
+          stage.
         </Empty>
       ) : (
         <>
@@ -60,8 +61,8 @@ function Halted({ why }: { readonly why: string }) {
   return (
     <div className="notice warn" role="status">
       <span className="grow">
-        <strong>The pipeline does not go on.</strong> Uploads are taken and seen all the same; fresh
-        queries read more. {why}
+        <strong>The pipeline has stopped.</strong> Uploads are still accepted and visible; fresh
+        queries read more rows. {why}
       </span>
     </div>
   );
@@ -151,9 +152,9 @@ function whole(rate: number): string {
 function Reads({ reads }: { readonly reads: Pipeline["reads"] }) {
   const most = Math.max(1, ...reads.map(({ rows }) => rows));
   return (
-    <section className="life" aria-label="What queries read">
-      <h2>What a query reads</h2>
-      <Table heads={["As fresh as", "State", "Rows to look at", "Files"]} numbers={["State"]}>
+    <section className="life" aria-label="Rows read by queries">
+      <h2>Rows read by a query</h2>
+      <Table heads={["Freshness", "State", "Rows to read", "Files"]} numbers={["State"]}>
         {reads.map(({ freshness, state, files, rows }) => (
           <tr key={freshness}>
             <td>{freshnessText(freshness)}</td>

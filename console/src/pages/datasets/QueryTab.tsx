@@ -47,7 +47,7 @@ export function QueryTab({ dataset }: QueryTabProps) {
               onChange={chooseTable}
             />
           </Field>
-          <Field label="As fresh as">
+          <Field label="Freshness">
             <Select options={FRESHNESS} value={freshness} onChange={setFreshness} />
           </Field>
         </div>
@@ -142,7 +142,7 @@ function queryOf(text: string): Omit<TableQuery, "table"> {
     throw new SyntaxError(`The query cannot be read: ${failureOf(error).title}`);
   }
   if (typeof members !== "object" || members === null || Array.isArray(members))
-    throw new SyntaxError("A query is an object.");
+    throw new SyntaxError("A query must be an object.");
   return withSdkNames(members as Record<string, unknown>) as Omit<TableQuery, "table">;
 }
 
@@ -153,7 +153,8 @@ function withSdkNames(members: Record<string, unknown>): Record<string, unknown>
   const query: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(members)) {
     const member = SDK_NAMES[name] ?? name;
-    if (member in query) throw new SyntaxError(`The query has ${name} and ${member}: give one.`);
+    if (member in query)
+      throw new SyntaxError(`The query has ${name} and ${member}: specify only one.`);
     query[member] = value;
   }
   return query;
@@ -177,7 +178,7 @@ function Answer({ answer, tookMs }: Answered) {
       </div>
       {rows.length === 0 ? (
         <Empty icon="search" title="No rows">
-          Nothing in this state fits the query.
+          No rows match the query.
         </Empty>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.

@@ -19,7 +19,7 @@ export function TablesTab({
         <TableCard key={name} name={name} table={table} />
       ))}
       <p className="soft">
-        A state can be asked for {duration(dataset.retention_s)} after a later one has taken its
+        A state can be queried {duration(dataset.retention_s)} after a later one has taken its
         place.
       </p>
       {may("developer") && (
@@ -27,7 +27,7 @@ export function TablesTab({
           <div>
             <h2>Add tables or columns</h2>
             <p className="soft">
-              Columns are added at the end of a table's; what is there stays as it is.
+              New columns are added at the end of a table's columns; existing ones do not change.
             </p>
           </div>
           <Declaration

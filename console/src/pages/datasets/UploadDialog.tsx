@@ -98,7 +98,7 @@ function FileHint({ file, type, table }: FileHintProps) {
   if (file === null) {
     return (
       <p className="soft">
-        Parquet, an Arrow stream, or one JSON object a line that names its table:{" "}
+        Parquet, an Arrow stream, or one JSON object per line that names its table:{" "}
         <code>{`{"${table}": {…}}`}</code>
       </p>
     );
@@ -146,7 +146,7 @@ function useUpload(dataset: string) {
         type,
         headers: { ...sessionHeaders(slug), "Idempotency-Key": sent.current.key },
         told: setProgress,
-        broken: "The connection broke. Upload it again: it counts once.",
+        broken: "The connection was lost. Upload the file again; it takes effect once.",
         signal,
       });
       setDone(made);

@@ -86,7 +86,7 @@ function Narrowing({ narrowed, onChange }: NarrowingProps) {
         <button
           type="button"
           className="button small"
-          aria-label={`Show other codes than ${narrowed.code} too`}
+          aria-label={`Also show codes other than ${narrowed.code}`}
           onClick={() => onChange({ ...narrowed, code: "" })}
         >
           <span className="mono">{narrowed.code}</span>
@@ -95,7 +95,7 @@ function Narrowing({ narrowed, onChange }: NarrowingProps) {
       )}
       <select
         className="select small"
-        aria-label="Kind of errors"
+        aria-label="Kind of error"
         value={narrowed.area}
         onChange={({ target }) => onChange({ ...narrowed, area: target.value as Area })}
       >
@@ -126,9 +126,9 @@ interface NothingProps {
 function Nothing({ isNarrowed, onWiden }: NothingProps) {
   if (!isNarrowed) {
     return (
-      <Empty icon="check" title="Nothing has gone wrong">
-        Calls that are refused, deliveries that fail and work that is given up appear here as they
-        happen, with what to do about them. They are kept for a week.
+      <Empty icon="check" title="No errors">
+        Rejected calls, failed deliveries and failed tasks appear here as they happen, with what to
+        do about them. They are kept for a week.
       </Empty>
     );
   }
@@ -142,7 +142,7 @@ function Nothing({ isNarrowed, onWiden }: NothingProps) {
         </button>
       }
     >
-      Nothing of this kind has gone wrong within the last week.
+      There was no error of this kind within the last week.
     </Empty>
   );
 }
@@ -207,7 +207,7 @@ function Details({ entry, onCode }: RowProps) {
         <Fact name="Who" value={entry.actor} />
         <Fact name="First seen" value={momentText(entry.at)} />
         <Fact name="Last seen" value={momentText(entry.last_at)} />
-        <Fact name="Request id, of the last" value={entry.request_id} />
+        <Fact name="Last request id" value={entry.request_id} />
       </dl>
       <div>
         <button type="button" className="button small" onClick={() => onCode(entry.code)}>

@@ -105,8 +105,8 @@ function Roots({ schema, onShow, onChoose }: RootsProps) {
               <button
                 type="button"
                 className="button small icon plain"
-                aria-label={`Begin an operation with ${field.name}`}
-                title="Begin an operation"
+                aria-label={`Start an operation with ${field.name}`}
+                title="Start an operation"
                 onClick={() => onChoose(operationFor(schema, kind, field))}
               >
                 <Icon name="plus" size={12} />
@@ -224,7 +224,7 @@ function Found({ schema, text, onShow }: FoundProps) {
         .map(({ name }) => ({ type: type.name, field: name })),
     ])
     .slice(0, MAX_FOUND);
-  if (found.length === 0) return <p className="soft none">Nothing has this name.</p>;
+  if (found.length === 0) return <p className="soft none">No field or type has this name.</p>;
   return (
     <ul>
       {found.map((shown) => (

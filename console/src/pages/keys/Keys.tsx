@@ -39,8 +39,8 @@ export default function Keys() {
       <div className="page-body">
         <div className="column">
           <p className="lead">
-            Secret keys are for servers and carry scopes. Publishable keys are for browsers and
-            phones: they are not secret, and access rules decide what they may do.
+            Secret keys are for servers and have scopes. Publishable keys are for browsers and
+            phones: they are not secret, and access rules determine what they may do.
           </p>
           <KeyList
             add={add || undefined}

@@ -14,8 +14,8 @@ export function SecretDialog({ apiKey: { name, secret, key }, onClose }: SecretP
   const [isCopied, setCopied] = useState(false);
   const text = key ?? secret ?? "";
   const lead = key
-    ? "It is no secret: you can look it up at any time."
-    : "Keep it where secrets are kept. It is shown this once.";
+    ? "It is not a secret: you can view it at any time."
+    : "Store it in a safe place. It is shown only once.";
   return (
     <Dialog
       title={name}

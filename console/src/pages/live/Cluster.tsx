@@ -64,7 +64,7 @@ function Shared() {
     <section className="card cluster-shared" aria-label="Cluster">
       <p className="grow soft">
         All tenants share the grid that matches your live queries. A dedicated grid runs in a
-        namespace of its own, on nodes that no other tenant uses.
+        separate namespace, on nodes that no other tenant uses.
         {quota !== undefined && !isIncluded && ` The plan ${quota.plan} does not include one.`}
       </p>
       {may("admin") && isIncluded && (
@@ -176,7 +176,7 @@ function Proposed({ proposal, version }: ProposedProps) {
           onConfirm={() => change("cluster", { method: "PATCH", body, headers })}
           onClose={() => setAsking(false)}
         >
-          Another grid is filled beside the one that serves and takes over once all its nodes watch.
+          A second grid starts beside the current one and takes over once all its nodes are ready.
         </Confirm>
       )}
     </div>
@@ -192,7 +192,7 @@ function markOf({ status, reason }: Condition): readonly [string, IconName] {
 }
 
 function Conditions({ conditions }: { readonly conditions: readonly Condition[] }) {
-  if (conditions.length === 0) return <p className="soft">Nothing has been done for it yet.</p>;
+  if (conditions.length === 0) return <p className="soft">It has not been reconciled yet.</p>;
   return (
     <ul className="conditions" aria-label="Conditions">
       {conditions.map((condition) => {

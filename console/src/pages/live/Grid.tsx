@@ -43,17 +43,17 @@ export default function Grid() {
       <div className="page-body" tabIndex={0}>
         <div className="column wide">
           <p className="lead">
-            Each write goes to one write partition, each live query to one query partition. Where
-            they cross, a filter node asks whether the write changes the answer; the sort node keeps
-            windows in order.
+            Each write goes to one write partition, each live query to one query partition. At each
+            intersection, a filter node checks whether the write changes the answer; the sort node
+            keeps windows in order.
           </p>
           {error !== null && <ErrorNotice error={error} />}
           {data === undefined && error === null && <Skeleton />}
           {data !== undefined && <Cluster cluster={data} />}
           {data?.grids.length === 0 && (
             <Empty icon="grid" title="No grid">
-              Nobody has started one. Queries are answered; live ones say <code>stale</code> until
-              there is a grid.
+              No grid is running. Queries work; live queries are <code>stale</code> until there is a
+              grid.
             </Empty>
           )}
           {data?.grids.map((grid) => (
@@ -100,7 +100,7 @@ function NodeCard({ node }: { readonly node: Node }) {
       "Behind the writes",
       node.lag_ms === null ? null : `${Math.max(0, node.lag_ms).toFixed(1)} ms`,
     ],
-    ["Core in use", node.busy === null ? null : `${(node.busy * 100).toFixed(1)} %`],
+    ["CPU usage", node.busy === null ? null : `${(node.busy * 100).toFixed(1)} %`],
     ["Queries watched", count(node.queries)],
     ["Documents matched", count(node.matched)],
     ["Memory of queries", node.memory_bytes === null ? null : size(node.memory_bytes)],

@@ -57,7 +57,7 @@ function SubscriptionList({ text, onEnd }: SubscriptionListProps) {
   const [opened, setOpened] = useState<string | null>(null);
   const playground = (
     <Link className="button" href={`/t/${slug}/playground`}>
-      Watch a query in the playground
+      Run a live query in the playground
     </Link>
   );
   const empty = (
@@ -200,14 +200,14 @@ function Details({ row }: { readonly row: Subscription }) {
     ["Connection", row.connection],
     ["Named by the client", row.name],
     ["Acts as", row.principal],
-    ["Shares the query", row.query_hash.slice(0, 16)],
+    ["Sharing the query", row.query_hash.slice(0, 16)],
     ["Waiting", `${row.waiting} events, ${size(row.waiting_bytes)}`],
     ["Result held", size(row.result_bytes)],
   ];
   return (
     <div className="audit-details">
       <div>
-        <h2 className="soft">query, the access rule included</h2>
+        <h2 className="soft">query, including the access rule</h2>
         <pre className="mono">{JSON.stringify(row.query, null, 2)}</pre>
       </div>
       <dl className="facts">
@@ -227,7 +227,8 @@ function Details({ row }: { readonly row: Subscription }) {
 }
 
 const WHY = {
-  live: "All nodes of the grid that match this query are up. Silence means that nothing changes.",
-  starting: "The nodes have not all taken the query in yet. The client has its answer already.",
-  stale: "A node is away or behind. What the client holds may be old until it has caught up.",
+  live: "All nodes of the grid that match this query are running. Without events, nothing has changed.",
+  starting: "Not all nodes have registered the query yet. The client already has its answer.",
+  stale:
+    "A node is unavailable or lags behind. The client's result may be outdated until it has caught up.",
 } as const;

@@ -23,7 +23,7 @@ export function Why({ row }: { readonly row: Subscription }) {
   }
 
   return (
-    <section className="why" aria-label="Why did, or did not, this client get a change?">
+    <section className="why" aria-label="Why did this client get a change, or not?">
       <h2>Why did (not) this client get a change?</h2>
       <Question collection={row.collection} typed={typed} onType={setTyped} onAsk={ask} />
       <div aria-live="polite">
@@ -185,7 +185,7 @@ function Facts({ facts }: { readonly facts: Readonly<Record<string, unknown>> })
   if (known.length === 0) return null;
   return (
     <details className="why-facts">
-      <summary>What is known here</summary>
+      <summary>Details</summary>
       <dl>
         {known.map(([name, value]) => (
           <div key={name}>

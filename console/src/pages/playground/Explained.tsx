@@ -49,18 +49,18 @@ export function Explained({ ask }: { readonly ask: () => Promise<Explanation> })
         }
       >
         {plan.reads_everything
-          ? "An index over the fields of the filter would narrow it."
+          ? "An index on the fields of the filter would help."
           : `${plan.ranges} ${plan.ranges === 1 ? "range" : "ranges"}, order ${plan.order}${
               plan.estimated_entries === null ? "" : `, about ${plan.estimated_entries} entries`
             }.`}
       </Verdict>
       <Verdict
         isGood={grid.indexable}
-        title={grid.indexable ? "Cheap to watch" : "Watched by trying each write"}
+        title={grid.indexable ? "Cheap as a live query" : "Evaluated for every write"}
       >
         {grid.indexable
           ? `A write finds this query by ${grid.access.map(({ path, kind }) => `${path} (${kind})`).join(", ")}.`
-          : "No equality, range or list narrows it, so every write of the collection is tried. A few of these are fine."}
+          : "No equality, range or list narrows it, so it is evaluated for every write of the collection. A few such queries are fine."}
       </Verdict>
       {data.sql !== "" && <Code text={data.sql} label="SQL" />}
       {data.postgres !== null && (

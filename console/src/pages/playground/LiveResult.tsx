@@ -34,7 +34,7 @@ export function LiveResult({ query, group, lookup }: LiveResultProps) {
   return (
     <>
       {isEmpty ? (
-        <p className="soft pad">{live.hasAnswer ? "Nothing matches now." : ""}</p>
+        <p className="soft pad">{live.hasAnswer ? "No documents match." : ""}</p>
       ) : group !== undefined ? (
         <GroupResult live={live} group={group} />
       ) : (

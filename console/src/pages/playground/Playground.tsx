@@ -44,7 +44,7 @@ export default function Playground() {
           <Icon name="code" size={14} /> Code
         </button>
         <button type="button" className="button main" disabled={name === ""} onClick={run}>
-          <Icon name="play" size={13} /> Run and watch
+          <Icon name="play" size={13} /> Run live
         </button>
       </PageHead>
       <div className="page-body fill">
@@ -138,7 +138,7 @@ function QueryResult({ asked, query, error }: QueryResultProps) {
         </div>
       )}
       {query === null && error === null && (
-        <Empty icon="play" title="Run a query and watch it">
+        <Empty icon="play" title="Run a live query">
           The result stays up to date: change a document in another window and watch it move here.
           The log shows each event that the server sends.
         </Empty>

@@ -37,7 +37,7 @@ export function ConsoleRows() {
                 type="button"
                 className="button small icon"
                 disabled={!may("developer")}
-                aria-label={`One vote less for ${title}`}
+                aria-label={`Remove a vote for ${title}`}
                 onClick={() => vote(id, -1)}
               >
                 <Icon name="minus" size={12} />
@@ -47,7 +47,7 @@ export function ConsoleRows() {
                 type="button"
                 className="button small icon"
                 disabled={!may("developer")}
-                aria-label={`One vote more for ${title}`}
+                aria-label={`Add a vote for ${title}`}
                 onClick={() => vote(id, 1)}
               >
                 <Icon name="plus" size={12} />

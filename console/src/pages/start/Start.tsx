@@ -30,14 +30,14 @@ export default function Start() {
           <header>
             <h2 className="hero">Change a row here, watch it move there.</h2>
             <p className="lead">
-              Any query that can be asked once can be subscribed to: the answer arrives, then every
-              change of it. It takes a collection, a key and ten lines.
+              Any query that can be run once can be subscribed to: you receive the answer, then
+              every change of it. It takes a collection, a key and ten lines of code.
             </p>
           </header>
           {error !== null && <ErrorNotice error={error} />}
           {!may("developer") && (
             <p className="soft">
-              A developer of this tenant can set the example up. You may look around.
+              A developer of this tenant can set up the example. You can explore the console.
             </p>
           )}
           {may("developer") && key === undefined && error === null && <Skeleton />}
@@ -71,10 +71,10 @@ function SetUp() {
   return (
     <section className="card begin">
       <div>
-        <h3>Set the example up</h3>
+        <h3>Set up the example</h3>
         <p className="soft">
-          A collection <code>{IDEAS}</code> with four rows and rules that let everybody play, and a
-          publishable key for the app. You can drop both at any time.
+          A collection <code>{IDEAS}</code> with four documents and rules that allow everyone to
+          vote, and a publishable key for the app. You can delete both at any time.
         </p>
       </div>
       <button type="button" className="button main" disabled={isBusy} onClick={begin}>
@@ -115,8 +115,8 @@ function Steps({ apiKey }: { readonly apiKey: string }) {
       <li>
         <h3>Now vote above again</h3>
         <p className="soft">
-          Your app moves too. Put it into two windows, stop the server, start it again: it goes on
-          where it was.
+          Your app changes too. Open it in two windows, stop the server and start it again: it
+          resumes where it was.
         </p>
       </li>
     </ol>
@@ -124,10 +124,15 @@ function Steps({ apiKey }: { readonly apiKey: string }) {
 }
 
 const ONWARDS: readonly (readonly [string, IconName, string, string])[] = [
-  ["/playground", "play", "Playground", "Write a query, watch it, see how it is found."],
-  ["/subscriptions", "signal", "Subscriptions", "Who watches what, how fast, how far behind."],
+  ["/playground", "play", "Playground", "Write a query, run it live, see how it is executed."],
+  [
+    "/subscriptions",
+    "signal",
+    "Subscriptions",
+    "Current subscriptions, their rates and their lag.",
+  ],
   ["/keys", "key", "API keys", "Secret keys for servers, publishable ones for apps."],
-  ["/graphql", "code", "GraphQL", "Types made from your schemas."],
+  ["/graphql", "code", "GraphQL", "Types generated from your schemas."],
 ];
 
 function Onwards() {
@@ -144,7 +149,7 @@ function Onwards() {
       <a className="card" href="/api/docs" target="_blank" rel="noreferrer">
         <Icon name="book" />
         <strong>API reference</strong>
-        <span className="soft">Every call, to be tried from the page.</span>
+        <span className="soft">Every call, with examples to try.</span>
       </a>
     </nav>
   );

@@ -19,7 +19,7 @@ const MEANING: Readonly<Record<Role, string>> = {
   viewer: "Reads everything but keys and the audit log.",
   developer: "Also changes data, collections and keys.",
   admin: "Also manages members, webhooks and settings.",
-  owner: "Also deletes the tenant and makes owners.",
+  owner: "Also deletes the tenant and appoints owners.",
 };
 
 export default function Members() {
@@ -39,7 +39,7 @@ export default function Members() {
         <div className="column">
           <Listing read={members} empty={null}>
             {(items) => (
-              <Table heads={["Name", "E-mail address", "Role", "Since", ""]}>
+              <Table heads={["Name", "Email address", "Role", "Since", ""]}>
                 {items.map((member) => (
                   <MemberRow key={member.user_id} member={member} />
                 ))}
@@ -148,7 +148,7 @@ function Invitations() {
       {(items) => (
         <>
           <h2>Open invitations</h2>
-          <Table heads={["E-mail address", "Role", "Good until", ""]}>
+          <Table heads={["Email address", "Role", "Valid until", ""]}>
             {items.map(({ id, email, role, state, expires_at: end }) => (
               <tr key={id}>
                 <td>{email}</td>
@@ -180,7 +180,7 @@ function Invitations() {
                       onClick={() =>
                         attempt(async () => {
                           await change(`invitations/${id}`, { method: "DELETE" });
-                          say(`The invitation of ${email} is taken back.`, () =>
+                          say(`The invitation of ${email} has been revoked.`, () =>
                             change("invitations", { method: "POST", body: { email, role } }),
                           );
                         })
@@ -208,7 +208,7 @@ function Invite({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog
       title="Invite somebody"
-      lead="A link goes to the address. It is good for seven days, and for that address only."
+      lead="A link is sent to the address. It is valid for seven days, and only for that address."
       action="Send the invitation"
       canSubmit={email.includes("@")}
       onSubmit={async () => {
@@ -217,7 +217,7 @@ function Invite({ onClose }: { readonly onClose: () => void }) {
       }}
       onClose={onClose}
     >
-      <Field label="E-mail address">
+      <Field label="Email address">
         <input
           className="input"
           type="email"

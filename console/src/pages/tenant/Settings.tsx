@@ -64,10 +64,10 @@ function Name({ tenant }: { readonly tenant: Tenant }) {
     <section className="card life" aria-label="Name">
       <h2>Name</h2>
       <Field
-        label="Name for people"
+        label="Display name"
         hint={
           <>
-            In addresses it is <code>{tenant.slug}</code>, which cannot be changed.
+            In URLs it is <code>{tenant.slug}</code>, which cannot be changed.
           </>
         }
       >
@@ -108,7 +108,7 @@ function Origins({ tenant }: { readonly tenant: Tenant }) {
     <section className="card life" aria-label="Origins">
       <h2>Origins of your apps</h2>
       <p className="soft">
-        Pages from these may call with a publishable key. One a line, as in{" "}
+        Pages of these origins may use a publishable key. One per line, as in{" "}
         <code>https://app.example.com</code>.
       </p>
       <textarea
@@ -157,8 +157,8 @@ function Issuers() {
         )}
       </div>
       <p className="soft">
-        The services that sign your users in. Their tokens, sent with a publishable key, provide{" "}
-        <code>$auth</code> in access rules.
+        The services that authenticate your users. Their tokens, sent with a publishable key,
+        provide <code>$auth</code> in access rules.
       </p>
       {data.length > 0 && <IssuerTable issuers={data} onRemove={setRemoved} />}
       {isAdding && (
@@ -169,7 +169,7 @@ function Issuers() {
       )}
       {removed !== null && (
         <Confirm
-          title={`Stop trusting ${removed.name}?`}
+          title={`Delete the token issuer ${removed.name}?`}
           action="Remove"
           onConfirm={() => change(`issuers/${removed.id}`, { method: "DELETE" })}
           onClose={() => setRemoved(null)}
@@ -225,7 +225,8 @@ function Deletion() {
     <section className="card life" aria-label="Delete the tenant">
       <h2>Delete the tenant</h2>
       <p className="soft">
-        Keys stop at once. For some days an owner can restore it; then everything goes.
+        Keys stop working immediately. An owner can restore the tenant for some days; then
+        everything is deleted.
       </p>
       <div>
         <button type="button" className="button danger" onClick={() => setAsking(true)}>

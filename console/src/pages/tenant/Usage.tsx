@@ -144,11 +144,7 @@ function History({ span }: { readonly span: Span }) {
   if (data === undefined) return <Skeleton rows={4} />;
   const metrics = [...new Set(data.items.map(({ metric }) => metric))].sort();
   if (metrics.length === 0) {
-    return (
-      <p className="soft">
-        Nothing has been counted in this time. Figures appear within an hour of use.
-      </p>
-    );
+    return <p className="soft">No usage in this period. Figures appear within an hour.</p>;
   }
   return (
     <>

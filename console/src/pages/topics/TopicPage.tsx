@@ -73,7 +73,7 @@ function TopicView({ topic }: { readonly topic: Topic }) {
             />
           ) : (
             <div className="topic-id">
-              <Field label="Id to show">
+              <Field label="Id to display">
                 <input
                   className="input mono"
                   value={id}

@@ -12,14 +12,14 @@ import { isName, NameField } from "../../ui/NameField";
 import { duration, Time } from "../../ui/Time";
 
 const KINDS: Readonly<Record<Topic["kind"], string>> = {
-  hierarchy: "Ids in a hierarchy: 1.4 meets 1.4.2",
-  flat: "Ids that are equal: news meets news",
+  hierarchy: "Ids in a hierarchy: 1.4 matches 1.4.2",
+  flat: "Ids that are equal: news matches news",
   geo: "Areas of the earth that overlap",
   plane: "Areas of a plane that overlap",
 };
 
 const ABOUT =
-  "A topic is where publications and subscriptions meet, whichever comes first: by id, by " +
+  "A topic matches publications with subscriptions, whichever comes first: by id, by " +
   "hierarchy or by place, in the past and in the future.";
 
 export default function Topics() {
@@ -88,7 +88,7 @@ function NewTopic({ onClose }: { readonly onClose: () => void }) {
           ))}
         </select>
       </Field>
-      <Field label="Hours that a publication lives at most">
+      <Field label="Maximum life of a publication in hours">
         <input
           className="input number"
           type="number"

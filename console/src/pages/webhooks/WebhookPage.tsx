@@ -166,7 +166,7 @@ function Deliveries({ id }: { readonly id: string }) {
   }
   const empty = (
     <Empty icon="webhook" title="No deliveries yet">
-      Send a test, or cause one of the webhook's events.
+      Send a test, or trigger one of the webhook's events.
     </Empty>
   );
   return (

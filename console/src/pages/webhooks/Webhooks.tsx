@@ -37,9 +37,10 @@ export default function Webhooks() {
           <Listing
             read={webhooks}
             empty={
-              <Empty icon="webhook" title="Nobody is told yet" actions={add || undefined}>
-                A webhook is a URL of yours that hears of changes: a key was made, a member joined,
-                a topic met a subscription. Messages are signed and repeated until they arrive.
+              <Empty icon="webhook" title="No webhooks yet" actions={add || undefined}>
+                A webhook is a URL of yours that is notified of events, such as a new key, a new
+                member or a match of a topic's subscription. Messages are signed and retried until
+                they arrive.
               </Empty>
             }
           >
@@ -103,7 +104,7 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
   return (
     <FormDialog
       title="New webhook"
-      lead="The receiver is asked first whether it wants the messages: it echoes a challenge."
+      lead="First, the receiver has to confirm that it wants the messages: it echoes a challenge."
       action="Create webhook"
       canSubmit={name !== "" && url !== ""}
       onSubmit={() => onCreate({ name, url, events: events.split(/[\s,]+/).filter(Boolean) })}

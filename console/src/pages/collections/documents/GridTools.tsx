@@ -49,7 +49,7 @@ export function MoreMenu({ name, filter, mayWrite, setDialog }: MoreProps) {
               download();
             }}
           >
-            <Icon name="download" size={14} /> Export what matches
+            <Icon name="download" size={14} /> Export matching documents
           </MenuItem>
           {mayWrite && (
             <>
@@ -58,10 +58,10 @@ export function MoreMenu({ name, filter, mayWrite, setDialog }: MoreProps) {
               </MenuItem>
               <hr />
               <MenuItem onSelect={choose("edit-all", close)}>
-                <Icon name="edit" size={14} /> Change all that matches
+                <Icon name="edit" size={14} /> Change matching documents
               </MenuItem>
               <MenuItem danger onSelect={choose("delete-all", close)}>
-                <Icon name="trash" size={14} /> Delete all that matches
+                <Icon name="trash" size={14} /> Delete matching documents
               </MenuItem>
             </>
           )}
@@ -113,7 +113,7 @@ export function NoDocuments({ isFiltered, mayWrite, onDialog, onClear }: NoDocum
           </button>
         }
       >
-        The filter is watched: a document that comes to match appears here by itself.
+        The filter is live: new matching documents appear here.
       </Empty>
     );
   }
@@ -129,8 +129,7 @@ export function NoDocuments({ isFiltered, mayWrite, onDialog, onClear }: NoDocum
   );
   return (
     <Empty icon="collection" title="No documents yet" actions={actions || undefined}>
-      Documents appear here the moment they are written, whoever writes them: the console, your app,
-      or a script.
+      Documents appear here as soon as they are written, by the console, your app or a script.
     </Empty>
   );
 }

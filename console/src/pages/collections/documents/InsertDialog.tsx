@@ -26,7 +26,7 @@ export function InsertDialog({ documents, schema, onInserted, onClose }: InsertP
   return (
     <FormDialog
       title="New document"
-      lead="Extended JSON. Without an _id it gets an ObjectId."
+      lead="Extended JSON. Without an _id, it gets an ObjectId."
       action="Insert"
       wide
       onSubmit={insert}

@@ -33,7 +33,7 @@ export function LookupChips({ chosen, collections, fields, onChange }: LookupChi
       ))}
       {chosen.length < MAX_LOOKUPS && (
         <Menu
-          label="Look up others"
+          label="Add a lookup"
           className="button small"
           button={
             <>
@@ -43,7 +43,7 @@ export function LookupChips({ chosen, collections, fields, onChange }: LookupChi
         >
           {(close) => (
             <>
-              <div className="caption">Show with each document</div>
+              <div className="caption">Include with each document</div>
               {collections.map((from) => (
                 <MenuItem
                   key={from}

@@ -46,7 +46,7 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
   return (
     <Dialog
       title={`Import into ${collection}`}
-      lead="NDJSON (one document a line) or one JSON array."
+      lead="NDJSON (one document per line) or one JSON array."
       onClose={onClose}
     >
       <div className="body">
