@@ -22,7 +22,6 @@ import psycopg
 from data_plane.http import CallResponse
 from documents.outbox import publisher
 from documents.outbox.after_images import CommittedTransaction
-from documents.outbox.batches import standing_for
 from documents.store import bodies, claims, facts, locks, statements
 from documents.store.access import access_of
 from documents.store.claims import WriteClaim
@@ -294,7 +293,7 @@ class WriteAttempt:
         (first, *others) = self._writes
         if others or not first.atomic or len(changes) <= 1:
             return None
-        return standing_for(changes.key_hashes())
+        return changes.covering_hashes()
 
 
 def _may_write(write: WriteCall, known: dict[str, CollectionFacts]) -> bool:

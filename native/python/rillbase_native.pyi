@@ -150,8 +150,11 @@ def id_key(id: Value) -> bytes:
 def id_of(body: bytes) -> Value:
     """Return the `_id` of a document."""
 
-def key_hash(key: bytes) -> int:
-    """Return the hash of a document's key that decides its write partition."""
+def write_partition(key: bytes, partitions: int) -> int:
+    """Return the write partition of the document with this key."""
+
+def query_partition(query: bytes, partitions: int) -> int:
+    """Return the query partition of the query with this hash."""
 
 @final
 class Filter:
@@ -392,8 +395,10 @@ class Changes:
     def enforced(self) -> Sequence[bytes] | None:
         """Return, of the entries to add, those that no other document may have."""
 
-    def key_hashes(self) -> list[int]:
-        """Return the hashes of all keys, each once, in rising order."""
+    def covering_hashes(self) -> list[int]:
+        """Return hashes of keys that fall into the same write partitions as all of these documents,
+        in every grid: few, however many documents there are.
+        """
 
     def after_images(
         self,
@@ -765,6 +770,20 @@ _HubRequest: TypeAlias = (
 )
 
 @final
+class HubFrame:
+    """A frame for one subscription."""
+
+    @property
+    def subscription(self) -> int: ...
+    @property
+    def text(self) -> bytes:
+        """Return the frame, JSON text."""
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether the subscription ends with it."""
+
+@final
 class SubscriptionFigures:
     """The state of one subscription."""
 
@@ -905,8 +924,8 @@ class Hub:
     def has_frames(self) -> bool:
         """Whether there are frames to hand out at once."""
 
-    def poll(self, most: int) -> list[tuple[int, bytes, bool]]:
-        """Take frames to send: subscription, JSON text, whether it is the last."""
+    def poll(self, most: int) -> list[HubFrame]:
+        """Take frames to send."""
 
     def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
         """Learn how much has left for a client."""

@@ -29,7 +29,7 @@ from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, int8
 from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import log_entries
-from rillbase_native import Filter, key_hash
+from rillbase_native import Filter, write_partition
 
 #: Maximum number of outbox transactions to search: more than a busy minute has.
 TRANSACTIONS = 300_000
@@ -198,7 +198,7 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
         known = [stored.version] if stored is not None else []
         version = max([*known, *(row.version for row in rows)], default=None)
     row = next((row for row in rows if row.version == version), None)
-    partition = key_hash(key) % subject.grid.write_partitions
+    partition = write_partition(key, subject.grid.write_partitions)
     entries = dict[int, StreamEntry]()
     if version is not None:
         since_ms = None if row is None else row.committed_ms - SLACK_MS

@@ -217,11 +217,6 @@ class GridLayer:
         await self._functions.call("trim", self._epoch, query_partitions)
 
 
-def query_partition(query: bytes, partitions: int) -> int:
-    """Return which query partition a query belongs to."""
-    return int.from_bytes(query[:8], "big") % partitions
-
-
 def filter_node(query_partition: int, write_partition: int) -> str:
     """Return a filter node's name, as in its lease."""
     return f"filter:{query_partition}:{write_partition}"
@@ -265,7 +260,6 @@ __all__ = [
     "filter_node",
     "lease_key",
     "log",
-    "query_partition",
     "registry",
     "sort_node",
 ]

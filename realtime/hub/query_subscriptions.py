@@ -17,13 +17,12 @@ from documents.store.lookups import sides_of
 from foundation.errors import ApiError, NotFound, Overloaded, Unavailable
 from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
-from realtime.events.layer import query_partition
 from realtime.hub.process import HubProcess
 from realtime.hub.running_hub import RunningHub
 from realtime.registration import subscribe_request as wanting
 from realtime.registration.registration import CollectionReference, slack_for
 from realtime.registration.subscribe_request import MATCHES, QuerySubscribeRequest
-from rillbase_native import LiveQuery, Value
+from rillbase_native import LiveQuery, Value, query_partition
 from tenants import error_log
 
 READ = "documents:read"

@@ -20,7 +20,7 @@ from foundation.environment import environment
 from foundation.errors import ApiError
 from foundation.event_loop_budget import EventLoopBudget
 from realtime.events import layer as events
-from realtime.events.layer import QUERY_TTL_MS, GridLayer, query_partition
+from realtime.events.layer import QUERY_TTL_MS, GridLayer
 from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import LogEntry, LogReader
 from realtime.registration.registration import CollectionReference
@@ -34,6 +34,7 @@ from rillbase_native import (
     RenewQuery,
     ReplayLog,
     UnregisterQuery,
+    query_partition,
 )
 
 log = logging.getLogger(__name__)
@@ -216,13 +217,13 @@ class RunningHub:
     def _hand_out(self) -> None:
         budget = EventLoopBudget()
         while not budget.is_spent and (frames := self.hub.poll(FRAMES_AT_ONCE)):
-            for subscription, frame, is_last in frames:
-                attached = self.attached.get(subscription)
+            for frame in frames:
+                attached = self.attached.get(frame.subscription)
                 if attached is None:
                     continue
-                attached.outlet.send(frame)
-                if is_last:
-                    del self.attached[subscription]
+                attached.outlet.send(frame.text)
+                if frame.is_last:
+                    del self.attached[frame.subscription]
                     attached.ended()
 
     async def _release(self, queries: list[bytes]) -> None:

@@ -20,7 +20,7 @@ from foundation.limits import Limit
 from foundation.tasks import task
 from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
-from realtime.events.layer import GridLayer, query_partition
+from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch
 from realtime.registration.initial_rows import take_snapshot
 from realtime.registration.registration import (
@@ -30,7 +30,7 @@ from realtime.registration.registration import (
     sides_of_query,
 )
 from realtime.registration.renewals import of_all, with_grids
-from rillbase_native import LiveQuery, Question
+from rillbase_native import LiveQuery, Question, query_partition
 
 log = logging.getLogger(__name__)
 

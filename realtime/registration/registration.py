@@ -31,10 +31,10 @@ from foundation import bulk_budget
 from foundation.errors import ApiError, ResultTooLarge
 from foundation.event_loop_budget import EventLoopBudget
 from foundation.turns import TurnScheduler
-from realtime.events.layer import GridLayer, StreamEnds, query_partition
+from realtime.events.layer import GridLayer, StreamEnds
 from realtime.grid.layout import GridEpoch
 from realtime.registration.initial_rows import InitialRead, InitialRows, Row, read_all
-from rillbase_native import LiveQuery, Sort
+from rillbase_native import LiveQuery, Sort, query_partition
 
 #: Rows that a sort node keeps beyond a window: half of the window, within bounds.
 LEAST_SLACK, MOST_SLACK = 16, 1_000

@@ -82,7 +82,7 @@ def hub() -> Hub:
 
 
 def frames(hub: Hub) -> list[JsonObject]:
-    return [json.loads(frame) for _, frame, _ in hub.poll(1_000)]
+    return [json.loads(frame.text) for frame in hub.poll(1_000)]
 
 
 def items(result: JsonObject) -> list[JsonObject]:
@@ -163,9 +163,9 @@ def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:
     wanted = query()
     hub.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
     hub.refused(wanted.hash, '{"code":"result_too_large"}')
-    [(subscription, frame, is_last)] = hub.poll(10)
-    assert (subscription, is_last) == (1, True)
-    assert json.loads(frame)["error"] == {"code": "result_too_large"}
+    [frame] = hub.poll(10)
+    assert (frame.subscription, frame.is_last) == (1, True)
+    assert json.loads(frame.text)["error"] == {"code": "result_too_large"}
 
 
 def test_who_comes_back_with_a_token_has_the_log_read_from_there(hub: Hub) -> None:

@@ -8,6 +8,7 @@
 //!
 //! - [`message`] — what the parties say to one another; [`wire`] — its bytes; [`snapshot`] — which
 //!   transactions a reader has seen.
+//! - [`partition`] — which node sees a document or a query.
 //! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
 //!   [`node`] — what both give out; [`groups`] — rows that stand for many documents, [`lookups`] —
 //!   documents with others that they refer to, [`registered_rows`] — what is shown of either at first.
@@ -31,6 +32,7 @@ pub mod hub;
 pub mod lookups;
 pub mod message;
 pub mod node;
+pub mod partition;
 pub mod registered_rows;
 pub mod snapshot;
 pub mod sort_node;

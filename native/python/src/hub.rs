@@ -20,6 +20,21 @@ use crate::values::form;
 /// A place in a log, and the entry there.
 type PyEntry = (String, PyBackedBytes);
 
+/// A frame for one subscription.
+#[pyclass(
+    frozen,
+    get_all,
+    freelist = 64,
+    module = "rillbase_native",
+    skip_from_py_object
+)]
+pub(crate) struct HubFrame {
+    subscription: u64,
+    /// JSON.
+    text: Py<PyBytes>,
+    is_last: bool,
+}
+
 /// The state of one subscription.
 #[pyclass(frozen, get_all, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct SubscriptionFigures {
@@ -232,14 +247,15 @@ impl PyHub {
         self.locked().has_frames()
     }
 
-    /// Take frames to send: subscription, JSON text, whether it is the last.
-    fn poll<'py>(&self, py: Python<'py>, most: usize) -> Vec<(u64, Bound<'py, PyBytes>, bool)> {
+    /// Take frames to send.
+    fn poll(&self, py: Python<'_>, most: usize) -> Vec<HubFrame> {
         let frames = py.detach(|| self.locked().poll(most));
         frames
             .into_iter()
-            .map(|frame| {
-                let text = PyBytes::new(py, frame.text.as_bytes());
-                (frame.client, text, frame.over)
+            .map(|frame| HubFrame {
+                subscription: frame.client,
+                text: PyBytes::new(py, frame.text.as_bytes()).unbind(),
+                is_last: frame.over,
             })
             .collect()
     }

@@ -18,6 +18,7 @@ mod json;
 mod live_query;
 mod nodes;
 mod operations;
+mod partitions;
 mod question;
 mod selections;
 mod storage_node;
@@ -37,7 +38,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::filters::{PyBounds, PyFilter, PyGroup, PyLookups, PyProjection, PyRule, PySort};
     #[pymodule_export]
-    use crate::hub::{HubMemory, PyHub, SubscriptionFigures};
+    use crate::hub::{HubFrame, HubMemory, PyHub, SubscriptionFigures};
     #[pymodule_export]
     use crate::hub_requests::{
         FailQuery, FetchDocuments, LogUnevaluated, RecheckAccess, RegisterQuery, RenewQuery,
@@ -52,13 +53,15 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::operations::{PyDefinition, PyOperation, UpdateOperators, id_of};
     #[pymodule_export]
+    use crate::partitions::{query_partition, write_partition};
+    #[pymodule_export]
     use crate::question::PyQuestion;
     #[pymodule_export]
     use crate::selections::{PyGrouping, PySelection, envelope};
     #[pymodule_export]
     use crate::storage_node::{NodeSpeaker, PyNode};
     #[pymodule_export]
-    use crate::values::{PyValue, format_id, id_key, key_hash, parse_id};
+    use crate::values::{PyValue, format_id, id_key, parse_id};
     #[pymodule_export]
     use crate::writes::{Outcomes, PyChange, PyChanges, PyExpected, PyOperations, PyPlan};
 }

@@ -178,9 +178,3 @@ pub(crate) fn id_key<'py>(py: Python<'py>, id: &PyValue) -> PyResult<Bound<'py, 
     let key = id::key(id.view()).map_err(|refusal| refused(py, refusal))?;
     Ok(PyBytes::new(py, &key))
 }
-
-/// Return the hash of a document's key that decides its write partition.
-#[pyfunction]
-pub(crate) fn key_hash(key: &[u8]) -> i32 {
-    id::key_hash(key)
-}

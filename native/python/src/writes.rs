@@ -17,6 +17,7 @@ use rillbase_documents::plan::{self, AccessFilters, NamedTarget, WriteCollection
 use rillbase_documents::precondition;
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_documents::stage::{LockedRow, LockedRows};
+use rillbase_live::partition::covering_hashes;
 
 use crate::errors::{query_error, refused};
 use crate::filters::PyFilter;
@@ -307,9 +308,9 @@ impl PyChanges {
         packed(py, self.inner.enforced().map(three))
     }
 
-    /// Return the hashes of all keys, each once, in rising order.
-    fn key_hashes(&self) -> Vec<i32> {
-        self.inner.key_hashes()
+    /// Return hashes of keys that fall into the same write partitions as all of these documents.
+    fn covering_hashes(&self) -> Vec<i32> {
+        covering_hashes(self.inner.key_hashes())
     }
 
     /// Return after-images as arguments of a command, with their number, in parts of about

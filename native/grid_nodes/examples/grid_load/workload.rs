@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use rillbase_live::message::{QueryDefinition, QueryHash, ResultRow};
+use rillbase_live::partition::query_partition;
 use rillbase_query::bson::{BsonType as Type, DocumentBuf, DocumentWriter, ValueRef};
 use rillbase_query::ejson::parse_document;
 
@@ -317,8 +318,8 @@ impl GridWorkload {
 
     /// Which query partition a query belongs to.
     pub(crate) fn partition(&self, hash: &QueryHash) -> u64 {
-        let first = hash.0.first_chunk::<8>();
-        first.map_or(0, |first| u64::from_be_bytes(*first)) % self.query_partitions
+        let partitions = u16::try_from(self.query_partitions).unwrap_or(u16::MAX);
+        query_partition(hash, partitions).into()
     }
 
     /// A document, and how many queries it matches.

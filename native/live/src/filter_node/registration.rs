@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rillbase_documents::id::key_hash;
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_matching::QueryId;
 use rillbase_query::bson::Document;
@@ -14,6 +13,7 @@ use crate::message::{
     StreamId,
 };
 use crate::node::NodeOutput;
+use crate::partition::write_partition;
 use crate::snapshot::PgSnapshot;
 
 use super::queries::QueryHandle;
@@ -249,8 +249,7 @@ impl FilterNode {
     }
 
     pub(super) fn is_mine(&self, key: &[u8]) -> bool {
-        let hash = key_hash(key).unsigned_abs();
-        hash.checked_rem(self.config.partitions.into()) == Some(self.config.partition.into())
+        write_partition(key, self.config.partitions) == self.config.partition
     }
 
     /// Tells a new query what its snapshot does not see and what came before it was known. Of each

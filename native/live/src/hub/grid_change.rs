@@ -7,7 +7,7 @@
 //! Whoever is live stays so for as long as the ticks of the old nodes count, two seconds as ever:
 //! most queries are registered by then, and their subscribers notice nothing.
 
-use crate::message::QueryHash;
+use crate::partition::query_partition;
 
 use super::client::ClientPhase;
 use super::parts::GridShape;
@@ -25,7 +25,7 @@ impl Hub {
             matches!(request, HubRequest::RecheckAccess(_) | HubRequest::Fail(..))
         });
         for (hash, query) in &mut self.queries {
-            let partition = partition_of(hash, grid.query_partitions);
+            let partition = query_partition(hash, grid.query_partitions);
             let log = before.get(&query.partition);
             query.moved((partition, grid.write_partitions), log, self.now_us);
             self.logs.entry(partition).or_default();
@@ -39,11 +39,4 @@ impl Hub {
             }
         }
     }
-}
-
-/// Which query partition a query belongs to: its first eight bytes, as a number, decide.
-fn partition_of(hash: &QueryHash, partitions: u16) -> u16 {
-    let (first, _) = hash.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
-    let partition = u64::from_be_bytes(*first) % u64::from(partitions.max(1));
-    u16::try_from(partition).unwrap_or(0)
 }

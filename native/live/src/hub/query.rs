@@ -5,12 +5,11 @@ mod registration;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use rillbase_documents::id::key_hash;
-
 use crate::message::{
     AfterImage, ImageContent, NotificationSource, QueryDefinition, RemovalReason, ResultRow,
     StreamId, WindowChange,
 };
+use crate::partition::write_partition;
 use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
@@ -346,7 +345,7 @@ impl HubQuery {
             .sources
             .iter()
             .filter(|one| **one != NotificationSource::Sort);
-        let count = i32::try_from(filters.count().max(1)).unwrap_or(i32::MAX);
+        let partitions = u16::try_from(filters.count()).unwrap_or(u16::MAX);
         let Some(rows) = &self.rows else {
             return Vec::new();
         };
@@ -358,7 +357,7 @@ impl HubQuery {
             let newer = rows.get(&row.key).filter(|held| held.version > row.version);
             newer.cloned().unwrap_or_else(|| Arc::new(row))
         });
-        let goes = |key: &[u8]| key_hash(key) % count == i32::from(partition);
+        let goes = |key: &[u8]| write_partition(key, partitions) == partition;
         rows.with(goes, told)
             .map_or_else(Vec::new, |after| self.replace(after))
     }

@@ -1,0 +1,28 @@
+"""The test vectors of partitions, which Rust's tests read, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+_FILE = Path(__file__).resolve().parents[1] / "native/live/tests/partitions.tsv"
+
+
+class PartitionVector(NamedTuple):
+    """A document's key or a query's hash, and where it belongs among so many partitions."""
+
+    name: bytes
+    #: The hash of a document's key.
+    hash: int
+    partitions: int
+    partition: int
+
+
+def vectors(kind: str) -> list[PartitionVector]:
+    """Return those of documents or queries."""
+    rows = [line.split("\t") for line in _FILE.read_text().splitlines()[1:]]
+    return [
+        PartitionVector(bytes.fromhex(name), int(hashed or 0), int(partitions), int(partition))
+        for each, name, hashed, partitions, partition in rows
+        if each == kind
+    ]
