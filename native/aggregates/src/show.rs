@@ -93,14 +93,14 @@ impl Day {
 #[derive(Debug)]
 pub(crate) struct RowWriter<'a> {
     plan: &'a AggregatePlan<'a>,
-    told: Vec<GroupLabel>,
+    labels: Vec<GroupLabel>,
     /// The names of measures, as members begin.
     names: Vec<String>,
 }
 
 impl<'a> RowWriter<'a> {
     pub(crate) fn new(plan: &'a AggregatePlan<'a>) -> Self {
-        let told = plan.by.iter().map(|by| GroupLabel {
+        let labels = plan.by.iter().map(|by| GroupLabel {
             by: *by,
             name: member(name_of(plan, *by)),
             value: Vec::new(),
@@ -112,7 +112,7 @@ impl<'a> RowWriter<'a> {
             .iter()
             .map(|(_, measure)| member(&measure.name));
         Self {
-            told: told.collect(),
+            labels: labels.collect(),
             names: names.collect(),
             plan,
         }
@@ -122,17 +122,17 @@ impl<'a> RowWriter<'a> {
     pub(crate) fn begin(&mut self, out: &mut String, key: &[u8]) -> Result<()> {
         let mut reader = ValueReader(key);
         out.push('{');
-        for told in &mut self.told {
+        for label in &mut self.labels {
             let before = reader.0;
-            skip(told.by, &mut reader)?;
+            skip(label.by, &mut reader)?;
             let value = before.len() - reader.0.len();
             let value = before.get(..value).unwrap_or_default();
-            if told.value != value {
-                told.write(value)?;
+            if label.value != value {
+                label.write(value)?;
             }
             separate(out);
-            out.push_str(&told.name);
-            out.push_str(&told.text);
+            out.push_str(&label.name);
+            out.push_str(&label.text);
         }
         Ok(())
     }

@@ -301,7 +301,9 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         *own = entry.id;
         self.number += 1;
         // Some were trimmed before they were read.
-        self.rebuild = entry.number.map_or(M::NUMBERED, |told| told != self.number);
+        self.rebuild = entry
+            .number
+            .map_or(M::NUMBERED, |number| number != self.number);
         if self.rebuild {
             return;
         }

@@ -127,7 +127,7 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
                 "the document holds too many values",
             );
         }
-        let told = match self.peek() {
+        let result = match self.peek() {
             Some(b'{') => return self.begin_object(),
             Some(b'[') => return self.begin_array(),
             Some(b'"') => match self.string()? {
@@ -152,7 +152,7 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
             }
             _ => return self.malformed("expected a value"),
         };
-        told.map_err(|error| ReadStop::Sink {
+        result.map_err(|error| ReadStop::Sink {
             error,
             offset: start,
         })?;
@@ -259,11 +259,11 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
     }
 
     fn end_container(&mut self) -> Result<ExpectedToken, ReadStop<S::Error>> {
-        let told = match self.path.inside() {
+        let result = match self.path.inside() {
             Inside::Object => self.sink.end_object(),
             _ => self.sink.end_array(),
         };
-        told.map_err(|error| ReadStop::Sink {
+        result.map_err(|error| ReadStop::Sink {
             error,
             offset: self.at,
         })?;

@@ -35,8 +35,8 @@ fn main() {
     let begun = Instant::now();
     let before = frames;
     for version in 1..=writes {
-        let news = matched(version, Arc::clone(&body));
-        notify(&mut hub, version + 2, news);
+        let event = matched(version, Arc::clone(&body));
+        notify(&mut hub, version + 2, event);
         let (count, size) = drained(&mut hub);
         frames += count;
         bytes += size;
@@ -122,12 +122,12 @@ fn opened(subscribers: u64) -> Hub {
     hub
 }
 
-fn notify(hub: &mut Hub, count: u64, news: NodeEvent) {
+fn notify(hub: &mut Hub, count: u64, event: NodeEvent) {
     let notification = Notification {
         source: NotificationSource::Filter(0),
         token: FencingToken(1),
         count,
-        news,
+        event,
     };
     let at = StreamId {
         ms: 1_000,

@@ -125,13 +125,13 @@ impl Voice {
         }
     }
 
-    pub(crate) fn emit(&mut self, news: NodeEvent, out: &mut Vec<NodeOutput>) {
+    pub(crate) fn emit(&mut self, event: NodeEvent, out: &mut Vec<NodeOutput>) {
         self.count += 1;
         out.push(NodeOutput::Notify(Notification {
             source: self.source,
             token: self.token,
             count: self.count,
-            news,
+            event,
         }));
     }
 }

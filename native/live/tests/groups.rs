@@ -79,14 +79,14 @@ impl Stage {
         out.iter().flat_map(lines).collect()
     }
 
-    fn notify(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
+    fn notify(&mut self, partition: u16, event: NodeEvent) -> Vec<String> {
         let mut said = 0;
         if let Some(count) = self.said.get_mut(usize::from(partition)) {
             *count += 1;
             said = *count;
         }
         self.read += 1;
-        let entry = notification(NotificationSource::Filter(partition), 1, said, news);
+        let entry = notification(NotificationSource::Filter(partition), 1, said, event);
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
     }
@@ -152,7 +152,7 @@ fn lines(output: &NodeOutput) -> Vec<String> {
     let NodeOutput::Notify(notification) = output else {
         return vec![format!("{output:?}")];
     };
-    match &notification.news {
+    match &notification.event {
         NodeEvent::Rebase { rows, .. } => rows.iter().map(shown).collect(),
         NodeEvent::Window { changes, .. } => changes.iter().map(change).collect(),
         NodeEvent::Failed { code, .. } => vec![format!("failed {code}")],

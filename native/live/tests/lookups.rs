@@ -163,7 +163,7 @@ impl Stage {
         self.node.handle(input, self.now_us, &mut out);
         for output in &out {
             if let NodeOutput::Notify(Notification {
-                news: NodeEvent::Fetch { asked, .. },
+                event: NodeEvent::Fetch { asked, .. },
                 ..
             }) = output
             {
@@ -193,10 +193,10 @@ impl Stage {
         )
     }
 
-    fn notify(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
+    fn notify(&mut self, partition: u16, event: NodeEvent) -> Vec<String> {
         let said = &mut self.said[usize::from(partition)];
         *said += 1;
-        let entry = notification(NotificationSource::Filter(partition), 1, *said, news);
+        let entry = notification(NotificationSource::Filter(partition), 1, *said, event);
         self.read += 1;
         let id = at(self.read);
         self.give(Input::Entry { id, entry })

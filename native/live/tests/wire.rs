@@ -324,12 +324,12 @@ fn any_notification() -> impl Strategy<Value = Notification> {
         any::<u16>().prop_map(NotificationSource::Filter),
         Just(NotificationSource::Sort)
     ];
-    (source, any::<u64>(), any::<u64>(), event()).prop_map(|(source, token, count, news)| {
+    (source, any::<u64>(), any::<u64>(), event()).prop_map(|(source, token, count, event)| {
         Notification {
             source,
             token: FencingToken(token),
             count,
-            news,
+            event,
         }
     })
 }
@@ -449,7 +449,7 @@ fn the_active_of_the_specification_is_read() {
     assert_eq!((told.token, told.count), (FencingToken(7), 2));
     let query = QueryHash([0xab; 16]);
     assert_eq!(
-        told.news,
+        told.event,
         NodeEvent::Active {
             query,
             activation: 12,

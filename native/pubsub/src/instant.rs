@@ -232,8 +232,8 @@ impl Instant {
                 self_join,
                 ..
             } => {
-                let news = moment.side(place, publication);
-                self.met_by_publication(moment, place, news, *self_join)?
+                let side = moment.side(place, publication);
+                self.met_by_publication(moment, place, side, *self_join)?
             }
             TopicOperation::Subscribe {
                 place,
@@ -259,19 +259,20 @@ impl Instant {
         &self,
         moment: &ReadMoment<'_>,
         place: &TopicPlace,
-        news: MeetingSide<'_, PublicationRecord>,
+        publication: MeetingSide<'_, PublicationRecord>,
         self_join: bool,
     ) -> Result<StoreAnswer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
-        if !is_alive(news.record.until, now) {
+        if !is_alive(publication.record.until, now) {
             return Ok(StoreAnswer::default());
         }
         let wanted = LookWindows {
-            subscriptions: Some(TimeWindow::since(news.record.at.max(now))),
+            subscriptions: Some(TimeWindow::since(publication.record.at.max(now))),
             publications: self_join.then(|| TimeWindow::since(moment.oldest())),
         };
         let alike = |other: &StoredRecord<PublicationRecord>| is_alive(other.record.until, now);
-        let meets = |wish: &StoredRecord<SubscriptionRecord>| rule.meets(wish.side(), news, now);
+        let meets =
+            |wish: &StoredRecord<SubscriptionRecord>| rule.meets(wish.side(), publication, now);
         let mut answer = self.look(
             moment,
             place,
@@ -300,7 +301,9 @@ impl Instant {
             }),
             subscriptions: self_join.then(|| TimeWindow::since(wish.record.from.max(now))),
         };
-        let meets = |news: &StoredRecord<PublicationRecord>| rule.meets(wish, news.side(), now);
+        let meets = |publication: &StoredRecord<PublicationRecord>| {
+            rule.meets(wish, publication.side(), now)
+        };
         let alike = |other: &StoredRecord<SubscriptionRecord>| {
             is_alive(other.record.until, now) && other.record.from <= wish.record.until
         };
@@ -328,7 +331,7 @@ impl Instant {
         let user = (moment.topic, wish.record.user.as_slice());
         let memory = SubscriptionHistory::read(at, user, (from, moment.before))?;
         let rule = self.rule(moment.topic);
-        publications.retain(|news| !memory.has_met(news, wish.sequence, rule));
+        publications.retain(|publication| !memory.has_met(publication, wish.sequence, rule));
         Ok(())
     }
 
@@ -381,7 +384,8 @@ impl Instant {
             }),
             subscriptions: keep.map(|_| TimeWindow::since(now)),
         };
-        let data = |news: &StoredRecord<PublicationRecord>| is_alive(news.record.until, now);
+        let data =
+            |publication: &StoredRecord<PublicationRecord>| is_alive(publication.record.until, now);
         let subscribers =
             |wish: &StoredRecord<SubscriptionRecord>| keep.is_some_and(|keep| keep(&wish.record));
         self.look(
@@ -452,8 +456,8 @@ impl Instant {
             subscriptions: None,
         };
         let (now, rule) = (moment.now(), self.rule(topic));
-        let meets = |news: &StoredRecord<PublicationRecord>| {
-            news.sequence > position && rule.meets(wish.side(), news.side(), now)
+        let meets = |publication: &StoredRecord<PublicationRecord>| {
+            publication.sequence > position && rule.meets(wish.side(), publication.side(), now)
         };
         let place = TopicPlace::of_parts(name.ids.clone(), wish.extent.clone());
         let gather = Gather::new(
@@ -525,13 +529,13 @@ fn deliver_in_order(
     } = operation
         && !answer.subscriptions.is_empty()
     {
-        let news = moment.side(place, publication).stored();
-        turn.met(answer.sequence, deliveries(answer, news));
+        let stored = moment.side(place, publication).stored();
+        turn.met(answer.sequence, deliveries(answer, stored));
     }
 }
 
-fn deliveries(answer: &StoreAnswer, news: StoredRecord<PublicationRecord>) -> Vec<Delivery> {
-    let publication = Arc::new(news);
+fn deliveries(answer: &StoreAnswer, stored: StoredRecord<PublicationRecord>) -> Vec<Delivery> {
+    let publication = Arc::new(stored);
     let delivery = |subscription: &StoredRecord<SubscriptionRecord>| Delivery {
         subscription: subscription.clone(),
         publication: Arc::clone(&publication),

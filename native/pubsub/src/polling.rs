@@ -175,8 +175,8 @@ impl RepQueries {
             from: wish.record.from.max(time),
             to: wish.record.until.min(snapshot.time()),
         };
-        let is_new = |news: &StoredRecord<PublicationRecord>| {
-            news.record.at > time || news.sequence > sequence
+        let is_new = |publication: &StoredRecord<PublicationRecord>| {
+            publication.record.at > time || publication.sequence > sequence
         };
         let at = (topic, snapshot);
         let answer = self.find(at, place, window, (wish, &is_new))?;
@@ -212,11 +212,11 @@ impl RepQueries {
             },
             snapshot,
         };
-        let meets = |news: &StoredRecord<PublicationRecord>| {
+        let meets = |publication: &StoredRecord<PublicationRecord>| {
             // The subscription's last poll may come a little late.
-            keep(news)
-                && rule.meets(wish, news.side(), now.min(wish.record.until))
-                && is_alive(news.record.until, now)
+            keep(publication)
+                && rule.meets(wish, publication.side(), now.min(wish.record.until))
+                && is_alive(publication.record.until, now)
         };
         let mut gather = Gather::new(
             (Sequence::MAX, (place.extent(), topic.ids)),

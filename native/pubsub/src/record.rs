@@ -276,26 +276,27 @@ mod tests {
     #[test]
     fn the_example_of_the_format_is_what_is_written() {
         let id = DeweyId::parse("1.4").unwrap();
-        let news = PublicationRecord {
+        let publication = PublicationRecord {
             at: 1_000_000,
             until: 1_001_000,
             id: b"a".to_vec(),
             data: Vec::new(),
         };
-        let key = keys::entry(&keys::topic(7), &id, keys::PUBLICATIONS, news.at, 5);
+        let key = keys::entry(&keys::topic(7), &id, keys::PUBLICATIONS, publication.at, 5);
         let expected = [
             1, 2, 7, 2, 1, 2, 4, 0, 2, 255, 255, 255, 255, 255, 0xf0, 0xbd, 0xbf, 255, 255, 255,
             255, 255, 255, 255, 0xfa,
         ];
         assert_eq!(key, expected);
         let extent = TopicExtent::Id(id.clone());
-        let value = encode(&news, 0, 1_000_000, (&extent, Some(&id)));
+        let value = encode(&publication, 0, 1_000_000, (&extent, Some(&id)));
         assert_eq!(
             value,
             [0, 0xc0, 0x84, 0x3d, 0, 0xa8, 0x8c, 0x3d, 1, b'a', 0]
         );
-        let stored = decode::<PublicationRecord>(&value, (id.as_bytes(), news.at, 5)).unwrap();
-        assert_eq!((stored.record, stored.sequence), (news, 5));
+        let stored =
+            decode::<PublicationRecord>(&value, (id.as_bytes(), publication.at, 5)).unwrap();
+        assert_eq!((stored.record, stored.sequence), (publication, 5));
     }
 
     #[test]

@@ -31,11 +31,11 @@ impl MeetingRule<'_> {
         publication: MeetingSide<'_, PublicationRecord>,
         now: Millis,
     ) -> bool {
-        let (wish, news) = (subscription.record, publication.record);
-        let passes = |filter: &Vec<u8>| self.conditions.matches(filter, &news.data);
-        in_time(wish, news)
+        let (wish, message) = (subscription.record, publication.record);
+        let passes = |filter: &Vec<u8>| self.conditions.matches(filter, &message.data);
+        in_time(wish, message)
             && is_alive(wish.until, now)
-            && is_alive(news.until, now)
+            && is_alive(message.until, now)
             && subscription.extent.meets(publication.extent, self.ids)
             && wish.filter.as_ref().is_none_or(passes)
     }

@@ -119,9 +119,9 @@ impl SubscriptionHistory {
 
 /// Leaves, of subscriptions that wish so, the oldest of each user. They are in their order.
 pub(crate) fn oldest_of_users(subscriptions: &mut Vec<StoredRecord<SubscriptionRecord>>) {
-    let mut told: HashSet<Vec<u8>> = HashSet::new();
+    let mut users: HashSet<Vec<u8>> = HashSet::new();
     subscriptions.retain(|subscription| {
         let wish = &subscription.record;
-        !wish.unseen_only || told.insert(wish.user.clone())
+        !wish.unseen_only || users.insert(wish.user.clone())
     });
 }

@@ -116,7 +116,9 @@ mod tests {
 
     impl DeliverySink for Told {
         fn deliver(&self, deliveries: Vec<Delivery>) {
-            let positions = deliveries.iter().map(|told| told.publication.sequence);
+            let positions = deliveries
+                .iter()
+                .map(|delivery| delivery.publication.sequence);
             self.0.lock().extend(positions);
         }
     }
@@ -139,8 +141,8 @@ mod tests {
 
     #[test]
     fn what_was_met_waits_for_those_before_it() {
-        let told = Arc::new(Told::default());
-        let turns = OperationTurns::new(Arc::clone(&told) as Arc<dyn DeliverySink>);
+        let sink = Arc::new(Told::default());
+        let turns = OperationTurns::new(Arc::clone(&sink) as Arc<dyn DeliverySink>);
         let slow = turns.begin(10);
         let quick = turns.begin(10);
         let late = turns.begin(11);
@@ -148,14 +150,14 @@ mod tests {
         quick.written(12);
         quick.met(12, delivery(12));
         drop(quick);
-        assert!(told.0.lock().is_empty());
+        assert!(sink.0.lock().is_empty());
         slow.met(11, delivery(11));
         drop(slow);
         // `late` may still turn out to be 12.
-        assert_eq!(*told.0.lock(), [11]);
+        assert_eq!(*sink.0.lock(), [11]);
         late.written(13);
         late.met(13, delivery(13));
         drop(late);
-        assert_eq!(*told.0.lock(), [11, 12, 13]);
+        assert_eq!(*sink.0.lock(), [11, 12, 13]);
     }
 }

@@ -43,10 +43,10 @@ impl Seen {
             TopicOperation::Subscribe { place, .. } => {
                 self.subscribed
                     .insert(answer.sequence, place.ids()[0].clone());
-                for news in &answer.publications {
+                for published in &answer.publications {
                     *self
                         .met
-                        .entry((news.sequence, answer.sequence))
+                        .entry((published.sequence, answer.sequence))
                         .or_default() += 1;
                 }
             }
@@ -148,8 +148,8 @@ fn who_unsubscribes_while_others_publish_is_told_of_exactly_what_came_before() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for part in 0..4 {
-                    let news = publication(&format!("{round}.{part}"), START, RETENTION);
-                    let answer = store.publish(&topic, place(), news, false).unwrap();
+                    let published = publication(&format!("{round}.{part}"), START, RETENTION);
+                    let answer = store.publish(&topic, place(), published, false).unwrap();
                     let told = answer
                         .subscriptions
                         .iter()

@@ -61,17 +61,18 @@ fn place(id: u64) -> TopicPlace {
 }
 
 /// Naively, what a poll at `now` finds that did not exist, or lay in the future, at the last one.
-fn poll_results(news: &[(u64, PublicationRecord)], polling: &Polling, now: u64) -> Vec<String> {
-    let found = news.iter().enumerate().filter(|(made, (id, news))| {
-        let is_new = news.at > polling.last || (*made >= polling.known && news.at == polling.last);
+fn poll_results(log: &[(u64, PublicationRecord)], polling: &Polling, now: u64) -> Vec<String> {
+    let found = log.iter().enumerate().filter(|(made, (id, published))| {
+        let is_new =
+            published.at > polling.last || (*made >= polling.known && published.at == polling.last);
         *id == polling.id
             && is_new
-            && news.at >= polling.record.from
-            && news.at <= polling.record.until.min(now)
-            && news.until >= now
+            && published.at >= polling.record.from
+            && published.at <= polling.record.until.min(now)
+            && published.until >= now
     });
     found
-        .map(|(_, (_, news))| String::from_utf8(news.id.clone()).unwrap())
+        .map(|(_, (_, published))| String::from_utf8(published.id.clone()).unwrap())
         .collect()
 }
 
@@ -85,14 +86,14 @@ proptest! {
         let store = open(&disk, &db);
         let topic = topic(Ids::Flat);
         let mut now = START;
-        let mut news: Vec<(u64, PublicationRecord)> = Vec::new();
+        let mut log: Vec<(u64, PublicationRecord)> = Vec::new();
         let mut polled: BTreeMap<u64, Polling> = BTreeMap::new();
         for action in actions {
             match action {
                 Action::Publish(id, ago, life) => {
-                    let record = publication(&news.len().to_string(), now - ago, life);
+                    let record = publication(&log.len().to_string(), now - ago, life);
                     store.publish(&topic, place(id), record.clone(), false).unwrap();
-                    news.push((id, record));
+                    log.push((id, record));
                 }
                 Action::Subscribe(id, ago, span) => {
                     let record = subscription("s", now - ago, now - ago + span);
@@ -102,10 +103,10 @@ proptest! {
                         prop_assert!(answer.publications.is_empty());
                         continue;
                     }
-                    prop_assert_eq!(publications(&answer), poll_results(&news, &past, now));
+                    prop_assert_eq!(publications(&answer), poll_results(&log, &past, now));
                     if record.until > now {
                         let due = (now + INTERVAL).min(record.until);
-                        let polling = Polling { id, record, last: now, due, known: news.len() };
+                        let polling = Polling { id, record, last: now, due, known: log.len() };
                         polled.insert(answer.sequence, polling);
                     }
                 }
@@ -123,9 +124,9 @@ proptest! {
             let mut expected = BTreeMap::new();
             for (number, polling) in &mut polled {
                 if polling.due <= now {
-                    expected.insert(*number, poll_results(&news, polling, now));
+                    expected.insert(*number, poll_results(&log, polling, now));
                     polling.last = now;
-                    polling.known = news.len();
+                    polling.known = log.len();
                     polling.due = (now + INTERVAL).min(polling.record.until);
                 }
             }

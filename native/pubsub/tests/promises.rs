@@ -52,8 +52,8 @@ fn compact(db: &Db) {
 fn what_has_expired_is_neither_returned_nor_kept() {
     let Setting { disk, db, store } = setting();
     for number in 0..200 {
-        let news = publication(&number.to_string(), START, 100);
-        store.publish(&FLAT, at("1"), news, false).unwrap();
+        let published = publication(&number.to_string(), START, 100);
+        store.publish(&FLAT, at("1"), published, false).unwrap();
         let wish = subscription(&number.to_string(), START, START + 100);
         store.subscribe(&FLAT, at("1"), wish, false).unwrap();
     }
@@ -116,9 +116,9 @@ fn ending_a_newer_subscription_revives_no_older_one() {
 fn a_look_at_the_last_moments_of_a_long_list_reads_no_more_than_they_hold() {
     let Setting { disk, db, store } = setting();
     for number in 0..5000 {
-        let news = publication(&number.to_string(), START + number, RETENTION - 10_000);
+        let published = publication(&number.to_string(), START + number, RETENTION - 10_000);
         disk.clock.set(START + number);
-        store.publish(&FLAT, at("1"), news, false).unwrap();
+        store.publish(&FLAT, at("1"), published, false).unwrap();
     }
     for flushed in [false, true] {
         let window = TimeWindow::since(START + 4990);
@@ -145,8 +145,8 @@ fn a_look_below_an_id_passes_by_what_is_too_old_in_each_list() {
     let topic = topic(Ids::Hierarchy);
     for number in 0..900 {
         let id = format!("1.{}", number % 3);
-        let news = publication(&number.to_string(), START + number, RETENTION - 10_000);
-        store.publish(&topic, at(&id), news, false).unwrap();
+        let published = publication(&number.to_string(), START + number, RETENTION - 10_000);
+        store.publish(&topic, at(&id), published, false).unwrap();
         let wish = subscription(&number.to_string(), START, START + number);
         store.subscribe(&topic, at(&id), wish, false).unwrap();
     }
@@ -175,11 +175,11 @@ fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
         ("works", bson("{\"kind\":\"roadwork\"}")),
         ("bytes", b"no document".to_vec()),
     ] {
-        let news = rillbase_pubsub::PublicationRecord {
+        let published = rillbase_pubsub::PublicationRecord {
             data,
             ..publication(id, START, 1000)
         };
-        let met = store.publish(&FLAT, at("1"), news, false).unwrap();
+        let met = store.publish(&FLAT, at("1"), published, false).unwrap();
         assert_eq!(met.subscriptions.len(), usize::from(id == "crash"), "{id}");
     }
     let found = store
@@ -213,23 +213,23 @@ fn a_user_who_comes_back_is_told_nothing_twice() {
         .publish(&FLAT, at("1"), publication("a", START, RETENTION), false)
         .unwrap();
     assert_eq!(enter("1", 1), ["a"]);
-    let news = publication("b", START + 1, RETENTION);
+    let published = publication("b", START + 1, RETENTION);
     assert_eq!(
-        subscriptions(&store.publish(&FLAT, at("1"), news, false).unwrap()),
+        subscriptions(&store.publish(&FLAT, at("1"), published, false).unwrap()),
         ["1"]
     );
     assert!(enter("2", 2).is_empty());
     assert!(enter("1", 3).is_empty());
     // Two subscriptions of the user are there now; the publication is told to one.
-    let news = publication("c", START + 3, RETENTION);
+    let published = publication("c", START + 3, RETENTION);
     assert_eq!(
-        subscriptions(&store.publish(&FLAT, at("1"), news, false).unwrap()),
+        subscriptions(&store.publish(&FLAT, at("1"), published, false).unwrap()),
         ["1"]
     );
     // The first ones have ended, and what they were told is still known.
     disk.clock.set(START + 10_900);
-    let news = publication("d", START + 10_900, 5000);
-    store.publish(&FLAT, at("1"), news, false).unwrap();
+    let published = publication("d", START + 10_900, 5000);
+    store.publish(&FLAT, at("1"), published, false).unwrap();
     assert_eq!(enter("1", 10_950), ["d"]);
 }
 
@@ -288,7 +288,7 @@ fn areas_and_cells_of_a_grid_meet() {
 #[test]
 fn a_publication_that_would_outlive_its_topics_retention_is_refused() {
     let Setting { store, .. } = setting();
-    let news = publication("long", START, RETENTION + 1);
-    let refused = store.publish(&FLAT, at("1"), news, false);
+    let published = publication("long", START, RETENTION + 1);
+    let refused = store.publish(&FLAT, at("1"), published, false);
     assert!(matches!(refused, Err(Error::LivesTooLong)));
 }

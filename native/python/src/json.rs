@@ -114,9 +114,9 @@ impl JsonSink for ObjectBuilder<'_> {
     }
 
     fn key(&mut self, key: &str) -> PyResult<()> {
-        let told = self.keys.get(self.py, key);
+        let interned = self.keys.get(self.py, key);
         if let Some(ObjectContainer::Object { key, .. }) = self.open.last_mut() {
-            *key = Some(told);
+            *key = Some(interned);
         }
         Ok(())
     }

@@ -79,30 +79,35 @@ impl Listener {
     ) -> usize {
         let mut state = self.state.lock();
         let mut last = position;
-        let mut told = 0;
-        for news in missed {
-            last = last.max(news.sequence);
-            told += usize::from(self.send(news));
+        let mut sent = 0;
+        for publication in missed {
+            last = last.max(publication.sequence);
+            sent += usize::from(self.send(publication));
         }
         if let ListenerState::Holding(held) = &mut *state {
-            held.sort_unstable_by_key(|news| news.sequence);
-            for news in held.iter().filter(|news| news.sequence > last) {
-                told += usize::from(self.send(news));
+            held.sort_unstable_by_key(|publication| publication.sequence);
+            for publication in held
+                .iter()
+                .filter(|publication| publication.sequence > last)
+            {
+                sent += usize::from(self.send(publication));
             }
-            last = held.last().map_or(last, |news| news.sequence.max(last));
+            last = held
+                .last()
+                .map_or(last, |publication| publication.sequence.max(last));
         }
         *state = ListenerState::Told(last);
-        told
+        sent
     }
 
-    fn take(&self, news: &SharedPublication) -> bool {
+    fn take(&self, publication: &SharedPublication) -> bool {
         match &mut *self.state.lock() {
             ListenerState::Waiting => {
                 self.outbox.call();
                 false
             }
             ListenerState::Holding(held) if held.len() < MOST_HELD => {
-                held.push(Arc::clone(news));
+                held.push(Arc::clone(publication));
                 false
             }
             ListenerState::Holding(held) => {
@@ -110,21 +115,21 @@ impl Listener {
                 self.outbox.give_up();
                 false
             }
-            ListenerState::Told(last) if news.sequence > *last => {
-                *last = news.sequence;
-                self.send(news)
+            ListenerState::Told(last) if publication.sequence > *last => {
+                *last = publication.sequence;
+                self.send(publication)
             }
             ListenerState::Told(_) => false,
         }
     }
 
-    fn send(&self, news: &StoredRecord<PublicationRecord>) -> bool {
+    fn send(&self, publication: &StoredRecord<PublicationRecord>) -> bool {
         let mut frame = Vec::new();
         let mut reply = ReplyWriter::new(&mut frame, 3);
         reply.push(3);
         reply.text("rb.publication");
         reply.text(&self.sid);
-        show::publication(&mut reply, &self.topic, news, self.format);
+        show::publication(&mut reply, &self.topic, publication, self.format);
         self.outbox.push(&frame)
     }
 

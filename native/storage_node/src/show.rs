@@ -11,22 +11,22 @@ use crate::topic::TopicEntry;
 pub(crate) fn publication(
     reply: &mut ReplyWriter<'_>,
     topic: &TopicEntry,
-    news: &StoredRecord<PublicationRecord>,
+    publication: &StoredRecord<PublicationRecord>,
     format: Format,
 ) {
     reply.map(6);
     reply.text("position");
-    reply.integer(news.sequence);
+    reply.integer(publication.sequence);
     reply.text("name");
-    reply.bulk(&news.record.id);
+    reply.bulk(&publication.record.id);
     reply.text("at");
-    reply.integer(news.record.at);
+    reply.integer(publication.record.at);
     reply.text("until");
-    reply.integer(news.record.until);
+    reply.integer(publication.record.until);
     reply.text("place");
-    topic.kind.write(reply, &news.extent);
+    topic.kind.write(reply, &publication.extent);
     reply.text("data");
-    document::write(reply, &news.record.data, format);
+    document::write(reply, &publication.record.data, format);
 }
 
 pub(crate) fn publications(

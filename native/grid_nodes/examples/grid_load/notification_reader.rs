@@ -99,7 +99,7 @@ impl NotificationReader {
     }
 
     fn take(&mut self, found: &Notification, now_us: u64) {
-        match &found.news {
+        match &found.event {
             NodeEvent::Active { .. } => self.active += 1,
             NodeEvent::Failed { .. } | NodeEvent::TooOld { .. } => self.refused += 1,
             NodeEvent::Match {

@@ -133,7 +133,7 @@ impl Tail {
             source: NotificationSource::Filter(0),
             token: FencingToken(1),
             count: 1,
-            news: NodeEvent::Match {
+            event: NodeEvent::Match {
                 image,
                 added,
                 changed: Vec::new(),

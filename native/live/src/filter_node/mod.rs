@@ -265,8 +265,8 @@ impl FilterNode {
             }
         }
         if let Some(query) = self.forget(id) {
-            let news = failed(query, code, detail);
-            self.voice.emit(news, out);
+            let event = failed(query, code, detail);
+            self.voice.emit(event, out);
         }
     }
 

@@ -128,7 +128,7 @@ impl FilterNode {
             return;
         };
         let pending = rebuild.pending.entry(id).or_default();
-        let news = NodeEvent::Rebase {
+        let event = NodeEvent::Rebase {
             query: query.hash,
             activation: query.activation,
             snapshot: rebuild.snapshot.clone(),
@@ -139,7 +139,7 @@ impl FilterNode {
         };
         pending.bytes = 0;
         pending.part += 1;
-        self.voice.emit(news, out);
+        self.voice.emit(event, out);
     }
 
     pub(super) fn end(&mut self, out: &mut Vec<NodeOutput>) {

@@ -176,13 +176,13 @@ impl FilterNode {
     ) {
         let mut batches = Vec::new();
         for image in images {
-            let news = NodeEvent::Match {
+            let event = NodeEvent::Match {
                 image: image.clone(),
                 added: Vec::new(),
                 changed: Vec::from_iter((!query.sorted).then_some(query.hash)),
                 removed: vec![query.hash],
             };
-            self.voice.emit(news, out);
+            self.voice.emit(event, out);
             self.retained.one_left(image, query.hash);
             if !image.parts.is_empty() {
                 batches.push(image.xid);
@@ -212,8 +212,8 @@ impl FilterNode {
             Ok(added) => return Some(added),
             Err(refusal) => refusal,
         };
-        let news = failed(query.hash, &refusal.code, &refusal.detail);
-        self.voice.emit(news, out);
+        let event = failed(query.hash, &refusal.code, &refusal.detail);
+        self.voice.emit(event, out);
         None
     }
 
@@ -232,7 +232,7 @@ impl FilterNode {
 
     fn answer(&mut self, query: &QueryDefinition, too_old: bool, out: &mut Vec<NodeOutput>) {
         let (query, activation, request) = (query.hash, query.activation, self.requests);
-        let news = if too_old {
+        let event = if too_old {
             NodeEvent::TooOld {
                 query,
                 activation,
@@ -245,7 +245,7 @@ impl FilterNode {
                 request,
             }
         };
-        self.voice.emit(news, out);
+        self.voice.emit(event, out);
     }
 
     pub(super) fn is_mine(&self, key: &[u8]) -> bool {

@@ -110,8 +110,8 @@ impl Retained {
     ) -> impl Iterator<Item = &AfterImage> {
         let start = self.kept.partition_point(|kept| kept.id <= position);
         let behind = self.kept.range(start..);
-        let told = behind.filter(|kept| kept.left.contains(query));
-        told.map(|kept| &kept.image)
+        let departed = behind.filter(|kept| kept.left.contains(query));
+        departed.map(|kept| &kept.image)
     }
 
     /// The after-image of one version, if it is here.

@@ -93,13 +93,13 @@ impl FilterNode {
         removed.extend(may_not);
         if !(added.is_empty() && changed.is_empty() && removed.is_empty()) {
             let image = image.clone();
-            let news = NodeEvent::Match {
+            let event = NodeEvent::Match {
                 image,
                 added,
                 changed,
                 removed,
             };
-            self.voice.emit(news, out);
+            self.voice.emit(event, out);
         }
         if doubtful {
             let ids = self.queries.sorted(&image.collection);
@@ -201,13 +201,13 @@ impl FilterNode {
             .map(|query| query.hash)
             .collect();
         if !removed.is_empty() {
-            let news = NodeEvent::Match {
+            let event = NodeEvent::Match {
                 image: image.clone(),
                 added: Vec::new(),
                 changed: Vec::new(),
                 removed,
             };
-            self.voice.emit(news, out);
+            self.voice.emit(event, out);
         }
     }
 

@@ -295,26 +295,26 @@ impl HubClient {
 
     /// Sends the liveness, if it has changed.
     pub(super) fn emit_liveness(&mut self, live: bool) -> bool {
-        let news = self.ready && self.live != live;
-        if news {
+        let changed = self.ready && self.live != live;
+        if changed {
             self.live = live;
             self.outbox.push(frames::status(&self.name, live));
         }
-        news
+        changed
     }
 
     /// Sends a group of changes, or records it to be coalesced.
-    pub(super) fn deliver(&mut self, news: &QueryUpdate<'_>, now_us: u64, seal: &Seal<'_>) {
+    pub(super) fn deliver(&mut self, update: &QueryUpdate<'_>, now_us: u64, seal: &Seal<'_>) {
         if self.options.whole_results {
             self.dirty = true;
             self.trace.holds();
         } else if let Some(coalesced) = &mut self.coalesced {
-            coalesced.record(news.group);
+            coalesced.record(update.group);
             self.dirty = true;
             self.trace.holds();
         } else {
-            self.emit_group(news, seal);
-            self.coalesce_if_full(news.rows, now_us);
+            self.emit_group(update, seal);
+            self.coalesce_if_full(update.rows, now_us);
         }
     }
 
@@ -354,12 +354,12 @@ impl HubClient {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
-        let news = QueryUpdate {
+        let update = QueryUpdate {
             group: &coalesced.diff_to(rows, leave),
             bodies: &[],
             rows,
         };
-        self.emit_group(&news, seal);
+        self.emit_group(&update, seal);
         self.coalesce_if_full(rows, now_us);
     }
 
@@ -380,8 +380,8 @@ impl HubClient {
     }
 
     /// Sends the events of a group at once.
-    pub(super) fn emit_group(&mut self, news: &QueryUpdate<'_>, seal: &Seal<'_>) {
-        let heard: Vec<(usize, &ResultChange)> = news
+    pub(super) fn emit_group(&mut self, update: &QueryUpdate<'_>, seal: &Seal<'_>) {
+        let heard: Vec<(usize, &ResultChange)> = update
             .group
             .iter()
             .enumerate()
@@ -389,7 +389,7 @@ impl HubClient {
             .collect();
         let count = heard.len();
         if count > LARGEST_GROUP {
-            self.reset("too_many_changes", news.rows, seal);
+            self.reset("too_many_changes", update.rows, seal);
             return;
         }
         if count > 1 {
@@ -397,7 +397,7 @@ impl HubClient {
         }
         let first = self.seq + 1;
         for (index, (at, change)) in heard.into_iter().enumerate() {
-            let body = match (news.bodies.get(at), &self.projection) {
+            let body = match (update.bodies.get(at), &self.projection) {
                 (Some(body), None) => Arc::clone(body),
                 _ => frames::event_body(change, self.projection.as_deref(), self.options.form),
             };
@@ -413,7 +413,7 @@ impl HubClient {
             self.outbox.push(frame);
         }
         // Changes that were put together may leave nothing to tell.
-        let is_heard = count > 0 || news.group.is_empty();
+        let is_heard = count > 0 || update.group.is_empty();
         let how = if is_heard {
             DeliveryMode::Events
         } else {

@@ -47,7 +47,7 @@ impl Hub {
         let query = &*query;
         let mut bodies = EventBodies::default();
         let mut anew = false;
-        let mut told = Vec::with_capacity(query.clients.len());
+        let mut notified = Vec::with_capacity(query.clients.len());
         for id in &query.clients {
             let Some(client) = self.clients.get_mut(id) else {
                 continue;
@@ -59,12 +59,12 @@ impl Hub {
             match &mut client.phase {
                 ClientPhase::Running if torn => client.reset("batch_incomplete", rows, &seal),
                 ClientPhase::Running => {
-                    let news = QueryUpdate {
+                    let update = QueryUpdate {
                         group: changes,
                         bodies: bodies.of(changes, client.shared_form()),
                         rows,
                     };
-                    client.deliver(&news, self.now_us, &seal);
+                    client.deliver(&update, self.now_us, &seal);
                     if client.is_behind() {
                         self.behind.insert(*id);
                         query.with_leave(|leave, rows| {
@@ -82,9 +82,9 @@ impl Hub {
                 ClientPhase::Waiting | ClientPhase::Resuming(_) | ClientPhase::CutOff => continue,
             }
             anew |= client.is_waiting();
-            told.push(*id);
+            notified.push(*id);
         }
-        for id in told {
+        for id in notified {
             self.has_frames_for(id);
         }
         if anew {
@@ -252,12 +252,12 @@ impl Hub {
             client.trace.resumes(true);
             client.emit_ready(&|seq| stamp.at(&token.seen, token.position, seq));
             for (group, place) in groups {
-                let news = QueryUpdate {
+                let update = QueryUpdate {
                     group: &group,
                     bodies: &[],
                     rows,
                 };
-                client.emit_group(&news, &|seq| stamp.at(&token.seen, place, seq));
+                client.emit_group(&update, &|seq| stamp.at(&token.seen, place, seq));
             }
             client.trace.resumes(false);
             client.coalesce_if_full(rows, self.now_us);
@@ -296,7 +296,7 @@ impl Hub {
         for log in self.logs.values_mut() {
             log.forget(now_us);
         }
-        let mut told = Vec::new();
+        let mut reset = Vec::new();
         for (hash, query) in &mut self.queries {
             let Some(log) = self.logs.get(&query.partition) else {
                 continue;
@@ -314,11 +314,11 @@ impl Hub {
                 if let Some(client) = self.clients.get_mut(id)
                     && client.emit_liveness(shown)
                 {
-                    told.push(*id);
+                    reset.push(*id);
                 }
             }
         }
-        for id in told {
+        for id in reset {
             self.has_frames_for(id);
         }
     }

@@ -26,7 +26,7 @@ impl Hub {
             SequenceCheck::Hole => self.lost(partition),
             SequenceCheck::Next => {}
         }
-        for hash in self.dispatch(partition, place, source, &notification.news) {
+        for hash in self.dispatch(partition, place, source, &notification.event) {
             self.settle(&hash);
         }
     }
@@ -73,9 +73,9 @@ impl Hub {
         partition: u16,
         place: EntryPosition,
         source: NotificationSource,
-        news: &NodeEvent,
+        event: &NodeEvent,
     ) -> Vec<QueryHash> {
-        match news {
+        match event {
             NodeEvent::Match {
                 added,
                 changed,
@@ -88,7 +88,7 @@ impl Hub {
                 known.sort_unstable();
                 known.dedup();
                 for hash in &known {
-                    self.apply_query_event(hash, place, source, news);
+                    self.apply_query_event(hash, place, source, event);
                 }
                 known
             }
@@ -102,7 +102,7 @@ impl Hub {
                 asked: FetchId { query, .. },
                 ..
             } => {
-                self.apply_query_event(query, place, source, news);
+                self.apply_query_event(query, place, source, event);
                 vec![*query]
             }
             NodeEvent::Unevaluated { queries } => {
@@ -115,7 +115,7 @@ impl Hub {
             | NodeEvent::Rebased { .. }
             | NodeEvent::Tick(_)
             | NodeEvent::Done { .. } => {
-                self.apply_source_event(partition, place, source, news);
+                self.apply_source_event(partition, place, source, event);
                 self.waiting.iter().copied().collect()
             }
         }
@@ -127,10 +127,10 @@ impl Hub {
         partition: u16,
         place: EntryPosition,
         source: NotificationSource,
-        news: &NodeEvent,
+        event: &NodeEvent,
     ) {
         let log = self.logs.entry(partition).or_default();
-        match news {
+        match event {
             NodeEvent::Start => {
                 log.start(source, place);
                 for query in self.queries.values_mut() {
@@ -174,7 +174,7 @@ impl Hub {
         hash: &QueryHash,
         place: EntryPosition,
         source: NotificationSource,
-        news: &NodeEvent,
+        event: &NodeEvent,
     ) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
@@ -186,14 +186,14 @@ impl Hub {
             RegistrationProgress::Outdated,
         ];
         if under_way.contains(&query.registration) {
-            query.hold_back((place, source, news.clone()));
+            query.hold_back((place, source, event.clone()));
         }
         if query.rows.is_none() {
             return;
         }
         let life = query.activation;
         let stands_still = query.may_lack_something();
-        match news {
+        match event {
             NodeEvent::Failed { code, detail, .. } => {
                 let request = HubRequest::Fail(*hash, code.clone(), detail.clone());
                 self.requests.push(request);
@@ -227,7 +227,7 @@ impl Hub {
             NodeEvent::TooOld { request, .. } if *request != query.request() => {}
             // In another life it was registered by others since, so that ours is over.
             NodeEvent::Active { .. } | NodeEvent::TooOld { .. } => self.register_again(hash),
-            _ => self.apply_state(hash, place, source, news),
+            _ => self.apply_state(hash, place, source, event),
         }
     }
 
@@ -237,13 +237,13 @@ impl Hub {
         hash: &QueryHash,
         place: EntryPosition,
         source: NotificationSource,
-        news: &NodeEvent,
+        event: &NodeEvent,
     ) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
         let life = query.activation;
-        let changes = match news {
+        let changes = match event {
             NodeEvent::Rebase {
                 activation,
                 snapshot,

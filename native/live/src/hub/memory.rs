@@ -57,16 +57,18 @@ impl MemoryUsage {
 }
 
 /// What a message takes that is kept for later.
-pub(super) fn event_bytes(news: &NodeEvent) -> usize {
+pub(super) fn event_bytes(event: &NodeEvent) -> usize {
     let rows = |rows: &[ResultRow]| rows.iter().map(bytes_of).sum::<usize>();
-    let own = match news {
+    let own = match event {
         NodeEvent::Match { image, .. } => match &image.content {
             ImageContent::Document(body) | ImageContent::Deleted(body) => {
                 body.len() + image.key.len()
             }
             ImageContent::Superseded => 0,
         },
-        NodeEvent::Rebase { rows: told, .. } => rows(told),
+        NodeEvent::Rebase {
+            rows: state_rows, ..
+        } => rows(state_rows),
         NodeEvent::Window { changes, .. } => {
             let row = |change: &WindowChange| match change {
                 WindowChange::Add { row, .. }

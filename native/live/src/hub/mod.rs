@@ -237,19 +237,19 @@ impl Hub {
         }
         // Nothing of this is told by itself: those who held a result are told the difference, and
         // the others get all of it.
-        let told = query.clients.clone();
+        let clients = query.clients.clone();
         query.clients.clear();
         let mut last = log_end;
-        for (place, source, news) in entries {
+        for (place, source, event) in entries {
             if place.at > log_end {
                 let before = place.before.max(last);
                 last = place.at;
-                self.apply_query_event(hash, EntryPosition { before, ..place }, source, &news);
+                self.apply_query_event(hash, EntryPosition { before, ..place }, source, &event);
             }
         }
         self.settle(hash);
         if let Some(query) = self.queries.get_mut(hash) {
-            query.clients = told;
+            query.clients = clients;
             let torn = query.was_torn();
             let changes = before.map_or_else(Vec::new, |before| query.difference(&before.rows));
             self.show(hash, &changes, torn);

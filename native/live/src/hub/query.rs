@@ -340,7 +340,7 @@ impl HubQuery {
 
     /// A filter node told its members: they replace those of its partition. What is held in a newer
     /// version, or is known to be gone since, stays so.
-    fn replace_partition(&mut self, partition: u16, told: Vec<ResultRow>) -> Vec<ResultChange> {
+    fn replace_partition(&mut self, partition: u16, reported: Vec<ResultRow>) -> Vec<ResultChange> {
         let filters = self
             .sources
             .iter()
@@ -353,12 +353,12 @@ impl HubQuery {
             let gone = self.gone.get(&row.key);
             gone.is_none_or(|(version, ..)| *version < row.version)
         };
-        let told = told.into_iter().filter(known).map(|row| {
+        let reported = reported.into_iter().filter(known).map(|row| {
             let newer = rows.get(&row.key).filter(|held| held.version > row.version);
             newer.cloned().unwrap_or_else(|| Arc::new(row))
         });
         let goes = |key: &[u8]| write_partition(key, partitions) == partition;
-        rows.with(goes, told)
+        rows.with(goes, reported)
             .map_or_else(Vec::new, |after| self.replace(after))
     }
 
@@ -417,9 +417,9 @@ impl HubQuery {
         let rows = self.parts.remove(&source).unwrap_or_default();
         match source {
             NotificationSource::Sort => {
-                let told = ResultRows::new(rows, Some((0, None)));
-                let told = self.window.replace_window(told);
-                told.map_or_else(Vec::new, |told| self.replace(told))
+                let window_rows = ResultRows::new(rows, Some((0, None)));
+                let window_rows = self.window.replace_window(window_rows);
+                window_rows.map_or_else(Vec::new, |window_rows| self.replace(window_rows))
             }
             NotificationSource::Filter(_)
                 if self.definition.sorted || self.snapshot.covers(snapshot) =>

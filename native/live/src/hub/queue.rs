@@ -41,7 +41,7 @@ pub(super) enum QueuedItem {
         parts: Arc<[u16]>,
         steps: Vec<QueuedWrite>,
         /// Where each node has told of it: what it said before the last of that is no end of it.
-        said: ReportedPositions,
+        reported_at: ReportedPositions,
     },
     /// A filter node's members.
     State {
@@ -91,8 +91,8 @@ impl ReportedPositions {
 
     /// Whether a place lies behind what a node told.
     pub(super) fn is_over(&self, part: u16, at: StreamId) -> bool {
-        let said = self.0.iter().find(|(of, ..)| *of == part);
-        said.is_none_or(|(.., last)| at > *last)
+        let reported_at = self.0.iter().find(|(of, ..)| *of == part);
+        reported_at.is_none_or(|(.., last)| at > *last)
     }
 }
 
@@ -214,9 +214,11 @@ impl ChangeQueue {
         if !parts.is_empty()
             && let Some(at) = self.waiting.iter().rposition(batch)
             && let Some(waiting) = self.waiting.get_mut(at)
-            && let QueuedItem::Writes { steps, said, .. } = &mut waiting.item
+            && let QueuedItem::Writes {
+                steps, reported_at, ..
+            } = &mut waiting.item
         {
-            said.again(part, place.at);
+            reported_at.again(part, place.at);
             self.bytes += step.bytes();
             steps.push(step);
             waiting.last = place.at;
@@ -227,7 +229,7 @@ impl ChangeQueue {
             xid,
             parts: Arc::clone(parts),
             steps: vec![step],
-            said: ReportedPositions::at(part, place.at),
+            reported_at: ReportedPositions::at(part, place.at),
         };
         self.push(item, place);
     }
@@ -299,12 +301,15 @@ impl ChangeQueue {
     ) -> Vec<Ends> {
         let ends = |(at, one): (usize, &QueuedEntry)| match &one.item {
             QueuedItem::Writes {
-                xid, parts, said, ..
+                xid,
+                parts,
+                reported_at,
+                ..
             } => {
-                let told = (said, nodes.1);
+                let reported = (reported_at, nodes.1);
                 let may_be_past = || with_states || !self.is_in_state_behind(at, *xid);
-                let past = || log.past(*xid, parts, told).filter(|_| may_be_past());
-                log.done_with(*xid, parts, told).or_else(past)
+                let past = || log.past(*xid, parts, reported).filter(|_| may_be_past());
+                log.done_with(*xid, parts, reported).or_else(past)
             }
             QueuedItem::State { snapshot, .. } => {
                 (with_states && reached(log, nodes, snapshot)).then(Ends::new)
@@ -356,8 +361,8 @@ impl QueuedEntry {
     /// Whether a node reported a part of it before a position.
     fn is_reported_before(&self, part: u16, end: StreamId) -> bool {
         match &self.item {
-            QueuedItem::Writes { said, .. } => {
-                let first = said.0.iter().find(|(of, ..)| *of == part);
+            QueuedItem::Writes { reported_at, .. } => {
+                let first = reported_at.0.iter().find(|(of, ..)| *of == part);
                 first.is_some_and(|(_, first, _)| *first < end)
             }
             QueuedItem::State { partition, .. } => *partition == part && self.last < end,

@@ -23,7 +23,7 @@ pub(super) fn groups(
     token: &ResumeToken,
     entries: &[(StreamId, Notification)],
 ) -> Option<Vec<MissedChanges>> {
-    let mut told = LogReplay {
+    let mut replay = LogReplay {
         query,
         seen: &token.seen,
         groups: Vec::new(),
@@ -34,13 +34,13 @@ pub(super) fn groups(
     let mut before = token.position;
     for (at, notification) in entries {
         match counts.check_sequence(notification.source, notification.token, notification.count) {
-            SequenceCheck::Next => told.read(notification, before, *at)?,
+            SequenceCheck::Next => replay.read(notification, before, *at)?,
             SequenceCheck::Outrun => {}
             SequenceCheck::Hole => return None,
         }
         before = *at;
     }
-    Some(joined(told.groups, before))
+    Some(joined(replay.groups, before))
 }
 
 /// Changes with their places, the place in front of the first of them, and the one of the last or, if
@@ -103,10 +103,10 @@ struct LogReplay<'q> {
 }
 
 impl LogReplay<'_> {
-    fn read(&mut self, told: &Notification, before: StreamId, at: StreamId) -> Option<()> {
+    fn read(&mut self, notification: &Notification, before: StreamId, at: StreamId) -> Option<()> {
         let hash = self.query.definition.hash;
         let sorted = self.query.definition.sorted;
-        match &told.news {
+        match &notification.event {
             NodeEvent::Start | NodeEvent::Rebased { .. } => return None,
             NodeEvent::Rebase { query, .. } | NodeEvent::TooOld { query, .. }
                 if *query == hash && !sorted =>
@@ -146,10 +146,14 @@ impl LogReplay<'_> {
                 let how = [added, changed, removed].map(|all| all.contains(&hash));
                 if how.contains(&true) {
                     self.may_show(image.rules_version)?;
-                    self.image(image, self.concerns(image, how)?, (told.source, before, at));
+                    self.image(
+                        image,
+                        self.concerns(image, how)?,
+                        (notification.source, before, at),
+                    );
                 }
             }
-            NodeEvent::Done { xid } => self.done(*xid, told.source, at),
+            NodeEvent::Done { xid } => self.done(*xid, notification.source, at),
             NodeEvent::Active { query, .. } if *query == hash && !sorted => self.answered(at),
             _ => {}
         }

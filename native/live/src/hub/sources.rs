@@ -175,8 +175,8 @@ impl NotificationLog {
         snapshot: &PgSnapshot,
         answers: &RegistrationAnswers,
     ) -> bool {
-        let mut told = self.reported_state(source, answers);
-        told.any(|(seen, _)| seen.covers(snapshot))
+        let mut states = self.reported_state(source, answers);
+        states.any(|(seen, _)| seen.covers(snapshot))
     }
 
     /// The snapshot that a source has reported to a query in full, and the position of the report.
@@ -210,12 +210,12 @@ impl NotificationLog {
         &self,
         xid: u64,
         part: u16,
-        told: (&ReportedPositions, &RegistrationAnswers),
+        reported: (&ReportedPositions, &RegistrationAnswers),
     ) -> Option<StreamId> {
         let at = *self.done.get(&xid)?.1.get(&part)?;
-        let (said, answers) = told;
+        let (reported_at, answers) = reported;
         let said_at = answers.position_of(NotificationSource::Filter(part), at, true)?;
-        said.is_over(part, at).then_some(said_at)
+        reported_at.is_over(part, at).then_some(said_at)
     }
 
     /// Where each partition said, behind what it told of a batch, that it handled its part of it;
@@ -224,10 +224,10 @@ impl NotificationLog {
         &self,
         xid: u64,
         parts: &[u16],
-        told: (&ReportedPositions, &RegistrationAnswers),
+        reported: (&ReportedPositions, &RegistrationAnswers),
     ) -> Option<Ends> {
         let ends = parts.iter().map(|&part| {
-            let at = self.done_at(xid, part, told)?;
+            let at = self.done_at(xid, part, reported)?;
             Some((part, at))
         });
         ends.collect()
@@ -238,16 +238,17 @@ impl NotificationLog {
         &self,
         xid: u64,
         parts: &[u16],
-        told: (&ReportedPositions, &RegistrationAnswers),
+        states: (&ReportedPositions, &RegistrationAnswers),
     ) -> Option<Ends> {
-        let (said, answers) = told;
+        let (reported_at, answers) = states;
         let ends = parts.iter().map(|&part| {
             let reached = || {
-                let mut told = self.reported_state(NotificationSource::Filter(part), answers);
-                let over = told.find(|(seen, at)| said.is_over(part, *at) && seen.sees(xid));
+                let mut states = self.reported_state(NotificationSource::Filter(part), answers);
+                let over =
+                    states.find(|(seen, at)| reported_at.is_over(part, *at) && seen.sees(xid));
                 over.map(|(_, at)| at)
             };
-            let at = self.done_at(xid, part, told).or_else(reached)?;
+            let at = self.done_at(xid, part, states).or_else(reached)?;
             Some((part, at))
         });
         ends.collect()

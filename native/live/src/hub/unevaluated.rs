@@ -56,7 +56,7 @@ impl Hub {
 
     /// Sends the counts to each client that is due and has room.
     pub(super) fn emit_unevaluated(&mut self) {
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         for (hash, query) in &mut self.queries {
             let written = std::mem::take(&mut query.unevaluated.written);
             if written > 0 {
@@ -69,10 +69,10 @@ impl Hub {
             if client.unevaluated > 0 && room {
                 let count = std::mem::take(&mut client.unevaluated);
                 client.outbox.push(frames::unevaluated(&client.name, count));
-                told.push(*id);
+                notified.push(*id);
             }
         }
-        for id in told {
+        for id in notified {
             self.has_frames_for(id);
         }
     }

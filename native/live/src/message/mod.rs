@@ -5,14 +5,14 @@
 //! queries there are. The **notification log** of a query partition holds what its filter nodes and
 //! its sort node found out; hubs and the sort node read it.
 
-mod news;
+mod event;
 mod query;
 mod row;
 mod write;
 
 use sha2::{Digest, Sha256};
 
-pub use news::{Cause, NodeEvent, Notification, NotificationSource, RemovalReason, WindowChange};
+pub use event::{Cause, NodeEvent, Notification, NotificationSource, RemovalReason, WindowChange};
 pub use query::{FetchId, FetchedDocument, Foreign, LookupSide, NodeRequest, QueryDefinition};
 pub(crate) use row::GROUP_MS;
 pub use row::ResultRow;

@@ -60,8 +60,8 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash).filter(waits) else {
             return;
         };
-        let told = |side: &QueryHash, key: &[u8]| self.sides.latest_version(side, key);
-        if let Err(refusal) = query.resolve(&told, self.complete.as_ref()) {
+        let latest_version = |side: &QueryHash, key: &[u8]| self.sides.latest_version(side, key);
+        if let Err(refusal) = query.resolve(&latest_version, self.complete.as_ref()) {
             return self.fail(hash, &refusal, out);
         }
         if query.lacks_something() {

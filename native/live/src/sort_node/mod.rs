@@ -184,7 +184,7 @@ impl SortNode {
         let NotificationSource::Filter(partition) = notification.source else {
             return;
         };
-        match notification.news {
+        match notification.event {
             NodeEvent::Match {
                 image,
                 added,
@@ -292,7 +292,7 @@ impl SortNode {
                 Ok(Advance::Stuck) => break,
                 Ok(Advance::Unseen) => {}
                 Ok(Advance::Whole) => self.show(hash, out),
-                Ok(Advance::Seen(news)) => self.voice.emit(news, out),
+                Ok(Advance::Seen(event)) => self.voice.emit(event, out),
                 Err(refusal) => return self.fail(hash, &refusal, out),
             }
             self.check(hash, now_us, out);
@@ -342,12 +342,12 @@ impl SortNode {
             && let Some(waiting) = &mut query.waiting
         {
             waiting.asked_us = now_us;
-            let news = NodeEvent::Renew {
+            let event = NodeEvent::Renew {
                 query: hash,
                 activation: query.activation,
                 slack: query.slack,
             };
-            self.voice.emit(news, out);
+            self.voice.emit(event, out);
         }
     }
 
@@ -465,12 +465,12 @@ impl SortNode {
     }
 
     fn refuse(&mut self, query: QueryHash, refusal: &DocumentRefusal, out: &mut Vec<NodeOutput>) {
-        let news = NodeEvent::Failed {
+        let event = NodeEvent::Failed {
             query,
             code: refusal.code.clone().into_owned(),
             detail: refusal.detail.clone(),
         };
-        self.voice.emit(news, out);
+        self.voice.emit(event, out);
     }
 
     fn request(

@@ -23,7 +23,7 @@ pub(super) struct OrphanHistory {
 #[derive(Debug, Default)]
 pub(super) struct Orphan {
     pub(super) steps: Vec<QueryWrite>,
-    pub(super) told: OrphanHistory,
+    pub(super) history: OrphanHistory,
     answers: FilterAnswers,
     /// In which life the filter nodes answered.
     activation: u64,
@@ -97,8 +97,8 @@ impl Orphans {
     }
 
     /// A life of a query is over here. Filter nodes may be in the next one already.
-    pub(super) fn outlived(&mut self, query: QueryHash, told: OrphanHistory, now_us: u64) {
-        self.entry(query, now_us).told = told;
+    pub(super) fn outlived(&mut self, query: QueryHash, history: OrphanHistory, now_us: u64) {
+        self.entry(query, now_us).history = history;
     }
 
     pub(super) fn restarted(&mut self, partition: u16) {
@@ -127,7 +127,7 @@ impl Orphans {
         self.count -= orphan.steps.len();
         self.since.retain(|(_, other)| other != query);
         if now_us < self.dropped.0 {
-            orphan.told.below = orphan.told.below.max(self.dropped.1);
+            orphan.history.below = orphan.history.below.max(self.dropped.1);
         }
         orphan
     }

@@ -109,13 +109,13 @@ impl SortNode {
         else {
             return;
         };
-        let (mut matched, mut failed) = (Vec::new(), Vec::new());
+        let (mut queries, mut failed) = (Vec::new(), Vec::new());
         for row in rows {
-            matched.clear();
+            queries.clear();
             let document = Document::trusted(&row.body);
             let matcher = &mut rebuild.matcher;
-            matcher.matches(&collection, document, &mut matched, &mut failed);
-            for id in &matched {
+            matcher.matches(&collection, document, &mut queries, &mut failed);
+            for id in &queries {
                 if let Some(RebuiltQuery { query, gathered }) = rebuild.building.get_mut(id) {
                     gathered.push(row, query.order());
                 }

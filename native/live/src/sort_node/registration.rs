@@ -61,7 +61,11 @@ impl SortNode {
         let hash = definition.hash;
         let mut query = SortedQuery::new(definition)?;
         let mut orphan = self.orphans.adopt(&hash, now_us);
-        query.begin(orphan.answers(definition.activation), orphan.told, now_us);
+        query.begin(
+            orphan.answers(definition.activation),
+            orphan.history,
+            now_us,
+        );
         query.read = registration.id;
         query.may_begin(registration.snapshot);
         query.owed = true;
@@ -89,7 +93,7 @@ impl SortNode {
         let (mut steps, mut below) = self.sides.join(query, now_us);
         for side in query.sides.iter() {
             let orphan = self.orphans.adopt(&side.hash, now_us);
-            below = below.max(orphan.told.below);
+            below = below.max(orphan.history.below);
             for mut step in orphan.steps {
                 step.side = Some(side.hash);
                 self.sides.take(&side.hash, &step, now_us);
@@ -230,8 +234,8 @@ impl SortNode {
         if query.shown {
             let left = |row: &ResultRow| (row.document_version(), RemovalReason::Left);
             let changes = steps(&before, &query.window(), &left);
-            let news = query.window_event(None, changes);
-            self.voice.emit(news, out);
+            let event = query.window_event(None, changes);
+            self.voice.emit(event, out);
         }
         query.shown = true;
         if query.owed {

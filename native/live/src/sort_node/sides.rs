@@ -17,8 +17,8 @@ struct SharedSide {
     /// What was told lately.
     steps: VecDeque<(u64, QueryWrite)>,
     /// The highest versions that were told, and when they were.
-    told: HashMap<Arc<[u8]>, (u64, u64)>,
-    told_since: VecDeque<(u64, Arc<[u8]>)>,
+    reported: HashMap<Arc<[u8]>, (u64, u64)>,
+    reported_since: VecDeque<(u64, Arc<[u8]>)>,
     /// The highest transaction of steps that were too many to be kept, and until when it matters.
     dropped: (u64, u64),
 }
@@ -72,8 +72,8 @@ impl SharedSides {
 
     /// The highest version of a document that was reported lately.
     pub(super) fn latest_version(&self, side: &QueryHash, key: &[u8]) -> Option<u64> {
-        let told = self.known.get(side)?.told.get(key);
-        told.map(|(version, _)| *version)
+        let reported = self.known.get(side)?.reported.get(key);
+        reported.map(|(version, _)| *version)
     }
 
     /// Takes a step in. Returns the queries that it concerns; none: it is of no side.
@@ -87,13 +87,14 @@ impl SharedSides {
         let side = self.known.get_mut(hash)?;
         side.forget(now_us, kept_us, remembered_us);
         let image = &step.image;
-        let told = side.told.get(&image.key);
-        if told.is_some_and(|(version, _)| *version > image.version) {
+        let reported = side.reported.get(&image.key);
+        if reported.is_some_and(|(version, _)| *version > image.version) {
             return Some(Vec::new());
         }
-        side.told
+        side.reported
             .insert(Arc::clone(&image.key), (image.version, now_us));
-        side.told_since.push_back((now_us, Arc::clone(&image.key)));
+        side.reported_since
+            .push_back((now_us, Arc::clone(&image.key)));
         side.steps.push_back((now_us, step.clone()));
         if side.steps.len() > most
             && let Some((_, step)) = side.steps.pop_front()
@@ -115,17 +116,17 @@ impl SharedSide {
         {
             self.steps.pop_front();
         }
-        while let Some((since_us, key)) = self.told_since.front()
+        while let Some((since_us, key)) = self.reported_since.front()
             && old(*since_us, remembered_us)
         {
             let last = self
-                .told
+                .reported
                 .get(key)
                 .is_some_and(|(_, last_us)| last_us == since_us);
             if last {
-                self.told.remove(key);
+                self.reported.remove(key);
             }
-            self.told_since.pop_front();
+            self.reported_since.pop_front();
         }
     }
 }

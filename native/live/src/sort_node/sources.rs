@@ -23,7 +23,7 @@ struct FilterSource {
     stale: bool,
     tick: Option<StreamTick>,
     /// Everything that this sees was told, up to a place in the log.
-    told: Option<(PgSnapshot, StreamId)>,
+    reported: Option<(PgSnapshot, StreamId)>,
     /// It tells nothing of what this sees: it was rebuilt with it.
     base: Option<PgSnapshot>,
 }
@@ -97,7 +97,7 @@ impl Sources {
             return EntryVerdict::Lost;
         }
         filter.count = notification.count;
-        if notification.news == NodeEvent::Start {
+        if notification.event == NodeEvent::Start {
             filter.stale = true;
             filter.tick = None;
         }
@@ -108,7 +108,7 @@ impl Sources {
     pub(super) fn rebased(&mut self, partition: u16, snapshot: PgSnapshot, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.stale = false;
-            filter.told = Some((snapshot.clone(), at));
+            filter.reported = Some((snapshot.clone(), at));
             filter.base = Some(snapshot);
         }
     }
@@ -153,8 +153,11 @@ impl Sources {
             return Some(StreamId::default());
         };
         let done = self.done.get(&xid).and_then(|done| done.get(&part));
-        let told = filter.told.as_ref().filter(|(told, _)| told.sees(xid));
-        let mut said = done.into_iter().chain(told.map(|(_, at)| at)).copied();
+        let reported = filter
+            .reported
+            .as_ref()
+            .filter(|(reported, _)| reported.sees(xid));
+        let mut said = done.into_iter().chain(reported.map(|(_, at)| at)).copied();
         said.find(|at| counts(*at))
     }
 
@@ -164,7 +167,7 @@ impl Sources {
         let reached = self.filters.iter().map(|filter| {
             let tick = filter.tick.as_ref();
             tick.filter(|tick| tick.snapshot.covers(snapshot))?;
-            filter.told.as_ref().map(|(_, at)| *at)
+            filter.reported.as_ref().map(|(_, at)| *at)
         });
         let places: Option<Vec<StreamId>> = reached.collect();
         Some(places?.into_iter().max().unwrap_or_default())
@@ -172,14 +175,18 @@ impl Sources {
 
     pub(super) fn tick(&mut self, partition: u16, tick: &StreamTick, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
-            filter.told = Some((tick.snapshot.clone(), at));
+            filter.reported = Some((tick.snapshot.clone(), at));
             filter.tick = Some(tick.clone());
         }
         let filters = &self.filters;
         self.done.retain(|xid, _| {
-            let told =
-                |filter: &FilterSource| filter.told.as_ref().is_some_and(|told| told.0.sees(*xid));
-            !filters.iter().all(told)
+            let has_reported = |filter: &FilterSource| {
+                filter
+                    .reported
+                    .as_ref()
+                    .is_some_and(|has_reported| has_reported.0.sees(*xid))
+            };
+            !filters.iter().all(has_reported)
         });
     }
 

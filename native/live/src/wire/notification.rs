@@ -46,13 +46,13 @@ pub fn decode(bytes: &[u8]) -> Result<Notification, MalformedMessage> {
     };
     let token = FencingToken(reader.u64()?);
     let count = reader.u64()?;
-    let news = event(&mut reader, kind)?;
+    let event = event(&mut reader, kind)?;
     reader.finish()?;
     Ok(Notification {
         source,
         token,
         count,
-        news,
+        event,
     })
 }
 
@@ -176,7 +176,7 @@ fn change(reader: &mut MessageReader<'_>) -> Result<WindowChange, MalformedMessa
 
 /// The bytes of a notification.
 pub fn encode(notification: &Notification) -> Vec<u8> {
-    let mut out = vec![FORMAT, kind(&notification.news)];
+    let mut out = vec![FORMAT, kind(&notification.event)];
     match notification.source {
         NotificationSource::Filter(partition) => {
             out.put_u8(FILTER);
@@ -189,12 +189,12 @@ pub fn encode(notification: &Notification) -> Vec<u8> {
     }
     out.put_u64(notification.token.0);
     out.put_u64(notification.count);
-    put_event(&mut out, &notification.news);
+    put_event(&mut out, &notification.event);
     out
 }
 
-const fn kind(news: &NodeEvent) -> u8 {
-    match news {
+const fn kind(event: &NodeEvent) -> u8 {
+    match event {
         NodeEvent::Start => START,
         NodeEvent::Match { .. } => MATCH,
         NodeEvent::Done { .. } => DONE,
@@ -211,8 +211,8 @@ const fn kind(news: &NodeEvent) -> u8 {
     }
 }
 
-fn put_event(out: &mut Vec<u8>, news: &NodeEvent) {
-    match news {
+fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
+    match event {
         NodeEvent::Start => {}
         NodeEvent::Match {
             image,
@@ -260,14 +260,14 @@ fn put_event(out: &mut Vec<u8>, news: &NodeEvent) {
         }
         NodeEvent::Unevaluated { queries } => out.put_hashes(queries),
         NodeEvent::Rebase { .. } | NodeEvent::Window { .. } | NodeEvent::Renew { .. } => {
-            put_state(out, news);
+            put_state(out, event);
         }
     }
 }
 
 /// What is told of a query's whole state.
-fn put_state(out: &mut Vec<u8>, news: &NodeEvent) {
-    match news {
+fn put_state(out: &mut Vec<u8>, event: &NodeEvent) {
+    match event {
         NodeEvent::Rebase {
             query,
             activation,

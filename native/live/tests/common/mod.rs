@@ -172,13 +172,13 @@ pub(crate) fn notification(
     source: NotificationSource,
     token: u64,
     count: u64,
-    news: NodeEvent,
+    event: NodeEvent,
 ) -> Notification {
     Notification {
         source,
         token: FencingToken(token),
         count,
-        news,
+        event,
     }
 }
 
@@ -187,13 +187,13 @@ pub(crate) fn lines(out: &[NodeOutput]) -> Vec<String> {
     out.iter()
         .map(|output| match output {
             NodeOutput::Rebuild(why) => format!("rebuild {why:?}"),
-            NodeOutput::Notify(notification) => line(&notification.news),
+            NodeOutput::Notify(notification) => line(&notification.event),
         })
         .collect()
 }
 
-fn line(news: &NodeEvent) -> String {
-    match news {
+fn line(event: &NodeEvent) -> String {
+    match event {
         NodeEvent::Start => "start".into(),
         NodeEvent::Match {
             image,

@@ -112,14 +112,14 @@ impl Desk {
     }
 
     /// A node says something.
-    pub(crate) fn notify(&mut self, source: NotificationSource, news: NodeEvent) {
+    pub(crate) fn notify(&mut self, source: NotificationSource, event: NodeEvent) {
         let (token, count) = self.counts.get(&source).copied().unwrap_or((1, 0));
-        let (token, count) = match news {
+        let (token, count) = match event {
             NodeEvent::Start => (token + 1, 1),
             _ => (token, count + 1),
         };
         self.counts.insert(source, (token, count));
-        self.enter(notification(source, token, count, news));
+        self.enter(notification(source, token, count, event));
     }
 
     pub(crate) fn enter(&mut self, notification: Notification) {
@@ -213,22 +213,22 @@ impl Desk {
 
     /// A node answers the last request.
     pub(crate) fn active(&mut self, source: NotificationSource, query: &QueryDefinition) {
-        let news = NodeEvent::Active {
+        let event = NodeEvent::Active {
             query: query.hash,
             activation: query.activation,
             request: self.request(),
         };
-        self.notify(source, news);
+        self.notify(source, event);
     }
 
     /// A filter node does not go on from the rows of the last request.
     pub(crate) fn too_old(&mut self, source: NotificationSource, query: &QueryDefinition) {
-        let news = NodeEvent::TooOld {
+        let event = NodeEvent::TooOld {
             query: query.hash,
             activation: query.activation,
             request: self.request(),
         };
-        self.notify(source, news);
+        self.notify(source, event);
     }
 
     /// Registers, and lets all nodes answer until subscribers are told that they are ready.
@@ -262,7 +262,7 @@ impl Desk {
         next: u64,
         rows: &[ResultRow],
     ) {
-        let news = NodeEvent::Rebase {
+        let event = NodeEvent::Rebase {
             query: query.hash,
             activation: query.activation,
             snapshot: until(next),
@@ -271,7 +271,7 @@ impl Desk {
             part: 0,
             last: true,
         };
-        self.notify(source, news);
+        self.notify(source, event);
     }
 
     pub(crate) fn matched(
@@ -282,13 +282,13 @@ impl Desk {
         query: QueryHash,
     ) {
         let one = |is: Is| if how == is { vec![query] } else { Vec::new() };
-        let news = NodeEvent::Match {
+        let event = NodeEvent::Match {
             image,
             added: one(Is::Added),
             changed: one(Is::Changed),
             removed: one(Is::Removed),
         };
-        self.notify(source, news);
+        self.notify(source, event);
     }
 
     /// A write by which some of those who watch joined with a version that was passed over.
@@ -300,13 +300,13 @@ impl Desk {
         query: QueryHash,
     ) {
         let one = |is: Is| if how == is { vec![query] } else { Vec::new() };
-        let news = NodeEvent::Match {
+        let event = NodeEvent::Match {
             image,
             added: one(Is::Added),
             changed: vec![query],
             removed: one(Is::Removed),
         };
-        self.notify(source, news);
+        self.notify(source, event);
     }
 
     pub(crate) fn window(&mut self, query: &QueryDefinition, xid: u64, changes: Vec<WindowChange>) {
@@ -316,14 +316,14 @@ impl Desk {
             written_us: 0,
             parts: [].into(),
         });
-        let news = NodeEvent::Window {
+        let event = NodeEvent::Window {
             query: query.hash,
             activation: query.activation,
             rules_version: 0,
             image,
             changes,
         };
-        self.notify(SORT, news);
+        self.notify(SORT, event);
     }
 
     /// Frames, of clients that take all.

@@ -120,13 +120,13 @@ fn one_who_has_lost_its_lease_is_not_believed() {
     let (mut desk, q) = watched(&[]);
     desk.notify(F0, NodeEvent::Start);
     desk.take();
-    let news = NodeEvent::Match {
+    let event = NodeEvent::Match {
         image: image(6, "a", 1, Some(1)),
         added: vec![q.hash],
         changed: Vec::new(),
         removed: Vec::new(),
     };
-    desk.enter(notification(F0, 1, 9, news));
+    desk.enter(notification(F0, 1, 9, event));
     assert!(desk.lines().is_empty());
 }
 

@@ -65,14 +65,14 @@ fn a_window_that_ever_held_a_row_under_newer_rules_is_not_shown() {
             // A renewal names no write.
             let index = 1;
             let row = row("secret", 1, 1);
-            let news = NodeEvent::Window {
+            let event = NodeEvent::Window {
                 query: q.hash,
                 activation: q.activation,
                 rules_version: 4,
                 image: None,
                 changes: vec![WindowChange::Add { index, row }],
             };
-            desk.notify(SORT, news);
+            desk.notify(SORT, event);
         }
         is_judged_and_silent(&mut desk, &q);
     }

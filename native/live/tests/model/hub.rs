@@ -150,26 +150,26 @@ impl State {
         } else {
             Registration::Done
         };
-        for (place, news) in std::mem::take(&mut hub.held_back) {
+        for (place, event) in std::mem::take(&mut hub.held_back) {
             if place > log {
-                self.hub_judges(scope, news, false);
+                self.hub_judges(scope, event, false);
             }
         }
         self.emit_difference(scope, before);
     }
 
     pub(crate) fn hub_listens(&mut self, scope: &Scope) {
-        let Some((place, news)) = self.valkey.log.next(self.hub.place) else {
+        let Some((place, event)) = self.valkey.log.next(self.hub.place) else {
             return;
         };
-        let (news, before) = (*news, self.hub.place);
+        let (event, before) = (*event, self.hub.place);
         self.hub.place = place;
-        if news == News::Start {
+        if event == News::Start {
             self.hub.active = false;
             self.hub.ticked = None;
             self.hub.repeats_since.get_or_insert(before);
         }
-        if let News::Tick(Tick { seen, life }) = news {
+        if let News::Tick(Tick { seen, life }) = event {
             if *self.hub.life.get_or_insert(life) != life {
                 self.hub.life = Some(life);
                 self.hub.lose();
@@ -181,17 +181,17 @@ impl State {
             }
         }
         if self.hub.registration != Registration::Done {
-            self.hub.held_back.push((place, news));
+            self.hub.held_back.push((place, event));
         }
         if self.hub.rows.is_some() {
-            self.hub_judges(scope, news, true);
+            self.hub_judges(scope, event, true);
         }
         self.make_ready(scope);
     }
 
     /// Applies what concerns the result.
-    fn hub_judges(&mut self, scope: &Scope, news: News, tell: bool) {
-        match news {
+    fn hub_judges(&mut self, scope: &Scope, event: News, tell: bool) {
+        match event {
             News::Match(number, _) => self.hub_applies(scope, number, tell),
             News::Active(upto) => self.hub.active |= upto >= self.hub.request,
             News::TooOld(request) if request == self.hub.request => self.hub.lose(),
@@ -322,9 +322,9 @@ impl State {
         }
         let (mut missed, mut place) = (Vec::new(), token.place);
         while place < self.hub.place {
-            let (next, news) = log.next(place)?;
+            let (next, event) = log.next(place)?;
             place = next;
-            match news {
+            match event {
                 News::Start | News::Rebase(_) if scope.rules.reset_over_a_beginning => return None,
                 News::TooOld(_) => return None,
                 News::Match(number, kind) if !token.seen.has(*number) => {

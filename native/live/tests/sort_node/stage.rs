@@ -62,10 +62,10 @@ impl Stage {
     }
 
     /// What a filter node says next.
-    pub(crate) fn notify(&mut self, partition: u16, news: NodeEvent) -> Vec<String> {
+    pub(crate) fn notify(&mut self, partition: u16, event: NodeEvent) -> Vec<String> {
         let count = &mut self.counts[usize::from(partition)];
         *count += 1;
-        let entry = notification(NotificationSource::Filter(partition), 1, *count, news);
+        let entry = notification(NotificationSource::Filter(partition), 1, *count, event);
         self.read += 1;
         let id = at(self.read);
         self.give(Input::Entry { id, entry })
@@ -105,12 +105,12 @@ impl Stage {
     /// A filter node calls a request for `s` too old.
     pub(crate) fn refuse(&mut self, partition: u16, request: u64) -> Vec<String> {
         let (query, activation, request) = (hash("s"), 1, at(request));
-        let news = NodeEvent::TooOld {
+        let event = NodeEvent::TooOld {
             query,
             activation,
             request,
         };
-        self.notify(partition, news)
+        self.notify(partition, event)
     }
 
     /// Both filter nodes have told what the snapshot sees.

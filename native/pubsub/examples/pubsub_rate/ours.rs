@@ -176,8 +176,8 @@ impl BenchmarkJob for TopicStoreJob {
         };
         let mut told = 0;
         for polled in polls.poll()? {
-            for news in &polled.publications {
-                let published = self.published.get(&news.sequence);
+            for publication in &polled.publications {
+                let published = self.published.get(&publication.sequence);
                 self.delay += self.now - published.copied().unwrap_or(self.now);
                 told += 1;
             }

@@ -86,15 +86,15 @@ pub(crate) fn json(
     systems: &[System],
     rounds: &[Vec<RunMeasurement>],
 ) -> String {
-    let (wishes, news) = (setup.subscriptions as f64, setup.publications as f64);
+    let (wishes, publication) = (setup.subscriptions as f64, setup.publications as f64);
     // An instant store reads once an operation; a polled subscription reads once and then ten times.
-    let ceiling = wishes * 11.0 / (wishes + news);
+    let ceiling = wishes * 11.0 / (wishes + publication);
     let summaries = systems.iter().enumerate();
     let summaries: Vec<String> = summaries
         .map(|(at, system)| summary(*system, rounds, at))
         .collect();
     format!(
-        "{{\"mix\":\"{wishes}:{news}\",\"operations\":{},\"self_join\":{},\"direct\":{},\"polling_ceiling\":{ceiling:.2},\
+        "{{\"mix\":\"{wishes}:{publication}\",\"operations\":{},\"self_join\":{},\"direct\":{},\"polling_ceiling\":{ceiling:.2},\
          \"slower_than_first\":{{{}}},\"processor_by_first\":{{{}}},\"systems\":[{}]}}",
         setup.operations,
         setup.self_join,

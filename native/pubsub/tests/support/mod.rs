@@ -133,7 +133,7 @@ pub(crate) fn publications(answer: &StoreAnswer) -> Vec<String> {
 
 /// The names of publications.
 pub(crate) fn publication_names(found: &[StoredRecord<PublicationRecord>]) -> Vec<String> {
-    names(found, |news| &news.id)
+    names(found, |publication| &publication.id)
 }
 
 /// The names of subscriptions that were found.

@@ -60,7 +60,7 @@ struct Wish {
 /// A naive matcher.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    news: Vec<ModelPublication>,
+    publication: Vec<ModelPublication>,
     wishes: Vec<Wish>,
     /// Which wish and which news have met.
     met: HashSet<(usize, usize)>,
@@ -71,23 +71,23 @@ fn name(id: &[u8]) -> String {
 }
 
 impl Model {
-    fn meet(wish: &Wish, news: &ModelPublication, now: u64) -> bool {
+    fn meet(wish: &Wish, publication: &ModelPublication, now: u64) -> bool {
         wish.record.until >= now
-            && news.record.until >= now
+            && publication.record.until >= now
             && !wish.ended
-            && wish.record.from <= news.record.at
-            && news.record.at <= wish.record.until
-            && wish.cover.meets(&news.cover)
-            && wish.least.is_none_or(|least| news.number >= least)
+            && wish.record.from <= publication.record.at
+            && publication.record.at <= wish.record.until
+            && wish.cover.meets(&publication.cover)
+            && wish.least.is_none_or(|least| publication.number >= least)
     }
 
     /// Whether an older subscription of a user that remembers has met some news.
-    fn has_seen(&self, wish: usize, news: usize) -> bool {
+    fn has_seen(&self, wish: usize, publication: usize) -> bool {
         let user = &self.wishes[wish].record.user;
         self.wishes[wish].record.unseen_only
             && (0..wish).any(|older| {
                 let known = &self.wishes[older].record;
-                known.unseen_only && known.user == *user && self.met.contains(&(older, news))
+                known.unseen_only && known.user == *user && self.met.contains(&(older, publication))
             })
     }
 
@@ -98,20 +98,20 @@ impl Model {
         (record, number): (PublicationRecord, i32),
         now: u64,
     ) -> (Vec<String>, Vec<String>) {
-        let news = ModelPublication {
+        let publication = ModelPublication {
             cover,
             record,
             number,
         };
-        let own = self.news.len();
-        let mut alike = self.data(&news.cover, 0, u64::MAX, now);
-        if news.record.until < now {
+        let own = self.publication.len();
+        let mut alike = self.data(&publication.cover, 0, u64::MAX, now);
+        if publication.record.until < now {
             alike.clear();
         }
         let met: Vec<usize> = (0..self.wishes.len())
-            .filter(|&wish| Self::meet(&self.wishes[wish], &news, now))
+            .filter(|&wish| Self::meet(&self.wishes[wish], &publication, now))
             .collect();
-        self.news.push(news);
+        self.publication.push(publication);
         self.met.extend(met.iter().map(|&wish| (wish, own)));
         let told = met.iter().filter(|&&wish| !self.has_seen(wish, own));
         let told = told
@@ -143,24 +143,31 @@ impl Model {
         });
         let alike = alike.map(|other| name(&other.record.id)).collect();
         let own = self.wishes.len();
-        let met: Vec<usize> = (0..self.news.len())
-            .filter(|&news| Self::meet(&wish, &self.news[news], now))
+        let met: Vec<usize> = (0..self.publication.len())
+            .filter(|&publication| Self::meet(&wish, &self.publication[publication], now))
             .collect();
         self.wishes.push(wish);
-        self.met.extend(met.iter().map(|&news| (own, news)));
-        let told = met.iter().filter(|&&news| !self.has_seen(own, news));
-        let told = told.map(|&news| name(&self.news[news].record.id)).collect();
+        self.met
+            .extend(met.iter().map(|&publication| (own, publication)));
+        let told = met
+            .iter()
+            .filter(|&&publication| !self.has_seen(own, publication));
+        let told = told
+            .map(|&publication| name(&self.publication[publication].record.id))
+            .collect();
         (told, alike)
     }
 
     /// What is alive of a time.
     pub(crate) fn data(&self, cover: &Cover, from: u64, to: u64, now: u64) -> Vec<String> {
-        let alive = self.news.iter().filter(|news| {
-            news.record.until >= now
-                && (from..=to).contains(&news.record.at)
-                && news.cover.meets(cover)
+        let alive = self.publication.iter().filter(|publication| {
+            publication.record.until >= now
+                && (from..=to).contains(&publication.record.at)
+                && publication.cover.meets(cover)
         });
-        alive.map(|news| name(&news.record.id)).collect()
+        alive
+            .map(|publication| name(&publication.record.id))
+            .collect()
     }
 
     /// Who would be told of a time; of any time without one.
@@ -185,12 +192,14 @@ impl Model {
     /// All that a subscription has met that is alive.
     pub(crate) fn deliveries(&self, wish: usize, now: u64) -> Option<Vec<String>> {
         let ended = self.wishes[wish].ended || self.wishes[wish].record.until < now;
-        let told = (0..self.news.len()).filter(|&news| {
-            self.news[news].record.until >= now
-                && self.met.contains(&(wish, news))
-                && !self.has_seen(wish, news)
+        let told = (0..self.publication.len()).filter(|&publication| {
+            self.publication[publication].record.until >= now
+                && self.met.contains(&(wish, publication))
+                && !self.has_seen(wish, publication)
         });
-        let told = told.map(|news| name(&self.news[news].record.id)).collect();
+        let told = told
+            .map(|publication| name(&self.publication[publication].record.id))
+            .collect();
         (!ended).then_some(told)
     }
 }

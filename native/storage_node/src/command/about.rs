@@ -30,7 +30,7 @@ pub(super) fn info(
         }
         // What the whole node does says something of every tenant.
         SessionCaller::Admin | SessionCaller::Stranger => {
-            sections.push(("Stats", metrics::lines(node)))
+            sections.push(("Stats", metrics::lines(node)));
         }
     }
     let is_wanted = |name: &str| {

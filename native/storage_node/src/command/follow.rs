@@ -87,7 +87,10 @@ pub(super) fn join(
     let behind = missed(node, (topic, name), position)
         .and_then(|publications| publications.ok_or_else(ended));
     let behind = behind.and_then(|publications| {
-        let bytes: usize = publications.iter().map(|news| news.record.data.len()).sum();
+        let bytes: usize = publications
+            .iter()
+            .map(|publication| publication.record.data.len())
+            .sum();
         if publications.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
             return Err(CommandRefusal::new(
                 "TOO_FAR_BEHIND",
@@ -98,10 +101,10 @@ pub(super) fn join(
     });
     match behind {
         Ok(behind) => {
-            let told = listener.catch_up(&behind, position);
+            let sent = listener.catch_up(&behind, position);
             node.live
                 .pushed
-                .fetch_add(told as u64, std::sync::atomic::Ordering::Relaxed);
+                .fetch_add(sent as u64, std::sync::atomic::Ordering::Relaxed);
             session.follows.push(listener);
             Ok(())
         }
@@ -251,8 +254,8 @@ pub(super) fn read(
     let mut pending = Vec::new();
     for ((topic, name), position) in &wanted.subscriptions {
         match missed(node, (topic, name), *position)? {
-            Some(news) if news.is_empty() => {}
-            news => pending.push((topic, name, news)),
+            Some(publications) if publications.is_empty() => {}
+            publications => pending.push((topic, name, publications)),
         }
     }
     if pending.is_empty() {
@@ -268,13 +271,17 @@ pub(super) fn read(
     }
     session.stop_waiting(&node.live);
     reply.array(pending.len());
-    for (topic, name, news) in pending {
+    for (topic, name, publications) in pending {
         reply.array(2);
         reply.text(&sid::text(topic, name));
-        match news {
+        match publications {
             None => reply.null(),
-            Some(news) => {
-                let fit = fitting(&news, wanted.count, REPLY_BYTES.saturating_sub(reply.len()));
+            Some(publications) => {
+                let fit = fitting(
+                    &publications,
+                    wanted.count,
+                    REPLY_BYTES.saturating_sub(reply.len()),
+                );
                 show::publications(reply, topic, fit, session.format);
             }
         }
@@ -290,16 +297,17 @@ fn deadline(wait_ms: u64) -> Option<Instant> {
 
 /// The first of them that a reply has room for; one at least.
 pub(super) fn fitting(
-    news: &[StoredRecord<PublicationRecord>],
+    publications: &[StoredRecord<PublicationRecord>],
     count: usize,
     bytes: usize,
 ) -> &[StoredRecord<PublicationRecord>] {
     let mut sum = 0;
-    let fits = |news: &&StoredRecord<PublicationRecord>| {
-        sum += news.record.data.len() + 128;
+    let fits = |publications: &&StoredRecord<PublicationRecord>| {
+        sum += publications.record.data.len() + 128;
         sum <= bytes
     };
-    let fitting = news.iter().take(count).take_while(fits).count();
-    news.get(..fitting.max(1).min(news.len()))
+    let fitting = publications.iter().take(count).take_while(fits).count();
+    publications
+        .get(..fitting.max(1).min(publications.len()))
         .unwrap_or_default()
 }

@@ -167,7 +167,7 @@ fn keep_aggregates(node: &NodeCore) {
 fn log_health(node: &NodeCore, health: WriteAvailability) {
     match health {
         WriteAvailability::Well => {
-            crate::log::info("there is room on the disk again: writes are taken")
+            crate::log::info("there is room on the disk again: writes are taken");
         }
         WriteAvailability::Full => {
             let why = node.db.why_full().unwrap_or_default();

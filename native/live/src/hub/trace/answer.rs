@@ -59,8 +59,8 @@ impl Hub {
         describe_document(&mut writer, query, question);
         let mut changes = ArrayWriter::new();
         for one in &seen {
-            let told = client.delivery_of(one.group);
-            let change = described(one, told, client);
+            let delivery = client.delivery_of(one.group);
+            let change = described(one, delivery, client);
             changes.push(ValueRef::Document(Document::trusted(&change)));
         }
         array(&mut writer, "changes", changes);
@@ -218,7 +218,11 @@ fn place(
     })
 }
 
-fn described(seen: &TracedChange, told: Option<&TracedDelivery>, client: &HubClient) -> Vec<u8> {
+fn described(
+    seen: &TracedChange,
+    delivery: Option<&TracedDelivery>,
+    client: &HubClient,
+) -> Vec<u8> {
     let mut writer = DocumentWriter::new();
     number(&mut writer, "at_us", seen.at_us);
     let position = format!("{}-{}", seen.position.ms, seen.position.number);
@@ -226,24 +230,24 @@ fn described(seen: &TracedChange, told: Option<&TracedDelivery>, client: &HubCli
     number(&mut writer, "version", seen.version);
     text(&mut writer, "match", seen.is.name());
     number(&mut writer, "of", seen.of as u64);
-    let Some(told) = told else {
+    let Some(delivery) = delivery else {
         text(&mut writer, "told", client.why_untold(seen.group));
         return writer.finish();
     };
-    text(&mut writer, "told", told.how.name());
-    if let DeliveryMode::Anew(reason) = told.how {
+    text(&mut writer, "told", delivery.how.name());
+    if let DeliveryMode::Anew(reason) = delivery.how {
         text(&mut writer, "reason", reason);
     }
-    number(&mut writer, "told_us", told.at_us);
-    let groups = told.groups.1.saturating_sub(told.groups.0) + 1;
-    if told.groups.0 > 0 {
+    number(&mut writer, "told_us", delivery.at_us);
+    let groups = delivery.groups.1.saturating_sub(delivery.groups.0) + 1;
+    if delivery.groups.0 > 0 {
         number(&mut writer, "groups", groups);
     }
-    if told.events.0 <= told.events.1 {
-        number(&mut writer, "first_event", told.events.0);
-        number(&mut writer, "last_event", told.events.1);
+    if delivery.events.0 <= delivery.events.1 {
+        number(&mut writer, "first_event", delivery.events.0);
+        number(&mut writer, "last_event", delivery.events.1);
     }
-    let (state, in_front) = client.way_of(told);
+    let (state, in_front) = client.way_of(delivery);
     text(&mut writer, "delivery", state);
     number(&mut writer, "in_front", in_front);
     writer.finish()
@@ -264,7 +268,7 @@ fn describe_client(writer: &mut DocumentWriter, client: &HubClient) {
     maybe(
         writer,
         "client_remembers_since_us",
-        oldest.map(|told| told.at_us),
+        oldest.map(|delivery| delivery.at_us),
     );
     boolean(writer, "client_forgot", client.trace.ring.forgotten > 0);
 }
@@ -272,8 +276,9 @@ fn describe_client(writer: &mut DocumentWriter, client: &HubClient) {
 impl HubClient {
     /// How it was told of a group of its query: by what came first that stands for it.
     fn delivery_of(&self, group: u64) -> Option<&TracedDelivery> {
-        let covers = |told: &&TracedDelivery| told.groups.0 <= group && group <= told.groups.1;
-        let exact = |told: &&TracedDelivery| told.groups.0 > 0;
+        let covers =
+            |delivery: &&TracedDelivery| delivery.groups.0 <= group && group <= delivery.groups.1;
+        let exact = |delivery: &&TracedDelivery| delivery.groups.0 > 0;
         let mut deliveries = self.trace.ring.iter().filter(covers);
         let first = deliveries.next()?;
         // What was told by itself says more than the results that followed.
@@ -297,25 +302,25 @@ impl HubClient {
     }
 
     /// How far something has come on its way to the client, and how much is in front of it.
-    fn way_of(&self, told: &TracedDelivery) -> (&'static str, u64) {
-        if matches!(told.how, DeliveryMode::Muted | DeliveryMode::Anew(_)) {
+    fn way_of(&self, delivery: &TracedDelivery) -> (&'static str, u64) {
+        if matches!(delivery.how, DeliveryMode::Muted | DeliveryMode::Anew(_)) {
             return ("none", 0);
         }
         let dropped = self.trace.ring.iter().rev().find(|later| {
             matches!(later.how, DeliveryMode::Anew(_))
-                && later.at_us >= told.at_us
-                && later.number < told.number
+                && later.at_us >= delivery.at_us
+                && later.number < delivery.number
         });
         if dropped.is_some() {
             return ("dropped", 0);
         }
         let (handed, taken) = self.outbox.numbers();
-        if told.number <= taken {
+        if delivery.number <= taken {
             ("taken", 0)
-        } else if told.number <= handed {
-            ("handed", told.number - taken - 1)
+        } else if delivery.number <= handed {
+            ("handed", delivery.number - taken - 1)
         } else {
-            ("waiting", told.number - taken - 1)
+            ("waiting", delivery.number - taken - 1)
         }
     }
 }

@@ -93,7 +93,7 @@ impl SortedQuery {
     /// Takes what was read, as far as it may count. `complete` sees what was told.
     pub(in super::super) fn resolve(
         &mut self,
-        told: &VersionLookup<'_>,
+        latest_version: &VersionLookup<'_>,
         complete: Option<&PgSnapshot>,
     ) -> Result<(), DocumentRefusal> {
         let (queue, snapshot) = (&self.queue, &self.snapshot);
@@ -101,7 +101,7 @@ impl SortedQuery {
             let mut steps = queue.iter();
             let is_coming =
                 steps.any(|step| step.side == Some(*side) && step.image.key == read.key);
-            let told = told(side, &read.key).unwrap_or(0);
+            let told = latest_version(side, &read.key).unwrap_or(0);
             let is_over = |seen: &PgSnapshot| seen.sees(read.xid);
             if is_coming {
                 Worth::Early

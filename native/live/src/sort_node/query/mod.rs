@@ -40,7 +40,7 @@ pub(super) struct SortedQuery {
     renewed_us: Option<u64>,
     rows: RetainedRows,
     /// The window that was told last, while something is referred to of which nothing is known.
-    told_last: Option<Vec<Arc<ResultRow>>>,
+    held_window: Option<Vec<Arc<ResultRow>>>,
     /// What the rows have seen, besides the steps that were applied.
     snapshot: PgSnapshot,
     /// Transactions that were applied and that `pruned` does not see.
@@ -94,7 +94,7 @@ impl SortedQuery {
             slack: definition.slack,
             renewed_us: None,
             rows: RetainedRows::Rows(SortedRows::new(Vec::new(), false, 0)),
-            told_last: None,
+            held_window: None,
             snapshot: PgSnapshot::default(),
             applied: Vec::new(),
             pruned: None,
@@ -118,11 +118,11 @@ impl SortedQuery {
     }
 
     /// Begins with what was told of it before its rows were there.
-    pub(super) fn begin(&mut self, answers: FilterAnswers, told: OrphanHistory, now_us: u64) {
+    pub(super) fn begin(&mut self, answers: FilterAnswers, history: OrphanHistory, now_us: u64) {
         self.answers = answers;
-        self.pruned = told.snapshot;
-        self.applied = told.xids;
-        self.below = told.below;
+        self.pruned = history.snapshot;
+        self.applied = history.xids;
+        self.below = history.below;
         self.waiting = Some(RowRequest {
             asked_us: now_us,
             dropped: Vec::new(),
@@ -168,8 +168,8 @@ impl SortedQuery {
     }
 
     pub(super) fn window(&self) -> Vec<Arc<ResultRow>> {
-        if let Some(told) = &self.told_last {
-            return told.clone();
+        if let Some(window) = &self.held_window {
+            return window.clone();
         }
         let limit = self.limit.unwrap_or(usize::MAX);
         self.rows.window(self.offset, limit)
@@ -193,18 +193,18 @@ impl SortedQuery {
 
     /// Nobody is told of the rows before what they refer to is there. Until then the window is this
     /// one.
-    pub(super) fn hold(&mut self, told: Vec<Arc<ResultRow>>) {
-        self.told_last = Some(told);
+    pub(super) fn hold(&mut self, window: Vec<Arc<ResultRow>>) {
+        self.held_window = Some(window);
     }
 
     /// Whether the window is not what the rows are.
     pub(super) const fn is_on_hold(&self) -> bool {
-        self.told_last.is_some()
+        self.held_window.is_some()
     }
 
     /// Takes the window from the rows again and returns the previous one.
     pub(super) fn refresh_window(&mut self) -> Vec<Arc<ResultRow>> {
-        self.told_last.take().unwrap_or_default()
+        self.held_window.take().unwrap_or_default()
     }
 
     /// Whether more was applied than can be applied once more.
@@ -262,7 +262,7 @@ impl SortedQuery {
         }
         let count = parts.len();
         let parts = parts.into_iter().enumerate();
-        let news = parts.map(|(part, rows)| NodeEvent::Rebase {
+        let event = parts.map(|(part, rows)| NodeEvent::Rebase {
             query: self.hash,
             activation: self.activation,
             snapshot: self.snapshot.clone(),
@@ -271,7 +271,7 @@ impl SortedQuery {
             part: u32::try_from(part).unwrap_or(u32::MAX),
             last: part + 1 == count,
         });
-        news.collect()
+        event.collect()
     }
 
     pub(super) fn len(&self) -> usize {

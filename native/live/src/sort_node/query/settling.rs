@@ -136,7 +136,7 @@ impl SortedQuery {
     /// Takes new rows; what waits and is not in them stays.
     fn settle(&mut self, rows: RetainedRows, snapshot: &PgSnapshot) {
         self.rows = rows;
-        self.told_last = None;
+        self.held_window = None;
         self.question = None;
         self.snapshot = snapshot.clone();
         self.waiting = None;

@@ -26,7 +26,7 @@ pub struct Notification {
     /// that some were lost.
     pub count: u64,
     /// What it says.
-    pub news: NodeEvent,
+    pub event: NodeEvent,
 }
 
 /// Why a document is no longer in a result.
