@@ -509,13 +509,13 @@ mod tests {
         let query = Filter::parse(query.as_ref()).expect("a filter");
         let id = matcher.add([1; 16], [1; 16], &query).expect("room");
         let body = parse_document(br#"{"a":[1,2,2],"b":1}"#).expect("json");
-        let (mut matched, mut failed) = (Vec::new(), Vec::new());
+        let (mut ids, mut failed) = (Vec::new(), Vec::new());
         // Long ago the same numbers were in use.
-        matcher.matches(&[1; 16], body.as_ref(), &mut matched, &mut failed);
+        matcher.matches(&[1; 16], body.as_ref(), &mut ids, &mut failed);
         matcher.proposals.document = u32::MAX - 2;
         for _ in 0..5 {
-            matcher.matches(&[1; 16], body.as_ref(), &mut matched, &mut failed);
-            assert_eq!(matched, [id]);
+            matcher.matches(&[1; 16], body.as_ref(), &mut ids, &mut failed);
+            assert_eq!(ids, [id]);
         }
     }
 }
