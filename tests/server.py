@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,17 @@ from contextlib import contextmanager
 import uvicorn
 
 from tests.waiting import wait_until
+
+#: The event loops of the servers in this process, by base URL.
+LOOPS: dict[str, asyncio.AbstractEventLoop] = {}
+
+
+class Server(uvicorn.Server):
+    """A server whose event loop is known once it has started."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        await super().startup(sockets)
 
 
 @contextmanager
@@ -28,13 +40,16 @@ def running_server() -> Iterator[str]:
         ws=WEBSOCKET_PROTOCOL,
         proxy_headers=False,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     thread = threading.Thread(target=server.run, args=([listener],), name="test-server")
     thread.start()
     wait_until(lambda: server.started, what="the test server to start")
+    url = f"http://127.0.0.1:{port}"
+    LOOPS[url] = server.loop
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield url
     finally:
+        del LOOPS[url]
         server.should_exit = True
         thread.join()
         listener.close()

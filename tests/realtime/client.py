@@ -1,4 +1,8 @@
-"""A WebSocket client for tests: JSON both ways, and waiting for what is to come."""
+"""A client of `/v1/realtime` for tests: JSON both ways, and waiting for frames.
+
+A server in this process is called without a socket, through Channels' communicator. Tests of the
+socket itself (its bounds, a slow client, a cut network) ask for a real one.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 from websockets.sync.client import ClientConnection, connect
 
+from tests.realtime.communicator import CommunicatorConnection
+from tests.server import LOOPS
 from tests.waiting import TIMEOUT_S
 
 Frame = dict[str, Any]
@@ -19,7 +25,7 @@ Frame = dict[str, Any]
 class Client:
     """One connection. Frames that were not asked for yet are kept."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: ClientConnection | CommunicatorConnection) -> None:
         self._connection = connection
         self._kept: list[Frame] = []
 
@@ -82,9 +88,17 @@ class Client:
 
 @contextmanager
 def opened(
-    base: str, headers: dict[str, str] | None = None, *, origin: str | None = None
+    base: str,
+    headers: dict[str, str] | None = None,
+    *,
+    origin: str | None = None,
+    by_socket: bool = False,
 ) -> Iterator[Client]:
-    """Open a connection; nobody has said `hello` unless the headers do."""
+    """Open a connection, which has sent no `hello`."""
+    if base in LOOPS and not by_socket:
+        with CommunicatorConnection(LOOPS[base], base, headers or {}, origin) as communicator:
+            yield Client(communicator)
+        return
     address = base.replace("http", "ws", 1) + "/v1/realtime"
     with connect(
         address,
@@ -98,9 +112,11 @@ def opened(
 
 
 @contextmanager
-def greeted(base: str, token: str, **members: object) -> Iterator[Client]:
+def greeted(
+    base: str, token: str, *, by_socket: bool = False, **members: object
+) -> Iterator[Client]:
     """Open a connection and say `hello`."""
-    with opened(base) as client:
+    with opened(base, by_socket=by_socket) as client:
         client.say(type="hello", token=token, **members)
         assert client.next()["type"] == "welcome"
         yield client
