@@ -110,7 +110,7 @@ def wrong_with(frame: dict[str, Any]) -> str:
 def test_no_greeting_makes_the_server_fail(there: World, field: str) -> None:
     body = {"type": "hello", field: "x"}
     for what, text in random.Random(SEED).sample(list(mutated(body)), SAMPLE):
-        with connected(there.base) as client:
+        with connected(there.base, by_socket=True) as client:
             client.say_raw(text)
             frame = client.next()
             assert not wrong_with(frame), (what, frame)

@@ -21,7 +21,7 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_catches_up(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
     quick = subscribe(client, "quick", collection=todos.name, projection={"n": 1})
-    with greeted(server, key_of(todos)) as sleeper:
+    with greeted(server, key_of(todos), by_socket=True) as sleeper:
         slow = subscribe(sleeper, "slow", collection=todos.name)
         for number in range(60):
             documents = [{"_id": f"d{n}", "n": number, **DOCUMENT} for n in range(30)]

@@ -77,7 +77,7 @@ def test_a_client_that_asks_for_ten_thousand_subscriptions_gets_what_its_quota_a
     codes: Counter[str] = Counter()
 
     def flood() -> None:
-        with greeted(server, key_of(hostile)) as greedy:
+        with greeted(server, key_of(hostile), by_socket=True) as greedy:
             for number in range(MANY):
                 greedy.say(
                     type="subscribe",
@@ -105,7 +105,7 @@ def test_garbage_is_answered_or_ends_its_own_connection(
 
     def babble() -> None:
         for _ in range(5):
-            with greeted(server, key_of(hostile)) as one:
+            with greeted(server, key_of(hostile), by_socket=True) as one:
                 try:
                     for _ in range(200):
                         one.say_raw("".join(chance.choices(alphabet, k=chance.randrange(1, 300))))
