@@ -58,7 +58,7 @@ class CommunicatorConnection:
         named = {"host": address.netloc, **headers}
         if origin is not None:
             named["origin"] = origin
-        raw = [(name.lower().encode(), value.encode()) for name, value in named.items()]
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in named.items()]
         protocols = ["rillbase.v1"]
         communicator = WebsocketCommunicator(
             application, "/v1/realtime", headers=raw, subprotocols=protocols

@@ -151,7 +151,7 @@ def test_a_document_that_nobody_wrote_and_a_version_to_come_are_told_as_such(
 def test_a_client_that_does_not_read_is_named_as_what_holds_it_up(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
-    with greeted(server, key_of(todos)) as sleeper:
+    with greeted(server, key_of(todos), by_socket=True) as sleeper:
         slow = subscribe(sleeper, "slow", collection=todos.name)
         member, version = Member(todos), 0
         operations = [{"replace": {"id": "a", "document": DOCUMENT}}] * 100
