@@ -18,7 +18,7 @@ DEFAULT_RETENTION_S, MAX_RETENTION_S = 600, 30 * 86_400
 
 
 class TableNameField(PatternField):
-    """The name of a table or a view, as SQL takes it without quotes."""
+    """The name of a table or a view, valid in SQL without quotes."""
 
     #: Two names are joined by `__` to name a view's table in Iceberg.
     pattern = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -40,7 +40,7 @@ class TypeField(PatternField):
 
 
 class _Key(serializers.ListField):
-    """Columns in the order in which rows are sorted by them."""
+    """Columns, in the order of sorting."""
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ def _named_as_tables(given: dict[str, _V]) -> dict[str, _V]:
 
 
 class ViewSerializer(BodySerializer):
-    """A secondary view: some of the columns, in another order."""
+    """A secondary view: a subset of the columns, sorted differently."""
 
     key = _Key(help_text="The sort order. It must contain the columns of the table's key.")
     columns = serializers.ListField(
@@ -112,7 +112,7 @@ class TableSerializer(BodySerializer):
     }
 )
 class IdKeyField(serializers.Field[object, object, object, object]):
-    """What the keys of an ID-key are: a type, or several parts by their names."""
+    """The type of an ID-key's keys: one type, or several parts by name."""
 
     def to_internal_value(self, data: object) -> object:
         kind = serializers.ChoiceField(KEY_TYPE_NAMES)
@@ -131,7 +131,7 @@ class IdKeyField(serializers.Field[object, object, object, object]):
 
 
 class DatasetChange(BodySerializer):
-    """What may be changed: tables and columns are added, what is there stays."""
+    """The fields that can be changed. Tables and columns can only be added."""
 
     tables = serializers.DictField(
         child=TableSerializer(),
@@ -164,6 +164,6 @@ class DatasetChange(BodySerializer):
 
 
 class DatasetCreation(DatasetChange):
-    """What a new dataset needs."""
+    """The fields of a new dataset."""
 
     name = NameField()

@@ -14,8 +14,8 @@ from tenants.models import Tenant
 class Dataset(TenantOwned, Resource):
     """Tables whose rows are uploaded together.
 
-    Files and Iceberg tables are named after the id, so a dataset that was dropped and made again
-    is another one. Whoever commits an upload, or ends a stage, holds the row's lock meanwhile.
+    Files and Iceberg tables are named after the id, so a dataset that was dropped and created again
+    is a different one. The row's lock is held while an upload is committed or a stage ends.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="datasets")

@@ -13,7 +13,7 @@ from tenants.models import Tenant
 
 
 class FileStage(models.TextChoices):
-    """How far a file's rows have come."""
+    """The stage of a file's rows."""
 
     UNSORTED = "unsorted"
     REMAPPED = "remapped"

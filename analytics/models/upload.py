@@ -11,7 +11,9 @@ from tenants.models import Tenant
 
 
 class Upload(TenantOwned):
-    """What becomes visible at once, over all tables, with one number: the state that it makes."""
+    """Rows of several tables that become visible together. The upload's number identifies the
+    resulting state.
+    """
 
     class State(models.TextChoices):
         OPEN = "open"

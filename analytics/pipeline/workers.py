@@ -20,7 +20,7 @@ class Workers(Protocol):
     """Runs tasks. Called by several threads concurrently."""
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        """Run tasks, and return their answers; raise what one of them raises."""
+        """Run tasks, and return their results; raise the exception of the first that fails."""
 
     def cancel(self, group: str) -> None:
         """Make the tasks of a group fail, running ones as soon as possible."""

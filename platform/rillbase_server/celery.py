@@ -102,10 +102,8 @@ NIGHTLY = {
 
 
 def beat_schedule() -> dict[str, dict[str, object]]:
-    """Return what runs by the clock.
-
-    A run that no worker took until the next one is due expires: after an outage each sweep runs
-    once and not as often as it was missed.
+    """Return the periodic tasks. A run that no worker takes before the next one is due expires:
+    after an outage, each sweep runs once and not as often as it was missed.
     """
     paces_s = PACES_S if environment().rillbase_clusters == "off" else PACES_S | CLUSTER_PACES_S
     paced = {

@@ -1,8 +1,8 @@
-"""Who is really calling, behind proxies.
+"""Determines the client's address behind proxies.
 
 `X-Forwarded-For` is written by everyone on the way, the caller first, so only its end can be
-believed: entries are read from the right for as long as they were written by a trusted proxy.
-The first address that is none of them is the client's.
+trusted: entries are read from the right for as long as they were written by a trusted proxy. The
+first address that is none of them is the client's.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _FINGERPRINTED = re.compile(r"^.+/console/assets/[^/]+-[A-Za-z0-9_-]{8}\.\w+(?:\
 
 
 def is_immutable(path: str, url: str) -> bool:
-    """Tell WhiteNoise which files never change under their names."""
+    """Report to WhiteNoise which files are immutable."""
     return _FINGERPRINTED.match(url) is not None
 
 
@@ -49,5 +49,5 @@ def _page(file: Path) -> bytes | None:
 
 @lru_cache(maxsize=2)
 def _read(file: Path, changed_ns: int) -> bytes:
-    """Return a file's bytes; `changed_ns` makes a page that was built anew another one."""
+    """Return a file's bytes; `changed_ns` distinguishes a page that was rebuilt."""
     return file.read_bytes()

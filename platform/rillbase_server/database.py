@@ -16,8 +16,8 @@ from foundation.environment import environment
 
 #: Serialises concurrent runs; the number is arbitrary and must never change.
 _PREPARE_LOCK = 7_421_100_001
-#: Whom a stop of writes leaves alone, because the disk is nearly full: people sign in, housekeeping
-#: removes what has expired, and migrations run. What they write is little.
+#: Roles that may write although the disk is nearly full, for sign-in, for housekeeping, which
+#: removes expired rows, and for migrations. They write little.
 _WRITES_ALWAYS = (DatabaseRole.AUTH, DatabaseRole.RELAY, DatabaseRole.OWNER)
 
 
@@ -41,7 +41,7 @@ def _prepare_lock(admin: psycopg.Connection) -> Iterator[None]:
 
 
 def _make_roles(admin: psycopg.Connection, secret: str) -> None:
-    """Create each login role, or renew its password, and let it into the schema."""
+    """Create each login role or update its password, and grant it access to the schema."""
     existing = {name for (name,) in admin.execute("SELECT rolname FROM pg_roles").fetchall()}
     with admin.transaction():
         for role in DatabaseRole:

@@ -52,7 +52,7 @@ def ensure_demo(path: Path) -> DemoTenant:
 
 
 def ensure_samples() -> None:
-    """Load the sample data sets into the demo tenant, where nobody has touched them yet."""
+    """Load the sample data sets into the demo tenant, unless they have been changed."""
     tenants = Tenant.objects.using("staff").filter(slug=SLUG, state=Tenant.State.ACTIVE)
     tenant_id = tenants.values_list("pk", flat=True).first()
     if tenant_id is not None:

@@ -1,4 +1,4 @@
-"""The outermost layer of the server: what holds for each request, whoever answers it.
+"""The outermost layer of the server: what applies to each request, whichever part handles it.
 
 It names the request, finds out the client's address, rejects unknown hosts (`hosts.py`), bounds
 the body while it streams in, adds the headers that every answer has, turns an uncaught error

@@ -1,10 +1,10 @@
-"""How many requests a process works on at the same moment.
+"""Limits the number of concurrent requests of a process.
 
-Threads of one interpreter take turns, and each hand-over costs: measured with eight callers, four
-requests at a time finish some 15 % more a second than eight, which mostly wait for one another.
-But a request that waits for a slow query must not hold up the rest. So the gate is narrow and
-impatient: a request that has waited `patience_s` goes in regardless, and with slow queries the
-process soon works on as many as it has threads.
+Threads of one interpreter take turns, and each switch has a cost: measured with eight callers, four
+concurrent requests have some 15 % more throughput than eight, which mostly wait for each other. But
+a request that waits for a slow query must not block the others. So the gate is narrow but only
+delays: a request that has waited `patience_s` is admitted regardless, and with slow queries all
+threads of the process are soon in use.
 """
 
 from __future__ import annotations

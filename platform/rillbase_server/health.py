@@ -128,7 +128,7 @@ class HealthEndpoints:
 
 
 def _disk(environment: Environment) -> Sequence[Dependency]:
-    """Return the data directory's disk, where there is a launcher that watches it."""
+    """Return the data directory's disk, if a launcher monitors it."""
     if not (environment.rillbase_data_dir / write_stop.MARK).parent.is_dir():
         return ()
     return (Dependency("disk", write_stop.check, required=False),)

@@ -1,4 +1,4 @@
-"""What starts and ends with the event loop of the server.
+"""Starts and stops the parts that live as long as the server's event loop.
 
 Connections and background tasks of the event loop are closed before the loop is: unread answers
 and half-sent statements must not outlive it.
@@ -42,7 +42,7 @@ class Lifespan:
 
 
 async def _stopped(step: Step) -> None:
-    """Let nothing that fails while ending keep the rest from ending."""
+    """A failure of one part must not prevent the others from stopping."""
     try:
         await step()
     except Exception:

@@ -69,7 +69,7 @@ class LiveConnections:
 
     @property
     def products(self) -> Products:
-        """What WebSockets are for."""
+        """The handlers of WebSockets."""
         return Products(self.kinds, MESSAGE_CALLS)
 
     def around(self, app: App) -> App:

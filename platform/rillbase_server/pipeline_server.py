@@ -14,7 +14,7 @@ from rillbase_server.status_app import status_app
 
 
 class NotLooking(Exception):
-    """It could not even find out what there is to do, or whether another process leads."""
+    """The process could not read its work, nor whether another process leads."""
 
 
 def build_pipeline(give_up: Callable[[], None]) -> App:

@@ -12,7 +12,7 @@ from rillbase_server.status_app import status_app
 
 
 class NotRelaying(Exception):
-    """The relay has not even been able to ask for the lease."""
+    """The relay has not been able to request the lease."""
 
 
 def build_relay() -> App:

@@ -1,4 +1,4 @@
-"""A request's headers, read where they are asked for.
+"""A request's headers, parsed on demand.
 
 Django makes a case-insensitive mapping of all headers for the first one that a view reads, which
 was a twentieth of what a small request costs. Most requests are asked for three or four headers,

@@ -42,7 +42,7 @@ from rillbase_server.gate import Gate
 from rillbase_server.request_headers import LazyHeadersRequest
 
 THREADS = 16
-#: Requests that run at the same moment, and how long others let themselves be held up by them.
+#: Maximum number of concurrent requests, and how long others wait for them.
 AT_ONCE = 4
 MAX_WAIT_S = 0.02
 

@@ -18,7 +18,7 @@ from rillbase_server.version import VERSION
 
 PAUSE_S = 1.0
 TIMEOUT_S = 5.0
-#: How often it is said what is waited for.
+#: How often the reason for waiting is reported.
 REPORT_INTERVAL_S = 15.0
 
 Report = Callable[[str], object]

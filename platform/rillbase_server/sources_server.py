@@ -1,4 +1,4 @@
-"""The process that follows tables elsewhere: `sources.following` behind what probes and scrapers
+"""The process that follows PostgreSQL tables: `sources.following` behind what probes and scrapers
 ask.
 """
 
@@ -27,7 +27,7 @@ def build_sources() -> App:
         if not service.ready:
             raise NotFollowing
 
-    # Who watches hears of it from here, and not only from the relay.
+    # Subscribers are notified from here, and not only by the relay.
     publisher.publish_from_here()
     own = Dependency("sources", following, required=True)
     served = HealthEndpoints(status_app(service.status), settings, [own])

@@ -13,7 +13,7 @@ class NotFollowing(Exception):
 
 
 def status_app(status: Callable[[], Mapping[str, object]]) -> App:
-    """Answer `/status` with what the process says of itself, and nothing else."""
+    """Serve `/status` with the state of the process, and nothing else."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

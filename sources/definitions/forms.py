@@ -15,14 +15,14 @@ MAX_NAME_BYTES = 63
 
 
 class SqlName(PatternField):
-    """A name in SQL, as the catalogue has it: without quotes, in its own case."""
+    """An SQL name as in the catalogue: case-sensitive and without quotes."""
 
     pattern = re.compile(r"[^\x00]{1,63}")
     complaint = "A name as in the database's catalogue, of at most 63 characters."
 
 
 class SourceChange(BodySerializer):
-    """What may be changed of a source."""
+    """The fields of a source that can be changed."""
 
     connection = serializers.CharField(
         max_length=2048,
@@ -35,7 +35,7 @@ class SourceChange(BodySerializer):
 
 
 class SourceCreation(SourceChange):
-    """What a new source needs."""
+    """The fields of a new source."""
 
     schema = SqlName(default="public")
     table = SqlName()

@@ -23,7 +23,7 @@ TAG = "Sources"
 
 
 class SourceConditionAnswer(serializers.Serializer[object]):
-    """Why a source does not go on, or goes on only later."""
+    """Why a source is stopped or waiting."""
 
     code = serializers.CharField(help_text="Stable; see Operations, Sources.")
     detail = serializers.CharField()
@@ -31,7 +31,7 @@ class SourceConditionAnswer(serializers.Serializer[object]):
 
 
 class SourceAnswer(serializers.Serializer[object]):
-    """A source, and how it stands."""
+    """A source and its status."""
 
     id = serializers.UUIDField()
     collection = serializers.CharField()
@@ -105,7 +105,9 @@ class _OneSourceView(DeclaredView):
     kind = "sources"
 
     def answer(self, source: Source, status: int = 200) -> Response:
-        """Answer with a source. How it stands moves within a version: nobody holds it already."""
+        """Respond with a source. Its status changes within a version, so a conditional request
+        must not match.
+        """
         headers = {"ETag": etag(source.version)}
         if status == 201:  # noqa: PLR2004 -- created
             headers["Location"] = self.url("collections", source.collection_name, "source")
@@ -173,7 +175,7 @@ class SourceView(_OneSourceView):
 
 
 class SourceRebuildView(_OneSourceView):
-    """Copies the table anew."""
+    """Copies the table again."""
 
     @extend_schema(
         operation_id="source_rebuild",

@@ -53,7 +53,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 STEADY_S = 5.0
 #: How often a halted source is checked again.
 HALTED_S = 15.0
-#: Errors that mean an unreachable server, ours or theirs.
+#: Errors that mean that a server is unreachable, Rillbase's or the upstream one.
 _AWAY = (psycopg.Error, DatabaseError, OSError)
 #: SQLSTATEs of a slot that is missing or unusable.
 _SLOT_GONE = frozenset({"42704", "55000"})
@@ -83,8 +83,8 @@ class Follower:
             except FollowerFenced:
                 return
             except (*_AWAY, ApiError) as away:
-                # Our database is unreachable, or theirs was while its slot was checked: nothing can
-                # be recorded.
+                # Rillbase's database is unreachable, or the upstream one was while its slot was
+                # checked: nothing can be recorded.
                 logger.warning("a source is waiting: %s", type(away).__name__)
                 await self._back_off()
             except Exception:

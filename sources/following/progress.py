@@ -86,7 +86,7 @@ class SourceProgress:
         except psycopg.errors.DivisionByZero:
             raise FollowerFenced from None
         except psycopg.Error as failed:
-            # Our database: the owner's is not involved.
+            # This is Rillbase's database: the owner's is not involved.
             raise failures.passing(failed) or failed from failed
         if isinstance(ended, (CollectionReadOnly, NotFound)) and operations is not None:
             raise _missing(ended)

@@ -40,7 +40,7 @@ Failure = tuple[str, str]
 
 
 async def remove(row: Source) -> None:
-    """Remove a source, upstream and here."""
+    """Remove a source, upstream and in Rillbase."""
     begun = await on_rows(partial(_begin, row))
     if begun is None:
         return

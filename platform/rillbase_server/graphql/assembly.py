@@ -68,7 +68,7 @@ from rillbase_server.graphql.typed.types import Types
 from rillbase_server.graphql.writes import Writes
 
 MAX_SCHEMAS = 200
-#: For so long a tenant's collections are taken to be as they were.
+#: How long a tenant's collections are assumed unchanged.
 BELIEVED_S = 1.0
 
 _SCHEMAS = Statement(

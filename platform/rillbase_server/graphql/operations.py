@@ -1,7 +1,5 @@
-"""From the text that a client sends to an answer.
-
-Texts are read and checked once for a schema and kept while they are used: reading one takes
-longer than answering it.
+"""Executes the operations that clients send. Texts are parsed and validated once per schema and
+cached, because parsing takes longer than executing.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _MEMBERS = ("query", "variables", "operationName", "extensions")
 
 @dataclass(frozen=True, slots=True)
 class GraphqlRequest:
-    """What a client sends."""
+    """A client's request."""
 
     text: str | None
     variables: dict[str, object]
@@ -53,7 +51,7 @@ class GraphqlRequest:
 
     @classmethod
     def read(cls, body: object) -> GraphqlRequest:
-        """Read the object that a client sends, or raise `InvalidBody`."""
+        """Parse a client's request, or raise `InvalidBody`."""
         if not isinstance(body, dict):
             raise InvalidBody("An operation must be an object; batches are not supported.")
         for member in body:
@@ -92,7 +90,7 @@ class PreparedOperation:
     schema: GraphQLSchema
     document: DocumentNode
     bounded: BoundedOperation
-    #: How its objects are completed, every time; None: its directives may choose other fields.
+    #: The plans of its objects; None if directives can change the selected fields.
     plans: Plans | None
 
     @property
@@ -115,7 +113,7 @@ class OperationRejected(Exception):
 
 @dataclass(slots=True)
 class Texts:
-    """A schema's operations, those not used for longest forgotten first."""
+    """A schema's operations; the least recently used are evicted first."""
 
     schema: GraphQLSchema
     _kept: OrderedDict[tuple[str, str | None], PreparedOperation] = field(
@@ -158,7 +156,7 @@ class Texts:
 
 
 def _enter(prepared: PreparedOperation, variables: Mapping[str, object], context: Context) -> None:
-    """Refuse what this caller may not ask, or not so much at once."""
+    """Reject operations that the caller may not run, or that exceed the limits."""
     if prepared.plans is not None:
         context.plans = prepared.plans
     if prepared.bounded.looks_at_the_schema and context.principal.control_role is None:
@@ -184,13 +182,13 @@ async def answer(
 
 @dataclass(frozen=True, slots=True)
 class OperationStream:
-    """A subscription that has begun."""
+    """A subscription that has started."""
 
     executor: Executor[Context]
     source: AsyncGenerator[object, None]
 
     async def rendered(self, event: object) -> JsonObject:
-        """Return what a client gets of an event."""
+        """Return the payload of an event."""
         result = execute_subscription_event(self.executor.build_per_event_executor(event))
         return _rendered(await _resolved(result))
 
@@ -198,7 +196,7 @@ class OperationStream:
 async def begun(
     prepared: PreparedOperation, variables: dict[str, object], context: Context
 ) -> OperationStream:
-    """Begin a subscription, or raise `OperationRejected`."""
+    """Start a subscription, or raise `OperationRejected`."""
     _enter(prepared, variables, context)
     executor = PlanningExecutor.build(
         prepared.schema,
@@ -217,12 +215,12 @@ async def begun(
 
 
 async def _resolved(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:
-    """Return a result that is there, or wait for one that is not."""
+    """Return a result, after awaiting it if necessary."""
     return result if isinstance(result, ExecutionResult) else await result
 
 
 def _rendered(result: ExecutionResult) -> JsonObject:
-    """Return a result as clients get it."""
+    """Format a result for the client."""
     rendered: JsonObject = {"data": cast("JsonValue", result.data)}
     if result.errors:
         rendered["errors"] = [failures.formatted(error) for error in result.errors]

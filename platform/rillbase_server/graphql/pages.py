@@ -1,8 +1,8 @@
 """Relay's connections over the keyset pages of the REST API.
 
-A page has one cursor, that of the next page. A row's own cursor is therefore the page's beginning
-and how many rows to pass over; the last row's is the next page's, so that whoever goes on from
-page to page reads by keys alone.
+A page has one cursor, that of the next page. A row's own cursor therefore consists of the start of
+the page and the number of rows to skip; that of the last row is the cursor of the next page, so
+paging forward reads by key alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_FIRST, MAX_FIRST = 100, 1_000
 
 @dataclass(frozen=True, slots=True)
 class PagePosition:
-    """Between two rows: so many rows behind a page's beginning."""
+    """A position between two rows: a number of rows after the start of a page."""
 
     start: str | None
     passed: int
@@ -35,7 +35,7 @@ class PagePosition:
 
     @classmethod
     def read(cls, cursor: str | None, most: int) -> PagePosition:
-        """Read a cursor of a connection whose cursors pass over at most so many rows."""
+        """Parse a cursor that skips at most this many rows."""
         if cursor is None:
             return cls(None, 0)
         try:
@@ -49,11 +49,11 @@ class PagePosition:
 
 @dataclass(frozen=True, slots=True)
 class DocumentsPage:
-    """A page: envelopes, where it begins, and what follows."""
+    """A page: its envelopes, its start, and the next cursor."""
 
     items: list[JsonObject]
     begin: PagePosition
-    #: The next page's beginning, where that is known otherwise than by counting.
+    #: The start of the next page, if it is known without counting.
     following: str | None
     has_next: bool
     has_previous: bool
@@ -69,7 +69,7 @@ class DocumentsPage:
 async def read(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> DocumentsPage:
-    """Read the rows of a query that follow a place."""
+    """Read the rows of a query after a position."""
     wanted = _number(first)
     place = PagePosition.read(after, MAX_LIMIT - MAX_FIRST)
     body: dict[str, JsonValue] = {**query, "limit": wanted + place.passed, "cursor": place.start}
@@ -91,7 +91,7 @@ async def read(
 async def read_groups(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> DocumentsPage:
-    """Read the rows of a query that groups. They are counted from the first one."""
+    """Read the rows of a query with groups. Positions count from the first row."""
     wanted = _number(first)
     place = PagePosition.read(after, MAX_OFFSET)
     if place.start is not None:
@@ -114,7 +114,7 @@ def _notices(answer: JsonObject) -> list[JsonObject]:
 
 
 def _number(first: int | None) -> int:
-    """Return how many rows a page has."""
+    """Return the number of rows of a page."""
     wanted = DEFAULT_FIRST if first is None else first
     if not 0 < wanted <= MAX_FIRST:
         raise _wrong("first", f"Expected an integer from 1 to {MAX_FIRST}.")

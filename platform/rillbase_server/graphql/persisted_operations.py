@@ -1,7 +1,6 @@
-"""Operations that clients name by a hash instead of sending them each time.
-
-A client sends the hash alone; where it is not known it sends the text with it, once. What a tenant
-sends is known to that tenant only, and is forgotten some days after it was last sent in full.
+"""Persisted operations, which clients name by a hash instead of sending the text each time. A
+client sends only the hash; if it is unknown, the client sends it once with the text. Texts are kept
+per tenant, and expire some days after they were last sent in full.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LIFETIME_S = 7 * 24 * 3600
 
 
 async def text_of(request: GraphqlRequest, context: Context) -> str:
-    """Return the text that a client means, or raise `PersistedQueryNotFound`."""
+    """Return the text of a hash, or raise `PersistedQueryNotFound`."""
     if request.text is not None:
         if request.hash is not None and not _fits(request.text, request.hash):
             raise _wrong("The text does not match the hash.")
@@ -33,13 +32,13 @@ async def text_of(request: GraphqlRequest, context: Context) -> str:
     except RedisError:
         stored = None
     if not isinstance(stored, bytes):
-        # Clients know this case by these words.
+        # Clients recognize this case by this text.
         raise PersistedQueryNotFound("PersistedQueryNotFound")
     return stored.decode()
 
 
 async def keep(request: GraphqlRequest, context: Context) -> None:
-    """Remember a text that was sent with its hash and has been found valid."""
+    """Store a valid text that was sent with its hash."""
     if request.text is None or request.hash is None:
         return
     try:
@@ -47,7 +46,7 @@ async def keep(request: GraphqlRequest, context: Context) -> None:
             "SET", _key(context, request.hash), request.text.encode(), "EX", LIFETIME_S
         )
     except RedisError:
-        return  # the client will be asked for it again
+        return  # the client will have to send it again
 
 
 def _key(context: Context, text_hash: str) -> str:

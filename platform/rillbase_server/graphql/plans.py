@@ -1,8 +1,6 @@
-"""What a plan is, and what completes the values that plans end in.
-
-A plan completes all objects of a type for one selection, in one call of the dictionary that it
-builds. What completes a leaf first asks whether the value already is what an answer has: nearly
-all are, and then nothing is left to be done.
+"""Plans, and the completion of their leaf values. A plan completes all objects of a type for one
+selection, in one call that builds the dictionary. A leaf is first tested for whether its value
+already has the form of the response, as nearly all values have.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLBoolean, GraphQLID, GraphQLInt, GraphQLString
 
-#: Takes a value as it was read and returns it as an answer has it, or raises.
+#: Takes a value as it was read and returns it in the form of the response, or raises.
 Complete: TypeAlias = Callable[[Any], object]
 #: A field: the name under which it is shown, what reads it, what completes what was read.
 Step: TypeAlias = tuple[str, Callable[[Any], Any], Complete]
@@ -20,12 +18,12 @@ Step: TypeAlias = tuple[str, Callable[[Any], Any], Complete]
 Plans: TypeAlias = dict[tuple[str, tuple[int, ...]], Complete | None]
 
 MIN_INT, MAX_INT = -(2**31), 2**31 - 1
-#: What their values are in an answer.
+#: The types of their values in a response.
 _AS_THEY_ARE: dict[object, type] = {GraphQLString: str, GraphQLID: str, GraphQLBoolean: bool}
 
 
 class NotAsDeclared(Exception):
-    """A value that the executor has to look at."""
+    """A value that the executor has to complete."""
 
 
 def leaf(wanted: Any, *, required: bool) -> Complete:
@@ -69,7 +67,7 @@ def list_of(complete: Complete, *, required: bool) -> Complete:
 
 
 def object_of(steps: list[Step]) -> Complete:
-    """Return what completes objects that are there."""
+    """Return what completes non-null objects."""
 
     def completed(source: Any) -> object:
         if source is None:
@@ -83,5 +81,5 @@ def object_of(steps: list[Step]) -> Complete:
 
 
 def unless_null(complete: Complete) -> Complete:
-    """Return what completes objects that may be absent."""
+    """Return what completes nullable objects."""
     return lambda value: None if value is None else complete(value)

@@ -1,4 +1,4 @@
-"""What tenants have in the control plane: the table that its fields are made from."""
+"""The resources of a tenant in the control plane, from which the fields are generated."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RestResource:
-    """Something that is read and changed by REST calls."""
+    """A resource that is read and changed by REST calls."""
 
-    #: As fields and types call one of them, and several.
+    #: The names of fields and types, singular and plural.
     one: str
     many: str
     segment: str
     #: Names of components.
     answer: str
-    #: What one is known by in an address: a member of the answer. None: one is not read alone.
+    #: The member that identifies it in a URL. None: it cannot be read individually.
     key: str | None = "id"
     creation: str | None = None
     created: str | None = None
     change: str | None = None
     deletable: bool = False
-    #: Whether the list comes page by page.
+    #: Whether the list is paginated.
     paged: bool = True
     #: Further calls: a word for the field, the call's suffix, the components.
     calls: tuple[tuple[str, str, str | None, str], ...] = ()
@@ -41,7 +41,7 @@ TENANT = RestResource(
     deletable=True,
     calls=(("restore", ":restore", None, "TenantAnswer"),),
 )
-#: What each tenant has one of.
+#: Resources of which each tenant has one.
 CLUSTER = RestResource(
     "cluster",
     "cluster",
@@ -51,7 +51,7 @@ CLUSTER = RestResource(
     change="PatchedClusterChangeRequest",
     deletable=True,
 )
-#: What tenants have several of.
+#: Resources of which tenants have several.
 RESOURCES = (
     RestResource(
         "member",

@@ -114,8 +114,8 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         return leaf(wanted, required=required) if is_leaf_type(wanted) else None
 
     def _planned(self, wanted: GraphQLObjectType, selection: FieldDetailsList) -> Complete | None:
-        """Return how objects of a type are completed, where all that is asked of them is read."""
-        # The document is kept as long as the plans are, so a node's id stays its own.
+        """Return how objects of a type are completed if all selected fields are only read."""
+        # The document lives as long as the plans, so the ids of its nodes remain unique.
         key = (wanted.name, tuple(id(details.node) for details in selection))
         if key not in self._plans:
             grouped, deferred, _ = self.collect_subfields(wanted, selection)
@@ -138,7 +138,7 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
 
 
 def _reader(field: GraphQLField, node: FieldNode) -> Callable[[Any], Any] | None:
-    """Return what reads a field's value; None: it does more, or not the same each time."""
+    """Return the reader of a field's value; None if resolving it does more than read."""
     declared = field.extensions or {}
     given = declared.get(READ_GIVEN)
     if given is None:

@@ -1,7 +1,7 @@
 """What an operation selects below a field.
 
-Some fields can only be answered when it is known what is asked of their rows: which documents are
-looked up with each, and what is measured of a group.
+Some fields can only be resolved if the selection below them is known: the lookups of documents, and
+the measures of groups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphql.execution.collect_fields import FieldDetails, FragmentDetails, coll
 
 from rillbase_server.graphql.context import Resolving
 
-#: Where rows are: in a page, and in a subscription's messages.
+#: Paths of the rows: in a page, and in a subscription's messages.
 ROWS = (("nodes",), ("edges", "node"), ("items",), ("node",))
 
 
@@ -30,10 +30,10 @@ class SelectedField:
     """A selected field, under one alias."""
 
     name: str
-    #: Of its values, or of the items of its lists.
+    #: The type of its values, or of the items of its lists.
     type: GraphQLNamedType
     arguments: Mapping[str, object]
-    #: What the field's declaration says beside its type.
+    #: The extensions of the field's declaration.
     extensions: Mapping[str, object]
     _nodes: list[FieldNode]
     _info: Resolving
@@ -49,7 +49,7 @@ class SelectedField:
         return self._info.operation.operation is OperationType.SUBSCRIPTION
 
     def fields(self) -> Iterator[SelectedField]:
-        """Yield the fields below, those of fragments included."""
+        """Yield the fields below, including those of fragments."""
         if not isinstance(self.type, GraphQLObjectType):
             return
         info = self._info

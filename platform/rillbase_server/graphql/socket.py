@@ -54,7 +54,7 @@ MAX_OPERATIONS = 1_000
 
 
 class CloseRequested(Exception):
-    """What a connection is closed with. The codes are the protocol's."""
+    """Why a connection is closed. The codes are defined by the protocol."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -66,7 +66,7 @@ class CloseRequested(Exception):
 class GraphqlServer:
     """What the connections of a process share."""
 
-    #: Answers the REST calls that fields stand for.
+    #: Executes the REST calls that correspond to fields.
     app: App
     schemas: Schemas
     kinds: SubscriptionKinds
@@ -101,7 +101,7 @@ class GraphqlConnection:
         self.kinds = server.kinds
         self._server = server
         self._handshake = handshake
-        #: The handshake with the credentials that count, as calls of the control plane carry them.
+        #: The handshake with the current credentials, for calls of the control plane.
         self._scope = handshake.scope
         self._receive = receive
         self._send = send
@@ -113,7 +113,7 @@ class GraphqlConnection:
         )
 
     async def run(self) -> None:
-        """Serve the client until it goes or has to go."""
+        """Serve the client until it disconnects or is disconnected."""
         sender = asyncio.create_task(self._outgoing.run(self._deliver))
         reader = asyncio.create_task(self._read())
         try:
@@ -145,7 +145,7 @@ class GraphqlConnection:
     async def _deliver(self, frame: bytes) -> None:
         await self._send({"type": "websocket.send", "text": frame.decode()})
 
-    # As a guest of the registry
+    # Interface for the registry
 
     @property
     def is_judged(self) -> bool:
@@ -160,7 +160,7 @@ class GraphqlConnection:
         return list(self._held.values())
 
     def notify(self, frame: bytes) -> None:
-        """Pass on what the server tells all connections, in this protocol's words."""
+        """Translate a broadcast message of the server to this protocol."""
         kind = json.loads(frame)["type"]
         if kind == "heartbeat":
             self._outgoing.put(b'{"type":"ping"}')
@@ -186,7 +186,7 @@ class GraphqlConnection:
     # As the caller of operations
 
     async def hold(self, name: str, feed: FrameBuffer) -> OpenSubscription:
-        """Count a subscription in."""
+        """Count a new subscription."""
         caller, request_id = self._open_caller(), self._handshake.request_id
         held = self._held[name] = OpenSubscription(name, feed, request_id, self._forget_held)
         try:
@@ -210,7 +210,7 @@ class GraphqlConnection:
             raise Unauthenticated("The connection is not open.")
         return self.caller
 
-    # As a reader of messages
+    # Reading messages
 
     async def _read(self) -> None:
         try:
@@ -282,7 +282,7 @@ class GraphqlConnection:
             del self._operations[name]
 
     async def _run(self, name: str, payload: object) -> None:
-        """Run one operation to its end, and say how it ended."""
+        """Run one operation to completion, and report the result."""
         try:
             self._check_room()
             await self._answer(name, GraphqlRequest.read(payload))
@@ -333,9 +333,8 @@ class GraphqlConnection:
             await stream.source.aclose()
 
     async def _sent(self, frame: bytes) -> None:
-        """Send a frame, and wait until it has left.
-
-        A client that does not read holds its streams up, and nobody else's.
+        """Send a frame, and wait until it has been sent. A client that does not read blocks only
+        its own streams.
         """
         left = asyncio.Event()
         self._outgoing.put(frame, lambda _: left.set())
@@ -350,7 +349,7 @@ class GraphqlConnection:
 
 @dataclass(frozen=True, slots=True)
 class _OfOperation:
-    """A connection as one of its operations sees it."""
+    """The interface of a connection for one of its operations."""
 
     connection: GraphqlConnection
     name: str
@@ -386,7 +385,9 @@ def _object(value: object) -> JsonObject:
 
 
 def _why(reader: asyncio.Task[None]) -> CloseRequested | None:
-    """Return what a connection whose reading is over is closed with; None: the client has gone."""
+    """Return why a connection is closed from which nothing more is read; None if the client has
+    disconnected.
+    """
     failed = reader.exception() if reader.done() else None
     if failed is None or isinstance(failed, OSError):
         return None

@@ -1,7 +1,6 @@
-"""JSON as operations read and write it.
-
-An answer is read from the REST handler's bytes and written once more as GraphQL's. For a page of
-documents that takes longer than all that GraphQL does in between, so the fastest library does it.
+"""Reads and writes the JSON of operations. The bytes of a REST handler's response are parsed, and
+serialized again as GraphQL. For a page of documents, that takes longer than everything in between,
+so the fastest library is used.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ from foundation.json_types import JsonValue
 
 
 def read(text: bytes) -> JsonValue:
-    """Return the value that a handler has answered."""
+    """Parse a handler's response."""
     value: JsonValue = orjson.loads(text)
     return value
 
 
 def write(value: JsonValue) -> bytes:
-    """Return a value's text."""
+    """Serialize a value."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        # It has whole numbers of at most 64 bits; JSON, and so a client's variable, has any.
+        # The library supports integers of at most 64 bits; JSON, and so a client's variable, has no
+        # limit.
         return to_json(value)

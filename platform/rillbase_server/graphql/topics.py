@@ -1,7 +1,5 @@
-"""Fields over topics: what is published, publishing, and being told.
-
-Queries and mutations are the REST calls, a subscription is the one of the live protocol. Places and
-data are JSON, as in both.
+"""Fields of topics: queries, publishing, and subscriptions. Queries and mutations correspond to
+REST calls, a subscription to that of the live protocol. Places and data are JSON, as in both.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ async def _ask(
     body: dict[str, object] | None = None,
     query: dict[str, str] | None = None,
 ) -> JsonObject:
-    """Answer a call about publications, whose answer is an object."""
+    """Run a call about publications, whose response is an object."""
     given = {name: value for name, value in (body or {}).items() if value is not None}
     asked = InternalCall(
         handler,
@@ -117,7 +115,7 @@ async def _ask(
 
 
 def publication(item: JsonObject) -> TopicPublication:
-    """Return a publication as fields show it, from an answer or from a frame."""
+    """Convert a publication of a response or a frame for the fields."""
     return TopicPublication(
         publication_id=str(item.get("publication_id", item.get("key", item.get("id")))),
         position=cast("Position", item["position"]),
@@ -136,7 +134,7 @@ def _publications(items: object) -> list[TopicPublication] | None:
 
 
 def payload(frame: JsonObject) -> LivePublications:
-    """Return the payload that a frame becomes."""
+    """Convert a frame to a payload."""
     return LivePublications(
         **message_members(frame),
         items=_publications(frame.get("items")),

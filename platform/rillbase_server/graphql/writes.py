@@ -1,7 +1,6 @@
-"""The fields that write one document: of any collection, or of one in its own types.
-
-A field stands for the message of the native protocol that writes the same, with its members in
-GraphQL's spelling. What differs between collections is the type of the document and of the answer.
+"""The fields that write one document: of any collection, or of one with its own types. A field
+corresponds to a message of the native protocol, with its members in GraphQL's spelling. Collections
+differ in the types of the document and the result.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from rillbase_server.graphql.typed.types import Nullable
 
 @dataclass(frozen=True, slots=True)
 class WriteField:
-    """What a field does, and what it has to be told."""
+    """A mutation and its arguments."""
 
     verb: str
-    #: The message that it stands for.
+    #: The corresponding message.
     message: str
     arguments: tuple[str, ...]
     description: str
@@ -58,7 +57,7 @@ WRITES = (
     ),
     WriteField("delete", "delete", ("key", *_CHANGE), "Delete a document. Returns its key."),
 )
-#: What native messages call arguments that GraphQL spells otherwise.
+#: Names in native messages of arguments that GraphQL spells differently.
 _MEMBERS: Mapping[str, str] = MappingProxyType(
     {
         "arrayFilters": "array_filters",
@@ -70,10 +69,10 @@ _MEMBERS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """Makes the fields from the types that they take and answer with."""
+    """Creates the fields from the types of their arguments and results."""
 
     json: GraphQLScalarType
-    #: A document as it stands after a write.
+    #: A document after a write.
     node: GraphQLOutputType
     #: A document as a field takes it, and what makes of it what is stored.
     content: Nullable

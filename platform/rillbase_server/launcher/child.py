@@ -68,7 +68,7 @@ def signal_family(leader_pid: int, number: signal.Signals) -> None:
 
 
 def end_family(leader_pid: int) -> None:
-    """Kill what is left of a process group, and wait until it is gone.
+    """Kill the rest of a process group, and wait until it has exited.
 
     The kernel kills asynchronously, and a successor must not find a port or a file still in use.
     A process that stays (until init has reaped it) is waited for only briefly.

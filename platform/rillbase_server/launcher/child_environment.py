@@ -1,6 +1,6 @@
 """The environment of Rillbase's own processes.
 
-What the user has set wins over what the launcher would set. The superuser's password goes to
+The user's settings take precedence over the launcher's. The superuser's password goes to
 ``prepare_database`` alone: the others get the address, and log in with the roles whose passwords
 they derive from the secret key.
 """
@@ -47,7 +47,9 @@ def own_environment(
 
 
 def allows_loopback_targets(options: UpOptions) -> bool:
-    """Return whether tenants may call this machine: the user's choice, else by the way of start.
+    """Return whether tenants may call this machine: the user's choice, or else derived from the
+    options.
+
 
     A developer's own receivers are on the machine. Where others can reach the server, they could
     use it to probe what else runs here, so then it is off.

@@ -41,7 +41,7 @@ class DataDirectory:
 
     @property
     def analytics(self) -> Path:
-        """Where datasets' files lie, unless there is another place for them."""
+        """The default directory of datasets' files."""
         return self.root / "analytics"
 
     @property
@@ -58,7 +58,7 @@ class DataDirectory:
 
     @property
     def reserve(self) -> Path:
-        """What is given back when the disk is full."""
+        """The reserve that is freed when the disk is full."""
         return self.root / "reserve"
 
     @property

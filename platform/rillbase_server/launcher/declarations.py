@@ -275,7 +275,7 @@ def _pipeline(plan: LaunchPlan, port: int) -> ServiceSpec:
         plan,
         "pipeline",
         port,
-        # What was uploaded is seen without it; it only makes queries cheaper. And it takes memory.
+        # Uploads are visible without it; it only makes queries cheaper, and it takes memory.
         awaited=False,
         needed=partial(_has_analytics_work, _analytics_place(plan)),
         policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
@@ -289,9 +289,8 @@ def _analytics_place(plan: LaunchPlan) -> str:
 
 
 def _has_analytics_work(place: str) -> bool:
-    """Tell whether a dataset has files that are not in the authority, or were before a while.
-
-    A store is not asked: who has one has datasets.
+    """Return whether a dataset has files outside the authority, now or recently. An object store is
+    not checked: whoever configures one has datasets.
     """
     if place.startswith("s3://"):
         return True

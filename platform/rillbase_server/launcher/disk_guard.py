@@ -41,7 +41,7 @@ class GuardAction(Enum):
 
 @dataclass(frozen=True)
 class DiskState:
-    """What the guard decides by: the fullest disk, and whether every one has its reserve."""
+    """The inputs of the guard: the fullest disk, and whether each disk has its reserve."""
 
     free_bytes: int
     reserve_bytes: int
@@ -62,7 +62,7 @@ def decide(disk: DiskState) -> GuardAction:
 
 
 def reserve_bytes() -> int:
-    """Return the size of the reserve that the environment asks for."""
+    """Return the size of the reserve from the environment."""
     text = os.environ.get(SETTING, "") or str(DEFAULT_RESERVE_MIB)
     if not text.isdigit():
         raise LauncherProblem(ExitCode.USAGE, f"{SETTING} must be a number of MiB, not {text!r}.")
@@ -97,7 +97,7 @@ class PostgresWrites:
         give(self._file, self._account)
 
     def hand_over(self, path: Path) -> None:
-        """Let PostgreSQL have a file among its own, which a base backup has to read."""
+        """Give PostgreSQL ownership of a file in its directory, which a base backup has to read."""
         give(path, self._account)
 
 
@@ -150,7 +150,7 @@ class DiskGuard:
             await asyncio.sleep(POLL_S)
 
     def check(self) -> None:
-        """Look at the disk and do what is due. A step that fails is tried at the next look."""
+        """Check the disk and act. A step that fails is retried at the next check."""
         try:
             self._carry_out(decide(self._look()))
         except OSError as problem:

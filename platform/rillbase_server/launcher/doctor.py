@@ -1,4 +1,4 @@
-"""``manage.py doctor``: what is installed, what is in the way, and how to put it right."""
+"""``manage.py doctor``: lists what is installed, problems, and how to fix them."""
 
 import os
 import platform
@@ -30,7 +30,7 @@ from .problems import ExitCode, LauncherProblem
 
 TOOL_TIMEOUT_S = 10.0
 SHOWN_PACKAGES = ("django", "celery", "uvicorn", "psycopg")
-# Command, what it is for, and where it comes from.
+# Command, purpose, and origin.
 BUILD_TOOLS = (
     ("cargo", "builds the native parts", "Install Rust 1.85 or newer: https://rustup.rs"),
 )

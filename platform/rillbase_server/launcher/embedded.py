@@ -1,8 +1,7 @@
-"""Embedded servers by themselves, for tests and scripts that need no supervisor.
-
-They are made of the same pieces as the launcher's declared services, and behave alike: a server
-left behind in the directory is stopped first, a start that meets the remains of a killed server
-is tried again, and the servers follow their parent into death.
+"""Embedded servers without a supervisor, for tests and scripts. They share the code of the
+launcher's declared services, and behave in the same way: a server left behind in the directory is
+stopped first, a start that meets the remains of a killed server is tried again, and the servers
+follow their parent into death.
 """
 
 import signal

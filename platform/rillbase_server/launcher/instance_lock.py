@@ -38,7 +38,7 @@ class InstanceLock:
         return cls(path, file)
 
     def release(self) -> None:
-        """Let the next launcher in."""
+        """Release the lock for the next launcher."""
         self._file.truncate(0)
         self._file.close()
 

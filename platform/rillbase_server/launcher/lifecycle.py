@@ -1,7 +1,7 @@
 """The life of one service, decided as a pure function.
 
-``advance`` takes where a service stands, what happened and the time, and answers where it stands
-now and what is to be done. It starts no process and reads no clock, so tests turn a virtual one.
+``advance`` takes the state of a service, an event and the time, and returns the new state and the
+actions. It starts no process and reads no clock, so tests use a virtual one.
 
 ::
 
@@ -102,7 +102,7 @@ class Lifecycle:
 
 @dataclass(frozen=True)
 class PrerequisitesReady:
-    """What the service needs is there."""
+    """The services that it needs are ready."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ServiceHung:
 
 @dataclass(frozen=True)
 class TimerFired:
-    """The moment ``wake_at`` has come."""
+    """The time ``wake_at`` has come."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ Event = PrerequisitesReady | BecameReady | ProcessExited | ServiceHung | TimerFi
 
 
 class ServiceEffect(Enum):
-    """What the edge has to do after a step."""
+    """The actions after a step."""
 
     SPAWN = auto()
     SIGNAL_STOP = auto()

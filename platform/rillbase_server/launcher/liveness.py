@@ -1,4 +1,4 @@
-"""Whether a service that is ready still does anything, decided from what it answers.
+"""Decides from its responses whether a ready service still works.
 
 A process may be alive and hang: stopped by a signal, or in an endless loop. Only time in which the
 launcher asked counts: a launcher that was itself suspended has not waited for an answer.

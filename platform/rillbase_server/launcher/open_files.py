@@ -1,4 +1,4 @@
-"""How many files the processes may have open.
+"""The limit on open files of the processes.
 
 Each connection is one, and PostgreSQL, Spark and the storage node have many more. A shell's soft
 limit of 1,024 is used up by as many clients, so it is raised as far as the hard one allows.

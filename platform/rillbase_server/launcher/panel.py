@@ -1,4 +1,4 @@
-"""What to do next, once everything is ready."""
+"""The panel with the next steps, once everything is ready."""
 
 from collections.abc import Sequence
 

@@ -71,7 +71,7 @@ class PostgresCluster:
     port: int
     account: Account | None = None
     durable: bool = True
-    #: Beside what every cluster has.
+    #: Besides the settings of every cluster.
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -151,7 +151,7 @@ class PostgresCluster:
         return lines[PID_LINE].strip() == str(pid) and lines[STATUS_LINE].strip() == "ready"
 
     def running_server(self) -> psutil.Process | None:
-        """The server that runs in this directory now, whoever started it."""
+        """The server that currently runs in this directory, regardless of who started it."""
         lines = self._lock_file_lines()
         if not lines or not lines[PID_LINE].strip().isdigit():
             return None

@@ -1,4 +1,4 @@
-"""What must hold before anything is started, each with its own message and exit code.
+"""Checks before anything is started, each with its own message and exit code.
 
 The checks that ``up`` makes and those that ``doctor`` lists are the same functions.
 """
@@ -40,7 +40,7 @@ def missing_packages() -> LauncherProblem | None:
 
 
 def java_version() -> int | None:
-    """The major version of the machine's Java; None: there is none that works."""
+    """The major version of the machine's Java; None if there is no working one."""
     java = shutil.which("java")
     if java is None:
         return None

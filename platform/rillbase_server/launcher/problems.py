@@ -1,4 +1,4 @@
-"""What can stand in the launcher's way: one message and one exit code each.
+"""The problems of the launcher, each with a message and an exit code.
 
 The codes are a contract with scripts, documented in docs/operations/launcher.md.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a launcher command tells the shell."""
+    """Exit codes of launcher commands."""
 
     OK = 0
     INTERNAL_ERROR = 1

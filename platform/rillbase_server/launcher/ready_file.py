@@ -1,4 +1,4 @@
-"""The ready file: tells scripts where the server is, and that everything answers."""
+"""The ready file: tells scripts the server's address, and that everything is ready."""
 
 import json
 from dataclasses import asdict

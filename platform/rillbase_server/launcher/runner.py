@@ -59,7 +59,7 @@ class Runner:
         self.repair = ""
         # Whether everything has been up: from then on, few failures are final.
         self.installation_was_up = False
-        # What is amiss with it while it is ready.
+        # Its current problem while it is ready.
         self.condition = ""
         self.took_s: float | None = None
         self.log = log
@@ -75,7 +75,7 @@ class Runner:
         return self.life.state
 
     def handle(self, event: Event) -> None:
-        """Let ``event`` happen: step, carry out, tell."""
+        """Process an event: step, act, report."""
         before, now = self.life, time.monotonic()
         self.life, effects = advance(self.service.policy, before, event, now)
         if self.state is not before.state:
@@ -101,7 +101,7 @@ class Runner:
         process = self._process
         if process is None or process.poll() is None:
             return
-        # What the leader leaves behind (pool workers) must not outlive it.
+        # Remaining processes of the leader (pool workers) must not outlive it.
         end_family(process.pid)
         if self._reader is not None:
             self._reader.drain()
@@ -122,7 +122,7 @@ class Runner:
             self.handle(TimerFired())
 
     def fire_timer(self, now: float) -> None:
-        """Let the timer fire if its moment has come."""
+        """Fire the timer if it is due."""
         if self.life.wake_at is not None and now >= self.life.wake_at:
             self.handle(TimerFired())
 
@@ -163,7 +163,7 @@ class Runner:
         return None
 
     def _repaired(self, output: str) -> bool:
-        """Put right what made a start fail, if that is possible."""
+        """Repair the cause of a failed start, if possible."""
         if self.state is not ServiceState.STARTING:
             return False
         try:
@@ -177,7 +177,7 @@ class Runner:
         return bool(done)
 
     def _is_retried_forever(self, output: str) -> bool:
-        """Tell whether this end is none that the whole installation should end with."""
+        """Return whether the installation should survive this exit."""
         return self.installation_was_up and (not self.service.essential or NO_SPACE in output)
 
     def _popen(self, output: int) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""What a service is: declared data. The supervisor knows nothing else about it."""
+"""The declaration of a service. The supervisor knows nothing else about it."""
 
 import signal
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 from .account import Account
 from .lifecycle import RestartPolicy
 
-# Given the service's pid: None when it is ready, else what it still lacks. A check returns
+# Takes the service's pid; returns None if it is ready, or else what is missing. A check returns
 # within about a second; the policy's deadline bounds how often it is asked.
 Check = Callable[[int], Awaitable[str | None]]
 
@@ -55,8 +55,8 @@ class ServiceSpec:
     stop_signal: signal.Signals = signal.SIGTERM
     account: Account | None = None
     before_start: Callable[[], None] = nothing_to_prepare
-    # Given the last log lines of a start that failed: says what it has put right, and then the
-    # start is tried again.
+    # Takes the last log lines of a failed start; returns what it has repaired, and the start is
+    # retried.
     repair: Callable[[str], str] = nothing_to_repair
     # Phrases in the last log lines that make a failed start worth another try.
     transient_failures: tuple[str, ...] = ()

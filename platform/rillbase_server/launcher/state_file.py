@@ -54,7 +54,7 @@ def write_state(path: Path, record: InstanceRecord) -> None:
 
 
 def read_state(path: Path) -> InstanceRecord | None:
-    """The last record, or None when there is none that can be understood."""
+    """The last record, or None if there is no valid one."""
     try:
         content = json.loads(path.read_text())
         services = tuple(ServiceRecord(**service) for service in content["services"])

@@ -1,6 +1,5 @@
-"""``manage.py status``: what runs, checked against the processes themselves.
-
-The state file says what the launcher last knew; pids and start times say what is true now.
+"""``manage.py status``: what is running, checked against the processes themselves. The state file
+has the launcher's last knowledge; pids and start times show the current state.
 """
 
 import json

@@ -17,7 +17,7 @@ STOP_TIMEOUT_S = 90.0
 
 
 def stop(data_dir: Path) -> ExitCode:
-    """Stop what runs in ``data_dir``, be it a launcher or what a killed one has left."""
+    """Stop everything that runs in ``data_dir``: a launcher, or leftovers of a killed one."""
     directory = DataDirectory(data_dir)
     holder = lock_holder(directory.lock)
     process = holder.process() if holder else None

@@ -68,7 +68,7 @@ class ServiceSupervisor:
         loop.add_signal_handler(signal.SIGCHLD, self._wake.set)
 
     def ask_to_stop(self) -> None:
-        """Ask for the orderly stop; asked again, for the hard one."""
+        """Request an orderly stop; the second request kills."""
         self._forced = self._stop_asked
         self._stop_asked = True
         self._wake.set()
@@ -118,7 +118,7 @@ class ServiceSupervisor:
                     runner.handle(StopRequested(force=True))
 
     async def _turn(self) -> None:
-        """Sleep until something happens, then let it happen."""
+        """Wait for events and process them."""
         now = time.monotonic()
         due = [r.life.wake_at for r in self.runners if r.life.wake_at is not None]
         sleep_s = min([LONGEST_SLEEP_S, *(max(0.0, moment - now) for moment in due)])

@@ -1,4 +1,4 @@
-"""``manage.py up``: from an empty directory to a running Rillbase, and orderly back.
+"""``manage.py up``: starts Rillbase from an empty directory, and stops it in order.
 
 The order of the checks decides which message a user gets: an instance that already runs here is
 named as such, not as the holder of the port; what a killed launcher left is cleaned up before the
@@ -82,7 +82,7 @@ class Instance:
         self._began = began
         self._running = False
         self._warned_of = ""
-        # What has been said already; nothing is said of what needed no repair.
+        # Messages that were already printed; nothing is printed if no repair was needed.
         self._repairs = [""]
         self._supervisor: ServiceSupervisor | None = None
 
@@ -177,7 +177,7 @@ class Instance:
         try:
             write_state(self._directory.state, self._record(runners))
         except OSError as problem:
-            # What runs must still be stopped in order: a stale record is the smaller harm.
+            # Running services must still be stopped in order; a stale record is less harmful.
             self._warn_of_disk(problem.strerror or str(problem))
 
     def _warn_of_disk(self, failure: str) -> None:

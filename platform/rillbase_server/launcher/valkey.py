@@ -22,7 +22,7 @@ ANSWER_TIMEOUT_S = 1.0
 # another version, lacking a part or the right to read it.
 DAMAGE = ("append only file", "AOF manifest", "AOF file", "RDB", "appendonly.aof")
 NO_SPACE = "No space left on device"
-#: Damaged data that is kept for whoever wants to look into it; older ones are removed.
+#: Number of copies of damaged data that are kept for analysis; older ones are removed.
 KEPT_DAMAGED = 2
 # Said by a server that finds its predecessor still holding the port.
 TRANSIENT_FAILURES = ("Address already in use",)

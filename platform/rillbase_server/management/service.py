@@ -16,7 +16,7 @@ class ServiceCommand(BaseCommand):
     """Runs until it is stopped."""
 
     requires_system_checks: list[str] = []
-    #: Where probes and scrapers ask, unless told otherwise.
+    #: The default address for probes and metrics.
     port: int
 
     def build(self) -> App:

@@ -1,4 +1,4 @@
-"""What a connection may cost, above all before anybody has authenticated on it."""
+"""Limits on the cost of a connection, above all before it has authenticated."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MAX_HEADERS = 128
 #: Most bytes of a WebSocket message before authentication, as sent and as inflated.
 MAX_GREETING_BYTES = 8 * 1024
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
-#: What a message takes besides its bytes while it is worked on, in multiples of them: JSON that has
-#: been read is larger than its text (measured: 13 times for a list of digits, 2 for one string).
+#: Memory for processing a message, in multiples of its size: parsed JSON is larger than its text
+#: (measured: 13 times for a list of digits, 2 for one string).
 WORK_FACTOR = 12
 #: File descriptors left for everything that is not a client: databases, logs, loaded files.
 RESERVED_DESCRIPTORS = 512

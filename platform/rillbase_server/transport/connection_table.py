@@ -1,8 +1,7 @@
-"""All connections of one server process, from the moment that they are accepted.
-
-Their number is limited, in all and per address. Beyond that the oldest unauthenticated connection
-is closed; if there is none, the new one. Once a second each connection is checked for missed
-deadlines, which costs less than a timer for each request.
+"""All connections of one server process, from the time they are accepted. Their number is limited,
+in total and per address. Beyond that the oldest unauthenticated connection is closed; if there is
+none, the new one. Once a second each connection is checked for missed deadlines, which costs less
+than a timer for each request.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.outlet import Backlog
 
 CHECK_INTERVAL_S = 1.0
-#: What one customer of an IPv6 provider usually has.
+#: The prefix usually assigned to one IPv6 customer.
 IPV6_NETWORK_BITS = 64
 READ_BYTES = 64 * 1024
 
@@ -33,7 +32,7 @@ class Owner(Protocol):
         """End the connection if it has missed a deadline."""
 
     def backlog(self) -> Backlog | None:
-        """Return what its client does not take; None: it takes what it is sent."""
+        """Return what the client does not read; None if it reads everything."""
 
     def abort(self) -> None:
         """End the connection at once."""
@@ -68,7 +67,7 @@ class ConnectionEntry:
         self._on_authenticated = on_authenticated
 
     def detach(self) -> None:
-        """Drop the references to what spoke on the connection, so that it is freed at once."""
+        """Drop the references to the protocol of the connection, so that it is freed at once."""
         self.owner = self._on_authenticated = None
 
 
@@ -87,7 +86,7 @@ class ConnectionTable:
         self._trims = TrimSchedule(resident_bytes)
 
     def admit(self, owner: Owner, peer: str | None) -> ConnectionEntry | None:
-        """Count a connection in; None: there is no room for it."""
+        """Add a connection; None if the limit is reached."""
         address = self._address(peer)
         group = self._by_address.get(address) if address is not None else None
         if group is not None and not self._has_room(group, self.bounds.connections_per_address):
@@ -122,7 +121,7 @@ class ConnectionTable:
             self._by_address[entry.address].begin_again(entry)
 
     def _has_room(self, group: _Group, limit: int) -> bool:
-        """Tell whether one more may come, after making room if that is possible."""
+        """Return whether one more is allowed, after closing another one if possible."""
         if len(group) < limit:
             return True
         reason = "full" if group is self._all else "address_full"
@@ -138,7 +137,7 @@ class ConnectionTable:
         return True
 
     def _address(self, peer: str | None) -> Hashable | None:
-        """Return what a peer counts as; None: it is a proxy, or has no address."""
+        """Return the key under which a peer is counted; None: it is a proxy, or has no address."""
         if peer is None or self._proxies.trust(peer):
             return None
         return peer if ":" not in peer else _ipv6_network(peer)

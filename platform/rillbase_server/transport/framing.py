@@ -1,4 +1,4 @@
-"""Where a message of HTTP/1.1 may be cut before it is handed to the parser, and how long it may be.
+"""Splits HTTP/1.1 messages before they are passed to the parser, and limits their length.
 
 llhttp is the authority on what a request is. It reports a header when the header is complete and
 copies what it has of it for every piece, so it is neither told of more than a request's head may
@@ -21,7 +21,7 @@ class HeadTooLarge(Exception):
 
 
 class FramingPhase(Enum):
-    """What the next bytes are part of."""
+    """The part of the message to which the next bytes belong."""
 
     HEAD = "head"
     DATA = "data"
@@ -44,7 +44,7 @@ class Framing:
         self._excess_bytes = 0
 
     def is_head(self, data: bytes) -> bool:
-        """Tell whether bytes are just a whole head, which nearly all reads are; count them then."""
+        """Return whether bytes are exactly one head, as in nearly all reads; if so, count them."""
         size = len(data)
         if self.head_bytes or self.phase is not FramingPhase.HEAD or size > self._max_bytes:
             return False

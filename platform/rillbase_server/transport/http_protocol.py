@@ -66,7 +66,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._has_head = False
         self._is_websocket = False
         self._refusal = RequestRejection.MALFORMED
-        #: What came behind a request that is being answered.
+        #: Bytes received after a request that is being handled.
         self._backlog = b""
         self._received_bytes = 0
         self._body_progress = TransferProgress()
@@ -107,12 +107,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._detach()
 
     def _detach(self) -> None:
-        """Drop what refers back to this protocol: cycles of garbage are looked for rarely."""
+        """Drop references back to this protocol, since the garbage collector runs rarely."""
         self._cycle = None
         del self._parser
 
     def eof_received(self) -> None:
-        """Let the transport close itself."""
+        """Close the transport."""
 
     def pause_writing(self) -> None:
         self._outlet.pause_writing()

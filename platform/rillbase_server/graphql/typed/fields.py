@@ -1,4 +1,4 @@
-"""The fields of one collection: what is asked, changed and watched, in its own types."""
+"""The fields of one collection: queries, mutations and subscriptions, with its own types."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DOCUMENT = attrgetter("document")
 
 
 class CollectionFields:
-    """Makes the fields of one collection."""
+    """Creates the fields of one collection."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class CollectionFields:
         )
 
     def queries(self) -> Fields:
-        """Return the fields that read."""
+        """Return the query fields."""
         return {
             self.declared.field: GraphQLField(
                 GraphQLNonNull(self._connection()),
@@ -160,14 +160,14 @@ class CollectionFields:
         }
 
     def mutations(self) -> Fields:
-        """Return the fields that write."""
+        """Return the mutation fields."""
         shape = self.declared.shape
         content = self.types.input(shape, self.declared.type)
         writes = Writes(self.types.json, self.node, content, partial(written, shape))
         return writes.of(self.declared.collection, self.declared.field)
 
     def subscriptions(self) -> Fields:
-        """Return the field that watches."""
+        """Return the subscription field."""
         general = cast("GraphQLObjectType", self.static.type_map["LiveDocuments"])
         typed = {
             **general.fields,

@@ -1,4 +1,4 @@
-"""Inputs that say which documents, and in which order; and the filters that they stand for."""
+"""Inputs for filters and sorts, and their translation to the query language."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DIRECTION = GraphQLEnumType("SortDirection", {"ASC": 1, "DESC": -1})
 
 @dataclass(slots=True)
 class FilterInputs:
-    """Makes the filter inputs of one schema. Those of scalars are shared by all collections."""
+    """Creates the filter inputs of one schema. Those of scalars are shared by all collections."""
 
     types: Types
     _shared: dict[str, GraphQLInputObjectType] = field(default_factory=dict)
@@ -65,10 +65,8 @@ class FilterInputs:
     def of_record(
         self, shape: RecordShape, name: str, *, nested: bool = False
     ) -> GraphQLInputObjectType:
-        """Return the filter of objects: a field for each member, and what joins filters.
-
-        A member called as one of the words that join filters has none of its own: `match` says
-        whatever fields cannot.
+        """Return the filter of objects: a field for each member, and logical operators. A member
+        whose name is that of a logical operator has no field; `match` covers it.
         """
 
         def fields() -> dict[str, GraphQLInputField]:
@@ -98,7 +96,7 @@ class FilterInputs:
         return self._of_leaf(shape, name)
 
     def _of_list(self, shape: ListOf, name: str) -> GraphQLInputObjectType:
-        """Filters of lists hold when one of the values fits."""
+        """Filters of lists match if one of the values matches."""
         fields: dict[str, GraphQLInputField] = {
             "size": GraphQLInputField(GraphQLInt),
             "exists": GraphQLInputField(GraphQLBoolean),
@@ -145,7 +143,7 @@ def _comparisons(
 
 
 def as_filter(shape: RecordShape, given: Mapping[str, object] | None) -> JsonObject:
-    """Return the filter that an input stands for."""
+    """Translate an input to a filter."""
     parts = list(_parts(shape, given or {}, ""))
     if not parts:
         return {}
@@ -209,7 +207,7 @@ def _comparison(shape: ScalarKind | Choice, word: str, value: object) -> JsonObj
 
 
 def sort_field(shape: RecordShape, name: str) -> GraphQLEnumType | None:
-    """Return the enum of what documents are sorted by; None: there is nothing."""
+    """Return the enum of sort fields; None if there are none."""
     paths: dict[str, str] = {}
     for title, path, _ in leaves(shape):
         paths.setdefault(title, path)
@@ -230,7 +228,7 @@ def sort_input(name: str, by: GraphQLEnumType) -> GraphQLInputObjectType:
 def leaves(
     shape: RecordShape, title: str = "", path: str = ""
 ) -> Iterator[tuple[str, str, ScalarKind | Choice | ListOf]]:
-    """Yield the fields of documents that are no records: a name, a path and a shape."""
+    """Yield the fields of documents that are not records: name, path and shape."""
     for member in shape.members:
         if isinstance(member.shape, RecordShape):
             yield from leaves(member.shape, f"{title}{member.field}_", f"{path}{member.name}.")
@@ -239,7 +237,7 @@ def leaves(
 
 
 def as_sort(given: object) -> JsonValue:
-    """Return the sort that inputs stand for."""
+    """Translate inputs to a sort."""
     if given is None:
         return None
     keys = cast("list[Mapping[str, JsonValue]]", given)

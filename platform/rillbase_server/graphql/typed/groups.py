@@ -61,17 +61,17 @@ class GroupMeasure:
 
     @property
     def name(self) -> str:
-        """What it is called in a row. Names have no dots."""
+        """Its name in a row. Names have no dots."""
         return f"{self.operation}:{(self.path or '').replace('.', '/')}"
 
     @property
     def body(self) -> JsonObject:
-        """As the REST API has it."""
+        """Its form in the REST API."""
         field: JsonObject = {} if self.path is None else {"field": self.path}
         return {"op": self.operation, **field}
 
     def read(self, row: DocumentGroup) -> JsonValue:
-        """Return it, of a row that is there."""
+        """Read it from a row."""
         return cast("JsonObject", row.document)[self.name]
 
 
@@ -79,7 +79,7 @@ COUNT = GroupMeasure("count")
 
 
 class GroupFields:
-    """Makes the fields that group the documents of one collection."""
+    """Creates the fields for groups of one collection."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class GroupFields:
         )
 
     def _sorts(self, by: GraphQLEnumType) -> GraphQLEnumType:
-        """Return what rows are sorted by: the values that they share, and their measures."""
+        """Return the sort inputs: grouping values and measures."""
         values: dict[str, str | GroupMeasure] = {
             name: value.value for name, value in by.values.items()
         }
@@ -143,7 +143,7 @@ class GroupFields:
         return GraphQLEnumType(f"{self._declared.type}GroupSortField", values)
 
     def queries(self) -> Fields:
-        """Return the field that reads."""
+        """Return the query field."""
         general = cast("GraphQLObjectType", self._static.type_map["DocumentGroupConnection"])
         name = self._declared.type
         edge = GraphQLObjectType(
@@ -184,7 +184,7 @@ class GroupFields:
         return DocumentGroupConnection(rows=rows)
 
     def subscriptions(self) -> Fields:
-        """Return the field that watches."""
+        """Return the subscription field."""
         general = cast("GraphQLObjectType", self._static.type_map["LiveGroups"])
         typed = {
             **general.fields,
@@ -210,7 +210,7 @@ class GroupFields:
             yield groups.payload(frame)
 
     def _query(self, asked: Mapping[str, object], info: Resolving) -> JsonObject:
-        """Return the members of the REST call and of `subscribe` that a question consists of."""
+        """Return the members of the REST call and of `subscribe`."""
         by = cast("list[str]", asked["by"])
         sort = cast("list[Mapping[str, object]] | None", asked.get("sort"))
         measures = dict.fromkeys(self._selected(SelectedField.resolved(info), by))
@@ -234,7 +234,7 @@ class GroupFields:
         }
 
     def _selected(self, asked: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
-        """Yield what is measured; raise when values are selected that rows do not have."""
+        """Yield the measures; raise if a selected value is not a grouping field."""
         for row in asked.rows():
             for field in row.fields():
                 if field.name == "values":
@@ -247,7 +247,7 @@ class GroupFields:
 
 
 def _check(selected: SelectedField, shape: RecordShape, path: str, by: list[str]) -> None:
-    """Refuse values that documents are not grouped by."""
+    """Reject values that are not grouping fields."""
     members = {member.field: member for member in shape.members}
     for each in selected.fields():
         member = members[each.name]
@@ -279,7 +279,7 @@ def _type(kind: str, leaf: ScalarKind) -> GraphQLOutputType:
 
 
 def _shown(measured: GroupMeasure, leaf: ScalarKind) -> Read:
-    """Return how a measure is read. A sum of no numbers is zero, whatever their type were."""
+    """Return the reader of a measure. A sum of no numbers is zero of any type."""
     if leaf is not ScalarKind.DECIMAL:
         return measured.read
 

@@ -1,4 +1,4 @@
-"""Documents that others refer to, as fields of those that refer to them.
+"""Lookups: referenced documents as fields of the referring ones.
 
     todos { nodes { document { title } lookupOne(local: owner) { users { document { name } } } } }
 
@@ -33,7 +33,7 @@ from rillbase_server.graphql.rows import READ, READ_GIVEN
 from rillbase_server.graphql.selections import SelectedField
 from rillbase_server.graphql.typed.shapes import ListOf, RecordShape, ScalarKind, Shape
 
-#: One document, or several, or none.
+#: One document, several, or none.
 Shown: TypeAlias = "AnyDocument | list[AnyDocument] | None"
 
 ONE, MANY = "lookupOne", "lookupMany"
@@ -51,14 +51,14 @@ class LookupSource:
     many: bool
 
     def held(self, collection: str) -> Shown:
-        """Return what came along with the document; raise `KeyError` if that was not asked."""
+        """Return the included documents; raise `KeyError` if they were not requested."""
         if self.document.document is None:
             return None
         content = cast("JsonObject", self.document.document)
         return self._shown(collection, content[FieldLookup(collection, self.local).name])
 
     async def asked(self, info: Resolving, collection: str) -> Shown:
-        """Ask what the document refers to."""
+        """Query the referenced documents."""
         source = reference(self.document.collection, self.document.key)
         documents = await info.context.lookups.load((source, FieldLookup(collection, self.local)))
         return self._shown(collection, documents)
@@ -110,7 +110,7 @@ class LookupTypes:
         self.many = GraphQLObjectType("LookupMany", lambda: self._fields(many=True))
 
     def add(self, field: str, collection: str, node: GraphQLObjectType) -> None:
-        """Let documents of a collection be looked up in its own type."""
+        """Register the type of a collection for lookups."""
         self._nodes.append((field, collection, node))
 
     def _fields(self, *, many: bool) -> dict[str, GraphQLField]:
@@ -131,7 +131,7 @@ class LookupTypes:
         return fields
 
     def of(self, shape: RecordShape, name: str) -> dict[str, GraphQLField]:
-        """Return the fields by which documents of a shape look others up."""
+        """Return the lookup fields of documents of a shape."""
         paths = list(_paths(shape, "", "", many=False))
         titled = {ONE: (self.one, "Reference", False), MANY: (self.many, "References", True)}
         fields = {}
@@ -168,7 +168,7 @@ def _listed(
 
 
 def _reader(collection: str) -> Callable[[LookupSource], Shown]:
-    """Return what reads what came along; the executor asks for whatever did not."""
+    """Return the reader of included documents; the executor queries the others."""
 
     def read(looking: LookupSource) -> Shown:
         try:

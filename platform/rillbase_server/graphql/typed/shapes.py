@@ -1,7 +1,6 @@
-"""What GraphQL can say of a JSON Schema.
-
-Whatever it cannot say is any JSON: alternatives, tuples, maps, what is nested too deeply. Nothing
-of a document is ever hidden or refused because its schema is not expressible.
+"""The part of a JSON Schema that GraphQL can express. Everything else becomes the type JSON:
+alternatives, tuples, maps, and deep nesting. Nothing of a document is hidden or rejected because
+its schema cannot be expressed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class ScalarKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some strings, each of them a name."""
+    """One of several strings, each a valid name."""
 
     values: tuple[str, ...]
 
@@ -53,7 +52,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class RecordMember:
-    """A property: as documents call it, and as GraphQL does."""
+    """A property, with its name in documents and in GraphQL."""
 
     name: str
     field: str

@@ -1,4 +1,4 @@
-"""A collection whose documents have a shape, and what the fields of all such collections share."""
+"""A collection whose documents have a shape, and common parts of the fields of such collections."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rillbase_server.graphql.typed.shapes import RecordShape
 
 Fields: TypeAlias = dict[str, GraphQLField]
 
-#: What the names of a collection's types end with.
+#: Suffixes of the names of a collection's types.
 ENDINGS = (
     *("", "Content", "Connection", "Edge", "Filter", "Sort", "SortField", "Input", "Live"),
     *("Reference", "References", "Group", "GroupConnection", "GroupEdge", "GroupLive"),
     *("GroupSort", "GroupSortField", "Sum", "Avg", "Min", "Max"),
 )
-#: Arguments of fields that answer page by page, and of those that watch.
+#: Arguments of paginated fields and of subscription fields.
 PAGES = {"first": GraphQLArgument(GraphQLInt), "after": GraphQLArgument(GraphQLString)}
 WATCHED = ("offset", "limit", "resume", "deliver", "throttleMs")
 
@@ -38,12 +38,12 @@ class TypedCollection:
 
     collection: str
     shape: RecordShape
-    #: What its types are called after.
+    #: The prefix of its types' names.
     type: str
 
     @classmethod
     def of(cls, collection: str, shape: RecordShape, taken: AbstractSet[str]) -> TypedCollection:
-        """Return a collection whose types have names that no other types have."""
+        """Return a collection with unique names for its types."""
         name = names.type_name(names.of_collection(collection))
         while any(name + ending in taken for ending in ENDINGS):
             name += "_"

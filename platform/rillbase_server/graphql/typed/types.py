@@ -1,8 +1,8 @@
 """From shapes to GraphQL's types.
 
 Fields of documents may always be null, whatever the schema requires: documents may be older than
-their schema, and one that lacks a member must not take its whole page with it. Inputs require
-what the schema requires.
+their schema, and one that lacks a member must not fail its whole page. Inputs require what the
+schema requires.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ Nullable: TypeAlias = (
 
 @dataclass(slots=True)
 class Types:
-    """Makes the types of one schema. A name is used once."""
+    """Creates the types of one schema. A name is used once."""
 
     json: GraphQLScalarType
     _enums: dict[str, GraphQLEnumType] = field(default_factory=dict)
 
     def output(self, shape: Shape, name: str) -> Readable:
-        """Return the type of what is read."""
+        """Return the output type."""
         if isinstance(shape, RecordShape):
             fields = {
                 member.field: GraphQLField(
@@ -68,7 +68,7 @@ class Types:
         return self._leaf(shape, name)
 
     def input(self, shape: Shape, name: str) -> Nullable:
-        """Return the type of what is written."""
+        """Return the input type."""
         if isinstance(shape, RecordShape):
             fields = {
                 member.field: GraphQLInputField(
@@ -100,7 +100,7 @@ def _capital(text: str) -> str:
 
 
 def _reader(member: RecordMember) -> Callable[[Mapping[str, JsonValue]], JsonValue]:
-    """Return how a field's value is found in an object of a document."""
+    """Return the reader of a field in an object of a document."""
     return methodcaller("get", member.name)
 
 
@@ -110,7 +110,7 @@ def _resolver(member: RecordMember) -> Callable[..., JsonValue]:
 
 
 def written(shape: Shape, given: object) -> JsonValue:
-    """Return an input as documents have it: by their names, dates and the like wrapped."""
+    """Convert an input to the form of documents: their names, and wrapped dates and the like."""
     if given is None:
         return None
     if isinstance(shape, RecordShape):

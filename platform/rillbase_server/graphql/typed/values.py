@@ -37,7 +37,9 @@ def _whole(value: object) -> int:
 
 
 def _shown_whole(value: object) -> int:
-    """Return an integer of a document: those that not every reader of JSON holds are wrapped."""
+    """Return an integer of a document; large integers, which some JSON parsers do not support,
+    are wrapped.
+    """
     if isinstance(value, dict) and value.keys() == {"$numberLong"}:
         return _whole(int(value["$numberLong"]))
     return _whole(value)
@@ -111,6 +113,6 @@ _MEMBERS: Mapping[ScalarKind, str] = {
 
 
 def to_document(plain: ScalarKind, value: JsonValue) -> JsonValue:
-    """Return a value as documents have it."""
+    """Convert a value to the form of documents."""
     member = _MEMBERS.get(plain)
     return value if member is None or value is None else {member: value}

@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
 
 def _cluster(slug: str) -> Cluster:
-    """Return a tenant's cluster, or say that there is none."""
+    """Return a tenant's cluster, or fail if there is none."""
     tenant = Tenant.objects.using(ALIAS).filter(slug=slug).first()
     if tenant is None:
         raise CommandError(f"The tenant {slug!r} does not exist.")

@@ -1,6 +1,6 @@
 """Publish what writers could not, and prove the event layer complete, until stopped.
 
-Several may run, on as many machines: one leads, the others stand by.
+Several may run, on different machines: one leads, the others are standbys.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Command(BaseCommand):
             self._wait(number)
 
     def _wait(self, number: int) -> None:
-        """Tell what happens until the new grid serves alone."""
+        """Report progress until the new grid has taken over."""
         announced = False
         while [grid.epoch for grid in epochs.shared()] != [number]:
             newest = epochs.shared()[-1]

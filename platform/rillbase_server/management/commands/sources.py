@@ -1,6 +1,6 @@
 """Follow tables of tenants' own databases for their collections, until stopped.
 
-Several may run, on as many machines: one follows, the others stand by.
+Several may run, on different machines: one follows, the others are standbys.
 """
 
 from __future__ import annotations

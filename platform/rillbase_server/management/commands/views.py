@@ -1,6 +1,6 @@
 """Keep views in step with their collections, until stopped.
 
-Several may run, on as many machines: one follows, the others stand by.
+Several may run, on different machines: one follows, the others are standbys.
 """
 
 from __future__ import annotations
