@@ -134,9 +134,9 @@ class AnalyticsTable:
 
 def tables_of(definition: str) -> dict[str, AnalyticsTable]:
     """Return a dataset's tables, including those of its ID-keys, from its definition."""
-    told = read_definition(definition)
-    tables = {name: _table(name, t, told["id_keys"]) for name, t in told["tables"].items()}
-    return tables | {name: _id_table(name, kind) for name, kind in told["id_keys"].items()}
+    parsed = read_definition(definition)
+    tables = {name: _table(name, t, parsed["id_keys"]) for name, t in parsed["tables"].items()}
+    return tables | {name: _id_table(name, kind) for name, kind in parsed["id_keys"].items()}
 
 
 def _table(

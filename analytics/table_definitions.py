@@ -47,8 +47,8 @@ class DatasetDefinition(TypedDict):
 
 def read_definition(text: str) -> DatasetDefinition:
     """Parse a stored definition. Those older than ID-keys have none."""
-    told = json.loads(text)
-    return {"tables": told["tables"], "id_keys": told.get("id_keys", {})}
+    members = json.loads(text)
+    return {"tables": members["tables"], "id_keys": members.get("id_keys", {})}
 
 
 def id_key_of(kind: str) -> str | None:

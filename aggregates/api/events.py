@@ -53,15 +53,16 @@ async def add(call: Call) -> CallResponse:
     names = EventNamer(call, aggregate.time_field)
     events = [names.named(_checked(event, at), n) for n, (event, at) in _numbered(given, prefixes)]
     try:
-        told = await _add(aggregate, events, once_only=not names.all_named)
+        applications = await _add(aggregate, events, once_only=not names.all_named)
     except CommandRejected as refused:
         number = refusals.refused_event(refused)
         if number is None or number >= len(prefixes):
             raise refusals.as_api_error(refused) from None
         raise refusals.of_event(refused, prefixes[number]) from None
-    applied = sum(told)
+    applied = sum(applications)
     answer = json_answer(
-        {"applied": applied, "repeated": len(told) - applied}, status=201 if applied else 200
+        {"applied": applied, "repeated": len(applications) - applied},
+        status=201 if applied else 200,
     )
     return await idempotency.settle(call.tenant.id, claim, answer, None)
 
@@ -96,9 +97,9 @@ async def _add(aggregate: AggregateFacts, events: Sequence[bytes], *, once_only:
     for number, event in enumerate(events):
         if len(event) > MAX_EVENT_BYTES:
             raise _too_large(number)
-    told = _numbers(await aggregate.call("RB.AGG.ADD", *events, once=once_only))
-    usage.count(aggregate.tenant_id, "aggregate_events", sum(told))
-    return told
+    applications = _numbers(await aggregate.call("RB.AGG.ADD", *events, once=once_only))
+    usage.count(aggregate.tenant_id, "aggregate_events", sum(applications))
+    return applications
 
 
 def _too_large(number: int) -> CommandRejected:
@@ -191,7 +192,7 @@ async def _add_lines(
     left = list(chunk)
     while left and not progress.is_over:
         try:
-            told = await _add(
+            applications = await _add(
                 aggregate, [event for _, event in left], once_only=not names.all_named
             )
         except CommandRejected as refused:
@@ -201,6 +202,6 @@ async def _add_lines(
             line, _ = left.pop(number)
             progress.refuse(line, refusals.of_event(refused, ""))
         else:
-            progress.applied += sum(told)
-            progress.repeated += len(told) - sum(told)
+            progress.applied += sum(applications)
+            progress.repeated += len(applications) - sum(applications)
             return

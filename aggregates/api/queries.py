@@ -38,12 +38,12 @@ async def query(call: Call) -> CallResponse:
     """POST query."""
     parameters(call)
     aggregate = await aggregate_of(call, READ)
-    asked = as_text(as_object(await read_body(call), MEMBERS), MEMBERS)
+    query_text = as_text(as_object(await read_body(call), MEMBERS), MEMBERS)
     try:
         if not aggregate.is_view:
-            return CallResponse(200, as_bytes(await aggregate.call("RB.AGG.QUERY", asked)))
+            return CallResponse(200, as_bytes(await aggregate.call("RB.AGG.QUERY", query_text)))
         result, as_of = await asyncio.gather(
-            aggregate.call("RB.AGG.QUERY", asked), _as_of(aggregate)
+            aggregate.call("RB.AGG.QUERY", query_text), _as_of(aggregate)
         )
     except CommandRejected as refused:
         raise refusals.as_api_error(refused) from None
@@ -71,7 +71,7 @@ def as_bytes(reply: Reply) -> bytes:
 
 async def _as_of(aggregate: AggregateFacts) -> str | None:
     """Return the time up to which a view includes all writes."""
-    told = json.loads(as_bytes(await aggregate.call("RB.AGG.INFO")))
+    info = json.loads(as_bytes(await aggregate.call("RB.AGG.INFO")))
     # Positions in the collection's streams begin with milliseconds.
-    moments = [int(place.partition("-")[0]) for _, place in told["positions"]]
+    moments = [int(place.partition("-")[0]) for _, place in info["positions"]]
     return rfc3339(min(moments)) if moments else None

@@ -42,12 +42,12 @@ def notices_of(aggregate: Aggregate) -> list[JsonObject]:
 
 def for_node(aggregate: Aggregate) -> bytes:
     """Return the definition in the storage node's format."""
-    told: JsonObject = {
+    members: JsonObject = {
         **definition_of(aggregate),
         "retention": aggregate.retention or None,
     }
-    told["source"] = "view" if aggregate.is_view else "events"
-    return json.dumps(told, separators=(",", ":")).encode()
+    members["source"] = "view" if aggregate.is_view else "events"
+    return json.dumps(members, separators=(",", ":")).encode()
 
 
 def _source(aggregate: Aggregate) -> JsonObject | None:

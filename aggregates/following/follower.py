@@ -148,8 +148,8 @@ class ViewFollower:
     async def _refresh_views(self) -> None:
         """Refresh the list of views."""
         loaded = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
-        for gone in [key for key in self._views if key not in loaded]:
-            await self._views.pop(gone).forget_coming()
+        for removed in [key for key in self._views if key not in loaded]:
+            await self._views.pop(removed).forget_coming()
         for key, (row, there) in loaded.items():
             view = self._views.setdefault(key, FollowedView(row))
             view.row = row
@@ -201,8 +201,8 @@ def _place_of(view: FollowedView, streams: WriteStreamReader, partition: int) ->
     if view.current is None:
         return None
     stem = streams.label(partition, b"")
-    told = view.current.told
-    places = [place for label, place in told.items() if label.startswith(stem)]
+    positions = view.current.positions
+    places = [place for label, place in positions.items() if label.startswith(stem)]
     return places[0] if len(places) == 1 else None
 
 
@@ -241,7 +241,7 @@ class ViewUpdater:
         self._knows = True
         labels = set(self._labels().values())
         for view in self._views.values():
-            if view.current is not None and not labels <= set(view.current.told):
+            if view.current is not None and not labels <= set(view.current.positions):
                 view.current = None
 
     def _labels(self) -> dict[int, str]:

@@ -30,7 +30,7 @@ class ViewGeneration:
     #: What documents contribute. A change of the definition applies to the next generation.
     shape: ViewProjection
     #: The position last sent to the node, by the stream's label.
-    told: dict[str, str] = field(default_factory=dict)
+    positions: dict[str, str] = field(default_factory=dict)
     filling: asyncio.Task[None] | None = None
 
     @property
@@ -50,7 +50,7 @@ class ViewGeneration:
             part = changes[start : start + AT_ONCE]
             is_last = start + AT_ONCE >= len(changes)
             await self._call("RB.AGG.APPLY", label, place if is_last else STAYS, *part)
-        self.told[label] = place
+        self.positions[label] = place
 
     def fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
         """Start reading the existing documents. `read` is called with the count, now and then."""

@@ -69,9 +69,9 @@ def state_of(view: FollowedView) -> str:
 
 def as_of_s(view: FollowedView) -> float | None:
     """Return the time, in seconds since 1970, up to which a view's rows include all writes."""
-    if view.current is None or not view.current.told:
+    if view.current is None or not view.current.positions:
         return None
-    return min(order(place)[0] for place in view.current.told.values()) / 1000
+    return min(order(place)[0] for place in view.current.positions.values()) / 1000
 
 
 def describe(view: FollowedView) -> JsonObject:

@@ -26,7 +26,7 @@ from tenants import error_log
 
 ALIAS = "relay"
 #: How often the number of documents read is reported to the control plane.
-TOLD_EVERY_S = 1.0
+REPORT_S = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -41,9 +41,9 @@ class FollowedView:
     coming_build: int = 0
     #: Images read but not yet sent to the node, by partition.
     images: dict[int, list[Document]] = field(default_factory=dict)
-    _documents_told_s: float = 0.0
-    _left_out_told: int = 0
-    _left_out_told_s: float = 0.0
+    _documents_reported_s: float = 0.0
+    _skipped_reported: int = 0
+    _skipped_reported_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class FollowedView:
             counted = SkippedDocuments(self.row.left_out, self.row.left_out_detail)
             shape = ViewProjection.of(info["definition"], self.row.filter, counted)
             places = {str(label): str(place) for label, place in info["positions"]}
-            self._left_out_told = counted.count
+            self._skipped_reported = counted.count
             self.current = ViewGeneration(
                 self.row.tenant_id, self.name, self.row.generation, shape, places
             )
@@ -118,7 +118,7 @@ class FollowedView:
                 continue
             for partition, label in labels.items():
                 fresh = images.get(partition, [])
-                if fresh or generation.told.get(label) != places[partition]:
+                if fresh or generation.positions.get(label) != places[partition]:
                     await generation.apply(label, places[partition], fresh)
         await self._report_left_out()
 
@@ -127,10 +127,10 @@ class FollowedView:
         if self.current is None:
             return
         left_out, now_s = self.current.shape.left_out, time.monotonic()
-        new = left_out.count - self._left_out_told
-        if new <= 0 or now_s - self._left_out_told_s < TOLD_EVERY_S:
+        new = left_out.count - self._skipped_reported
+        if new <= 0 or now_s - self._skipped_reported_s < REPORT_S:
             return
-        self._left_out_told, self._left_out_told_s = left_out.count, now_s
+        self._skipped_reported, self._skipped_reported_s = left_out.count, now_s
         await self.note(left_out=left_out.count, left_out_detail=left_out.detail)
         error_log.note(
             self.row.tenant_id,
@@ -155,7 +155,7 @@ class FollowedView:
         await self.note(**done, **counted, state=Aggregate.State.ACTIVE, error="")
         self.row.build_done, self.row.generation = self.coming_build, coming.number
         self.current, self.coming = coming, None
-        self._left_out_told, self._left_out_told_s = 0, 0.0
+        self._skipped_reported, self._skipped_reported_s = 0, 0.0
         await self._report_left_out()
 
     async def _switch(self, coming: ViewGeneration) -> None:
@@ -188,8 +188,8 @@ class FollowedView:
 
     def _documents_read(self, count: int) -> None:
         now_s = time.monotonic()
-        if now_s - self._documents_told_s > TOLD_EVERY_S:
-            self._documents_told_s = now_s
+        if now_s - self._documents_reported_s > REPORT_S:
+            self._documents_reported_s = now_s
             _telling.add(task := asyncio.create_task(self.note(documents_read=count)))
             task.add_done_callback(_telling.discard)
 

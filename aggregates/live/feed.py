@@ -101,9 +101,9 @@ class AggregateFeed(TenantFeed):
         ]
         if watching.position is not None:
             command += ["FROM", watching.position]
-        asked = wire.call(*command)
+        pending = wire.call(*command)
         # In the same turn as the reply, so before any push that follows it.
-        asked.add_done_callback(lambda reply: self._answered(watching, reply))
+        pending.add_done_callback(lambda reply: self._answered(watching, reply))
 
     def _answered(self, watching: FeedWatch, reply: asyncio.Future[Reply]) -> None:
         if reply.cancelled() or watching not in self._watching:

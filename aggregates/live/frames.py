@@ -26,14 +26,14 @@ def results(name: str, rows: Sequence[tuple[bytes, bytes]], resume: str) -> list
     return frames
 
 
-def event(name: str, told: RowDifference, seq: int, txn: dict[str, object] | None) -> bytes:
+def event(name: str, difference: RowDifference, seq: int, txn: dict[str, object] | None) -> bytes:
     """Return the frame of one row, without a token."""
-    head = to_json({"type": "event", "id": name, "seq": seq, "match": told.match})
-    frame = b'%b,"key":%b,"version":null' % (head[:-1], told.key)
-    if told.row is None:
+    head = to_json({"type": "event", "id": name, "seq": seq, "match": difference.match})
+    frame = b'%b,"key":%b,"version":null' % (head[:-1], difference.key)
+    if difference.row is None:
         frame += b',"reason":"left"'
     else:
-        frame += b',"document":' + told.row
+        frame += b',"document":' + difference.row
     if txn is not None:
         frame += b',"txn":' + to_json(txn)
     return frame + b"}"

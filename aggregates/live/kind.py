@@ -74,8 +74,8 @@ class AggregateSubscription:
         """Watch from the beginning, or resume from a token."""
         position = None
         if self.wanted.resume is not None:
-            told = self.tokens.read(self.wanted.resume)
-            self.events, position = told.events, told.position
+            point = self.tokens.read(self.wanted.resume)
+            self.events, position = point.events, point.position
         self.first = asyncio.get_running_loop().create_future()
         feed = feeds.of(self.aggregate.tenant_id)
         self.watching = feed.watch(self.aggregate, self.wanted.query, position, self)

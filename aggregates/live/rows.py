@@ -33,7 +33,7 @@ class SubscriptionRows:
         self._measures = measures
         #: The current rows, and the rows as last sent.
         self._rows: dict[bytes, bytes] = {}
-        self._told: dict[bytes, bytes] = {}
+        self._sent: dict[bytes, bytes] = {}
         self._differing: dict[bytes, None] = {}
         #: Whether every row is known here. Not so for a client that has resumed and missed
         #: nothing: it holds rows that this process has never seen.
@@ -42,7 +42,7 @@ class SubscriptionRows:
     def replace(self, rows: Iterable[JsonObject]) -> None:
         """Replace all rows."""
         before, self._rows = self._rows, {self.key(row): to_json(row) for row in rows}
-        self._differing |= dict.fromkeys((*before, *self._told, *self._rows))
+        self._differing |= dict.fromkeys((*before, *self._sent, *self._rows))
         self.is_complete = True
 
     def change(self, rows: Iterable[JsonObject], removed: Iterable[JsonObject]) -> None:
@@ -51,14 +51,14 @@ class SubscriptionRows:
             key = self.key(row)
             self._rows[key] = to_json(row)
             self._differing[key] = None
-        for gone in removed:
-            key = to_json(gone)
+        for old in removed:
+            key = to_json(old)
             self._rows.pop(key, None)
             self._differing[key] = None
 
     def all(self) -> list[tuple[bytes, bytes]]:
         """Return every row with its key, and mark all as sent."""
-        self._told = dict(self._rows)
+        self._sent = dict(self._rows)
         self._differing.clear()
         return list(self._rows.items())
 
@@ -79,12 +79,12 @@ class SubscriptionRows:
         )
 
     def _difference(self, key: bytes) -> RowDifference | None:
-        row, told = self._rows.get(key), self._told.get(key)
-        if row == told and (row is not None or self.is_complete):
+        row, sent = self._rows.get(key), self._sent.get(key)
+        if row == sent and (row is not None or self.is_complete):
             return None
         if row is None:
-            self._told.pop(key, None)
+            self._sent.pop(key, None)
             return RowDifference("remove", key, None)
-        self._told[key] = row
-        is_new = told is None and self.is_complete
+        self._sent[key] = row
+        is_new = sent is None and self.is_complete
         return RowDifference("add" if is_new else "change", key, row)

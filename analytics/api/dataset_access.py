@@ -48,16 +48,16 @@ async def in_scope(call: Call, work: Callable[[], T]) -> T:
 
 async def while_connected(call: Call, work: Coroutine[None, None, T]) -> T:
     """Await work whose result only the caller wants: it is cancelled when the caller hangs up."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(call.body.closed())
+    task, closed = asyncio.ensure_future(work), asyncio.ensure_future(call.body.closed())
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, closed}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise ClientGone
         return task.result()
     finally:
-        for unfinished in (task, gone):
+        for unfinished in (task, closed):
             unfinished.cancel()
-        await asyncio.wait({task, gone})
+        await asyncio.wait({task, closed})
 
 
 async def in_thread(work: Callable[[], T]) -> T:

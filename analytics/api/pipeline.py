@@ -63,16 +63,16 @@ def _shown(dataset: DatasetFacts) -> JsonObject:
 
 def _unsorted(row: Dataset, reached: int) -> JsonObject:
     waiting = Upload.objects.filter(dataset=row, number__gt=reached)
-    told = waiting.aggregate(
+    totals = waiting.aggregate(
         rows=Sum("rows"), bytes=Sum("bytes"), first=Min("number"), last=Max("number")
     )
     since = timezone.now() - datetime.timedelta(seconds=RATE_S)
     lately = Upload.objects.filter(dataset=row, committed_at__gte=since)
     return {
-        "first": told["first"],
-        "last": told["last"],
-        "rows": told["rows"] or 0,
-        "bytes": told["bytes"] or 0,
+        "first": totals["first"],
+        "last": totals["last"],
+        "rows": totals["rows"] or 0,
+        "bytes": totals["bytes"] or 0,
         "lag_s": 0.0,
         "rows_per_s": _rate(lately.aggregate(rows=Sum("rows"))["rows"]),
     }
@@ -84,9 +84,9 @@ def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
     if stage == Run.Stage.AUTHORITY:
         # A run of the authority counts all of its rows; the rows that entered are the uploads'.
         before = Run.objects.filter(dataset=row, stage=stage, created_at__lt=since)
-        told = before.aggregate(last=Max("last"))["last"] or 0
+        last = before.aggregate(last=Max("last"))["last"] or 0
         entered = Upload.objects.filter(
-            dataset=row, number__gt=told, number__lte=row.authority_state
+            dataset=row, number__gt=last, number__lte=row.authority_state
         )
         count = entered.aggregate(rows=Sum("rows"))["rows"]
     else:

@@ -35,8 +35,8 @@ async def query(call: Call) -> CallResponse:
     if not isinstance(body, dict):
         raise InvalidBody("The body must be a JSON object.")
     as_arrow = ARROW in call.head.headers.get("Accept", "")
-    asked = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
-    answered = await _answered(call, dataset, body, asked)
+    checked = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
+    answered = await _answered(call, dataset, body, checked)
     if as_arrow:
         return CallResponse(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
     rows = await in_thread(lambda: _rows(answered.rows))
@@ -44,17 +44,17 @@ async def query(call: Call) -> CallResponse:
 
 
 async def _answered(
-    call: Call, dataset: DatasetFacts, body: JsonObject, asked: AnalyticsQuery
+    call: Call, dataset: DatasetFacts, body: JsonObject, checked: AnalyticsQuery
 ) -> ScanResult:
     """Plan and read. Files that went meanwhile stood for a state that others stand for by now."""
 
     def planned() -> ReadPlan:
-        return plan(dataset, asked.table.name, asked.wanted)
+        return plan(dataset, checked.table.name, checked.wanted)
 
     for _ in range(2):
         files = await in_scope(call, planned)
         try:
-            result = await in_thread(_begun(dataset, body, asked, files))
+            result = await in_thread(_begun(dataset, body, checked, files))
             return (
                 result
                 if isinstance(result, ScanResult)
@@ -66,14 +66,14 @@ async def _answered(
 
 
 def _begun(
-    dataset: DatasetFacts, body: JsonObject, asked: AnalyticsQuery, files: ReadPlan
+    dataset: DatasetFacts, body: JsonObject, checked: AnalyticsQuery, files: ReadPlan
 ) -> Callable[[], ScanResult | RemoteScan]:
     """Return a function that answers the query, or returns a scan for workers if it is large."""
 
     def begin() -> ScanResult | RemoteScan:
-        prepared = prepare(asked, files)
-        scan = RemoteScan(dataset, body, asked, files, prepared)
-        return scan if scan.is_large else run(asked, files, prepared)
+        prepared = prepare(checked, files)
+        scan = RemoteScan(dataset, body, checked, files, prepared)
+        return scan if scan.is_large else run(checked, files, prepared)
 
     return begin
 

@@ -72,13 +72,13 @@ def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
     """Write the segments of a body. Return the rows of each output, or the problem."""
     pa.set_cpu_count(min(os.cpu_count() or 1, _MAX_THREADS))
     pa.set_io_thread_count(_IO_THREADS)
-    asked = cast("DecodeRequest", request)
+    typed = cast("DecodeRequest", request)
     body, *outputs = files
     try:
-        rows = _decode(asked, _OpenFiles(body, dict(zip(_contents(asked), outputs, strict=True))))
+        rows = _decode(typed, _OpenFiles(body, dict(zip(_contents(typed), outputs, strict=True))))
     except ApiError as refused:
         return {"problem": _problem(refused)}
-    return {"rows": [rows.get(content, 0) for content in _contents(asked)]}
+    return {"rows": [rows.get(content, 0) for content in _contents(typed)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +98,16 @@ class _OpenFiles:
         return pa.PythonFile(os.fdopen(self.outputs[content], "wb", _SINK_BYTES), mode="w")
 
 
-def _contents(asked: DecodeRequest) -> list[SegmentContent]:
-    return [SegmentContent(table, id_key) for table, id_key in asked["outputs"]]
+def _contents(request: DecodeRequest) -> list[SegmentContent]:
+    return [SegmentContent(table, id_key) for table, id_key in request["outputs"]]
 
 
-def _decode(asked: DecodeRequest, files: _OpenFiles) -> dict[SegmentContent, int]:
-    tables = {n: t for n, t in tables_of(asked["definition"]).items() if not t.is_id_key}
-    read = _READERS[asked["media_type"]]
-    batches = read(files.read(), tables, UploadTarget(asked["table"], asked["op"]))
+def _decode(request: DecodeRequest, files: _OpenFiles) -> dict[SegmentContent, int]:
+    tables = {n: t for n, t in tables_of(request["definition"]).items() if not t.is_id_key}
+    read = _READERS[request["media_type"]]
+    batches = read(files.read(), tables, UploadTarget(request["table"], request["op"]))
     try:
-        return write_files(_bounded(batches, asked["max_bytes"]), files.open)
+        return write_files(_bounded(batches, request["max_bytes"]), files.open)
     except OSError as failed:
         if failed.errno in _DISK_FULL:
             raise StorageFull from failed

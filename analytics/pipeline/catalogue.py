@@ -126,10 +126,12 @@ class Authority:
             if state_tag(state) in table.refs():
                 table.manage_snapshots().remove_tag(state_tag(state)).commit()
                 table = table.refresh()
-            kept = {ref.snapshot_id for ref in table.refs().values()}
-            gone = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in kept]
-            if gone:
-                table.maintenance.expire_snapshots().by_ids(gone).commit()
+            referenced = {ref.snapshot_id for ref in table.refs().values()}
+            unreferenced = [
+                s.snapshot_id for s in table.snapshots() if s.snapshot_id not in referenced
+            ]
+            if unreferenced:
+                table.maintenance.expire_snapshots().by_ids(unreferenced).commit()
 
     def described_by(self) -> set[str]:
         """Return the locations of the metadata files of the tables, for all snapshots."""

@@ -36,10 +36,10 @@ class ChangeWriter:
             return
         key = list(self._table.key)
         touched = since.select(key)
-        gone = None if base is None else base.join(touched, key, join_type="left semi")
+        old_rows = None if base is None else base.join(touched, key, join_type="left semi")
         come = left if base is None else left.join(touched, key, join_type="left semi")
         for view in self._table.views:
-            self._hold(view, gone, come)
+            self._hold(view, old_rows, come)
 
     def written(self) -> Iterator[tuple[str, SortedFileInfo]]:
         """Write the rest, and yield each file with its view."""

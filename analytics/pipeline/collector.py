@@ -112,19 +112,19 @@ def _remove_superseded(row: Dataset, before: datetime.datetime) -> int:
     """Remove files: first delete their rows, so that none can be handed out, then the files."""
     with transaction.atomic(using=ALIAS):
         files = StoredFile.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
-        gone = list(files.values_list("pk", "path", "bytes"))
-        if gone:
-            StoredFile.unscoped.using(ALIAS).filter(pk__in=[pk for pk, _, _ in gone]).delete()
-            freed = sum(size for _, _, size in gone)
+        superseded = list(files.values_list("pk", "path", "bytes"))
+        if superseded:
+            StoredFile.unscoped.using(ALIAS).filter(pk__in=[pk for pk, _, _ in superseded]).delete()
+            freed = sum(size for _, _, size in superseded)
             Dataset.unscoped.using(ALIAS).filter(pk=row.pk).update(
                 stored_bytes=F("stored_bytes") - freed
             )
         left = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
         left.exclude(stage=Run.Stage.AUTHORITY).delete()
     folder = folder_of(row.pk)
-    for _, path, _ in gone:
+    for _, path, _ in superseded:
         (folder / path).unlink(missing_ok=True)
-    return len(gone)
+    return len(superseded)
 
 
 def _forget_uploads(dataset_id: UUID, before: datetime.datetime) -> None:

@@ -268,10 +268,10 @@ def _run(
         kept = StoredFile.unscoped.using(ALIAS).filter(
             dataset_id=standing_.id, stage=FileStage.AUTHORITY, until=None
         )
-        told = kept.exclude(pk__in=ended.replaced).aggregate(
+        totals = kept.exclude(pk__in=ended.replaced).aggregate(
             bytes=Sum("bytes"), rows=Sum("rows", filter=Q(view=""))
         )
-        size, count = size + (told["bytes"] or 0), count + (told["rows"] or 0)
+        size, count = size + (totals["bytes"] or 0), count + (totals["rows"] or 0)
     run = Run(
         id=uuid7(),
         tenant_id=standing_.tenant_id,

@@ -147,9 +147,9 @@ def _is_lost(application: SparkApplication) -> bool:
 def _start() -> SparkApplication:
     settings = environment()
     master = settings.rillbase_analytics_master or f"local[{AT_ONCE}]"
-    told = {"spark.scheduler.mode": "FAIR"}
+    properties = {"spark.scheduler.mode": "FAIR"}
     if not master.startswith("k8s:"):
         # Pods get a volume for it, which cannot be below their scratch directory.
-        told["spark.local.dir"] = gettempdir()
+        properties["spark.local.dir"] = gettempdir()
     secret = settings.rillbase_spark_secret.get_secret_value()
-    return SparkApplication("rillbase-analytics", master, secret=secret, settings=told)
+    return SparkApplication("rillbase-analytics", master, secret=secret, settings=properties)

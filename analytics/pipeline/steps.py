@@ -118,10 +118,10 @@ def _enter(
         mine = [file for file in entering if file.table == name]
         table, held = tables[name], [file for file in present if file.table == name]
         entries = _enter_table(workers, standing, wanted, table, mine, held)
-        for change, made, gone in entries:
+        for change, made, superseded in entries:
             changes.append(change)
             added += made
-            replaced += gone
+            replaced += superseded
     before = standing.authority.snapshots if standing.authority is not None else {}
     with catalogue_lock(standing.id):
         ledger.check(standing)
@@ -178,15 +178,15 @@ def _merged_files(
     table: AnalyticsTable, view: str, ranges: Sequence[MergeRange], done: Sequence[TaskResult]
 ) -> _MergedFiles:
     added = [made for one in done for made in one.files]
-    gone = [
+    replaced = [
         part.base
         for part, one in zip(ranges, done, strict=True)
         if part.base is not None and not one.unchanged
     ]
     change = FileReplacement(
-        table, table.view(view), [file.path for file in gone], [made.path for made in added]
+        table, table.view(view), [file.path for file in replaced], [made.path for made in added]
     )
-    return change, added, gone
+    return change, added, replaced
 
 
 def _ranges(files: Sequence[StoredFile], lowest: Key, highest: Key) -> list[MergeRange]:

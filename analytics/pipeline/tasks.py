@@ -205,8 +205,8 @@ def _enter(task: PipelineTask) -> TaskResult:
         return left
 
     done = _range(task, table, table.primary, lambda block: _latest(table, block), merged)
-    told = [_made(task, view, written) for view, written in changes.written()]
-    return TaskResult(done.files, told, done.unchanged)
+    written_files = [_made(task, view, written) for view, written in changes.written()]
+    return TaskResult(done.files, written_files, done.unchanged)
 
 
 def _enter_view(task: PipelineTask) -> TaskResult:
@@ -259,13 +259,13 @@ def _split(
     task: PipelineTask, view: TableView, schema: pa.Schema, rows: Iterable[pa.Table]
 ) -> Iterator[WrittenFile]:
     """Write rows to files of similar size."""
-    held: list[pa.Table] = []
+    buffered: list[pa.Table] = []
     for block in rows:
-        held.append(block)
-        if sum(part.nbytes for part in held) >= FILE_BYTES:
-            yield from _written(task, view, schema, held)
-            held = []
-    yield from _written(task, view, schema, held)
+        buffered.append(block)
+        if sum(part.nbytes for part in buffered) >= FILE_BYTES:
+            yield from _written(task, view, schema, buffered)
+            buffered = []
+    yield from _written(task, view, schema, buffered)
 
 
 def _written(
@@ -291,7 +291,7 @@ def authority_schema(table: AnalyticsTable, view: TableView) -> pa.Schema:
 
 
 def _chunks(folder: StoredPath, table: AnalyticsTable, task: PipelineTask) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
+    buffered: list[pa.Table] = []
     ids = {name: read_ids(folder / path) for name, path in task.ids.items()}
     for place, path in enumerate(task.inputs):
         rows = read_segment(folder / path, table, list(table.columns))
@@ -300,12 +300,12 @@ def _chunks(folder: StoredPath, table: AnalyticsTable, task: PipelineTask) -> It
             # A segment older than a column has none of its keys.
             there = [(c, n) for c, n in table.ids.items() if n in begins]
             rows = translated(rows, [(c, ids[n].slice(begins[n])) for c, n in there])
-        held.append(rows)
-        if sum(rows.nbytes for rows in held) >= CHUNK_BYTES:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        buffered.append(rows)
+        if sum(rows.nbytes for rows in buffered) >= CHUNK_BYTES:
+            yield pa.concat_tables(buffered)
+            buffered = []
+    if buffered:
+        yield pa.concat_tables(buffered)
 
 
 def _latest(table: AnalyticsTable, block: Sequence[pa.Table]) -> pa.Table:

@@ -29,8 +29,8 @@ def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> ReadPlan:
     """Choose a state and its files. Runs within a transaction of the tenant."""
     row = Dataset.objects.get(pk=dataset.id)
     # A remapped run cannot be read until its uploads are sorted.
-    kept = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
-    runs = list(kept.order_by("first", "last"))
+    runs_in_force = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
+    runs = list(runs_in_force.order_by("first", "last"))
     # The same time for all: an answer is never reported older than it was allowed to be.
     now = timezone.now()
     state = _state(row, runs, wanted, now)
@@ -141,11 +141,13 @@ def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
     if covered == state:
         return []
     uploads = Upload.objects.filter(dataset_id=dataset.id, number__gt=covered, number__lte=state)
-    kept = list(uploads.values_list("pk", "number", "rows"))
-    numbers: dict[UUID | None, int] = {pk: number or 0 for pk, number, _ in kept}
+    committed = list(uploads.values_list("pk", "number", "rows"))
+    numbers: dict[UUID | None, int] = {pk: number or 0 for pk, number, _ in committed}
     files = list(StoredFile.objects.filter(upload__in=list(numbers)))
     left = {file.upload_id for file in files}
-    if len(kept) < state - covered or any(rows and pk not in left for pk, _, rows in kept):
+    if len(committed) < state - covered or any(
+        rows and pk not in left for pk, _, rows in committed
+    ):
         raise StateExpired(f"The files of state {state} are no longer retained.")
     numbered = [((numbers[file.upload_id], file.place), file) for file in files]
     return sorted(numbered, key=lambda pair: pair[0])

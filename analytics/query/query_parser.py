@@ -211,18 +211,18 @@ def _aggregates(
         return (AggregateExpression("count", "count", None),)
     if not isinstance(given, dict) or not 0 < len(given) <= MAX_AGGREGATES:
         raise _wrong("/aggregates", f"Expected an object with 1 to {MAX_AGGREGATES} members.")
-    return tuple(_aggregate(name, said, types, ids) for name, said in given.items())
+    return tuple(_aggregate(name, value, types, ids) for name, value in given.items())
 
 
 def _aggregate(
-    name: str, said: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
+    name: str, value: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
 ) -> AggregateExpression:
     place = f"/aggregates/{name}"
     if not _NAME.match(name):
         raise _wrong(place, "Expected a letter followed by letters, digits and underscores.")
-    if not isinstance(said, dict) or not set(said) <= {"op", "column"}:
+    if not isinstance(value, dict) or not set(value) <= {"op", "column"}:
         raise _wrong(place, "Expected an object with `op` and `column`.")
-    op, column = said.get("op"), said.get("column")
+    op, column = value.get("op"), value.get("column")
     if not isinstance(op, str) or op not in FUNCTIONS:
         raise _wrong(f"{place}/op", f"Expected one of {', '.join(FUNCTIONS)}.")
     if column is None and op == "count":

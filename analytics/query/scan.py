@@ -52,15 +52,15 @@ class ScanReader:
         stages: JsonObject = {}
         for stage in ("authority", "merged", "sorted", "unsorted"):
             counted = self._counted.get(stage, _StageReads())
-            told: JsonObject = {
+            figures: JsonObject = {
                 "files": counted.files,
                 "files_skipped": counted.files_skipped,
                 "rows": counted.rows,
             }
             if stage != "unsorted":
-                told["row_groups"] = counted.groups
-                told["row_groups_skipped"] = counted.groups_skipped
-            stages[stage] = told
+                figures["row_groups"] = counted.groups
+                figures["row_groups_skipped"] = counted.groups_skipped
+            stages[stage] = figures
         return stages
 
     def authority(

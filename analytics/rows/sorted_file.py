@@ -88,8 +88,8 @@ class SortedFile:
         # Remote files are read in few large parts.
         self._file = pq.ParquetFile(opened(path), pre_buffer=is_far(path))
         self._key = key
-        told = (self._file.metadata.metadata or {})[_STARTS]
-        self.starts: list[Key] = [from_plain(start) for start in json.loads(told)]
+        starts = (self._file.metadata.metadata or {})[_STARTS]
+        self.starts: list[Key] = [from_plain(start) for start in json.loads(starts)]
 
     @property
     def schema(self) -> pa.Schema:

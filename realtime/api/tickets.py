@@ -47,10 +47,10 @@ async def issue(call: Call) -> CallResponse:
         query=query,
     )
     text = await tickets.issue(ticket)
-    told: JsonObject = {"ticket": text, "expires_in_s": ticket.lifetime_s}
+    members: JsonObject = {"ticket": text, "expires_in_s": ticket.lifetime_s}
     if query is not None:
-        told["url"] = f"{_address(query)}?{urlencode({'ticket': text})}"
-    return json_answer(told, status=201, headers={"Cache-Control": "no-store"})
+        members["url"] = f"{_address(query)}?{urlencode({'ticket': text})}"
+    return json_answer(members, status=201, headers={"Cache-Control": "no-store"})
 
 
 def _origin(call: Call, value: Value | None) -> str:

@@ -51,8 +51,8 @@ def cause(grid: GridEpoch) -> str | None:
     """Return why the supervisor of a grid cannot start its nodes, if it has reported that."""
     reply = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
     status: JsonObject = json.loads(reply) if isinstance(reply, bytes) else {}
-    told = status.get("cause")
-    return told if isinstance(told, str) else None
+    reported = status.get("cause")
+    return reported if isinstance(reported, str) else None
 
 
 def readiness(served: Sequence[GridEpoch]) -> dict[str, JsonValue]:

@@ -89,9 +89,9 @@ def _for_memory(size: GridSize, filters: Sequence[NodeLoad], memory_bytes: int) 
     if largest.bytes < FULL * memory_bytes:
         return None
     by_queries = largest.index_bytes >= largest.image_bytes
-    held = "live queries" if by_queries else "after-images"
+    content = "live queries" if by_queries else "after-images"
     message = (
-        f"{held.capitalize()} take most of the {largest.bytes // MIB} MiB that a filter node "
+        f"{content.capitalize()} take most of the {largest.bytes // MIB} MiB that a filter node "
         f"uses; it may use {memory_bytes // MIB} MiB."
     )
     return Proposal(_more_queries(size) if by_queries else _more_writes(size), "memory", message)

@@ -75,14 +75,14 @@ class QuestionListener:
         await self._room.acquire()
         try:
             reply = await wire.call("BLPOP", questions(self._process), WAIT_S)
-            asked = _read(reply[1]) if isinstance(reply, list) else None
+            question = _read(reply[1]) if isinstance(reply, list) else None
         except BaseException:
             self._room.release()
             raise
-        if asked is None:
+        if question is None:
             self._room.release()
             return
-        task = asyncio.create_task(self._answer(asked))
+        task = asyncio.create_task(self._answer(question))
         self._working.add(task)
         task.add_done_callback(self._answered)
 
@@ -90,45 +90,45 @@ class QuestionListener:
         self._working.discard(task)
         self._room.release()
 
-    async def _answer(self, asked: TraceQuestion) -> None:
+    async def _answer(self, question: TraceQuestion) -> None:
         try:
-            told = await self.explain(asked)
-        except Exception as failed:  # noqa: BLE001 -- whoever asked is told
-            told = _refusal(translate(failed))
+            answer = await self.explain(question)
+        except Exception as failed:  # noqa: BLE001 -- the caller receives it
+            answer = _refusal(translate(failed))
         try:
-            await event_server.wire().call("RPUSH", answers(asked.nonce), to_json(told))
-            await event_server.wire().call("EXPIRE", answers(asked.nonce), LIFETIME_S)
+            await event_server.wire().call("RPUSH", answers(question.nonce), to_json(answer))
+            await event_server.wire().call("EXPIRE", answers(question.nonce), LIFETIME_S)
         except RedisError as away:
             log.info("an answer to *Why?* could not be sent: %s", away)
 
-    async def explain(self, asked: TraceQuestion) -> JsonObject:
+    async def explain(self, question: TraceQuestion) -> JsonObject:
         """Explain what happened to a version, for a real or a hypothetical subscription."""
         try:
-            subject = await self._subject(asked)
-            gathered = await evidence.gather(subject, asked.key, asked.version)
+            subject = await self._subject(question)
+            gathered = await evidence.gather(subject, question.key, question.version)
         except (psycopg.Error, OSError, RedisError) as away:
             log.warning("a question of *Why?* could not be answered: %s", away)
             raise Unavailable(headers={"Retry-After": "1"}) from None
         return story.render(gathered)
 
-    async def _subject(self, asked: TraceQuestion) -> Subject:
-        about = asked.about
+    async def _subject(self, question: TraceQuestion) -> Subject:
+        about = question.about
         if not isinstance(about, Hypothesis):
-            return await subjects.of_subscription(self._found(asked.tenant_id, about))
+            return await subjects.of_subscription(self._found(question.tenant_id, about))
         wanted = wanting.read(Value.parse(about.query.encode()))
         return await subjects.of_query(
-            asked.tenant_id, wanted, about.claims, is_ruled=about.is_ruled
+            question.tenant_id, wanted, about.claims, is_ruled=about.is_ruled
         )
 
     def _found(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
         for guest in self._registry.connections.values():
             if guest.caller is None or guest.caller.tenant.id != tenant_id:
                 continue
-            for held in guest.subscriptions:
-                if held.id == subscription and held.subscription is not None:
-                    if not isinstance(held.subscription, QuerySubscription):
+            for opened in guest.subscriptions:
+                if opened.id == subscription and opened.subscription is not None:
+                    if not isinstance(opened.subscription, QuerySubscription):
                         raise NotTraceable
-                    return held.subscription
+                    return opened.subscription
         raise NotFound("The subscription does not exist.")
 
 

@@ -30,10 +30,10 @@ async def of_subscription(watched: QuerySubscription) -> Subject:
     access = access_of(collection, watched.subscriber.principal)
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
-        told = watched.running.hub.trace(
+        trace = watched.running.hub.trace(
             watched.number, known.key, known.version, xid=known.xid, body=known.body
         )
-        return {} if told is None else cast("JsonObject", json.loads(told))
+        return {} if trace is None else cast("JsonObject", json.loads(trace))
 
     return Subject(
         collection,
@@ -80,8 +80,8 @@ async def _place(
     """Locate a document relative to a window, by reading the rows up to its end."""
     limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit
     readable = wanted.filter if rule is None else wanted.filter.and_(rule)
-    asked = DocumentQuery(readable, wanted.sort, limit=limit)
-    selected = await queries.select(collection.tenant_id, collection.name, asked, None)
+    query = DocumentQuery(readable, wanted.sort, limit=limit)
+    selected = await queries.select(collection.tenant_id, collection.name, query, None)
     items = json.loads(selected.page(canonical=True).items)
     keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
     rows = max(0, len(keys) - wanted.offset)

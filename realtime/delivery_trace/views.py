@@ -100,23 +100,23 @@ class SupposeView(TenantView):
         responses=SupposedAnswer,
     )
     def post(self, request: Request, tenant: str) -> Response:
-        asked = self.body(Supposition)
-        _may_read(self.principal, asked)
-        query = {name: asked[name] for name in QUERY if name in asked}
+        supposition = self.body(Supposition)
+        _may_read(self.principal, supposition)
+        query = {name: supposition[name] for name in QUERY if name in supposition}
         with refusing():
-            identity = Value.parse(json.dumps(asked["document"]).encode())
+            identity = Value.parse(json.dumps(supposition["document"]).encode())
             key = id_key(identity)
             wanting.read(Value.parse(json.dumps(query).encode()))
-        claims, version = asked.get("claims"), asked.get("version")
+        claims, version = supposition.get("claims"), supposition.get("version")
         whom = Hypothesis(
             json.dumps(query),
             claims if isinstance(claims, dict) else None,
-            is_ruled="claims" in asked,
+            is_ruled="claims" in supposition,
         )
         newest = version if isinstance(version, int) else None
-        told = exchange.suppose(self.tenant.id, whom, key, newest)
-        shown = {"collection": asked["collection"], "document": json.loads(identity.ejson())}
-        return Response({**shown, **told})
+        answer = exchange.suppose(self.tenant.id, whom, key, newest)
+        shown = {"collection": supposition["collection"], "document": json.loads(identity.ejson())}
+        return Response({**shown, **answer})
 
 
 class WhyView(TenantView):
@@ -146,13 +146,13 @@ class WhyView(TenantView):
         version = _version(request.query_params.get("version"))
         row = exchange.described(self.tenant.id, subscription)
         _may_read(self.principal, row)
-        told = exchange.ask(self.tenant.id, subscription, id_key(identity), version)
+        answer = exchange.ask(self.tenant.id, subscription, id_key(identity), version)
         return Response(
             {
                 "subscription": subscription,
                 "collection": row["collection"],
                 "document": json.loads(identity.ejson()),
-                **told,
+                **answer,
             }
         )
 

@@ -111,7 +111,7 @@ class NodeKeeper:
         needed = 2 * wanted + 2 if self._spare else wanted
         try:
             self._slots = self._launcher.open(needed)
-        except Exception as failed:  # noqa: BLE001 -- it is told, and tried again
+        except Exception as failed:  # noqa: BLE001 -- it is reported and retried
             self._cause = cause_of(failed)
             delay_s = self._opening.failed(now_s)
             logger.warning("no node can be started: %s; retrying in %.1f s", self._cause, delay_s)

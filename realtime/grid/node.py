@@ -42,9 +42,9 @@ def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -
     )
 
 
-def run_as_task(told: tuple[str, str]) -> None:
+def run_as_task(arguments: tuple[str, str]) -> None:
     """Run a node, under the holder's name, while this task of a cluster runs."""
-    node, holder = told
+    node, holder = arguments
     native_node(NodeSpec.from_json(node), holder).run(os.getppid())
 
 

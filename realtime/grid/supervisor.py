@@ -170,10 +170,10 @@ class GridSupervisor:
         nodes = grid.nodes()
         time_us, leases = await layer.leases([node.name for node in nodes])
         for node in nodes:
-            held = leases.get(node.name)
+            lease = leases.get(node.name)
             report: dict[str, object] = {"state": "absent"}
-            if held is not None and held.until_ms * 1000 > time_us:
-                report = {**json.loads(held.report or b"{}"), "token": held.token}
+            if lease is not None and lease.until_ms * 1000 > time_us:
+                report = {**json.loads(lease.report or b"{}"), "token": lease.token}
             self._reports[label(node)] = report
             measure(label(node), report)
         started = self._keeper.holders(nodes)

@@ -135,8 +135,8 @@ class HubRequests:
         self, running: RunningHub, query: LiveQuery, source: CollectionReference
     ) -> None:
         grid = running.grid
-        asked = running.hub.asked(query.hash)
-        if asked is None:
+        attempt = running.hub.asked(query.hash)
+        if attempt is None:
             return
         registered = await self._together.register(
             running.layer,
@@ -151,7 +151,7 @@ class HubRequests:
             return
         running.hub.registered(
             query.hash,
-            asked,
+            attempt,
             registered.activation,
             registered.request,
             registered.log_end,

@@ -37,8 +37,10 @@ async def _watches(grids: Sequence[GridEpoch]) -> bool:
     newest = grids[-1]
     layer = GridLayer(event_server.wire(), newest.installation, newest.epoch)
     names = [node.name for node in newest.nodes()]
-    time_us, held = await layer.leases(names)
+    time_us, leases = await layer.leases(names)
     reports = [
-        json.loads(node.report or b"{}") for node in held.values() if node.until_ms * 1000 > time_us
+        json.loads(node.report or b"{}")
+        for node in leases.values()
+        if node.until_ms * 1000 > time_us
     ]
     return len(reports) == len(names) and all(one.get("state") == "running" for one in reports)

@@ -185,11 +185,11 @@ class RunningHub:
     async def release(self, queries: Iterable[bytes]) -> None:
         """Release queries unless they are watched again: requests are not served in order."""
         grid, layer = self.grid, self.layer
-        gone: dict[int, list[bytes]] = defaultdict(list)
+        unwatched: dict[int, list[bytes]] = defaultdict(list)
         for query in queries:
             if self.hub.query(query) is None:
-                gone[query_partition(query, grid.query_partitions)].append(query)
-        for partition, several in gone.items():
+                unwatched[query_partition(query, grid.query_partitions)].append(query)
+        for partition, several in unwatched.items():
             for begin in range(0, len(several), RELEASED_AT_ONCE):
                 part = several[begin : begin + RELEASED_AT_ONCE]
                 await layer.unregister(partition, self.name, *part)
@@ -202,15 +202,15 @@ class RunningHub:
             self.wake()
 
     def _begin_requests(self) -> None:
-        gone = []
+        unregistered = []
         for request in self.hub.take_requests():
             if isinstance(request, UnregisterQuery):
-                gone.append(request.query)
+                unregistered.append(request.query)
             else:
                 self._requests.append(request)
         # A client that disconnects may have had thousands.
-        if gone:
-            self.spawn(self._release(gone))
+        if unregistered:
+            self.spawn(self._release(unregistered))
         for _ in range(min(len(self._requests), REQUESTS_AT_ONCE)):
             self.spawn(self._served(self._requests.popleft()))
 
@@ -268,9 +268,9 @@ class RunningHub:
         forgotten = False
         while True:
             try:
-                held = await self.layer.hub_alive(self.name)
+                is_held = await self.layer.hub_alive(self.name)
                 now_s = time.monotonic()
-                forgotten |= not held or now_s - held_s > FORGOTTEN_S
+                forgotten |= not is_held or now_s - held_s > FORGOTTEN_S
                 held_s = now_s
                 if forgotten:
                     await self._register_again()

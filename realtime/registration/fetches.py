@@ -69,16 +69,16 @@ def dispatch(epoch: int, query: LiveQuery, source: CollectionReference, question
 def answer(epoch: int, definition: str, tenant_id: str, collection: str, question: str) -> None:
     """Read what a sort node requested and send it. The node repeats the request if this fails."""
     query = LiveQuery.read(bytes.fromhex(definition))
-    asked = Question.read(bytes.fromhex(question))
+    request = Question.read(bytes.fromhex(question))
     source = CollectionReference(UUID(tenant_id), collection)
 
     async def work(layer: GridLayer, grid: GridEpoch) -> None:
-        await fetch(layer, grid, query, source, asked)
+        await fetch(layer, grid, query, source, request)
 
     try:
         asyncio.run(with_grids(epoch, work))
-    except (ApiError, RulesChanged, RedisError) as gone:
-        log.info("documents that a query looks up could not be read: %s", gone)
+    except (ApiError, RulesChanged, RedisError) as error:
+        log.info("documents that a query looks up could not be read: %s", error)
 
 
 async def fetch(

@@ -172,7 +172,7 @@ class _SmallQuerySession:
 
 
 async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> QueryRows:
-    asked = DocumentQuery(
+    query = DocumentQuery(
         condition,
         extent.sort,
         limit=extent.most,
@@ -181,7 +181,7 @@ async def _read(reading: CollectionReader, condition: Filter, extent: InitialRea
     )
     own = replace(reading, filter=condition, readable=extent.readable)
     # All rows are needed: a result that does not fit is rejected.
-    selection = await answer(own, asked, budget=Budget(page_bytes=LARGE_BYTES))
+    selection = await answer(own, query, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
     if more and extent.group is not None:
         raise ResultTooLarge(f"A live query may group at most {extent.most} documents.")

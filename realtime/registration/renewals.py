@@ -70,8 +70,8 @@ def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str
 
     try:
         asyncio.run(with_grids(epoch, work))
-    except (ApiError, RulesChanged, RedisError) as gone:
-        log.info("a query was not renewed: %s", gone)
+    except (ApiError, RulesChanged, RedisError) as error:
+        log.info("a query was not renewed: %s", error)
 
 
 async def with_grids(epoch: int, work: Callable[[GridLayer, GridEpoch], Awaitable[None]]) -> None:

@@ -73,14 +73,14 @@ class SubscriptionRecords:
             if guest.caller is None:
                 continue
             rows = by_tenant[guest.caller.tenant.id]
-            for held in guest.subscriptions:
-                if held.subscription is None or len(rows) >= names.MAX_SHOWN:
+            for opened in guest.subscriptions:
+                if opened.subscription is None or len(rows) >= names.MAX_SHOWN:
                     continue
-                row = self._row(guest, held, before)
+                row = self._row(guest, opened, before)
                 states[str(row.get("state"))] += 1
                 if row.get("state") == "stale":
-                    stale.add(held.id)
-                    self._note_stale(guest.caller, held, row)
+                    stale.add(opened.id)
+                    self._note_stale(guest.caller, opened, row)
                 rows.append(to_json(row))
                 described += 1
                 if described % AT_ONCE == 0:
@@ -107,30 +107,30 @@ class SubscriptionRecords:
             _end(self._registry.of_tenant(UUID(str(message.get("tenant")))), {parts[1]})
 
     def _row(
-        self, guest: Guest, held: OpenSubscription, before: dict[str, tuple[int, float]]
+        self, guest: Guest, opened: OpenSubscription, before: dict[str, tuple[int, float]]
     ) -> JsonObject:
-        figures = held.subscription.figures() if held.subscription is not None else {}
+        figures = opened.subscription.figures() if opened.subscription is not None else {}
         sent, now = figures.get("events", 0), time.monotonic()
         events = sent if isinstance(sent, int) else 0
-        last_events, last_at = before.get(held.id, (events, now))
-        self._before[held.id] = (events, now)
+        last_events, last_at = before.get(opened.id, (events, now))
+        self._before[opened.id] = (events, now)
         rate = (events - last_events) / (now - last_at) if now > last_at else 0.0
         return {
-            "id": names.joined(self._process, held.id),
+            "id": names.joined(self._process, opened.id),
             "connection": guest.id,
-            "name": held.name,
+            "name": opened.name,
             "user": "" if guest.caller is None else guest.caller.principal.label,
             "principal": "" if guest.caller is None else guest.caller.principal.actor,
-            "age_s": round(time.time() - held.begun_at, 3),
+            "age_s": round(time.time() - opened.begun_at, 3),
             "events_per_s": round(rate, 3),
             **figures,
         }
 
     def _note_stale(
-        self, caller: ConnectionCaller, held: OpenSubscription, row: JsonObject
+        self, caller: ConnectionCaller, opened: OpenSubscription, row: JsonObject
     ) -> None:
         """Record in the tenant's error log, once, that a subscription has fallen behind."""
-        if held.id in self._stale:
+        if opened.id in self._stale:
             return
         watched = next((row[name] for name in SOURCES if row.get(name)), "")
         error_log.note(
@@ -170,6 +170,6 @@ class SubscriptionRecords:
 
 def _end(guests: Iterable[Guest], ids: Collection[str]) -> None:
     for guest in list(guests):
-        for held in guest.subscriptions:
-            if held.id in ids:
-                guest.end(held.name, SubscriptionEnded())
+        for opened in guest.subscriptions:
+            if opened.id in ids:
+                guest.end(opened.name, SubscriptionEnded())

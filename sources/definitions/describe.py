@@ -19,7 +19,7 @@ def declared(source: Source) -> JsonObject:
         "table": source.table_name,
         "key": source.key,
         "columns": source.columns,
-        "paused": source.wish == Source.Wish.PAUSED,
+        "paused": source.wish == Source.DesiredState.PAUSED,
     }
 
 

@@ -55,9 +55,9 @@ async def _probe_internal(info: str, wanted: TableSpec) -> SourceTable:
         async with asyncio.timeout_at(ends):
             return await _read_table(info, wanted)
     except (psycopg.Error, OSError) as failed:
-        said = of_error(failed, is_internal=True)
+        problem = of_error(failed, is_internal=True)
     await asyncio.sleep(max(0.0, ends - asyncio.get_running_loop().time()))
-    raise _away(*said)
+    raise _away(*problem)
 
 
 async def _read_table(info: str, wanted: TableSpec) -> SourceTable:

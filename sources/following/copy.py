@@ -156,12 +156,12 @@ class TableCopy:
         async for identities in documents.identities(row.tenant_id, row.collection_name):
             await fair_share.sources.turn(row.pk)
             keys = [_key_texts(self._shape, identity) for identity in identities]
-            gone = await self._snapshot.absent(keys)
+            absent = await self._snapshot.absent(keys)
             operations = [
                 Operation.delete(
                     Value.parse(b"[%b]" % json.dumps(identities[n]).encode()).items()[0]
                 )
-                for n in gone
+                for n in absent
             ]
             if operations:
                 await self._progress.write(Operations(operations), self._progress.place)

@@ -112,8 +112,8 @@ class Follower:
             await self._wait(progress, _condition(refused), refused.detail or refused.title)
         except (psycopg.Error, OSError) as failed:
             full = failures.passing(failed) if isinstance(failed, OSError) else None
-            said = (full.code, full.detail) if full else self._of_error(failed)
-            await self._wait(progress, *said)
+            problem = (full.code, full.detail) if full else self._of_error(failed)
+            await self._wait(progress, *problem)
         except Exception:
             logger.exception("a source failed", extra={"source": str(self.source_id)})
             await self._wait(progress, "internal", "Something went wrong on our side.")

@@ -140,7 +140,7 @@ def _missing(ended: ApiError) -> Exception:
 
 def _take(source_id: UUID) -> Source:
     rows = Source.unscoped.using(ALIAS).filter(pk=source_id)
-    if not rows.exclude(wish=Source.Wish.REMOVED).update(fence=F("fence") + 1):
+    if not rows.exclude(wish=Source.DesiredState.REMOVED).update(fence=F("fence") + 1):
         raise FollowerFenced
     return rows.get()
 

@@ -77,7 +77,7 @@ def _begin(row: Source) -> Source | None:
     """Record when removal began; a second call does not change that."""
     rows = Source.unscoped.using(ALIAS).filter(pk=row.pk)
     rows.update(
-        wish=Source.Wish.REMOVED,
+        wish=Source.DesiredState.REMOVED,
         state=Source.State.REMOVING,
         fence=F("fence") + 1,
         removing_since=Coalesce("removing_since", timezone.now()),

@@ -135,9 +135,9 @@ class FollowerService:
 
 
 def _task(row: Source) -> Coroutine[None, None, None]:
-    if row.wish == Source.Wish.REMOVED:
+    if row.wish == Source.DesiredState.REMOVED:
         return remove(row)
-    if row.wish == Source.Wish.PAUSED:
+    if row.wish == Source.DesiredState.PAUSED:
         return pause(row)
     return Follower(row).run()
 
@@ -158,15 +158,15 @@ def load() -> list[Source]:
     active = set(tenants.values_list("pk", flat=True))
     for row in sources:
         if row.collection_id not in there:
-            row.wish = Source.Wish.REMOVED
-        elif row.tenant_id not in active and row.wish == Source.Wish.RUNNING:
-            row.wish = Source.Wish.PAUSED
+            row.wish = Source.DesiredState.REMOVED
+        elif row.tenant_id not in active and row.wish == Source.DesiredState.RUNNING:
+            row.wish = Source.DesiredState.PAUSED
     return sources
 
 
 def _count(rows: list[Source]) -> None:
     """Update the metrics of all sources' states."""
-    followed = [row for row in rows if row.wish == Source.Wish.RUNNING]
+    followed = [row for row in rows if row.wish == Source.DesiredState.RUNNING]
     states = Counter(map(_state, rows))
     for state in Source.State.values:
         metrics.SOURCES.labels(state).set(states[Source.State(state)])
@@ -178,10 +178,10 @@ def _count(rows: list[Source]) -> None:
 def _state(row: Source) -> Source.State:
     """Return a source's state, even before its task has recorded one."""
     desired_states = {
-        Source.Wish.PAUSED: Source.State.PAUSED,
-        Source.Wish.REMOVED: Source.State.REMOVING,
+        Source.DesiredState.PAUSED: Source.State.PAUSED,
+        Source.DesiredState.REMOVED: Source.State.REMOVING,
     }
-    return desired_states.get(Source.Wish(row.wish), Source.State(row.state))
+    return desired_states.get(Source.DesiredState(row.wish), Source.State(row.state))
 
 
 def _shown(row: Source) -> dict[str, object]:

@@ -23,7 +23,7 @@ class Source(TenantOwned, Resource):
     the table is applied once, whoever is killed and whoever still believes to be following.
     """
 
-    class Wish(models.TextChoices):
+    class DesiredState(models.TextChoices):
         RUNNING = "running"
         PAUSED = "paused"
         #: Slot and publication are to be dropped, then the row is deleted.
@@ -57,7 +57,9 @@ class Source(TenantOwned, Resource):
     key = models.JSONField()
     #: Columns that documents contain; null: all of them.
     columns = models.JSONField(null=True)
-    wish = models.CharField(max_length=10, choices=Wish.choices, default=Wish.RUNNING)
+    wish = models.CharField(
+        max_length=10, choices=DesiredState.choices, default=DesiredState.RUNNING
+    )
     #: Incremented by each request for another copy.
     copies_wanted = models.PositiveIntegerField(default=1)
 

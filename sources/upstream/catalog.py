@@ -208,8 +208,8 @@ def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]
     """Check that changes identify their row."""
     if identity == "f":
         return
-    told = next((i for i in indexes if (i.is_primary if identity == "d" else i.is_identity)), None)
-    if identity == "n" or told is None or not set(key) <= told.columns:
+    index = next((i for i in indexes if (i.is_primary if identity == "d" else i.is_identity)), None)
+    if identity == "n" or index is None or not set(key) <= index.columns:
         raise SourceUnsuitable(
             "replica_identity",
             "The table's replica identity does not tell the key of "

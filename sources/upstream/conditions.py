@@ -62,8 +62,8 @@ def of_error(failed: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str
     if is_internal:
         logger.warning("an internal source cannot be used: %s", text or repr(failed))
         return "unreachable", _INTERNAL
-    _, told, reason = text.partition("FATAL:")
-    if not told:
+    _, severity, reason = text.partition("FATAL:")
+    if not severity:
         return "unreachable", "The connection failed."
     reason = reason.strip().splitlines()[0]
     return ("login_refused" if any(part in reason for part in _LOGIN) else "refused"), reason

@@ -68,9 +68,9 @@ async def slot_state(connection: AsyncConnection, slot: str) -> SlotState | None
     row = await (await connection.execute(_STATE, (slot,))).fetchone()
     if row is None:
         return None
-    confirmed, status, kept, lag = row
+    confirmed, status, kept_bytes, lag = row
     lost = status == "lost" or confirmed is None
-    return SlotState(parse_lsn(confirmed or "0/0"), lost, max(0, kept or 0), max(0, lag or 0))
+    return SlotState(parse_lsn(confirmed or "0/0"), lost, max(0, kept_bytes or 0), max(0, lag or 0))
 
 
 async def is_published(connection: AsyncConnection, source: UUID, table: int) -> bool:

@@ -47,8 +47,8 @@ def running(pods: PodCounts, *, awake: bool, grids: int) -> ClusterCondition:
             "Running", False, "Asleep", "Stopped, because there has been no live query for a while."
         )
     if pods.drivers_ready >= grids:
-        told = f"{pods.executors_running} executors are running."
-        return ClusterCondition("Running", True, "DriverReady", told)
+        message = f"{pods.executors_running} executors are running."
+        return ClusterCondition("Running", True, "DriverReady", message)
     if pods.trouble is not None:
         return ClusterCondition("Running", False, *pods.trouble)
     return ClusterCondition("Running", False, "Starting", "The driver's pod is not ready yet.")
@@ -57,8 +57,8 @@ def running(pods: PodCounts, *, awake: bool, grids: int) -> ClusterCondition:
 def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> ClusterCondition:
     """Return whether live queries are served; a cause is why no node can be started."""
     if not awake:
-        told = "The grid starts with the first live query."
-        return ClusterCondition("Watching", False, "Asleep", told)
+        message = "The grid starts with the first live query."
+        return ClusterCondition("Watching", False, "Asleep", message)
     if watches and all(watches):
         return ClusterCondition("Watching", True, "AllNodesWatch", "All nodes are ready.")
     if cause is not None:
@@ -72,8 +72,8 @@ def applied(changed: int) -> ClusterCondition:
     """Report that all objects are as described."""
     if not changed:
         return ClusterCondition("Applied", True, "AsDescribed", "All objects are as described.")
-    told = f"{changed} objects were created or changed."
-    return ClusterCondition("Applied", True, "Applied", told)
+    message = f"{changed} objects were created or changed."
+    return ClusterCondition("Applied", True, "Applied", message)
 
 
 def state(current: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:

@@ -36,9 +36,9 @@ def differences(before: Object, after: Object) -> list[FieldDifference]:
 def _decided(described: Object) -> Object:
     kept = {name: value for name, value in described.items() if name != "status"}
     metadata = cast("Object", kept.get("metadata") or {})
-    told = {name: value for name, value in metadata.items() if name not in _SERVERS_OWN}
+    own_metadata = {name: value for name, value in metadata.items() if name not in _SERVERS_OWN}
     # In lists, objects lack their kind.
-    return {**kept, "metadata": told, "kind": None, "apiVersion": None}
+    return {**kept, "metadata": own_metadata, "kind": None, "apiVersion": None}
 
 
 def _walk(path: str, before: object, after: object) -> Iterator[FieldDifference]:

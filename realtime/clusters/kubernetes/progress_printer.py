@@ -48,10 +48,10 @@ class ProgressPrinter:
     def foreseen(self) -> None:
         """End a plan."""
         changes = sum(count for verb, count in self._counts.items() if verb is not Verb.KEEP)
-        told = (
+        summary = (
             f"Nothing was changed: {self._sum()}." if changes else ("All objects are as described.")
         )
-        self._console.print(told)
+        self._console.print(summary)
 
     def end(self, cluster: Cluster) -> None:
         """Print the summary of an apply."""

@@ -174,8 +174,8 @@ def _remaining(space: Object) -> str:
     """Return what Kubernetes reports about a namespace that still exists."""
     status = space.get("status")
     listed = status.get("conditions") if isinstance(status, dict) else None
-    said = [str(each.get("message")) for each in listed or [] if each.get("status") == "True"]
-    return " ".join(said) or "Its objects are being removed."
+    messages = [str(each.get("message")) for each in listed or [] if each.get("status") == "True"]
+    return " ".join(messages) or "Its objects are being removed."
 
 
 def orphans(server: ApiServer) -> Iterator[Reference]:
@@ -238,9 +238,9 @@ def _note(cluster: Cluster, result: ReconcileResult) -> None:
 
 def _update(cluster: Cluster, current: list[ClusterCondition], **values: object) -> None:
     """Update the row, unless its specification has changed: then the next run is due."""
-    kept = conditions.merged(cluster.conditions, current, timezone.now())
+    merged = conditions.merged(cluster.conditions, current, timezone.now())
     rows = Cluster.unscoped.using(ALIAS).filter(pk=cluster.pk, version=cluster.version)
-    rows.update(conditions=kept, **values)
+    rows.update(conditions=merged, **values)
 
 
 def _in(seconds: float) -> datetime.datetime:

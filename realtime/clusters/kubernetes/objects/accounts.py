@@ -47,10 +47,10 @@ def accounts(wanted: ClusterSpec) -> list[Object]:
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": metadata(wanted, name, name, told),
+            "metadata": metadata(wanted, name, name, purpose),
             "automountServiceAccountToken": False,
         }
-        for name, told in about.items()
+        for name, purpose in about.items()
     ]
 
 

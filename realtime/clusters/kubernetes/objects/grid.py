@@ -58,8 +58,8 @@ def _driver(wanted: ClusterSpec, grid: GridSpec) -> Object:
 
 
 def _fingerprint(wanted: ClusterSpec, grid: GridSpec) -> str:
-    told = [settings.secret(wanted)["data"], settings.spark(wanted, grid)["data"]]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    contents = [settings.secret(wanted)["data"], settings.spark(wanted, grid)["data"]]
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _pod(wanted: ClusterSpec, grid: GridSpec) -> Object:
@@ -75,7 +75,7 @@ def _pod(wanted: ClusterSpec, grid: GridSpec) -> Object:
 
 def _container(wanted: ClusterSpec, grid: GridSpec) -> Object:
     box = pods.container(wanted, "grid")
-    told = [
+    variables = [
         {"name": "RILLBASE_GRID", "value": "spark"},
         {"name": "RILLBASE_GRID_MASTER", "value": _MASTER},
         {"name": "SPARK_CONF_DIR", "value": settings.DIRECTORY},
@@ -89,7 +89,7 @@ def _container(wanted: ClusterSpec, grid: GridSpec) -> Object:
     return {
         **box,
         "command": [*command, "--epoch", str(grid.epoch)],
-        "env": [*(plain if isinstance(plain, list) else []), *told],
+        "env": [*(plain if isinstance(plain, list) else []), *variables],
         "ports": [
             {"name": name, "containerPort": number, "protocol": "TCP"} for name, number in _PORTS
         ],

@@ -81,6 +81,6 @@ def container(wanted: ClusterSpec, name: str) -> Object:
 
 def resources(size: NodeSize, *, guaranteed: bool, burst_mib: int) -> Object:
     """Return the requests and limits of a container. With `guaranteed`, they are equal."""
-    asked = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_mib}Mi"}
-    most = asked if guaranteed else {"memory": f"{size.memory_mib + burst_mib}Mi"}
-    return {"requests": asked, "limits": most}
+    requests = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_mib}Mi"}
+    most = requests if guaranteed else {"memory": f"{size.memory_mib + burst_mib}Mi"}
+    return {"requests": requests, "limits": most}
