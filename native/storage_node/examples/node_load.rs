@@ -2,14 +2,15 @@
 //! publishing without a node, through the store itself.
 //!
 //! ```text
-//! node_load --address 127.0.0.1:6390 [--user NAME] --token TOKEN --command ping|publish|mixed
+//! node_load --address 127.0.0.1:6390 [--user NAME] --token TOKEN --command ping|publish|mixed|writes
 //!     [--connections 4] [--pipeline 64] [--seconds 3]
 //! node_load --embedded DIR --durability sync|buffered --command publish|mixed [--connections 4]
 //!     [--pipeline 1] [--seconds 3]
 //! ```
 //!
 //! `publish` publishes 140 bytes of data under one of 250,000 ids of the topic `load`. `mixed` does so
-//! every fourth time, and else subscribes from ten seconds ago to ten seconds ahead. Embedded, each
+//! every fourth time, and else subscribes from ten seconds ago to ten seconds ahead. `writes` publishes,
+//! adds an event to the aggregate `calls` and sets a value, in turn. Embedded, each
 //! connection is a thread, and `--pipeline` operations are a batch. The last line is JSON: the rate,
 //! and how long a pipeline took, for half of them and for all but a hundredth.
 #![allow(clippy::cast_precision_loss, reason = "rates are for people")]
@@ -41,6 +42,7 @@ enum Command {
     Ping,
     Publish,
     Mixed,
+    Writes,
 }
 
 impl Command {
@@ -49,12 +51,17 @@ impl Command {
             "ping" => Some(Self::Ping),
             "publish" => Some(Self::Publish),
             "mixed" => Some(Self::Mixed),
+            "writes" => Some(Self::Writes),
             _ => None,
         }
     }
 
     fn publishes(self, number: u64) -> bool {
-        self == Self::Publish || number.is_multiple_of(4)
+        match self {
+            Self::Publish => true,
+            Self::Writes => number.is_multiple_of(3),
+            Self::Mixed | Self::Ping => number.is_multiple_of(4),
+        }
     }
 }
 
@@ -87,6 +94,11 @@ fn add(out: &mut Vec<u8>, command: Command, (number, data): (u64, &str)) {
                 ],
             );
         }
+        Command::Writes if number % 3 == 1 => {
+            let event = format!("{{\"endpoint\":{},\"latency_ms\":7}}", number % 100);
+            request(out, &["RB.AGG.ADD", "calls", &event]);
+        }
+        Command::Writes => request(out, &["RB.KV.SET", &place, data]),
         _ => request(
             out,
             &[
@@ -372,7 +384,7 @@ fn main() -> Result<()> {
     let asked = NodeLoadArguments::read();
     let command = asked.text("command").and_then(Command::parse);
     let load = CommandLoad {
-        command: command.ok_or("--command is ping, publish or mixed")?,
+        command: command.ok_or("--command is ping, publish, mixed or writes")?,
         pipeline: asked.count("pipeline", 64)?.max(1),
         length: Duration::from_secs(asked.count("seconds", 3)?),
     };

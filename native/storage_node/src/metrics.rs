@@ -175,6 +175,12 @@ fn of_engine(node: &NodeCore) -> Vec<Figure> {
             number(stats.log_bytes),
         ),
         (
+            "engine_log_syncs_total",
+            "counter",
+            "Syncs of the log, each for all writes that waited for one.",
+            number(stats.log_syncs),
+        ),
+        (
             "engine_written_bytes_total",
             "counter",
             "Bytes of batches written.",

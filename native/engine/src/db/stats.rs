@@ -140,6 +140,8 @@ pub struct Stats {
     pub open_table_bytes: usize,
     /// Bytes of the log.
     pub log_bytes: u64,
+    /// Syncs of the log, each for all writes that waited for one.
+    pub log_syncs: u64,
     /// Snapshots held.
     pub snapshots: usize,
 }
@@ -178,6 +180,7 @@ impl DbCore {
             cache_misses: self.cache.misses(),
             open_table_bytes: self.tables.bytes() + self.cache.pins.used(),
             log_bytes: self.wal.size_bytes(),
+            log_syncs: self.wal.syncs(),
             snapshots: self.snapshots.len(),
         }
     }

@@ -34,6 +34,8 @@ pub struct Wal {
     pub(super) synced_more: Condvar,
     /// The position up to which everything is durable.
     pub(super) synced: AtomicU64,
+    /// How often it was synced.
+    pub(super) syncs: AtomicU64,
     pub(super) blocks: Blocks,
     /// Set by the first sync that failed, or write that failed for another reason than lack of
     /// room: nothing is written after it.
@@ -230,7 +232,13 @@ impl Wal {
         self.blocks.sync()?;
         dirty.iter().try_for_each(|segment| segment.sync())?;
         self.synced.fetch_max(end, Ordering::AcqRel);
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// How often the log was synced since it was opened, each time for all that waited.
+    pub fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
     }
 
     /// The position up to which everything is durable.

@@ -54,6 +54,7 @@ impl Wal {
             vfs,
             dir: dir.to_owned(),
             synced: AtomicU64::new(queue.end()),
+            syncs: AtomicU64::new(0),
             queue: Mutex::new(queue),
             files: Mutex::new(files),
             syncing: StdMutex::new(Syncing::default()),
