@@ -13,7 +13,6 @@ use std::sync::Arc;
 use rillbase_engine::{Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::catalog::{AggregateEntry, AggregateState};
-use crate::claims::EventIdClaim;
 use crate::coding::{ValueReader, put_slice};
 use crate::contribution::Contribution;
 use crate::definition::{AggregateDefinition, ContributionSource};
@@ -116,6 +115,12 @@ impl Add {
         }
         let events = self.events.iter().map(|event| self.sent(event));
         Self::read(&self.aggregate, events, now).map(Some)
+    }
+
+    /// The keys of the ids of its events.
+    pub(crate) fn id_keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+        let ids = self.events.iter().filter_map(|event| event.id.as_ref());
+        ids.map(|id| &id.key)
     }
 
     /// The aggregate.
@@ -294,10 +299,10 @@ impl EventGroup {
         Ok(fresh)
     }
 
-    pub(crate) fn batch(&mut self, store: &Aggregates) -> WriteBatch {
-        let mut batch = WriteBatch::new();
+    /// Adds what the events change to a batch.
+    pub(crate) fn write(&mut self, batch: &mut WriteBatch, store: &Aggregates) {
         let spaces = &store.spaces;
-        self.deltas.write(&mut batch, &spaces.rows, &spaces.items);
+        self.deltas.write(batch, &spaces.rows, &spaces.items);
         for (number, facts) in &self.facts {
             let last = Some(&facts.bytes).filter(|bytes| !bytes.is_empty());
             for bytes in facts.full.iter().chain(last) {
@@ -307,43 +312,19 @@ impl EventGroup {
         for (key, expiry) in &self.ids {
             batch.put_expiring(&spaces.ids, key, &[], *expiry);
         }
-        batch
     }
 }
 
 impl Aggregates {
-    /// Adds events of many calls, each all or nothing, durably together. Says which events of each
-    /// call were new.
-    pub fn add(&self, adds: &[&Add]) -> Vec<Result<Vec<bool>>> {
-        let _writing = self.gate.read();
-        let _claim = self.claim(adds);
+    /// Takes in the events of many calls, each all or nothing. Says which events of each call are
+    /// new.
+    pub(crate) fn take_each(
+        &self,
+        group: &mut EventGroup,
+        adds: &[&Add],
+    ) -> Vec<Result<Vec<bool>>> {
         let now = self.db.now();
-        let mut group = EventGroup::default();
-        let outcomes: Vec<_> = adds
-            .iter()
-            .map(|add| self.take(&mut group, add, now))
-            .collect();
-        let batch = group.batch(self);
-        if batch.is_empty() {
-            return outcomes;
-        }
-        match self.db.write(batch, self.durability) {
-            Ok(sequence) => {
-                adds.iter().for_each(|add| add.aggregate.note(sequence));
-                outcomes
-            }
-            Err(error) => {
-                let failed = |outcome: Result<_>| outcome.and(Err(error.clone().into()));
-                outcomes.into_iter().map(failed).collect()
-            }
-        }
-    }
-
-    /// Keeps others from writing events with the same ids until this is dropped.
-    fn claim(&self, adds: &[&Add]) -> EventIdClaim<'_> {
-        let events = adds.iter().flat_map(|add| &add.events);
-        let keys = events.filter_map(|event| Some(event.id.as_ref()?.key.clone()));
-        self.claims.claim(keys.collect())
+        adds.iter().map(|add| self.take(group, add, now)).collect()
     }
 
     fn take(&self, group: &mut EventGroup, add: &Add, now: Millis) -> Result<Vec<bool>> {

@@ -40,7 +40,7 @@ pub struct ViewChange {
 /// Changes of one partition, applied together.
 #[derive(Debug, Clone)]
 pub struct Apply {
-    aggregate: Arc<AggregateEntry>,
+    pub(crate) aggregate: Arc<AggregateEntry>,
     generation: u64,
     partition: String,
     /// Up to where the partition is followed with these.
@@ -171,40 +171,27 @@ struct ChangeGroup {
 }
 
 impl Aggregates {
-    /// Applies changes, durably together. Says of each whether its position was new.
-    pub fn apply(&self, applies: &[&Apply]) -> Vec<Result<bool>> {
-        let _writing = self.gate.read();
-        // What is read here must not change before it is written.
-        let _alone = self.applying.lock();
+    /// Adds what changes come to to a batch, while nobody else applies any. Says of each call
+    /// whether its position is new.
+    pub(crate) fn apply_each(
+        &self,
+        batch: &mut WriteBatch,
+        applies: &[&Apply],
+    ) -> Vec<Result<bool>> {
         let mut group = ChangeGroup::default();
         let outcomes = applies
             .iter()
             .map(|apply| self.apply_one(&mut group, apply));
         let outcomes: Vec<Result<bool>> = outcomes.collect();
-        let mut batch = WriteBatch::new();
         let spaces = &self.spaces;
-        group.deltas.write(&mut batch, &spaces.rows, &spaces.items);
+        group.deltas.write(batch, &spaces.rows, &spaces.items);
         for (key, kept) in &group.kept {
             batch.put(&spaces.kept, key, &kept.to_bytes());
         }
         for (key, (text, _)) in &group.positions {
             batch.put(&spaces.kept, key, text.as_bytes());
         }
-        if batch.is_empty() {
-            return outcomes;
-        }
-        match self.db.write(batch, self.durability) {
-            Ok(sequence) => {
-                applies
-                    .iter()
-                    .for_each(|apply| apply.aggregate.note(sequence));
-                outcomes
-            }
-            Err(error) => {
-                let failed = |outcome: Result<_>| outcome.and(Err(error.clone().into()));
-                outcomes.into_iter().map(failed).collect()
-            }
-        }
+        outcomes
     }
 
     fn apply_one(&self, group: &mut ChangeGroup, apply: &Apply) -> Result<bool> {

@@ -60,6 +60,7 @@ mod error;
 mod exact;
 mod fields;
 mod fill;
+mod group;
 mod groups;
 mod hash;
 mod keys;
@@ -83,6 +84,7 @@ pub use definition::{AggregateDefinition, AggregateMeasure, ContributionSource, 
 pub use deltas::{AggregateGeneration, Deltas};
 pub use error::{AggregateErrorCode, AggregateRefusal, Error, Result};
 pub use fields::{Fields, Flat, Nested};
+pub use group::{AggregateOutcomes, AggregateWrites, StagedWrites};
 pub use query::{AggregateQuery, Compare, SnapshotSelector};
 pub use row_scan::ReadSnapshot;
 pub use staged::Staged;

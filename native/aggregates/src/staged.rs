@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rillbase_engine::{DbTransaction, Error as EngineError, Sequence};
+use rillbase_engine::Error as EngineError;
 
 use crate::add::{Add, EventGroup};
 use crate::catalog::{AggregateEntry, AggregateState};
@@ -16,12 +16,12 @@ use crate::store::Aggregates;
 /// What a transaction will add.
 #[derive(Debug, Default)]
 pub struct Staged {
-    group: EventGroup,
-    read: Vec<AggregateRead>,
+    pub(crate) group: EventGroup,
+    pub(crate) read: Vec<AggregateRead>,
 }
 
 /// Whose events, and as what they were read.
-type AggregateRead = (Arc<AggregateEntry>, Arc<AggregateState>);
+pub(crate) type AggregateRead = (Arc<AggregateEntry>, Arc<AggregateState>);
 
 impl Staged {
     /// What its events change.
@@ -30,7 +30,7 @@ impl Staged {
     }
 }
 
-fn conflict(what: &str) -> Error {
+pub(crate) fn conflict(what: &str) -> Error {
     Error::Engine(EngineError::Conflict { what: what.into() })
 }
 
@@ -45,44 +45,9 @@ impl Aggregates {
         Ok(fresh)
     }
 
-    /// Commits a transaction with its events, unless somebody was faster.
-    pub fn commit(&self, staged: Staged, transaction: DbTransaction) -> Result<Sequence> {
-        let mut done = self.commit_each(vec![(staged, transaction)]);
-        done.pop()
-            .unwrap_or_else(|| Err(conflict("nothing was asked")))
-    }
-
-    /// Commits transactions with their events, durably together. What came of each is in its place.
-    pub fn commit_each(&self, all: Vec<(Staged, DbTransaction)>) -> Vec<Result<Sequence>> {
-        let _writing = self.gate.read();
-        let ids = all.iter().flat_map(|(staged, _)| staged.group.ids.keys());
-        let _claim = self.claims.claim(ids.cloned().collect());
-        let mut taken = HashSet::new();
-        let (mut ready, mut places) = (Vec::with_capacity(all.len()), Vec::new());
-        for (mut staged, mut transaction) in all {
-            let place = self.may_commit(&staged, &taken).map(|()| {
-                taken.extend(staged.group.ids.keys().cloned());
-                transaction.write_blindly(&staged.group.batch(self));
-                ready.push(transaction);
-                staged.read
-            });
-            places.push(place);
-        }
-        let mut committed = DbTransaction::commit_each(&ready, self.durability).into_iter();
-        let outcome = |place: Result<Vec<AggregateRead>>| {
-            let read = place?;
-            let committed = committed.next();
-            let sequence = committed.ok_or_else(|| conflict("it was not asked"))??;
-            read.iter()
-                .for_each(|(aggregate, _)| aggregate.note(sequence));
-            Ok(sequence)
-        };
-        places.into_iter().map(outcome).collect()
-    }
-
     /// Whether events may be written as they were read; `taken` are ids that others of the same
     /// group write.
-    fn may_commit(&self, staged: &Staged, taken: &HashSet<Vec<u8>>) -> Result<()> {
+    pub(crate) fn may_commit(&self, staged: &Staged, taken: &HashSet<Vec<u8>>) -> Result<()> {
         let has_changed = |(aggregate, shape): &AggregateRead| {
             aggregate.is_dropped() || !Arc::ptr_eq(shape, &aggregate.shape())
         };

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rillbase_aggregates::{Add, Aggregates, Staged};
 use rillbase_engine::{Db, KeyspaceOptions};
-use support::{NAMESPACE, World};
+use support::{NAMESPACE, World, commit};
 
 const ACCOUNT: &str = r#"{"dimensions":["owner"],"measures":{"sum":{"op":"sum","field":"by","type":"int"}},"rollups":[[]]}"#;
 const ALL: &str = r#"{"group_by":[]}"#;
@@ -31,7 +31,7 @@ fn transfer(db: &Db, store: &Aggregates, amount: u64) {
         let add = Add::read(&aggregate, [event.as_bytes()].into_iter(), db.now()).unwrap();
         store.stage(&mut staged, &add).unwrap();
     }
-    store.commit(staged, db.begin().unwrap()).unwrap();
+    commit(db, store, (staged, db.begin().unwrap())).unwrap();
 }
 
 fn sum(rows: &str) -> i64 {
@@ -107,7 +107,7 @@ fn a_transaction_sees_what_it_adds_and_others_do_not() {
     );
     assert_eq!(own.unwrap().json(), r#"[{"sum":6}]"#);
     assert_eq!(world.rows("left", ALL), r#"[{"sum":11}]"#);
-    store.commit(staged, transaction).unwrap();
+    commit(db, store, (staged, transaction)).unwrap();
     assert_eq!(world.rows("left", ALL), r#"[{"sum":16}]"#);
 }
 
@@ -132,13 +132,13 @@ fn the_first_to_commit_wins_on_ordinary_rows_and_nobody_loses_on_aggregates() {
         (transaction, staged)
     };
     let (first, second, third) = (begin(Some(b"key")), begin(Some(b"key")), begin(None));
-    store.commit(second.1, second.0).unwrap();
-    let lost = store.commit(first.1, first.0).unwrap_err();
+    commit(db, store, (second.1, second.0)).unwrap();
+    let lost = commit(db, store, (first.1, first.0)).unwrap_err();
     assert!(
         lost.to_string().contains("written by somebody else"),
         "{lost}"
     );
-    store.commit(third.1, third.0).unwrap();
+    commit(db, store, (third.1, third.0)).unwrap();
     assert_eq!(world.rows("left", ALL), r#"[{"sum":2}]"#);
 }
 
@@ -155,7 +155,7 @@ fn of_two_who_add_the_same_event_one_does() {
         .unwrap();
     assert_eq!(fresh, [true]);
     assert_eq!(world.add("left", &event).unwrap(), [true]);
-    assert!(store.commit(staged, transaction).is_err());
+    assert!(commit(db, store, (staged, transaction)).is_err());
     assert_eq!(world.add("left", &event).unwrap(), [false]);
     assert_eq!(world.rows("left", ALL), r#"[{"sum":1}]"#);
     let counts = AtomicU64::new(0);

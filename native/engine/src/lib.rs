@@ -47,8 +47,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use compaction::layout::{Apart, KeyspaceShape, RunShape, TableLayout, TableShape};
 pub use compaction::plan::CompactionPlan;
 pub use db::{
-    DatabaseReport, Db, DbSnapshot, DbTransaction, Keyspace, KeyspaceStats, LevelStats, Scan,
-    SearchResult, Stats, Visited, restore, verify,
+    DatabaseReport, Db, DbSnapshot, DbTransaction, GroupResults, GroupTicket, GroupWrite, Keyspace,
+    KeyspaceStats, LevelStats, Scan, SearchResult, Stats, Visited, WriteGroup, restore, verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};

@@ -5,8 +5,11 @@
     reason = "a test fails by panicking"
 )]
 
+mod group_support;
+
 use std::sync::Arc;
 
+use group_support::write_and_look;
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
     Clock, Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, ManualClock,
@@ -50,9 +53,7 @@ fn who_writes_and_looks_sees_what_was_before_and_nothing_that_came_later() {
     put(b"between");
     let mut batch = WriteBatch::new();
     batch.put(&space, b"own", b"");
-    let behind = db
-        .write_and_look(batch, Durability::Buffered, &since)
-        .unwrap();
+    let behind = write_and_look(&db, batch, &since).unwrap();
     put(b"later");
     let mut batch = WriteBatch::new();
     batch.delete(&space, b"between");
@@ -76,9 +77,7 @@ fn what_expires_during_the_write_is_still_seen() {
     clock.advance(10);
     let mut batch = WriteBatch::new();
     batch.put(&space, b"own", b"");
-    let behind = db
-        .write_and_look(batch, Durability::Buffered, &since)
-        .unwrap();
+    let behind = write_and_look(&db, batch, &since).unwrap();
     drop(since);
     db.compact(&space).unwrap();
 

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod group_support;
 mod model_support;
 
 use model_support::{Operation, Tuning, World, operation, tuning};

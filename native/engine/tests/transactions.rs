@@ -1,12 +1,14 @@
 //! Transactions: the first to commit wins.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod group_support;
+
 use std::sync::Arc;
 
+use group_support::{Write, Writes};
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
-    Clock, Db, DbOptions, DbTransaction, Durability, Keyspace, KeyspaceOptions, ManualClock,
-    WriteBatch,
+    Clock, Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ManualClock, WriteBatch,
 };
 
 const BUFFERED: Durability = Durability::Buffered;
@@ -87,7 +89,7 @@ fn transactions_that_commit_together_each_find_those_before_as_committed() {
         empty,
         writing(b"c", b"4"),
     ];
-    let done = DbTransaction::commit_each(&all, Durability::Sync);
+    let done = Writes::new(all.iter().map(Write::Commit)).run(&db, Durability::Sync);
     let codes: Vec<_> = done
         .iter()
         .map(|one| {

@@ -15,37 +15,35 @@ use rillbase_engine::{Db, DbSnapshot, Millis, Sequence, WriteBatch};
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
 use crate::gather::Gather;
-use crate::keys::{self, PUBLICATIONS, SUBSCRIPTIONS, TopicKeyspaces};
+use crate::keys::{self, SUBSCRIPTIONS, TopicKeyspaces};
 use crate::look::{Cost, Look, LookWindows, TimeWindow};
 use crate::name::SubscriptionLocator;
-use crate::once::{self, BatchMark, Once, Repeats};
+use crate::once::Once;
 use crate::place::TopicPlace;
-use crate::record::{
-    self, MeetingSide, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord,
-};
+use crate::record::{self, MeetingSide, PublicationRecord, StoredRecord, SubscriptionRecord};
 use crate::rule::{MeetingRule, is_alive};
 use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec};
 use crate::subscription_history::{self, SubscriptionHistory};
-use crate::turns::{Delivery, OperationTurn, OperationTurns};
+use crate::turns::OperationTurns;
 
 /// A store that answers at once.
 #[derive(Debug)]
 pub(crate) struct Instant {
-    db: Arc<Db>,
-    spaces: TopicKeyspaces,
-    options: StoreOptions,
-    turns: Option<OperationTurns>,
+    pub(crate) db: Arc<Db>,
+    pub(crate) spaces: TopicKeyspaces,
+    pub(crate) options: StoreOptions,
+    pub(crate) turns: Option<OperationTurns>,
     conditions: Conditions,
-    once: Once,
+    pub(crate) once: Once,
     cost: Mutex<Cost>,
 }
 
 /// The moment that an operation, or a look-up, sees.
-struct ReadMoment<'a> {
-    topic: &'a TopicSpec,
-    snapshot: &'a DbSnapshot,
+pub(crate) struct ReadMoment<'a> {
+    pub(crate) topic: &'a TopicSpec,
+    pub(crate) snapshot: &'a DbSnapshot,
     /// What has a sequence from here on is not seen.
-    before: Sequence,
+    pub(crate) before: Sequence,
 }
 
 impl ReadMoment<'_> {
@@ -54,7 +52,7 @@ impl ReadMoment<'_> {
     }
 
     /// What comes at this moment.
-    fn side<'a, T>(&self, place: &'a TopicPlace, record: &'a T) -> MeetingSide<'a, T> {
+    pub(crate) fn side<'a, T>(&self, place: &'a TopicPlace, record: &'a T) -> MeetingSide<'a, T> {
         MeetingSide {
             sequence: self.before,
             received: self.now(),
@@ -106,125 +104,12 @@ impl Instant {
         Ok(())
     }
 
-    pub(crate) fn run(
-        &self,
-        operations: &[(&TopicSpec, &TopicOperation)],
-    ) -> Result<Vec<StoreAnswer>> {
-        operations
-            .iter()
-            .try_for_each(|(topic, operation)| self.check(topic, operation))?;
-        // Held until all is visible, so that whoever waits for it finds it.
-        let names = self.once.claim(operations);
-        let since = self.db.snapshot();
-        let turn = self
-            .turns
-            .as_ref()
-            .map(|turns| turns.begin(since.sequence()));
-        let mut batch = WriteBatch::new();
-        let mut marks = Vec::with_capacity(operations.len());
-        let mut seen = Repeats::default();
-        for (topic, operation) in operations {
-            let space = (&*self.db, &self.spaces.publications, topic.number);
-            let mark = match seen.find(space, operation, batch.len() as u64)? {
-                Some(first) => BatchMark::Repeats(first),
-                None => BatchMark::Writes(batch.len() as u64),
-            };
-            if let BatchMark::Writes(_) = mark {
-                self.put(&mut batch, topic, operation, since.time());
-            }
-            marks.push(mark);
-        }
-        let (snapshot, first) = self.write(batch, since)?;
-        drop(names);
-        if let Some(turn) = &turn {
-            turn.written(first);
-        }
-        let each = operations.iter().zip(marks);
-        each.map(|((topic, operation), mark)| {
-            let moment = ReadMoment {
-                topic,
-                snapshot: &snapshot,
-                before: mark.sequence(first),
-            };
-            let mut answer = self.answer(&moment, operation)?;
-            answer.is_repeated = !matches!(mark, BatchMark::Writes(_));
-            if let (false, Some(turn)) = (answer.is_repeated, &turn) {
-                deliver_in_order(turn, &moment, operation, &answer);
-            }
-            Ok(answer)
-        })
-        .collect()
-    }
-
-    /// Writes a batch; returns the moment behind it, and its first sequence.
-    fn write(&self, batch: WriteBatch, since: DbSnapshot) -> Result<(DbSnapshot, Sequence)> {
-        let writes = batch.len() as u64;
-        if writes == 0 {
-            let first = since.sequence() + 1;
-            return Ok((since, first));
-        }
-        let snapshot = self
-            .db
-            .write_and_look(batch, self.options.durability, &since)?;
-        let first = snapshot.sequence() + 1 - writes;
-        Ok((snapshot, first))
-    }
-
-    /// Adds what an operation writes to a batch.
-    fn put(
-        &self,
-        batch: &mut WriteBatch,
-        topic: &TopicSpec,
-        operation: &TopicOperation,
-        now: Millis,
-    ) {
-        match operation {
-            TopicOperation::Publish {
-                place,
-                publication,
-                once,
-                ..
-            } => {
-                self.put_record(batch, topic, (place, publication, PUBLICATIONS), now);
-                if *once {
-                    let space = (&self.spaces.publications, topic.number);
-                    once::remember(batch, space, (place, publication), now);
-                }
-            }
-            TopicOperation::Subscribe {
-                place,
-                subscription,
-                ..
-            } => {
-                self.put_record(batch, topic, (place, subscription, SUBSCRIPTIONS), now);
-                if subscription.unseen_only {
-                    let space = (&self.spaces.subscriptions, topic);
-                    subscription_history::begin(batch, space, (place, subscription), now);
-                }
-            }
-        }
-    }
-
-    fn put_record<T: TimedRecord>(
-        &self,
-        batch: &mut WriteBatch,
-        topic: &TopicSpec,
-        (place, record, kind): (&TopicPlace, &T, u8),
-        now: Millis,
-    ) {
-        let keyspace = self.spaces.of(kind);
-        let topic = keys::topic(topic.number);
-        let several = place.ids().len() > 1;
-        for (part, id) in record::parts(place) {
-            let under = (!several).then_some(id);
-            let value = record::encode(record, part, now, (place.extent(), under));
-            let key = keys::at(&topic, id.as_bytes(), kind, record.time());
-            batch.put_sequenced(keyspace, &key, &value, Some(record.expiry()));
-        }
-    }
-
     /// What an operation finds before it.
-    fn answer(&self, moment: &ReadMoment<'_>, operation: &TopicOperation) -> Result<StoreAnswer> {
+    pub(crate) fn answer(
+        &self,
+        moment: &ReadMoment<'_>,
+        operation: &TopicOperation,
+    ) -> Result<StoreAnswer> {
         let mut answer = match operation {
             TopicOperation::Publish {
                 place,
@@ -515,30 +400,4 @@ pub(crate) fn check(
         }
     }
     Ok(())
-}
-
-/// Delivers what a publication met in the order of the operations.
-fn deliver_in_order(
-    turn: &OperationTurn<'_>,
-    moment: &ReadMoment<'_>,
-    operation: &TopicOperation,
-    answer: &StoreAnswer,
-) {
-    if let TopicOperation::Publish {
-        place, publication, ..
-    } = operation
-        && !answer.subscriptions.is_empty()
-    {
-        let stored = moment.side(place, publication).stored();
-        turn.met(answer.sequence, deliveries(answer, stored));
-    }
-}
-
-fn deliveries(answer: &StoreAnswer, stored: StoredRecord<PublicationRecord>) -> Vec<Delivery> {
-    let publication = Arc::new(stored);
-    let delivery = |subscription: &StoredRecord<SubscriptionRecord>| Delivery {
-        subscription: subscription.clone(),
-        publication: Arc::clone(&publication),
-    };
-    answer.subscriptions.iter().map(delivery).collect()
 }

@@ -11,6 +11,7 @@ use crate::look::{Cost, TimeWindow};
 use crate::name::SubscriptionLocator;
 use crate::place::TopicPlace;
 use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
+use crate::staged::StagedOperations;
 use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicStore};
 
 /// What keyspaces of topics need: all that is under a key expires together, and filters know which
@@ -42,6 +43,15 @@ impl DualDb {
             publications: keyspace,
         };
         Ok(Self(Instant::new(Arc::clone(db), spaces, options)))
+    }
+
+    /// Prepares operations, each in its topic, that become durable together with other writes. If
+    /// one is refused, none is done.
+    pub fn stage<'a>(
+        &'a self,
+        operations: &'a [(&'a TopicSpec, &'a TopicOperation)],
+    ) -> Result<StagedOperations<'a>> {
+        self.0.stage(operations)
     }
 }
 

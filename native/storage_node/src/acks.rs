@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rillbase_engine::{
-    Db, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, WriteBatch, prefix_end,
+    Db, Durability, GroupResults, GroupTicket, GroupWrite, Keyspace, KeyspaceOptions, Millis,
+    Sequence, WriteBatch, WriteGroup, prefix_end,
 };
 use rillbase_pubsub::SubscriptionLocator;
 
@@ -33,6 +34,30 @@ impl Ack {
     }
 }
 
+/// Positions that are prepared; says of each whether it is new.
+#[derive(Debug)]
+pub(crate) struct StagedAcks<'a> {
+    batch: Option<WriteBatch>,
+    news: Vec<bool>,
+    ticket: Option<GroupTicket>,
+    _writing: MutexGuard<'a, ()>,
+}
+
+impl GroupWrite for StagedAcks<'_> {
+    type Outcome = Result<Vec<bool>>;
+
+    fn contribute<'g>(&'g mut self, group: &mut WriteGroup<'g>) {
+        self.ticket = self.batch.take().map(|batch| group.write(batch));
+    }
+
+    fn complete(self, results: &mut GroupResults) -> Result<Vec<bool>> {
+        if let Some(ticket) = self.ticket {
+            results.take(ticket)?;
+        }
+        Ok(self.news)
+    }
+}
+
 /// The positions of all subscriptions.
 #[derive(Debug)]
 pub(crate) struct Acks {
@@ -50,9 +75,9 @@ impl Acks {
         })
     }
 
-    /// Notes positions; says of each whether it was new.
-    pub(crate) fn note(&self, acks: &[Ack], durability: Durability) -> Result<Vec<bool>> {
-        let _writing = self.writing.lock();
+    /// Prepares positions that become durable together with other writes.
+    pub(crate) fn stage(&self, acks: &[&Ack]) -> Result<StagedAcks<'_>> {
+        let writing = self.writing.lock();
         let mut known: BTreeMap<&[u8], Sequence> = BTreeMap::new();
         let mut batch = WriteBatch::new();
         let mut news = Vec::with_capacity(acks.len());
@@ -70,8 +95,12 @@ impl Acks {
             known.insert(&ack.key, before.max(ack.position));
             news.push(is_new);
         }
-        self.db.write(batch, durability)?;
-        Ok(news)
+        Ok(StagedAcks {
+            batch: Some(batch),
+            news,
+            ticket: None,
+            _writing: writing,
+        })
     }
 
     /// Up to where a subscription is acknowledged; at first, to its own place.

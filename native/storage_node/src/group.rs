@@ -1,11 +1,16 @@
-//! Writes that become durable together, whichever connections they came by.
+//! Writes that become durable together by one sync, whichever connections they came by.
+//!
+//! The writes of each kind are one [`GroupWrite`].
 
 use std::sync::Arc;
 use std::time::Instant;
+use std::vec::IntoIter;
 
-use rillbase_aggregates::{Add, Apply};
-use rillbase_engine::{Error, Millis, WriteBatch};
-use rillbase_pubsub::{StoreAnswer, TopicOperation, TopicSpec, TopicStore};
+use rillbase_aggregates::{self as aggregates, Add, AggregateOutcomes, AggregateWrites, Apply};
+use rillbase_engine::{
+    Error, GroupResults, GroupTicket, GroupWrite, Millis, Sequence, WriteBatch, WriteGroup,
+};
+use rillbase_pubsub::{StoreAnswer, TopicOperation, TopicSpec};
 
 use crate::acks::Ack;
 use crate::node::NodeCore;
@@ -15,7 +20,7 @@ use crate::transactions::{OpenTransaction, Under};
 
 /// A write that a command asks for.
 #[derive(Debug)]
-pub(crate) enum GroupWrite {
+pub(crate) enum CommandWrite {
     /// Publishing or subscribing.
     Operation {
         topic: Arc<TopicEntry>,
@@ -50,28 +55,124 @@ pub(crate) enum GroupOutcome {
     Applied(bool),
 }
 
+/// The writes of a group by kind, each kind in their order.
+#[derive(Default)]
+struct WritesByKind<'a> {
+    topics: Vec<TopicSpec>,
+    operations: Vec<&'a TopicOperation>,
+    acks: Vec<&'a Ack>,
+    values: StagedValues,
+    aggregates: Option<AggregateWrites<'a>>,
+    /// Of each end of a transaction, what came of it unless it writes.
+    ends: Vec<Option<Result<GroupOutcome>>>,
+}
+
+impl<'a> WritesByKind<'a> {
+    fn sort(node: &NodeCore, writes: &[&'a CommandWrite]) -> Self {
+        let mut kinds = Self::default();
+        for write in writes {
+            match write {
+                CommandWrite::Operation {
+                    topic, operation, ..
+                } => {
+                    kinds.topics.push(topic.topic());
+                    kinds.operations.push(operation);
+                }
+                CommandWrite::Ack(ack) => kinds.acks.push(ack),
+                CommandWrite::Set { key, value, expiry } => {
+                    kinds.values.set(node, (key, value), *expiry);
+                }
+                CommandWrite::Add(add) => kinds.aggregates().adds.push(add),
+                CommandWrite::Apply(apply) => kinds.aggregates().applies.push(apply),
+                CommandWrite::Commit(open) => kinds.end(open),
+            }
+        }
+        kinds
+    }
+
+    fn aggregates(&mut self) -> &mut AggregateWrites<'a> {
+        self.aggregates.get_or_insert_default()
+    }
+
+    fn end(&mut self, open: &OpenTransaction) {
+        let end = match open.end() {
+            Under::Writing(transaction, staged) => {
+                self.aggregates().commits.push((*staged, *transaction));
+                None
+            }
+            Under::Reading(_) => Some(Ok(GroupOutcome::Set)),
+            Under::Ended => Some(Err(CommandRefusal::new(
+                "NOTX",
+                "there is no such transaction (any more)",
+            ))),
+        };
+        self.ends.push(end);
+    }
+}
+
+/// Values that are set together.
+#[derive(Debug, Default)]
+struct StagedValues {
+    batch: Option<WriteBatch>,
+    ticket: Option<GroupTicket>,
+}
+
+impl StagedValues {
+    fn set(&mut self, node: &NodeCore, (key, value): (&[u8], &[u8]), expiry: Option<Millis>) {
+        let batch = self.batch.get_or_insert_default();
+        match expiry {
+            None => batch.put(&node.values, key, value),
+            Some(expiry) => batch.put_expiring(&node.values, key, value, expiry),
+        }
+    }
+}
+
+impl GroupWrite for StagedValues {
+    type Outcome = Result<()>;
+
+    fn contribute<'g>(&'g mut self, group: &mut WriteGroup<'g>) {
+        self.ticket = self.batch.take().map(|batch| group.write(batch));
+    }
+
+    fn complete(self, results: &mut GroupResults) -> Result<()> {
+        if let Some(ticket) = self.ticket {
+            results.take(ticket)?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of the writes of each kind, in their order.
+struct OutcomesByKind {
+    answers: IntoIter<Result<GroupOutcome>>,
+    acked: IntoIter<Result<GroupOutcome>>,
+    set: Result<()>,
+    added: IntoIter<Result<GroupOutcome>>,
+    applied: IntoIter<Result<GroupOutcome>>,
+    ended: IntoIter<Result<GroupOutcome>>,
+}
+
+impl OutcomesByKind {
+    /// What came of the next write.
+    fn of(&mut self, write: &CommandWrite) -> Result<GroupOutcome> {
+        let next = match write {
+            CommandWrite::Operation { .. } => self.answers.next(),
+            CommandWrite::Ack(_) => self.acked.next(),
+            CommandWrite::Set { .. } => Some(self.set.clone().map(|()| GroupOutcome::Set)),
+            CommandWrite::Add(_) => self.added.next(),
+            CommandWrite::Apply(_) => self.applied.next(),
+            CommandWrite::Commit(_) => self.ended.next(),
+        };
+        next.unwrap_or_else(|| Err(without_outcome()))
+    }
+}
+
 impl NodeCore {
     /// Does all writes, and returns once all are durable. What came of each is in its place.
-    pub(crate) fn commit(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
+    pub(crate) fn commit(&self, writes: &[&CommandWrite]) -> Vec<Result<GroupOutcome>> {
         let started = Instant::now();
-        let mut answers = self.run_operations(writes).into_iter();
-        let mut acked = self.run_acks(writes).into_iter();
-        let set = self.run_sets(writes);
-        let mut added = self.run_adds(writes).into_iter();
-        let mut applied = self.run_applies(writes).into_iter();
-        let mut committed = self.run_commits(writes).into_iter();
-        let outcomes = writes.iter().map(|write| {
-            let next = match write {
-                GroupWrite::Operation { .. } => answers.next(),
-                GroupWrite::Ack(_) => acked.next(),
-                GroupWrite::Set { .. } => Some(set.clone().map(|()| GroupOutcome::Set)),
-                GroupWrite::Add(_) => added.next(),
-                GroupWrite::Apply(_) => applied.next(),
-                GroupWrite::Commit(_) => committed.next(),
-            };
-            next.unwrap_or_else(|| Err(without_outcome()))
-        });
-        let outcomes = outcomes.collect();
+        let mut outcomes = self.write(WritesByKind::sort(self, writes));
+        let outcomes = writes.iter().map(|write| outcomes.of(write)).collect();
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.metrics.commit_groups.add(1);
         self.metrics.commit_group_writes.add(writes.len() as u64);
@@ -79,34 +180,48 @@ impl NodeCore {
         outcomes
     }
 
-    fn run_operations(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
-        let asked = writes.iter().filter_map(|write| match write {
-            GroupWrite::Operation {
-                topic, operation, ..
-            } => Some((topic.topic(), &**operation)),
-            _ => None,
-        });
-        let asked: Vec<(TopicSpec, &TopicOperation)> = asked.collect();
-        if asked.is_empty() {
-            return Vec::new();
-        }
-        let each: Vec<_> = asked
-            .iter()
-            .map(|(topic, operation)| (topic, *operation))
-            .collect();
-        match self.store.run_each(&each) {
-            Ok(answers) => {
-                self.count(&answers, &each);
-                let outcome = |answer| Ok(GroupOutcome::Answer(Box::new(answer)));
-                answers.into_iter().map(outcome).collect()
-            }
-            Err(error) => repeat(&error.into(), each.len()),
+    fn write(&self, kinds: WritesByKind<'_>) -> OutcomesByKind {
+        let operations = kinds.topics.iter().zip(kinds.operations);
+        let operations: Vec<(&TopicSpec, &TopicOperation)> = operations.collect();
+        let acks = kinds.acks;
+        // Every group locks in this order, so that no two wait for one another.
+        let mut meetings = (!operations.is_empty()).then(|| self.store.stage(&operations));
+        let mut positions = (!acks.is_empty()).then(|| self.acks.stage(&acks));
+        let mut values = kinds.values;
+        let mut counts = kinds
+            .aggregates
+            .map(|writes| self.aggregates.stage_writes(writes));
+        let parts: &mut [&mut dyn GroupWrite] =
+            &mut [&mut meetings, &mut positions, &mut values, &mut counts];
+        let mut results = self.db.write_group(parts, self.options.durability);
+        // Answering operations takes the longest: the others have given their locks back by then.
+        let counts = counts.complete(&mut results).unwrap_or_default();
+        let set = values.complete(&mut results);
+        let acked = positions.complete(&mut results);
+        let answers = meetings.complete(&mut results);
+        let answers = answers.map_or(Ok(Vec::new()), |staged| Ok(staged??));
+        self.measure(&answers, &operations, &acks, &counts);
+        let answer = |answer| GroupOutcome::Answer(Box::new(answer));
+        let acked = acked.map_or(Ok(Vec::new()), |staged| staged?);
+        OutcomesByKind {
+            answers: of_all(answers, operations.len(), answer),
+            acked: of_all(acked, acks.len(), GroupOutcome::Acked),
+            set,
+            added: of_each(counts.added, GroupOutcome::Added),
+            applied: of_each(counts.applied, GroupOutcome::Applied),
+            ended: ended(kinds.ends, counts.committed),
         }
     }
 
-    fn count(&self, answers: &[StoreAnswer], each: &[(&TopicSpec, &TopicOperation)]) {
+    fn measure(
+        &self,
+        answers: &Result<Vec<StoreAnswer>>,
+        operations: &[(&TopicSpec, &TopicOperation)],
+        acks: &[&Ack],
+        counts: &AggregateOutcomes,
+    ) {
         let (mut published, mut subscribed, mut matches) = (0, 0, 0);
-        for (answer, (_, operation)) in answers.iter().zip(each) {
+        for (answer, (_, operation)) in answers.iter().flatten().zip(operations) {
             match operation {
                 TopicOperation::Publish { .. } => {
                     published += u64::from(!answer.is_repeated);
@@ -118,127 +233,60 @@ impl NodeCore {
                 }
             }
         }
+        let events = counts.added.iter().flatten().map(Vec::len);
         self.metrics.publications.add(published);
         self.metrics.subscriptions.add(subscribed);
         self.metrics.matches.add(matches as u64);
-    }
-
-    fn run_acks(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
-        let asked = writes.iter().filter_map(|write| match write {
-            GroupWrite::Ack(ack) => Some(ack.clone()),
-            _ => None,
-        });
-        let acks: Vec<Ack> = asked.collect();
-        if acks.is_empty() {
-            return Vec::new();
-        }
         self.metrics.acks.add(acks.len() as u64);
-        match self.acks.note(&acks, self.options.durability) {
-            Ok(news) => news
-                .into_iter()
-                .map(|new| Ok(GroupOutcome::Acked(new)))
-                .collect(),
-            Err(refusal) => repeat(&refusal, acks.len()),
-        }
+        self.metrics.events.add(events.sum::<usize>() as u64);
     }
+}
 
-    fn run_adds(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
-        let asked = writes.iter().filter_map(|write| match write {
-            GroupWrite::Add(add) => Some(add),
-            _ => None,
-        });
-        let adds: Vec<&Add> = asked.collect();
-        if adds.is_empty() {
-            return Vec::new();
-        }
-        let added = self.aggregates.add(&adds).into_iter();
-        let outcome = |fresh: rillbase_aggregates::Result<Vec<bool>>| {
-            let fresh = fresh?;
-            self.metrics.events.add(fresh.len() as u64);
-            Ok(GroupOutcome::Added(fresh))
-        };
-        added.map(outcome).collect()
+/// Of writes that happen or fail together.
+fn of_all<T>(
+    results: Result<Vec<T>>,
+    count: usize,
+    outcome: impl Fn(T) -> GroupOutcome,
+) -> IntoIter<Result<GroupOutcome>> {
+    match results {
+        Ok(results) => results.into_iter().map(|one| Ok(outcome(one))).collect(),
+        Err(refusal) => vec![refusal; count]
+            .into_iter()
+            .map(Err)
+            .collect::<Vec<_>>(),
     }
+    .into_iter()
+}
 
-    fn run_applies(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
-        let asked = writes.iter().filter_map(|write| match write {
-            GroupWrite::Apply(apply) => Some(apply),
-            _ => None,
-        });
-        let applies: Vec<&Apply> = asked.collect();
-        if applies.is_empty() {
-            return Vec::new();
-        }
-        let outcomes = self.aggregates.apply(&applies).into_iter();
-        outcomes
-            .map(|new| Ok(GroupOutcome::Applied(new?)))
-            .collect()
-    }
+/// Of writes that each happen or fail.
+fn of_each<T>(
+    results: Vec<aggregates::Result<T>>,
+    outcome: impl Fn(T) -> GroupOutcome,
+) -> IntoIter<Result<GroupOutcome>> {
+    let outcomes = results.into_iter().map(|one| Ok(outcome(one?)));
+    outcomes.collect::<Vec<_>>().into_iter()
+}
 
-    fn run_commits(&self, writes: &[&GroupWrite]) -> Vec<Result<GroupOutcome>> {
-        let (mut writing, mut places) = (Vec::new(), Vec::new());
-        for write in writes {
-            let GroupWrite::Commit(open) = write else {
-                continue;
-            };
-            places.push(match open.end() {
-                Under::Writing(transaction, staged) => {
-                    writing.push((*staged, *transaction));
-                    None
-                }
-                Under::Reading(_) => Some(Ok(GroupOutcome::Set)),
-                Under::Ended => Some(Err(CommandRefusal::new(
-                    "NOTX",
-                    "there is no such transaction (any more)",
-                ))),
-            });
+/// Of ends of transactions: those that were written fill the places that are `None`.
+fn ended(
+    ends: Vec<Option<Result<GroupOutcome>>>,
+    committed: Vec<aggregates::Result<Sequence>>,
+) -> IntoIter<Result<GroupOutcome>> {
+    let mut committed = committed.into_iter();
+    let mut written = || match committed.next() {
+        // The engine would name its own key.
+        Some(Err(aggregates::Error::Engine(Error::Conflict { .. }))) => {
+            let text = "somebody else was faster: begin again";
+            Err(CommandRefusal::new("CONFLICT", text))
         }
-        let mut committed = self.aggregates.commit_each(writing).into_iter();
-        let outcome = |place: Option<Result<GroupOutcome>>| match place {
-            Some(done) => done,
-            None => match committed.next() {
-                // The engine would name its own key.
-                Some(Err(rillbase_aggregates::Error::Engine(Error::Conflict { .. }))) => Err(
-                    CommandRefusal::new("CONFLICT", "somebody else was faster: begin again"),
-                ),
-                Some(Err(other)) => Err(other.into()),
-                Some(Ok(_)) => Ok(GroupOutcome::Set),
-                None => Err(without_outcome()),
-            },
-        };
-        places.into_iter().map(outcome).collect()
-    }
-
-    fn run_sets(&self, writes: &[&GroupWrite]) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        for write in writes {
-            match write {
-                GroupWrite::Set {
-                    key,
-                    value,
-                    expiry: None,
-                } => batch.put(&self.values, key, value),
-                GroupWrite::Set {
-                    key,
-                    value,
-                    expiry: Some(expiry),
-                } => {
-                    batch.put_expiring(&self.values, key, value, *expiry);
-                }
-                _ => {}
-            }
-        }
-        if !batch.is_empty() {
-            self.db.write(batch, self.options.durability)?;
-        }
-        Ok(())
-    }
+        Some(Err(other)) => Err(other.into()),
+        Some(Ok(_)) => Ok(GroupOutcome::Set),
+        None => Err(without_outcome()),
+    };
+    let outcomes = ends.into_iter().map(|end| end.unwrap_or_else(&mut written));
+    outcomes.collect::<Vec<_>>().into_iter()
 }
 
 fn without_outcome() -> CommandRefusal {
     CommandRefusal::new("ERR", "the write has no outcome")
-}
-
-fn repeat(refusal: &CommandRefusal, times: usize) -> Vec<Result<GroupOutcome>> {
-    (0..times).map(|_| Err(refusal.clone())).collect()
 }

@@ -4,10 +4,14 @@
 use std::sync::Arc;
 
 use rillbase_aggregates::{
-    Add, AggregateEntry, AggregateQuery, Aggregates, Apply, Lifetimes, Result, keyspaces,
+    Add, AggregateEntry, AggregateOutcomes, AggregateQuery, AggregateWrites, Aggregates, Apply,
+    Lifetimes, Result, Staged, keyspaces,
 };
 use rillbase_engine::vfs::{FaultVfs, SeededRandom};
-use rillbase_engine::{Clock, Db, DbOptions, DbSnapshot, Durability, ManualClock};
+use rillbase_engine::{
+    Clock, Db, DbOptions, DbSnapshot, DbTransaction, Durability, GroupWrite as _, ManualClock,
+    Sequence,
+};
 
 pub(crate) const NAMESPACE: u64 = 1;
 /// 2026-01-01, at the begin of a bucket of any length.
@@ -82,8 +86,12 @@ impl World {
     /// Adds events in one transaction; says which were new.
     pub(crate) fn add(&self, name: &str, events: &[String]) -> Result<Vec<bool>> {
         let add = self.read(name, events)?;
-        let mut outcomes = self.aggregates().add(&[&add]);
-        outcomes.remove(0)
+        let adds = vec![&add];
+        let writes = AggregateWrites {
+            adds,
+            ..AggregateWrites::default()
+        };
+        write(self.db(), self.aggregates(), writes).added.remove(0)
     }
 
     pub(crate) fn apply(
@@ -95,8 +103,14 @@ impl World {
     ) -> Result<bool> {
         let changes = changes.iter().map(String::as_bytes);
         let apply = Apply::read(&self.find(name), generation, place, changes)?;
-        let mut outcomes = self.aggregates().apply(&[&apply]);
-        outcomes.remove(0)
+        let applies = vec![&apply];
+        let writes = AggregateWrites {
+            applies,
+            ..AggregateWrites::default()
+        };
+        write(self.db(), self.aggregates(), writes)
+            .applied
+            .remove(0)
     }
 
     /// The rows of an answer, as they are now.
@@ -163,4 +177,24 @@ impl World {
             _ => {}
         }
     }
+}
+
+/// Writes durably together.
+pub(crate) fn write(db: &Db, store: &Aggregates, writes: AggregateWrites<'_>) -> AggregateOutcomes {
+    let mut staged = store.stage_writes(writes);
+    let mut results = db.write_group(&mut [&mut staged], Durability::Sync);
+    staged.complete(&mut results)
+}
+
+/// Commits a transaction with its events.
+pub(crate) fn commit(
+    db: &Db,
+    store: &Aggregates,
+    (staged, transaction): (Staged, DbTransaction),
+) -> Result<Sequence> {
+    let writes = AggregateWrites {
+        commits: vec![(staged, transaction)],
+        ..AggregateWrites::default()
+    };
+    write(db, store, writes).committed.remove(0)
 }

@@ -15,12 +15,12 @@
 //! publisher's queue, a keyspace's view. `snapshots` is taken alone.
 
 mod background;
-mod behind;
 mod bulk;
 mod compact;
 mod copies;
 mod drafts;
 mod flush;
+mod group;
 mod keyspace;
 mod point_lookup;
 mod publish;
@@ -65,6 +65,7 @@ use crate::vfs::{LockGuard, Vfs};
 use crate::wal::{Durability, Wal};
 
 pub use copies::restore;
+pub use group::{GroupResults, GroupTicket, GroupWrite, WriteGroup};
 pub use keyspace::Keyspace;
 pub(crate) use scan::Passing;
 pub use scan::Scan;

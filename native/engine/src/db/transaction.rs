@@ -163,36 +163,8 @@ impl DbTransaction {
             .write(batch, durability, |commit| self.check(commit))
     }
 
-    /// Commits transactions of one database, which become durable by one sync. What came of each is
-    /// in its place; each finds those before it as committed.
-    pub fn commit_each(transactions: &[Self], durability: Durability) -> Vec<Result<Sequence>> {
-        let Some(core) = transactions.first().map(|first| &first.core) else {
-            return Vec::new();
-        };
-        let mut writes = Vec::new();
-        let mut places = Vec::with_capacity(transactions.len());
-        for one in transactions {
-            let place = one.prepare().map(|batch| {
-                let is_empty = batch.is_empty();
-                if !is_empty {
-                    writes.push((batch, |commit: &CommitState| one.check(commit)));
-                }
-                is_empty
-            });
-            places.push((one, place));
-        }
-        let mut written = core.write_each(writes, durability).into_iter();
-        let outcome = |(one, place): (&Self, Result<bool>)| {
-            if place? {
-                return one.commit_nothing();
-            }
-            written.next().unwrap_or_else(|| Err(core.poisoned()))
-        };
-        places.into_iter().map(outcome).collect()
-    }
-
     /// What it writes, if it has not taken too long.
-    fn prepare(&self) -> Result<WriteBatch> {
+    pub(super) fn prepare(&self) -> Result<WriteBatch> {
         if self.core.time.now() > self.until {
             return Err(Error::Conflict {
                 what: "the transaction took longer than ten seconds".into(),
@@ -202,7 +174,7 @@ impl DbTransaction {
     }
 
     /// The end of a transaction that writes nothing.
-    fn commit_nothing(&self) -> Result<Sequence> {
+    pub(super) fn commit_nothing(&self) -> Result<Sequence> {
         let commit = self.core.commit.lock();
         self.check(&commit)?;
         Ok(self.snapshot.sequence())
@@ -224,7 +196,7 @@ impl DbTransaction {
         batch
     }
 
-    fn check(&self, commit: &CommitState) -> Result<()> {
+    pub(super) fn check(&self, commit: &CommitState) -> Result<()> {
         let since = self.snapshot.sequence();
         let lost = self
             .guarded

@@ -78,14 +78,13 @@ impl DbCore {
         self.check()?;
         self.find_room()?;
         // Nobody may wait any more once the first has its sequence: whatever comes later waits for it.
-        for (batch, _) in &batches {
-            self.slow_down(batch)?;
-        }
-        let mut logged = Vec::with_capacity(batches.len());
-        for (batch, check) in batches {
-            let one = batch.check().and_then(|()| self.log(batch, check));
-            logged.push(one);
-        }
+        let may_write = |batch: &WriteBatch| batch.check().and_then(|()| self.slow_down(batch));
+        let allowed: Vec<Result<()>> = batches.iter().map(|(batch, _)| may_write(batch)).collect();
+        let each = batches.into_iter().zip(allowed);
+        let log = |((batch, check), allowed): (_, Result<()>)| {
+            allowed.and_then(|()| self.log(batch, check))
+        };
+        let mut logged: Vec<Result<Logging>> = each.map(log).collect();
         self.fill(logged.iter().flatten(), durability)?;
         loop {
             let kept: Vec<&Logging> = logged.iter().flatten().collect();

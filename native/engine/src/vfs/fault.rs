@@ -39,6 +39,8 @@ struct FaultState {
     random: SeededRandom,
     /// I/O operations so far.
     sites: u64,
+    /// Syncs of files among them.
+    syncs: u64,
     /// What happens at which of the coming sites.
     plan: BTreeMap<u64, Fault>,
     full: bool,
@@ -65,6 +67,7 @@ impl FaultVfs {
                 disk: Disk::new(true),
                 random: SeededRandom::new(seed),
                 sites: 0,
+                syncs: 0,
                 plan: BTreeMap::new(),
                 full: false,
                 free: u64::MAX,
@@ -81,6 +84,11 @@ impl FaultVfs {
     /// How many I/O operations there have been.
     pub fn sites(&self) -> u64 {
         self.state().sites
+    }
+
+    /// How many of them were syncs, of files or of directories.
+    pub fn syncs(&self) -> u64 {
+        self.state().syncs
     }
 
     /// Lets `fault` happen at the I/O operation that `sites` will count as this.
@@ -186,6 +194,7 @@ impl FaultState {
         }
         let fault = self.plan.remove(&self.sites);
         self.sites += 1;
+        self.syncs += u64::from(effect == DiskEffect::Syncs);
         match fault {
             Some(Fault::Stop) => {
                 self.stopped = true;

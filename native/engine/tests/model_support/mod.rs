@@ -11,6 +11,8 @@ use rillbase_engine::{
     ManualClock, Merge, Sequence, Strategy as Compaction, WriteBatch,
 };
 
+use crate::group_support::write_and_look;
+
 /// Appends operands to the value.
 #[derive(Debug)]
 struct Append;
@@ -323,14 +325,10 @@ impl World {
                 let batch = self.batch(writes);
                 let db = self.db();
                 if batch.is_empty() {
-                    assert!(
-                        db.write_and_look(batch, Durability::Buffered, &since)
-                            .is_err()
-                    );
+                    assert!(write_and_look(db, batch, &since).is_err());
                     return;
                 }
-                let behind = db.write_and_look(batch, Durability::Buffered, &since);
-                let behind = behind.unwrap();
+                let behind = write_and_look(db, batch, &since).unwrap();
                 assert_eq!(behind.time(), since.time());
                 self.wrote(writes, behind.sequence());
                 self.snapshots.push((behind, self.model.clone()));

@@ -12,7 +12,7 @@ use rillbase_query::ejson::{self, Form};
 use super::CommandStep;
 use super::follow::needs_version_3;
 use crate::answers::AnswerKey;
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::moments::NamedSnapshot;
 use crate::name;
 use crate::node::NodeCore;
@@ -162,24 +162,24 @@ pub(super) fn add(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let aggregate = find(node, session, words.text()?)?;
     let events = words.rest();
     let add = Add::read(&aggregate, events.iter().copied(), node.now())?;
-    Ok(GroupWrite::Add(add))
+    Ok(CommandWrite::Add(add))
 }
 
 pub(super) fn apply(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let aggregate = find(node, session, words.text()?)?;
     let generation = words.number()?;
     let place = (words.text()?, words.text()?);
     let changes = words.rest().iter().copied();
     let apply = Apply::read(&aggregate, generation, place, changes)?;
-    Ok(GroupWrite::Apply(apply))
+    Ok(CommandWrite::Apply(apply))
 }
 
 pub(super) fn positions(

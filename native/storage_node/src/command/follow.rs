@@ -8,7 +8,7 @@ use rillbase_pubsub::{PublicationRecord, StoredRecord, SubscriptionLocator, Topi
 
 use super::CommandStep;
 use crate::acks::Ack;
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::live::Listener;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
@@ -174,7 +174,7 @@ pub(super) fn ack(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let (topic, name) = subscription(session, &mut words)?;
     let position = words.number()?;
     if position > node.db.snapshot().sequence() {
@@ -190,7 +190,7 @@ pub(super) fn ack(
     {
         return Err(ended());
     }
-    Ok(GroupWrite::Ack(Ack::new(topic.number, &name, position)))
+    Ok(CommandWrite::Ack(Ack::new(topic.number, &name, position)))
 }
 
 /// What RB.SUB.READ asks for.

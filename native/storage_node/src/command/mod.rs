@@ -1,7 +1,7 @@
 //! The commands: their names, who may give them, and what each does.
 //!
 //! A command either answers at once, or asks for a write that is done together with others
-//! ([`GroupWrite`]), or waits. What each file does:
+//! ([`CommandWrite`]), or waits. What each file does:
 //!
 //! - `connection.rs` — who speaks, in which version; `about.rs` — INFO, COMMAND, CLIENT.
 //! - `namespaces.rs`, `topics.rs` — what there is.
@@ -33,7 +33,7 @@ use std::time::Instant;
 pub(crate) use aggregates::parse as parse_query;
 pub(crate) use table::{Command, CommandAccess, CommandHandler, find};
 
-use crate::group::{GroupOutcome, GroupWrite};
+use crate::group::{CommandWrite, GroupOutcome};
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
@@ -51,7 +51,7 @@ pub(crate) enum CommandStep {
     /// It takes long: it runs elsewhere and answers by the outbox.
     Chore(Chore),
     /// It answers when this is durable.
-    Write(GroupWrite),
+    Write(CommandWrite),
 }
 
 /// Long work; returns the reply.
@@ -105,7 +105,7 @@ impl NodeCore {
     pub(crate) fn finish(
         &self,
         session: &mut CommandSession,
-        (write, outcome): (&GroupWrite, Result<GroupOutcome>),
+        (write, outcome): (&CommandWrite, Result<GroupOutcome>),
         out: &mut Vec<u8>,
     ) {
         let before = out.len();
@@ -113,7 +113,7 @@ impl NodeCore {
         let answered = match (write, outcome) {
             (_, Err(refusal)) => Err(refusal),
             (
-                GroupWrite::Operation {
+                CommandWrite::Operation {
                     topic,
                     operation,
                     follow,

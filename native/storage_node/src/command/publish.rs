@@ -8,7 +8,7 @@ use rillbase_pubsub::{
 
 use super::follow::{self, REPLY_BYTES, fitting};
 use crate::document;
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
@@ -51,7 +51,7 @@ pub(super) fn publish(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let now = node.now();
     let (topic, place) = place(session, &mut words)?;
     let mut publication = PublicationRecord {
@@ -91,7 +91,7 @@ pub(super) fn subscribe(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let now = node.now();
     let (topic, place) = place(session, &mut words)?;
     let mut wish = SubscriptionRecord {
@@ -137,9 +137,9 @@ fn pending(
     topic: Arc<TopicEntry>,
     operation: TopicOperation,
     follow: bool,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     node.store.check(&topic.topic(), &operation)?;
-    Ok(GroupWrite::Operation {
+    Ok(CommandWrite::Operation {
         topic,
         operation: Box::new(operation),
         follow,

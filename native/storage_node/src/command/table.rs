@@ -7,7 +7,7 @@ use super::{
     CommandStep, about, aggregates, connection, follow, look, namespaces, publish, topics,
     transactions, upkeep, values,
 };
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::node::NodeCore;
 use crate::refusal::Result;
 use crate::resp::ReplyWriter;
@@ -31,7 +31,7 @@ pub(crate) enum CommandHandler {
     /// The same, but it may read much: whoever asks waits neither for writes of others, nor do they
     /// wait for it.
     Ask(Answer),
-    Write(fn(&NodeCore, &mut CommandSession, Words<'_>) -> Result<GroupWrite>),
+    Write(fn(&NodeCore, &mut CommandSession, Words<'_>) -> Result<CommandWrite>),
 }
 
 /// Answers a command.

@@ -7,7 +7,7 @@ use rillbase_aggregates::{Add, SnapshotSelector as Asked};
 use super::CommandStep;
 use super::aggregates::{ROWS, find, parse};
 use super::values::key;
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
@@ -132,12 +132,12 @@ pub(super) fn commit(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let number = words.number()?;
     let open = node
         .transactions
         .take(number, session.namespace()?.number)?;
-    Ok(GroupWrite::Commit(open))
+    Ok(CommandWrite::Commit(open))
 }
 
 pub(super) fn rollback(

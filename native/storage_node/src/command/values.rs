@@ -7,7 +7,7 @@ use rillbase_engine::{WriteBatch, prefix_end};
 use super::CommandStep;
 use super::follow::REPLY_BYTES;
 use crate::catalog::Namespace;
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::moments::NamedSnapshot;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
@@ -38,7 +38,7 @@ pub(super) fn set(
     node: &NodeCore,
     session: &mut CommandSession,
     mut words: Words<'_>,
-) -> Result<GroupWrite> {
+) -> Result<CommandWrite> {
     let key = key(session, words.next()?)?;
     let value = words.next()?.to_vec();
     let expiry = if words.take("FOR") {
@@ -47,7 +47,7 @@ pub(super) fn set(
         None
     };
     words.end()?;
-    Ok(GroupWrite::Set { key, value, expiry })
+    Ok(CommandWrite::Set { key, value, expiry })
 }
 
 pub(super) fn get(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::connection::{BlockedCommand, ClientConnection, ReadEnd};
 use super::worker::Worker;
 use crate::command::{Chore, CommandHandler, CommandStep, run_of};
-use crate::group::GroupWrite;
+use crate::group::CommandWrite;
 use crate::node::NodeCore;
 use crate::resp::ReplyWriter;
 
@@ -22,7 +22,7 @@ const MOST_WRITES: usize = 4096;
 
 /// What a connection is answered once the group is durable.
 enum TurnEntry {
-    Write(GroupWrite),
+    Write(CommandWrite),
     /// A command that was refused before it came to a write.
     Reply(Vec<u8>),
 }
@@ -189,7 +189,7 @@ impl Worker {
             TurnEntry::Write(write) => Some(write),
             TurnEntry::Reply(_) => None,
         });
-        let writes: Vec<&GroupWrite> = writes.collect();
+        let writes: Vec<&CommandWrite> = writes.collect();
         let mut outcomes = if writes.is_empty() {
             Vec::new().into_iter()
         } else {

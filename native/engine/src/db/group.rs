@@ -1,0 +1,215 @@
+//! Writes of several kinds that become durable by one sync.
+//!
+//! Each kind adds batches to a [`WriteGroup`], keeps whatever it has locked for them, and learns
+//! what came of each. A batch that fails does not fail the others.
+//!
+//! Of many writers who each write and then look for one another, two that must meet do so in the
+//! later of the two only if it sees all that was written before it, and nothing that came after.
+//! The moment to see is therefore held under the commit lock, when the sequence is given and
+//! nothing behind it can be visible: whatever is removed later stays to be seen.
+
+use super::{CommitState, Db, DbSnapshot, DbTransaction};
+use crate::batch::WriteBatch;
+use crate::error::{Error, Result};
+use crate::key::Sequence;
+use crate::wal::Durability;
+
+/// The writes of one kind in a group.
+pub trait GroupWrite {
+    /// What came of them.
+    type Outcome
+    where
+        Self: Sized;
+
+    /// Adds its batches.
+    fn contribute<'a>(&'a mut self, group: &mut WriteGroup<'a>);
+
+    /// Takes what came of its batches, which are visible and as durable as asked, or failed.
+    fn complete(self, results: &mut GroupResults) -> Self::Outcome
+    where
+        Self: Sized;
+}
+
+/// Writes that may be absent contribute nothing.
+impl<G: GroupWrite> GroupWrite for Option<G> {
+    type Outcome = Option<G::Outcome>;
+
+    fn contribute<'a>(&'a mut self, group: &mut WriteGroup<'a>) {
+        if let Some(writes) = self {
+            writes.contribute(group);
+        }
+    }
+
+    fn complete(self, results: &mut GroupResults) -> Self::Outcome {
+        self.map(|writes| writes.complete(results))
+    }
+}
+
+/// Writes that could not be prepared contribute nothing.
+impl<G: GroupWrite, E> GroupWrite for std::result::Result<G, E> {
+    type Outcome = std::result::Result<G::Outcome, E>;
+
+    fn contribute<'a>(&'a mut self, group: &mut WriteGroup<'a>) {
+        if let Ok(writes) = self {
+            writes.contribute(group);
+        }
+    }
+
+    fn complete(self, results: &mut GroupResults) -> Self::Outcome {
+        self.map(|writes| writes.complete(results))
+    }
+}
+
+/// Batches that become durable together, in the order in which they were added.
+#[derive(Debug, Default)]
+pub struct WriteGroup<'a>(Vec<Member<'a>>);
+
+/// The place of a batch in its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupTicket(usize);
+
+#[derive(Debug)]
+struct Member<'a> {
+    batch: Result<WriteBatch>,
+    kind: MemberKind<'a>,
+}
+
+/// What happens when a batch gets its sequences.
+#[derive(Debug, Clone, Copy)]
+enum MemberKind<'a> {
+    Plain,
+    /// The moment behind it is held, without what had expired at an earlier one.
+    Look(&'a DbSnapshot),
+    /// Its keys must not have been written since the transaction began.
+    Commit(&'a DbTransaction),
+}
+
+impl<'a> WriteGroup<'a> {
+    /// Adds a batch.
+    pub fn write(&mut self, batch: WriteBatch) -> GroupTicket {
+        self.add(Ok(batch), MemberKind::Plain)
+    }
+
+    /// Adds a batch, and holds the database as it is right behind it. What had not expired when
+    /// `since` was taken is seen.
+    pub fn write_and_look(&mut self, batch: WriteBatch, since: &'a DbSnapshot) -> GroupTicket {
+        self.add(Ok(batch), MemberKind::Look(since))
+    }
+
+    /// Adds the changes of a transaction, which fail if somebody was faster.
+    pub fn commit(&mut self, transaction: &'a DbTransaction) -> GroupTicket {
+        self.add(transaction.prepare(), MemberKind::Commit(transaction))
+    }
+
+    fn add(&mut self, batch: Result<WriteBatch>, kind: MemberKind<'a>) -> GroupTicket {
+        self.0.push(Member { batch, kind });
+        GroupTicket(self.0.len() - 1)
+    }
+}
+
+/// What came of the batches of a group.
+#[derive(Debug)]
+pub struct GroupResults(Vec<Option<MemberResult>>);
+
+/// A batch's last sequence, and the moment behind it if that was asked for.
+type MemberResult = Result<(Sequence, Option<DbSnapshot>)>;
+
+impl GroupResults {
+    /// The last sequence of a batch.
+    pub fn take(&mut self, ticket: GroupTicket) -> Result<Sequence> {
+        self.take_member(ticket).map(|(sequence, _)| sequence)
+    }
+
+    /// The database right behind a batch.
+    pub fn take_snapshot(&mut self, ticket: GroupTicket) -> Result<DbSnapshot> {
+        let (_, snapshot) = self.take_member(ticket)?;
+        snapshot.ok_or_else(nothing_behind)
+    }
+
+    fn take_member(&mut self, ticket: GroupTicket) -> MemberResult {
+        let result = self.0.get_mut(ticket.0).and_then(Option::take);
+        result.unwrap_or_else(|| {
+            let what = "the batch is not of this group, or its result was taken".into();
+            Err(Error::InvalidArgument { what })
+        })
+    }
+}
+
+fn nothing_behind() -> Error {
+    Error::InvalidArgument {
+        what: "there is nothing behind a batch without writes".into(),
+    }
+}
+
+impl Db {
+    /// Writes all batches of some kinds of writes by one sync. Each finds those before it as
+    /// written.
+    pub fn write_group(
+        &self,
+        kinds: &mut [&mut dyn GroupWrite],
+        durability: Durability,
+    ) -> GroupResults {
+        let mut group = WriteGroup::default();
+        for writes in kinds {
+            writes.contribute(&mut group);
+        }
+        let mut results = Vec::with_capacity(group.0.len());
+        let mut writes = Vec::with_capacity(group.0.len());
+        for Member { batch, kind } in group.0 {
+            results.push(match batch {
+                Ok(batch) if batch.is_empty() => Some(self.write_nothing(&batch, kind)),
+                Ok(batch) => {
+                    writes.push((batch, kind));
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            });
+        }
+        let mut written = self.write_members(writes, durability).into_iter();
+        for result in &mut results {
+            if result.is_none() {
+                *result = written.next();
+            }
+        }
+        GroupResults(results)
+    }
+
+    fn write_members(
+        &self,
+        writes: Vec<(WriteBatch, MemberKind<'_>)>,
+        durability: Durability,
+    ) -> Vec<MemberResult> {
+        let mut moments: Vec<Option<DbSnapshot>> = writes.iter().map(|_| None).collect();
+        let checked = writes.into_iter().zip(&mut moments);
+        let checked = checked.map(|((batch, kind), moment)| {
+            let count = batch.len() as u64;
+            let check = move |commit: &CommitState| {
+                match kind {
+                    MemberKind::Plain => {}
+                    MemberKind::Look(since) => {
+                        let last = commit.next_sequence + count - 1;
+                        *moment = Some(DbSnapshot::ahead(&self.core, last, since));
+                    }
+                    MemberKind::Commit(transaction) => transaction.check(commit)?,
+                }
+                Ok(())
+            };
+            (batch, check)
+        });
+        let written = self.core.write_each(checked.collect(), durability);
+        let results = written.into_iter().zip(moments);
+        results
+            .map(|(result, moment)| result.map(|sequence| (sequence, moment)))
+            .collect()
+    }
+
+    /// The end of a batch without writes.
+    fn write_nothing(&self, batch: &WriteBatch, kind: MemberKind<'_>) -> MemberResult {
+        batch.check()?;
+        match kind {
+            MemberKind::Plain => Ok((self.core.publisher.visible(), None)),
+            MemberKind::Look(_) => Err(nothing_behind()),
+            MemberKind::Commit(transaction) => Ok((transaction.commit_nothing()?, None)),
+        }
+    }
+}
