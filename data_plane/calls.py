@@ -177,14 +177,15 @@ def _with_connection(look_up: Callable[[], T]) -> T:
 
 
 async def check_rate_limits(
-    principal: Principal, tenant: TenantFacts, headers: dict[str, str], *, calls: int = 1
+    principal: Principal, tenant: TenantFacts, headers: dict[str, str] | None, *, calls: int = 1
 ) -> None:
-    """Count calls, or raise `RateLimited`. Adds the rate limit headers to `headers`."""
+    """Count calls, or raise `RateLimited`. Adds the rate limit headers to `headers`, if given."""
     contention.tenants.record(tenant.id)
     decision = await limiter().acheck(
         request_limits(str(tenant.id), str(principal.credential_id), tenant.limits, calls)
     )
-    headers.update(decision.headers())
+    if headers is not None:
+        headers.update(decision.headers())
     if not decision.allowed:
         raise decision.refusal()
     usage.count(tenant.id, "requests", calls)

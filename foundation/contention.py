@@ -24,7 +24,7 @@ class Contention:
 
     def record(self, tenant: Hashable) -> None:
         """Record a request of a tenant."""
-        if tenant != self._last:
+        if tenant is not self._last and tenant != self._last:
             if self._last is not None:
                 self._changed_s = self._monotonic_s()
             self._last = tenant

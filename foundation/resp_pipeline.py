@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+
+from hiredis import pack_command
 
 from foundation.resp_reader import Push, RespProtocolError, RespReader
 
@@ -131,6 +134,10 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
 
 def encoded(command: Sequence[Argument]) -> bytes:
     """Return a command as it is sent."""
+    if not isinstance(command[-1], EncodedArguments):
+        with suppress(TypeError):
+            packed: bytes = pack_command(cast("Any", tuple(command)))
+            return packed
     count = len(command)
     parts = [b""]
     for argument in command:

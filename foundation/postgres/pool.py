@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import psycopg
 
@@ -24,6 +23,22 @@ WAIT_S = 5.0
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 
 
+class SessionLoan:
+    """A session of a pool, for one `async with`."""
+
+    __slots__ = ("_pool", "_session")
+
+    def __init__(self, pool: SessionPool) -> None:
+        self._pool = pool
+
+    async def __aenter__(self) -> PostgresSession:
+        self._session = await self._pool.take()
+        return self._session
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pool.give_back(self._session)
+
+
 class SessionPool:
     """Bounded, last in first out: warm connections are reused."""
 
@@ -33,16 +48,11 @@ class SessionPool:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._room = max_size
 
-    @asynccontextmanager
-    async def session(self) -> AsyncIterator[PostgresSession]:
+    def session(self) -> SessionLoan:
         """Lend a session. Closing it rolls back a transaction that is left open."""
-        session = await self._take()
-        try:
-            yield session
-        finally:
-            self._give_back(session)
+        return SessionLoan(self)
 
-    async def _take(self) -> PostgresSession:
+    async def take(self) -> PostgresSession:
         await self._await_room()
         try:
             while self._free:
@@ -75,7 +85,7 @@ class SessionPool:
                 ) from None
             raise
 
-    def _give_back(self, session: PostgresSession) -> None:
+    def give_back(self, session: PostgresSession) -> None:
         is_large = session.largest_sent_bytes > KEPT_BUFFER_BYTES
         if session.broken or session.in_transaction or is_large:
             session.close()

@@ -11,6 +11,7 @@ an unknown state, so it is closed; the pool opens a new one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -157,6 +158,11 @@ class PostgresSession:
         self.largest_sent_bytes = 0
         wire.nonblocking = 1
         wire.enter_pipeline_mode()
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        # Registered once: registering it for each wait costs more than reading.
+        self._watched: int | None = wire.socket
+        self._loop.add_reader(self._watched, self._readable)
 
     @classmethod
     async def connect(cls, conninfo: str, timeout_s: float = 5.0) -> PostgresSession:
@@ -197,12 +203,17 @@ class PostgresSession:
             raise
 
     async def _run(self, steps: Sequence[Step]) -> list[StatementResult]:
-        sent = self._send(steps)
-        raws = await self._receive()
+        try:
+            sent = self._send(steps)
+            raws = await self._receive()
+        finally:
+            # libpq has closed a broken connection's socket: its number may be given to another.
+            if self.broken:
+                self._unwatch()
         for (name, preparing), raw in zip(sent, raws, strict=False):
             if preparing and raw.status == ExecStatus.COMMAND_OK:
                 self._prepared.add(name)
-        if self.broken:
+        if self._watched is None:
             raise psycopg.OperationalError("the connection to the database was lost")
         failed = next((raw for raw in raws if raw.status == ExecStatus.FATAL_ERROR), None)
         if failed is not None:
@@ -249,13 +260,45 @@ class PostgresSession:
                 if raw.status == ExecStatus.PIPELINE_SYNC:
                     return results
                 results.append(raw)
-            await ready(wire.socket, write=bool(unsent))
+            await self._ready(write=bool(unsent))
             wire.consume_input()
             if unsent:
                 unsent = wire.flush()
 
+    async def _ready(self, *, write: bool) -> None:
+        """Wait until the socket can be read, or, to send the rest, takes more."""
+        waiter = self._waiter = self._loop.create_future()
+        if write:
+            self._loop.add_writer(self._wire.socket, self._wake)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if write:
+                self._loop.remove_writer(self._wire.socket)
+
+    def _readable(self) -> None:
+        if self._waiter is not None:
+            self._wake()
+            return
+        # No results are due: the server has closed the connection, or sends a notice.
+        with contextlib.suppress(psycopg.Error):
+            self._wire.consume_input()
+        if self.broken:
+            self._unwatch()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _unwatch(self) -> None:
+        watched, self._watched = self._watched, None
+        if watched is not None:
+            self._loop.remove_reader(watched)
+
     def close(self) -> None:
         """Close the connection. Idempotent."""
+        self._unwatch()
         self._wire.finish()
 
 
@@ -273,7 +316,7 @@ async def connected(wire: pq.abc.PGconn) -> None:
 
 
 async def ready(descriptor: int, *, write: bool) -> None:
-    """Wait until the socket can be read, or, if something is unsent, also until it takes more."""
+    """Wait until the socket can be read, or, to send the rest, takes more."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

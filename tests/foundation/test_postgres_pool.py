@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from foundation.postgres import SessionPool, Statement
 from foundation.postgres.pool import KEPT_BUFFER_BYTES
-from foundation.postgres.session import Oid
+from foundation.postgres.session import Oid, int4
 
 LENGTH = Statement("SELECT length($1)", (Oid.BYTEA,))
 BACKEND = Statement("SELECT pg_backend_pid()")
+END = Statement("SELECT pg_terminate_backend($1, 5000)", (Oid.INT4,))
 
 
 @pytest.mark.parametrize(("n_bytes", "sessions"), [(1_000, 1), (KEPT_BUFFER_BYTES + 1, 2)])
@@ -24,4 +27,20 @@ async def test_a_session_that_has_sent_very_much_is_not_kept(
         assert length.integer(0, 0) == len(text)
         backends.append(backend.integer(0, 0))
     assert len(set(backends)) == sessions
+    pool.close()
+
+
+async def test_a_session_that_the_server_ended_is_not_lent_again(postgres_url: str) -> None:
+    pool = SessionPool(lambda: postgres_url, 2)
+    async with pool.session() as ended, pool.session() as other:
+        (backend,) = await ended.run([(BACKEND, ())])
+        number = backend.integer(0, 0)
+        await other.run([(END, (int4(number),))])
+    async with asyncio.timeout(5):
+        while not ended.broken:  # noqa: ASYNC110 -- nothing reports it
+            await asyncio.sleep(0.01)
+    for _ in range(2):
+        async with pool.session() as session:
+            assert session is not ended
+            await session.run([(BACKEND, ())])
     pool.close()
