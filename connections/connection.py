@@ -25,6 +25,7 @@ from connections.products import Products
 from connections.subscriptions import ConnectionSubscriptions, OpenSubscription, Subscriber
 from connections.write_order import InOrder
 from data_plane.calls import check_rate_limits
+from data_plane.internal_call import InternalCall
 from data_plane.request_reader import EJSON_HEADER, EJSON_PARAMETER, is_canonical
 from foundation import contention
 from foundation.api.problems import translate
@@ -75,7 +76,7 @@ class Connection:
         self._send = send
         self._calls = products.calls
         self._registry = registry
-        self._outgoing = Outgoing()
+        self._outgoing = Outgoing(self._deliver, self._lost)
         self._held = ConnectionSubscriptions(
             self._subscriber,
             self._request_id,
@@ -96,25 +97,29 @@ class Connection:
 
     async def run(self) -> None:
         """Serve the client until it disconnects or is disconnected."""
-        sender = asyncio.create_task(self._outgoing.run(self._deliver))
         reader = asyncio.create_task(self._read())
+        reader.add_done_callback(self._reading_ended)
         try:
-            await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
-            if reader.done() and not self._closing.done():
-                self._closing.set_result(_why(reader))
-            closing = self._closing.result() if self._closing.done() else CloseReason.GONE
-            await self._leave(sender, closing)
+            await self._leave(await self._closing)
         finally:
             reader.cancel()
             await self._held.close()
-            for task in (sender, reader, *self._tasks):
+            for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(sender, reader, *self._tasks, return_exceptions=True)
+            await asyncio.gather(reader, *self._tasks, return_exceptions=True)
+            await self._outgoing.close()
 
     def close(self, closing: CloseReason) -> None:
         """End the connection."""
         if not self._closing.done():
             self._closing.set_result(closing)
+
+    def _lost(self) -> None:
+        self.close(CloseReason.GONE)
+
+    def _reading_ended(self, reader: asyncio.Task[None]) -> None:
+        if not reader.cancelled():
+            self.close(_why(reader))
 
     def notify(self, frame: bytes) -> None:
         """Send a frame that belongs to no subscription."""
@@ -129,7 +134,7 @@ class Connection:
     @property
     def busy(self) -> bool:
         """Whether frames wait, so that no heartbeat is needed."""
-        return len(self._outgoing) > 0
+        return not self._outgoing.is_empty
 
     async def judge(self, verdict: Verdict) -> None:
         """Continue with the current rights of the credentials."""
@@ -175,7 +180,8 @@ class Connection:
             del text
             await self._pause()
             await self._outgoing.room()
-            await budget.yield_if_spent()
+            if budget.is_spent:
+                await budget.yield_if_spent()
 
     async def _admitted(self) -> ConnectionCaller | None:
         """Return the caller once it may connect; record a rejection while its tenant is known."""
@@ -303,7 +309,7 @@ class Connection:
     async def _counted(self) -> ConnectionCaller:
         """Return the caller, if it may make requests now."""
         caller = self._present()
-        await check_rate_limits(caller.principal, caller.tenant, {})
+        await check_rate_limits(caller.principal, caller.tenant, None)
         return caller
 
     def _present(self) -> ConnectionCaller:
@@ -316,10 +322,17 @@ class Connection:
         call = kind.read(message)
         if self._canonical:
             call.headers[EJSON_HEADER] = "canonical"
-        async with self._order.turn(kind.order_key(message)):
-            caller = await self._counted()
-            body = await call.perform(caller.principal, caller.tenant)
+        key = kind.order_key(message)
+        if key is None:
+            body = await self._answered(call)
+        else:
+            async with self._order.turn(key):
+                body = await self._answered(call)
         self.notify(frames.ack(message.id, body))
+
+    async def _answered(self, call: InternalCall) -> bytes:
+        caller = await self._counted()
+        return await call.perform(caller.principal, caller.tenant)
 
     def _subscriber(self, caller: ConnectionCaller, name: str) -> Subscriber:
         return Subscriber(caller.principal, caller.tenant, self.id, name, self._canonical)
@@ -358,7 +371,7 @@ class Connection:
         closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
 
-    async def _leave(self, sender: asyncio.Task[None], closing: CloseReason) -> None:
+    async def _leave(self, closing: CloseReason) -> None:
         """Send the error and the close frame, if the client is still connected."""
         if closing.error is not None:
             self._refuse(None, closing.error)
@@ -368,12 +381,11 @@ class Connection:
         self._registry.leave(self)
         if self._expiry is not None:
             self._expiry.cancel()
-        if closing is CloseReason.GONE or sender.done():
+        if closing is CloseReason.GONE or self._outgoing.is_closed:
             return
-        self._outgoing.finish()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                await sender
+                await self._outgoing.finish()
                 await self._send(
                     {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
                 )
@@ -382,9 +394,7 @@ class Connection:
 def _why(reader: asyncio.Task[None]) -> CloseReason:
     """Return why a connection ends from which nothing more is read."""
     failed = reader.exception()
-    if failed is None or isinstance(failed, OSError):
+    if not isinstance(failed, Exception) or isinstance(failed, OSError):
         return CloseReason.GONE
-    if not isinstance(failed, Exception):
-        raise failed
     error = translate(failed)
     return CloseReason(code_for(error), error.code, error)

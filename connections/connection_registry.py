@@ -268,7 +268,7 @@ async def _check_rate_limits(starts: Sequence[PendingStart]) -> None:
     """Count starts as calls, or raise if there are too many."""
     calls, caller = sum(start.calls for start in starts), starts[0].caller
     if calls:
-        await check_rate_limits(caller.principal, caller.tenant, {}, calls=calls)
+        await check_rate_limits(caller.principal, caller.tenant, None, calls=calls)
 
 
 def _allowed(caller: ConnectionCaller) -> ConnectionUsage:

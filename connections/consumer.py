@@ -1,13 +1,11 @@
 """The Channels consumer under every WebSocket protocol of the product, and that of `/v1/realtime`.
 
 A subclass accepts or rejects the handshake. The object that it returns then reads and writes the
-connection, in a separate task: messages enter through `websocket_receive`, frames leave through
-`send`.
+connection, in the task in which the server runs the consumer.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
@@ -15,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from channels.consumer import AsyncConsumer
-from channels.exceptions import StopConsumer
 
 from connections.callers import Handshake
 from connections.connection import Connection
@@ -35,135 +32,51 @@ SUBPROTOCOL = "rillbase.v1"
 Serve = Callable[[Receive, Send], Awaitable[None]]
 
 
-class MessageHandover:
-    """Hands messages over one at a time.
-
-    `give` returns when the next message is requested. Only then does the transport continue to read
-    and release the memory of the message.
-    """
-
-    def __init__(self) -> None:
-        self._message: dict[str, Any] | None = None
-        self._given = self._asked = 0
-        self._changed = asyncio.Event()
-        self._is_closed = False
-
-    async def give(self, message: dict[str, Any]) -> None:
-        """Offer a message and wait until it is no longer needed."""
-        self._message = message
-        self._given += 1
-        self._changed.set()
-        while self._asked <= self._given and not self._is_closed:
-            await self._wait()
-
-    def give_last(self, message: dict[str, Any]) -> None:
-        """Offer the last message without waiting."""
-        self._message = message
-        self._changed.set()
-
-    async def take(self) -> Message:
-        """Return the next message. The previous one is no longer needed."""
-        self._asked += 1
-        self._changed.set()
-        while (message := self._message) is None:
-            await self._wait()
-        self._message = None
-        # Channels refers to a message until the next one has arrived: a large one would stay in
-        # memory for as long as its client sends nothing.
-        taken = dict(message)
-        message.clear()
-        return taken
-
-    def close(self) -> None:
-        """Discard messages from now on."""
-        self._is_closed = True
-        self._changed.set()
-
-    async def _wait(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-
-
 class WebSocketConsumer(AsyncConsumer, ABC):
     """One WebSocket."""
 
     scope: Scope  # type: ignore[assignment]  # a mapping of that form
 
-    def __init__(self) -> None:
-        self._inbox = MessageHandover()
-        self._serving: asyncio.Task[None] | None = None
-
     @abstractmethod
     async def opened(self) -> Serve | None:
         """Accept the handshake and return what serves the connection, or reject it."""
 
-    async def dispatch(self, message: dict[str, Any]) -> None:
-        """Call the handler of a message.
+    async def __call__(  # type: ignore[override]  # the same types under other names
+        self, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve the WebSocket until it is over.
 
-        The default looks handlers up by name and closes old database connections in a thread, for
-        each message: six times the cost of everything else done for a message here.
+        The default starts a task for each message, keeps it until the next one arrives, looks up
+        its handler by name and closes old database connections in a thread. Here the connection
+        receives its messages itself, when it is ready for them.
         """
-        match message["type"]:
-            case "websocket.receive":
-                await self.websocket_receive(message)
-            case "websocket.connect":
-                await self.websocket_connect(message)
-            case "websocket.disconnect":
-                await self.websocket_disconnect(message)
-            case other:
-                raise ValueError(f"no handler for {other}")
-
-    async def websocket_connect(self, _: Message) -> None:
+        self.scope, self.base_send = scope, cast("Any", send)
+        await receive()
         serve = await self.opened()
         if serve is None:
-            raise StopConsumer
-        self._serving = asyncio.create_task(self._run(serve))
-        if (own := asyncio.current_task()) is not None:
-            # The server cancels this task when it must stop immediately.
-            own.add_done_callback(self._cancel)
-
-    async def websocket_receive(self, message: dict[str, Any]) -> None:
-        await self._inbox.give(message)
-
-    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        self._inbox.give_last(message)
-        if self._serving is not None:
-            await self._serving
-        raise StopConsumer
-
-    async def refuse(self, error: ApiError) -> None:
-        """Respond to the handshake with a problem document."""
-
-        async def as_answer(message: Message) -> None:
-            await self.send({**message, "type": f"websocket.{message['type']}"})
-
-        await problem_answer(error).send(as_answer, {}, with_body=True)
-
-    async def _run(self, serve: Serve) -> None:
+            return
         try:
-            await serve(self._inbox.take, self._send)
+            await serve(receive, send)
         except OSError:
             log.debug("the client disconnected", exc_info=True)
         except Exception:
             log.exception("a connection failed")
             with contextlib.suppress(OSError):  # The client may have disconnected.
                 await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
-        finally:
-            self._inbox.close()
 
-    async def _send(self, message: Message) -> None:
-        await self.send(cast("Any", message))
+    async def refuse(self, error: ApiError) -> None:
+        """Respond to the handshake with a problem document."""
 
-    def _cancel(self, _: asyncio.Task[None]) -> None:
-        if self._serving is not None:
-            self._serving.cancel()
+        async def as_answer(message: Message) -> None:
+            await self.send(cast("Any", {**message, "type": f"websocket.{message['type']}"}))
+
+        await problem_answer(error).send(as_answer, {}, with_body=True)
 
 
 class RealtimeConsumer(WebSocketConsumer):
     """The WebSocket protocol of the data plane."""
 
     def __init__(self, products: Products, registry: ConnectionRegistry) -> None:
-        super().__init__()
         self._products = products
         self._registry = registry
 

@@ -83,7 +83,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         self._streaming: asyncio.Task[None] | None = None
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Call the handler of a message. See `WebSocketConsumer.dispatch`."""
+        """Call the handler of a message. See `WebSocketConsumer.__call__`."""
         match message["type"]:
             case "http.request":
                 await self.http_request(message)

@@ -8,10 +8,12 @@ up to the windows of its subscriptions. Replies fill it too, so reading its mess
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import logging
 from collections.abc import Awaitable, Callable
 
 from foundation.event_loop_budget import EventLoopBudget
+
+log = logging.getLogger(__name__)
 
 #: Beyond this nothing more is read from a client until it has received some.
 MAX_WAITING_BYTES = 4 * 1024 * 1024
@@ -21,52 +23,91 @@ Deliver = Callable[[bytes], Awaitable[None]]
 
 
 class Outgoing:
-    """The queue of one connection, emptied by `run`."""
+    """The queue of one connection. A task empties it, which exists only while frames wait."""
 
-    def __init__(self) -> None:
-        self._queue: deque[tuple[bytes, Sent | None]] = deque()
+    __slots__ = ("_deliver", "_lost", "_queue", "_room", "_sending", "_waiting_bytes")
+
+    def __init__(self, deliver: Deliver, lost: Callable[[], None]) -> None:
+        """`lost` is called when a frame cannot be delivered: the client is gone."""
+        #: None: nothing more is sent.
+        self._deliver: Deliver | None = deliver
+        self._lost = lost
+        self._queue: list[tuple[bytes, Sent | None]] = []
         self._waiting_bytes = 0
-        self._wake = asyncio.Event()
-        self._taken = asyncio.Event()
-        self._ending = False
+        self._sending: asyncio.Task[None] | None = None
+        self._room: asyncio.Future[None] | None = None
 
-    def __len__(self) -> int:
-        return len(self._queue)
+    @property
+    def is_empty(self) -> bool:
+        return self._sending is None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client is gone."""
+        return self._deliver is None
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
         """Queue a frame; `sent` is called with its size once it has left."""
+        if self._deliver is None:
+            return
         self._queue.append((frame, sent))
         self._waiting_bytes += len(frame)
-        self._wake.set()
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send(self._deliver))
 
     async def room(self) -> None:
         """Wait while too many frames are queued."""
         while self._waiting_bytes > MAX_WAITING_BYTES:
-            self._taken.clear()
-            await self._taken.wait()
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
 
-    def finish(self) -> None:
-        """Make `run` return when everything has been sent."""
-        self._ending = True
-        self._wake.set()
+    async def finish(self) -> None:
+        """Wait until everything has been sent."""
+        if self._sending is not None:
+            await self._sending
 
-    async def run(self, deliver: Deliver) -> None:
-        """Send until `finish`, or until the client has disconnected."""
-        while True:
+    async def close(self) -> None:
+        """Discard what waits, and what is put from now on."""
+        # References in circles would keep the connection in memory.
+        self._deliver, self._lost = None, _ignore
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+        self._queue.clear()
+
+    async def _send(self, deliver: Deliver) -> None:
+        try:
             await self._empty(deliver)
-            if self._ending:
-                return
-            self._wake.clear()
-            if not self._queue:
-                await self._wake.wait()
+        except OSError:
+            self._deliver = None
+        except Exception:
+            log.exception("a frame could not be sent")
+            self._deliver = None
+        finally:
+            self._sending = None
+        if self._deliver is None:
+            self._lost()
 
     async def _empty(self, deliver: Deliver) -> None:
         budget = EventLoopBudget()
         while self._queue:
-            frame, sent = self._queue.popleft()
-            await deliver(frame)
-            self._waiting_bytes -= len(frame)
-            self._taken.set()
-            if sent is not None:
-                sent(len(frame))
-            await budget.yield_if_spent()
+            batch, self._queue = self._queue[::-1], []
+            while batch:
+                frame, sent = batch.pop()
+                await deliver(frame)
+                self._waiting_bytes -= len(frame)
+                if self._room is not None:
+                    self._make_room(self._room)
+                if sent is not None:
+                    sent(len(frame))
+                if budget.is_spent:
+                    await budget.yield_if_spent()
+
+    def _make_room(self, room: asyncio.Future[None]) -> None:
+        self._room = None
+        if not room.done():
+            room.set_result(None)
+
+
+def _ignore() -> None:
+    """Do nothing."""

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 class InOrder:
     """Turns by key. Keys without turns take no memory."""
 
+    __slots__ = ("_last",)
+
     def __init__(self) -> None:
         self._last: dict[Hashable, asyncio.Event] = {}
 

@@ -105,7 +105,7 @@ class GraphqlConnection:
         self._scope = handshake.scope
         self._receive = receive
         self._send = send
-        self._outgoing = Outgoing()
+        self._outgoing = Outgoing(self._deliver, lambda: self._close(None))
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._held: dict[str, OpenSubscription] = {}
         self._closing: asyncio.Future[CloseRequested | None] = (
@@ -114,31 +114,34 @@ class GraphqlConnection:
 
     async def run(self) -> None:
         """Serve the client until it disconnects or is disconnected."""
-        sender = asyncio.create_task(self._outgoing.run(self._deliver))
         reader = asyncio.create_task(self._read())
+        reader.add_done_callback(self._reading_ended)
         try:
-            await asyncio.wait((sender, reader, self._closing), return_when=asyncio.FIRST_COMPLETED)
-            closing = self._closing.result() if self._closing.done() else _why(reader)
+            closing = await self._closing
             self._server.registry.leave(self)
-            if closing is not None and not sender.done():
-                await self._send_close(sender, closing)
+            if closing is not None and not self._outgoing.is_closed:
+                await self._send_close(closing)
         finally:
-            tasks = (sender, reader, *self._operations.values())
+            tasks = (reader, *self._operations.values())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._outgoing.close()
             self._server.registry.leave(self)
 
-    async def _send_close(self, sender: asyncio.Task[None], closing: CloseRequested) -> None:
-        self._outgoing.finish()
+    def _reading_ended(self, reader: asyncio.Task[None]) -> None:
+        if not reader.cancelled():
+            self._close(_why(reader))
+
+    async def _send_close(self, closing: CloseRequested) -> None:
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                await sender
+                await self._outgoing.finish()
                 await self._send(
                     {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
                 )
 
-    def _close(self, closing: CloseRequested) -> None:
+    def _close(self, closing: CloseRequested | None) -> None:
         if not self._closing.done():
             self._closing.set_result(closing)
 
@@ -153,7 +156,7 @@ class GraphqlConnection:
 
     @property
     def busy(self) -> bool:
-        return len(self._outgoing) > 0
+        return not self._outgoing.is_empty
 
     @property
     def subscriptions(self) -> list[OpenSubscription]:
@@ -301,7 +304,7 @@ class GraphqlConnection:
 
     async def _answer(self, name: str, request: GraphqlRequest) -> None:
         caller = self._open_caller()
-        await check_rate_limits(caller.principal, caller.tenant, {})
+        await check_rate_limits(caller.principal, caller.tenant, None)
         inner = InternalRequests(self._server.app, self._scope)
         context = LiveContext(
             caller.principal,
@@ -388,11 +391,9 @@ def _why(reader: asyncio.Task[None]) -> CloseRequested | None:
     """Return why a connection is closed from which nothing more is read; None if the client has
     disconnected.
     """
-    failed = reader.exception() if reader.done() else None
-    if failed is None or isinstance(failed, OSError):
+    failed = reader.exception()
+    if not isinstance(failed, Exception) or isinstance(failed, OSError):
         return None
     if isinstance(failed, CloseRequested):
         return failed
-    if not isinstance(failed, Exception):
-        raise failed
     return CloseRequested(4500, translate(failed).code)
