@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, cast
 
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -37,9 +38,9 @@ def _route(pattern: str, app: object) -> Any:
 def _strict(router: App) -> App:
     """Reject doubled slashes, which the router ignores at the beginning of a path."""
 
-    async def strict(scope: Scope, receive: Receive, send: Send) -> None:
+    def strict(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         app = _reject if scope["path"].startswith("//") else router
-        await app(scope, receive, send)
+        return app(scope, receive, send)
 
     return strict
 

@@ -25,7 +25,9 @@ class OutgoingFlow(FlowControl):
     """Flow control that can tell how much has reached the client."""
 
     def __init__(self, transport: asyncio.Transport, bounds: TransportLimits) -> None:
-        super().__init__(transport)
+        # The base's own initializer would create an event, which idle connections never need.
+        self._transport = transport
+        self.read_paused = self.write_paused = False
         self._bounds = bounds
         self._progress = TransferProgress()
         self._is_held = False
@@ -45,8 +47,13 @@ class OutgoingFlow(FlowControl):
         if not self._is_held:
             super().resume_reading()
 
+    async def drain(self) -> None:
+        if self.write_paused:
+            await self._is_writable_event.wait()
+
     def pause_writing(self) -> None:
-        super().pause_writing()
+        if not self.write_paused:
+            self.write_paused, self._is_writable_event = True, asyncio.Event()
         if self._paused_s is None:
             self._paused_s = asyncio.get_running_loop().time()
 

@@ -16,7 +16,9 @@ import asyncio
 import email.utils
 import logging
 import secrets
+from collections.abc import Generator
 from http import HTTPStatus
+from math import inf
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,20 +26,22 @@ from uvicorn.config import Config
 from uvicorn.protocols.utils import ClientDisconnected, get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 from websockets.datastructures import Headers
-from websockets.exceptions import InvalidState, ProtocolError
+from websockets.exceptions import ProtocolError
 from websockets.extensions.permessage_deflate import (
     PerMessageDeflate,
     ServerPerMessageDeflateFactory,
 )
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from foundation.asgi import CONNECTION, Message, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
 from rillbase_server.transport.connection_table import ConnectionEntry
-from rillbase_server.transport.lazy_deflate import LazyDeflate
+from rillbase_server.transport.frame_encoding import encode_message
+from rillbase_server.transport.lazy_deflate import MIN_BYTES, LazyDeflate
 from rillbase_server.transport.lingering_close import LingeringClose
 from rillbase_server.transport.outlet import Backlog, OutgoingFlow
 from rillbase_server.transport.rates import TransferProgress
@@ -61,8 +65,37 @@ CREDENTIALS = frozenset({"authorization", "rillbase-key"})
 GREETING_READ_BYTES = 8 * 1024
 
 
+#: What the handshake alone needs: it is not passed to the application.
+HANDSHAKE_HEADERS = frozenset({
+    "connection", "upgrade",
+    "sec-websocket-extensions", "sec-websocket-key", "sec-websocket-version",
+})  # fmt: skip
+COMPRESSION = [
+    ServerPerMessageDeflateFactory(
+        server_max_window_bits=12, client_max_window_bits=12, compress_settings={"memLevel": 5}
+    )
+]
+
+
+def _no_parser() -> Generator[None, None, None]:
+    yield
+
+
+#: Stands for the library's own parser, which is not used.
+NO_PARSER = _no_parser()
+
+
 class WebSocketProtocol(asyncio.BufferedProtocol):
     """One connection, from its handshake to its end."""
+
+    # A dictionary of so many attributes would take 1.6 kB of each connection.
+    __slots__ = (
+        "__weakref__", "_app_state", "_awaits_authentication", "_behind", "_bounds", "_claim",
+        "_close_sent", "_close_timer", "_config", "_conn", "_entry", "_events", "_has_credentials",
+        "_has_delivered", "_is_accepted", "_is_lost", "_is_stopped", "_loop", "_outlet",
+        "_pending", "_ping", "_progress", "_reader", "_received_bytes", "_refusal", "_response",
+        "_sign_due_s", "_state", "_table", "_transport", "_waiter",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -77,13 +110,11 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._loop = _loop or asyncio.get_running_loop()
         self._table = table_of(server_state)
         self._bounds = self._table.bounds
-        compression = ServerPerMessageDeflateFactory(
-            server_max_window_bits=12, client_max_window_bits=12, compress_settings={"memLevel": 5}
-        )
         self._conn = ServerProtocol(
-            extensions=[compression] if config.ws_per_message_deflate else [], logger=log
+            extensions=COMPRESSION if config.ws_per_message_deflate else [], logger=log
         )
-        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._events: list[Message] = []
+        self._waiter: asyncio.Future[None] | None = None
         self._is_accepted = False
         self._close_sent = False
         self._is_lost = False
@@ -103,8 +134,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._progress = TransferProgress()
 
         # Signs of life
-        self._ping_timer: asyncio.TimerHandle | None = None
-        self._pong_timer: asyncio.TimerHandle | None = None
+        #: When a ping is to be sent, or when the pong for the one that was sent is missing.
+        self._sign_due_s = inf
         self._ping: bytes | None = None
 
     # The connection
@@ -123,17 +154,19 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._table.begin_again(entry, self._on_authenticated)
         transport.set_protocol(self)
         self._has_credentials = any(name.lower() in CREDENTIALS for name in request.headers)
-        self._response = self._conn.accept(request)
+        response = self._conn.accept(request)
+        self._conn.parser.close()
+        self._conn.parser = NO_PARSER
         self._conn.extensions = [
             LazyDeflate(each) if isinstance(each, PerMessageDeflate) else each
             for each in self._conn.extensions
         ]
-        if self._response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
-            self._reject(self._response)
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._reject(response)
             return
-        self._scope = self._scope_of(request)
-        self._events.put_nowait({"type": "websocket.connect"})
-        task = self._loop.create_task(self._run())
+        self._response = response
+        self._put_event({"type": "websocket.connect"})
+        task = self._loop.create_task(self._run(self._scope_of(request)))
         task.add_done_callback(self._state.tasks.discard)
         self._state.tasks.add(task)
 
@@ -152,7 +185,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._stop_pinging()
         if self._close_timer is not None:
             self._close_timer.cancel()
-        self._events.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self._put_disconnect(code, reason)
         self._state.connections.discard(self)
         self._reader, self._behind, self._pending = None, b"", None
         # A suspended parser refers to the connection: cycles of garbage are looked for rarely.
@@ -188,7 +221,9 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def check(self, now_s: float) -> None:
-        """End the connection if its client is too slow. Called about once a second."""
+        """Ping the client; end the connection if it is too slow. Called about once a second."""
+        if now_s >= self._sign_due_s:
+            self._check_signs(now_s)
         if self._reader is not None:
             self._reader.a_second_passed()
         if self._outlet.is_stuck(now_s):
@@ -333,9 +368,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     def _deliver(self, message: ReceivedMessage) -> None:
         self._has_delivered = True
         kind = "utf8" if message.is_text else "bytes"
-        self._events.put_nowait(
-            {"type": "websocket.receive", kind: message.data, "claim": self._claim}
-        )
+        self._put_event({"type": "websocket.receive", kind: message.data, "claim": self._claim})
 
     def _control(self, frame: ControlFrame) -> bool:
         if frame.opcode is Opcode.PONG:
@@ -372,7 +405,12 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._transport.close()
 
     def _put_disconnect(self, code: int, reason: str) -> None:
-        self._events.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self._put_event({"type": "websocket.disconnect", "code": code, "reason": reason})
+
+    def _put_event(self, event: Message) -> None:
+        self._events.append(event)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _fail(self, code: CloseCode, reason: str) -> None:
         """Close the connection because of what the client did."""
@@ -387,43 +425,30 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     # Signs of life
 
     def _start_pinging(self) -> None:
-        interval_s = self._config.ws_ping_interval
-        if interval_s:
-            self._ping_timer = self._loop.call_later(interval_s, self._send_ping)
+        self._ping = None
+        self._sign_due_s = self._loop.time() + (self._config.ws_ping_interval or inf)
 
     def _stop_pinging(self) -> None:
-        for timer in (self._ping_timer, self._pong_timer):
-            if timer is not None:
-                timer.cancel()
-        self._ping_timer = self._pong_timer = self._ping = None
+        self._ping, self._sign_due_s = None, inf
 
-    def _send_ping(self) -> None:
+    def _check_signs(self, now_s: float) -> None:
         if self._close_sent or self._transport.is_closing():
-            return
-        self._ping = secrets.token_bytes(4)
-        self._conn.send_ping(self._ping)
-        self._flush()
-        if self._config.ws_ping_timeout is not None:
-            self._pong_timer = self._loop.call_later(
-                self._config.ws_ping_timeout, self._on_missing_pong
-            )
+            self._stop_pinging()
+        elif self._ping is None:
+            self._ping = secrets.token_bytes(4)
+            self._sign_due_s = now_s + (self._config.ws_ping_timeout or inf)
+            self._conn.send_ping(self._ping)
+            self._flush()
+        elif self._is_stopped:
+            # The client may have answered: the server itself does not read.
+            self._start_pinging()
+        else:
+            self._count("ping_timeout")
+            self._fail(CloseCode.INTERNAL_ERROR, "keepalive ping timeout")
 
     def _on_pong(self, data: bytes) -> None:
-        if self._ping is None or data != self._ping:
-            return
-        self._stop_pinging()
-        self._start_pinging()
-
-    def _on_missing_pong(self) -> None:
-        if self._close_sent or self._transport.is_closing():
-            return
-        if self._is_stopped:
-            # It may have answered: the server itself does not read.
-            self._stop_pinging()
+        if data == self._ping:
             self._start_pinging()
-            return
-        self._count("ping_timeout")
-        self._fail(CloseCode.INTERNAL_ERROR, "keepalive ping timeout")
 
     # The application
 
@@ -445,15 +470,16 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             "headers": [
                 (name.lower().encode("latin-1"), value.encode("latin-1"))
                 for name, value in request.headers.raw_items()
+                if name.lower() not in HANDSHAKE_HEADERS
             ],
             "subprotocols": [each.strip() for line in offered for each in line.split(",")],
             "state": self._app_state.copy(),
             "extensions": {"websocket.http.response": {}, CONNECTION: self._entry},
         }
 
-    async def _run(self) -> None:
+    async def _run(self, scope: Scope) -> None:
         try:
-            await self._config.loaded_app(self._scope, self._receive, self._send)
+            await self._config.loaded_app(scope, self._receive, self._send)
         except ClientDisconnected:
             pass
         except BaseException:
@@ -484,15 +510,19 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
 
     async def _receive(self) -> Message:
         """Return the next event. The message before it is done with, unless its claim is kept."""
-        if self._has_delivered and self._events.empty():
+        if self._has_delivered and not self._events:
             self._has_delivered = False
             self._release()
             if self._reader is not None:
                 self._resume_parsing()
-        return await self._events.get()
+        while not self._events:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        return self._events.pop(0)
 
     async def _send(self, message: Message) -> None:
-        await self._outlet.drain()
+        if self._outlet.write_paused:
+            await self._outlet.drain()
         if self._is_lost:
             raise ClientDisconnected
         kind = message["type"]
@@ -518,21 +548,22 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             headers["Sec-WebSocket-Protocol"] = subprotocol
         self._is_accepted = True
         self._conn.send_response(self._response)
+        del self._response
         self._flush()
         self._start_pinging()
         self._begin_reading()
 
     def _send_message(self, message: Message) -> None:
-        if self._close_sent:
+        if self._close_sent or self._conn.state is not State.OPEN:
             raise ClientDisconnected
-        try:
-            if (data := message.get("bytes")) is not None:
-                self._conn.send_binary(data)
-            else:
-                self._conn.send_text(message["text"].encode())
-        except InvalidState:
-            raise ClientDisconnected from None
-        self._flush()
+        data = message.get("bytes")
+        opcode = Opcode.TEXT if data is None else Opcode.BINARY
+        payload = message["text"].encode() if data is None else data
+        if self._conn.extensions and len(payload) >= MIN_BYTES:
+            self._conn.send_frame(Frame(opcode, payload))
+            self._flush()
+        else:
+            self._transport.write(encode_message(opcode, payload))
 
     def _close(self, message: Message) -> None:
         if self._close_sent or self._transport.is_closing():
