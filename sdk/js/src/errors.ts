@@ -50,7 +50,7 @@ export class ServerError extends RillbaseError {
     readonly retryAfterMs?: number,
   ) {
     const code = problem.code ?? `http_${status}`;
-    super(code, problem.detail ?? problem.title ?? `The server answered ${status}.`);
+    super(code, problem.detail ?? problem.title ?? `The server responded with status ${status}.`);
     this.status = problem.status ?? status;
     this.places = problem.errors ?? [];
     this.requestId = problem.request_id;
@@ -61,7 +61,7 @@ export class ServerError extends RillbaseError {
   }
 }
 
-/** The server could not be reached, or the connection broke before it had answered. */
+/** The server is unreachable, or the connection was lost before the response. */
 export class ConnectionError extends RillbaseError {
   override readonly name = "ConnectionError";
 
@@ -74,12 +74,12 @@ export class ConnectionError extends RillbaseError {
   }
 }
 
-/** No answer came within the time that the call had. */
+/** The server did not respond within the timeout of the call. */
 export class TimeoutError extends RillbaseError {
   override readonly name = "TimeoutError";
 
   constructor(timeoutMs: number) {
-    super("timeout", `There was no answer within ${timeoutMs} ms.`);
+    super("timeout", `The server did not respond within ${timeoutMs} ms.`);
   }
 }
 

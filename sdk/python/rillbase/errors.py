@@ -56,7 +56,7 @@ class ServerError(RillbaseError):
 
 
 class ConnectionLost(RillbaseError):
-    """The server could not be reached, or the connection broke before it had answered."""
+    """The server is unreachable, or the connection was lost before the response."""
 
     def __init__(self, message: str = "The server is unreachable.") -> None:
         super().__init__("connection_lost", message)

@@ -125,7 +125,7 @@ function unreachable(url: string): string {
   if (page === undefined || new URL(url, page).origin === page) {
     return "The server is unreachable.";
   }
-  return `The server could not be reached, or the tenant does not allow the origin ${page}.`;
+  return `The server is unreachable, or the tenant does not allow the origin ${page}.`;
 }
 
 function isWorthRepeating(error: unknown): boolean {

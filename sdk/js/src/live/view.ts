@@ -102,9 +102,9 @@ export class View {
   private complaint(group: readonly EventFrame[]): string | undefined {
     const first = group[0]?.seq;
     // After a resume the numbering goes on from the token, which a reset may have restarted.
-    if (first !== this.seq + 1) return `event ${first} came after event ${this.seq}`;
+    if (first !== this.seq + 1) return `event ${first} followed event ${this.seq}`;
     const inOrder = group.every((member, place) => member.seq === first + place);
-    return inOrder ? undefined : "a group has a hole";
+    return inOrder ? undefined : "a group has a gap";
   }
 
   private apply(frame: EventFrame): Change {

@@ -35,7 +35,7 @@ export function dialNodeSocket(url: string, events: SocketEvents): Socket {
   });
   request.on("response", (answer: IncomingMessage) => {
     answer.resume();
-    connection.end(BROKEN, `The server answered ${answer.statusCode}.`);
+    connection.end(BROKEN, `The server responded with status ${answer.statusCode}.`);
   });
   request.on("error", (error: Error) => connection.end(BROKEN, error.message));
   request.end();
