@@ -356,7 +356,7 @@ export interface components {
       /** Format: date-time */
       readonly updated_at: string;
     };
-    /** @description What a new dataset needs. */
+    /** @description The fields of a new dataset. */
     readonly DatasetCreationRequest: {
       /** @description All tables. New columns are added at the end of a table's columns. */
       readonly tables: {
@@ -962,7 +962,7 @@ export interface components {
       /** @description Null: documents do not expire. */
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
     };
-    /** @description What may be changed: tables and columns are added, what is there stays. */
+    /** @description The fields that can be changed. Tables and columns can only be added. */
     readonly PatchedDatasetChangeRequest: {
       /** @description All tables. New columns are added at the end of a table's columns. */
       readonly tables?: {
@@ -997,7 +997,7 @@ export interface components {
     readonly PatchedMemberChangeRequest: {
       readonly role?: components["schemas"]["Role"];
     };
-    /** @description What may be changed of a source. */
+    /** @description The fields of a source that can be changed. */
     readonly PatchedSourceChangeRequest: {
       /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user must be allowed to replicate, and to read and publish the table. Responses omit the password. */
       readonly connection?: string;
@@ -1165,7 +1165,7 @@ export interface components {
       readonly collection: string;
       readonly filter?: Record<string, unknown> | null;
     };
-    /** @description A source, and how it stands. */
+    /** @description A source and its status. */
     readonly SourceAnswer: {
       /** Format: uuid */
       readonly id: string;
@@ -1227,7 +1227,7 @@ export interface components {
       | "waiting"
       | "halted"
       | "removing";
-    /** @description Why a source does not go on, or goes on only later. */
+    /** @description Why a source is stopped or waiting. */
     readonly SourceCondition: {
       /** @description Stable; see Operations, Sources. */
       readonly code: string;
@@ -1235,7 +1235,7 @@ export interface components {
       /** Format: date-time */
       readonly since: string;
     };
-    /** @description What a new source needs. */
+    /** @description The fields of a new source. */
     readonly SourceCreationRequest: {
       /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user must be allowed to replicate, and to read and publish the table. Responses omit the password. */
       readonly connection: string;
@@ -1666,7 +1666,7 @@ export interface components {
       readonly key: readonly string[];
       readonly columns: readonly string[];
     };
-    /** @description A secondary view: some of the columns, in another order. */
+    /** @description A secondary view: a subset of the columns, sorted differently. */
     readonly ViewRequest: {
       /** @description The sort order. It must contain the columns of the table's key. */
       readonly key: readonly string[];
