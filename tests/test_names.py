@@ -31,6 +31,13 @@ def test_an_exception_that_nothing_needs_has_to_go() -> None:
     assert "remove Gone" in complaint
 
 
+def test_the_list_of_exceptions_has_a_length() -> None:
+    names = [str(number) for number in range(check_names.MAX_ALLOWED)]
+    assert check_names.too_many({"types": names}) == []
+    (complaint,) = check_names.too_many({"types": names, "others": ["one more"]})
+    assert "31 names" in complaint
+
+
 def test_a_term_that_the_glossary_bans_is_found_as_a_word() -> None:
     terms = check_names.banned("| term | use instead |\n|---|---|\n| `crowd` | registry |\n")
     assert terms == {"crowd": "registry"}
