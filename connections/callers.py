@@ -20,7 +20,11 @@ from tenants import cors
 from tenants.credentials import act_as
 from tenants.credentials.authenticate import KEY_HEADER, TENANT_HEADER
 from tenants.credentials.cache import NotCached, cached_only
-from tenants.credentials.credential_reference import CredentialReference, stand, standing_of
+from tenants.credentials.credential_reference import (
+    CredentialReference,
+    reference_of,
+    resolve_reference,
+)
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
 
@@ -35,7 +39,7 @@ class ConnectionCaller:
 
     principal: Principal
     tenant: TenantFacts
-    standing: CredentialReference
+    credential: CredentialReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Connection
         )
 
     def look_up() -> tuple[Principal, TenantFacts]:
-        return stand(ticket.standing, ticket.claims)
+        return resolve_reference(ticket.standing, ticket.claims)
 
     try:
         with cached_only():
@@ -133,7 +137,7 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Connection
 
 async def _authenticate(handshake: Handshake, head: CallHead) -> ConnectionCaller:
     principal, tenant = await authenticated(head)
-    return _admitted(handshake, ConnectionCaller(principal, tenant, standing_of(principal, head)))
+    return _admitted(handshake, ConnectionCaller(principal, tenant, reference_of(principal, head)))
 
 
 def _admitted(handshake: Handshake, caller: ConnectionCaller) -> ConnectionCaller:

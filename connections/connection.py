@@ -23,7 +23,7 @@ from connections.messages import Message
 from connections.outgoing import Outgoing
 from connections.products import Products
 from connections.subscriptions import ConnectionSubscriptions, OpenSubscription, Subscriber
-from connections.write_order import InOrder
+from connections.write_order import OrderedTurns
 from data_plane.calls import check_rate_limits
 from data_plane.internal_call import InternalCall
 from data_plane.request_reader import EJSON_HEADER, EJSON_PARAMETER, is_canonical
@@ -87,7 +87,7 @@ class Connection:
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
-        self._order = InOrder()
+        self._order = OrderedTurns()
         self._closing: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
         self._expiry: asyncio.TimerHandle | None = None
         #: The memory of the message that was read last.

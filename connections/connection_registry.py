@@ -27,7 +27,11 @@ from foundation.errors import ApiError, Internal, TooManyConnections, TooManySub
 from foundation.json_types import JsonObject
 from foundation.metrics import SOCKETS
 from tenants.credentials.cache import at_most
-from tenants.credentials.credential_reference import CredentialReference, read_together, stand
+from tenants.credentials.credential_reference import (
+    CredentialReference,
+    read_together,
+    resolve_reference,
+)
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +49,7 @@ STOPPING = "server.stopping"
 Verdict = tuple[ConnectionCaller, None] | tuple[None, ApiError]
 
 
-class Guest(Protocol):
+class RegisteredConnection(Protocol):
     """A connection of any protocol."""
 
     @property
@@ -80,8 +84,8 @@ class ConnectionRegistry:
     """The connections of one event loop."""
 
     def __init__(self, process: str) -> None:
-        self.connections: dict[str, Guest] = {}
-        self._by_tenant: defaultdict[UUID, set[Guest]] = defaultdict(set)
+        self.connections: dict[str, RegisteredConnection] = {}
+        self._by_tenant: defaultdict[UUID, set[RegisteredConnection]] = defaultdict(set)
         #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.penalty_delay = PenaltyDelay(contention.tenants)
@@ -109,7 +113,7 @@ class ConnectionRegistry:
         self._tasks = []
         await self._quotas.stop()
 
-    async def admit(self, connection: Guest, caller: ConnectionCaller) -> None:
+    async def admit(self, connection: RegisteredConnection, caller: ConnectionCaller) -> None:
         """Count a new connection, or raise if its tenant has too many."""
         tenant, allowed = caller.tenant.id, _allowed(caller)
         is_first = tenant not in self._by_tenant
@@ -133,11 +137,11 @@ class ConnectionRegistry:
         """Return the tenants that have connections here."""
         return self._by_tenant.keys()
 
-    def of_tenant(self, tenant: UUID) -> list[Guest]:
+    def of_tenant(self, tenant: UUID) -> list[RegisteredConnection]:
         """Return the connections of a tenant."""
         return list(self._by_tenant.get(tenant, ()))
 
-    def leave(self, connection: Guest) -> None:
+    def leave(self, connection: RegisteredConnection) -> None:
         """Remove a connection from the count."""
         if connection.caller is not None:
             self._discard(connection, connection.caller.tenant.id)
@@ -183,7 +187,7 @@ class ConnectionRegistry:
             len(self._by_tenant.get(tenant, ())), self._subscriptions.get(tenant, 0)
         )
 
-    def _discard(self, connection: Guest, tenant: UUID) -> None:
+    def _discard(self, connection: RegisteredConnection, tenant: UUID) -> None:
         if self.connections.pop(connection.id, None) is None:
             return
         self._notified.discard(connection.id)
@@ -218,7 +222,7 @@ class ConnectionRegistry:
             message: JsonObject = {"type": STOPPING, "process": self._process}
             server_messages.send(server_messages.SERVERS, message)
 
-    def _dismiss(self, connection: Guest) -> None:
+    def _dismiss(self, connection: RegisteredConnection) -> None:
         if connection.id in self.connections and connection.id not in self._notified:
             self._notified.add(connection.id)
             connection.notify(frames.goodbye(random.randrange(RECONNECT_WITHIN_MS)))  # noqa: S311
@@ -279,14 +283,14 @@ def _allowed(caller: ConnectionCaller) -> ConnectionUsage:
 def _verdicts(current_callers: list[ConnectionCaller]) -> list[Verdict]:
     """Return the current identity of each caller, or why it is no longer valid."""
     with at_most(BELIEVED_S):
-        read_together({caller.standing for caller in current_callers})
+        read_together({caller.credential for caller in current_callers})
         return [_verdict(caller) for caller in current_callers]
 
 
 def _verdict(caller: ConnectionCaller) -> Verdict:
-    standing: CredentialReference = caller.standing
+    reference: CredentialReference = caller.credential
     try:
-        principal, tenant = stand(standing, caller.principal.claims)
+        principal, tenant = resolve_reference(reference, caller.principal.claims)
     except ApiError as refused:
         return None, refused
     except DatabaseError:
@@ -295,4 +299,4 @@ def _verdict(caller: ConnectionCaller) -> Verdict:
         # A failure with one caller's credentials must not prevent re-checks of the others.
         log.exception("the credentials of a connection could not be checked")
         return None, Internal()
-    return ConnectionCaller(principal, tenant, standing), None
+    return ConnectionCaller(principal, tenant, reference), None

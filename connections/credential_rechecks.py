@@ -56,13 +56,13 @@ class CredentialRechecks:
 
 def concerns(changes: CredentialChanges, caller: ConnectionCaller) -> bool:
     """Return whether changes may affect a caller."""
-    standing, principal = caller.standing, caller.principal
+    credential, principal = caller.credential, caller.principal
     named = {
         PrincipalKind.PERSONAL_TOKEN: changes.tokens,
         PrincipalKind.SESSION: changes.sessions,
-    }.get(standing.kind, changes.keys)
+    }.get(credential.kind, changes.keys)
     return (
-        standing.reference in named
+        credential.reference in named
         or principal.user_id in changes.users
         or caller.tenant.id in changes.tenants
     )

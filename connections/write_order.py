@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
-class InOrder:
+class OrderedTurns:
     """Turns by key. Keys without turns take no memory."""
 
     __slots__ = ("_last",)

@@ -18,7 +18,7 @@ from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import JsonError, QueryError, Value
-from tenants.credentials.credential_reference import standing_of
+from tenants.credentials.credential_reference import reference_of
 
 ROUTE = "/v1/aggregates/{aggregate}/live"
 LAST_EVENT_ID = "Last-Event-ID"
@@ -37,7 +37,7 @@ class AggregateStreams:
         """Respond to an authorized caller."""
         message = _message(call, parameters(call, *LIVE_MEMBERS, "resume"))
         caller = ConnectionCaller(
-            call.principal, call.tenant, standing_of(call.principal, call.head)
+            call.principal, call.tenant, reference_of(call.principal, call.head)
         )
         return self._streams.answer(call, caller, self._kind, message)
 

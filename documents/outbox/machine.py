@@ -38,6 +38,7 @@ from documents.outbox.requests import (
     Fetch,
     FetchResult,
     Install,
+    InstallationState,
     LeaseResult,
     ListRows,
     MarkPublished,
@@ -50,7 +51,6 @@ from documents.outbox.requests import (
     RowList,
     SendTick,
     Trim,
-    World,
 )
 
 #: From the beginning of one round to that of the next.
@@ -113,7 +113,7 @@ class LayerIncarnation:
     watermark: int = 0
 
 
-def incarnation_of(world: World, look: EventLayerStatus) -> bytes:
+def incarnation_of(world: InstallationState, look: EventLayerStatus) -> bytes:
     """Name the incarnations of both servers and the installation."""
     text = f"{world.installation} {world.database} {look.run_id} {look.random}"
     return sha256(text.encode()).digest()[:INCARNATION_BYTES]
@@ -126,7 +126,7 @@ class RelayMachine:
         self.due_s = 0.0
         self.token: int | None = None
         self.life: LayerIncarnation | None = None
-        self._world: World | None = None
+        self._world: InstallationState | None = None
         #: Valkey's time in its last reply: the stamp of what is read next.
         self._time_us = 0
         self._number = 0
@@ -436,7 +436,7 @@ class RelayMachine:
             self._stamp_us = self._time_us
         return self._number, request
 
-    def _known(self) -> tuple[World, int]:
+    def _known(self) -> tuple[InstallationState, int]:
         """Return the state that every step after the claim relies on."""
         if self._world is None or self.token is None:
             raise AssertionError("nothing is asked without a token")

@@ -14,7 +14,7 @@ from documents.outbox.events import AppendResult, EntryGroup, EventLayerStatus
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class InstallationState:
     """The state of the event layer and of the database, as recorded in PostgreSQL."""
 
     #: The installation epoch.
@@ -34,7 +34,7 @@ class AcquireLease:
 class LeaseResult:
     #: None: another relay holds it.
     token: int | None
-    world: World
+    world: InstallationState
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ListRows:
 class RowList:
     #: Whether the lease is still held under this token.
     held: bool
-    world: World
+    world: InstallationState
     #: The statement's snapshot, and the transactions that it saw, each with its number of rows.
     snapshot: TransactionSnapshot
     rows: Mapping[int, int]

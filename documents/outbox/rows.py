@@ -19,10 +19,10 @@ from documents.outbox.requests import (
     AcquireLease,
     Fetch,
     FetchResult,
+    InstallationState,
     LeaseResult,
     ListRows,
     RowList,
-    World,
 )
 from foundation.postgres import PostgresSession, Statement, StatementResult
 from foundation.postgres.arrays import int8s, xid8s
@@ -242,8 +242,8 @@ class _SlotCleanup:
 _EMPTY = [_SlotCleanup(slot) for slot in range(OUTBOX_SLOTS)]
 
 
-def _world(result: StatementResult) -> World:
-    return World(result.integer(0, 0), result.text(0, 1), result.text(0, 2))
+def _world(result: StatementResult) -> InstallationState:
+    return InstallationState(result.integer(0, 0), result.text(0, 1), result.text(0, 2))
 
 
 def cut(listed: Sequence[RowSize], *, all_listed: bool) -> list[RowSize]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from foundation.postgres import Runs, Statement
+from foundation.postgres import Statement, StatementRunner
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid, int4
 
@@ -64,7 +64,7 @@ def size_bytes(cell: bytes) -> int:
 
 
 async def read_omitted(
-    session: Runs, collection: bytes, cells: Sequence[Cell]
+    session: StatementRunner, collection: bytes, cells: Sequence[Cell]
 ) -> AsyncIterator[tuple[slice, dict[bytes, bytes]]]:
     """Yield parts of a batch, in order, each with its omitted bodies by key.
 

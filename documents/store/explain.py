@@ -13,7 +13,7 @@ from documents.store.queries import CollectionReader, DocumentQuery, answer, ope
 from documents.store.scan import FIRST_BATCH, statement
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject, JsonValue
-from foundation.postgres import Runs, Statement
+from foundation.postgres import Statement, StatementRunner
 
 
 async def explain(tenant_id: UUID, name: str, query: DocumentQuery) -> JsonObject:
@@ -81,7 +81,7 @@ def _access(grid: list[tuple[str, str]] | None) -> list[JsonValue]:
 
 
 async def _postgres(
-    session: Runs, asked: Statement, parameters: tuple[bytes | None, ...]
+    session: StatementRunner, asked: Statement, parameters: tuple[bytes | None, ...]
 ) -> JsonValue:
     explained = Statement("EXPLAIN (FORMAT JSON) " + asked.sql, asked.types)
     (result,) = await session.run([(explained, parameters)])

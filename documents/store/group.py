@@ -112,7 +112,9 @@ async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write
     """
     rules = await _read_rules(tenant_id, write)
     async with pool().session() as session:
-        _, conflicts = await session.run([scope(tenant_id), statements.taken(taken.places)])
+        _, conflicts = await session.run(
+            [scope(tenant_id), statements.conflicting_entries(taken.places)]
+        )
         for row in range(conflicts.rows):
             rule = rules.get(conflicts.bytes(row, 1))
             if rule is None:

@@ -14,7 +14,7 @@ from documents.store.queries import (
     Budget,
     feed,
     native,
-    noticed,
+    notices_of,
     opened,
     plan_for_all,
 )
@@ -60,7 +60,7 @@ async def group(
 ) -> GroupedResult:
     """Group the matching documents that the caller may read."""
     grouping = await in_turn(tenant_id, partial(_group, tenant_id, name, query, principal))
-    return GroupedResult(grouping, query, noticed(grouping, tenant_id, name))
+    return GroupedResult(grouping, query, notices_of(grouping, tenant_id, name))
 
 
 async def _group(

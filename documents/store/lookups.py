@@ -15,7 +15,7 @@ from documents.store.facts import CollectionFacts
 from documents.store.large_results import LargeResult
 from documents.store.reads import BY_KEY, CHECK, StoredDocument, is_current, row
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import Runs, Statement
+from foundation.postgres import Statement, StatementRunner
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
 from rillbase_native import Filter, Lookups
@@ -88,7 +88,7 @@ async def sides_of(
 
 
 async def read_sides(
-    session: Runs,
+    session: StatementRunner,
     sides: Sequence[LookupCollection],
     keys: Sequence[Sequence[bytes]],
     now_ms: int,
@@ -126,7 +126,7 @@ def _check_size(held_bytes: int, max_held_bytes: int) -> None:
 
 
 async def _complete(
-    session: Runs, side: LookupCollection, documents: list[StoredDocument]
+    session: StatementRunner, side: LookupCollection, documents: list[StoredDocument]
 ) -> list[StoredDocument]:
     """Read the bodies that are omitted."""
     cells = [(one.key, one.body) for one in documents]
@@ -140,7 +140,7 @@ async def _complete(
 
 
 async def read_versions(
-    session: Runs,
+    session: StatementRunner,
     sides: Sequence[LookupCollection],
     keys: Sequence[Sequence[bytes]],
     xmax: int,
@@ -170,7 +170,7 @@ async def read_versions(
 
 
 async def _version_rows(
-    session: Runs, side: LookupCollection, keys: Sequence[bytes]
+    session: StatementRunner, side: LookupCollection, keys: Sequence[bytes]
 ) -> AsyncIterator[list[_VersionRow]]:
     """Yield rows in the order of the keys, in parts whose bodies fit together."""
     parameters = (byteas(keys), bodies.largest_carried(len(keys)))
@@ -202,7 +202,7 @@ def whole_xid(xid: int, xmax: int) -> int:
 
 
 async def read_small(
-    session: Runs, side: LookupCollection, now_ms: int
+    session: StatementRunner, side: LookupCollection, now_ms: int
 ) -> list[StoredDocument] | None:
     """Return all readable documents of a collection; None if it is not small."""
     (size,) = await session.run([(_SIZE, (side.collection.id.bytes,))])

@@ -14,7 +14,7 @@ from typing import Literal
 
 from documents.store.facts import CollectionFacts, IndexFacts
 from documents.store.keys import BEHIND_ALL
-from foundation.postgres import Runs, Statement
+from foundation.postgres import Statement, StatementRunner
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid, int8
 from rillbase_native import Bounds, Filter, Sort
@@ -107,7 +107,7 @@ def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[
 
 
 async def choose(
-    session: Runs,
+    session: StatementRunner,
     collection: CollectionFacts,
     wanted: Filter,
     sort: Sort,
@@ -171,7 +171,9 @@ def _ordered(choices: Sequence[IndexCandidate], counts: Sequence[Count]) -> Cand
     )
 
 
-async def _count(session: Runs, wanted: Filter, choices: Sequence[IndexCandidate]) -> list[Count]:
+async def _count(
+    session: StatementRunner, wanted: Filter, choices: Sequence[IndexCandidate]
+) -> list[Count]:
     """Count the entries of each candidate that has ranges, up to a bound."""
     bounded = [(each, each.bounds) for each in choices if each.bounds is not None]
     if not bounded:

@@ -22,7 +22,7 @@ from documents.store.planner import CandidatePlan, choose
 from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
 from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import PostgresSession, Runs, Statement
+from foundation.postgres import PostgresSession, Statement, StatementRunner
 from foundation.postgres.session import Oid
 from foundation.refusals import as_api_error
 from rillbase_native import (
@@ -81,7 +81,7 @@ class DocumentPage:
 class CollectionReader:
     """A collection, open for reads in one snapshot with the access of one caller."""
 
-    session: Runs
+    session: StatementRunner
     collection: CollectionFacts
     filter: Filter
     #: The caller's read filter, which is combined with the query's; None: everything is readable.
@@ -182,7 +182,9 @@ class QueryResult:
     def page(self, *, canonical: bool) -> DocumentPage:
         items, following, _ = native(lambda: self.selection.finish(canonical=canonical))
         cursor = None if following is None else cursors.write(following, self.bound)
-        return DocumentPage(items, cursor, noticed(self.selection, self.tenant_id, self.collection))
+        return DocumentPage(
+            items, cursor, notices_of(self.selection, self.tenant_id, self.collection)
+        )
 
 
 class UnevaluatedCounter(Protocol):
@@ -193,7 +195,7 @@ class UnevaluatedCounter(Protocol):
         """The number, and the reason for the first."""
 
 
-def noticed(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -> Notices:
+def notices_of(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -> Notices:
     """Return the notices of a response, and record them in the error log."""
     notices = Notices()
     notices.add(counting.unevaluated)
@@ -336,7 +338,7 @@ async def count(
         plan = await plan_for_all(reading)
         selection = _selection(reading, query, plan, None)
         await feed(reading, selection, plan, None, Budget())
-    return selection.matched, noticed(selection, tenant_id, name)
+    return selection.matched, notices_of(selection, tenant_id, name)
 
 
 async def plan_for_all(reading: CollectionReader) -> CandidatePlan:
@@ -383,7 +385,7 @@ async def find(
 
     selection = await in_turn(tenant_id, read)
     bodies, following = selection.bodies()
-    return Bodies(bodies, following, noticed(selection, tenant_id, name))
+    return Bodies(bodies, following, notices_of(selection, tenant_id, name))
 
 
 def native(call: Callable[[], T]) -> T:

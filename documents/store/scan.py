@@ -13,7 +13,7 @@ from documents.store import bodies
 from documents.store.facts import CollectionFacts
 from documents.store.keys import BEHIND_ALL
 from documents.store.planner import CandidatePlan, Range
-from foundation.postgres import Runs, Statement, StatementResult
+from foundation.postgres import Statement, StatementResult, StatementRunner
 from foundation.postgres.session import EPOCH_2000_US, Oid, Parameter, Step, int8
 
 #: The first batch is small, since most queries want little; later ones grow.
@@ -71,7 +71,7 @@ class Position:
 
 
 async def scan(
-    session: Runs,
+    session: StatementRunner,
     collection: CollectionFacts,
     plan: CandidatePlan,
     resume: Position | None = None,
@@ -94,7 +94,11 @@ async def scan(
 
 
 async def _remaining(
-    session: Runs, collection: CollectionFacts, plan: CandidatePlan, bounds: Range, last: Row
+    session: StatementRunner,
+    collection: CollectionFacts,
+    plan: CandidatePlan,
+    bounds: Range,
+    last: Row,
 ) -> AsyncIterator[list[Row]]:
     """Yield what follows the first batch of a range."""
     size = FIRST_BATCH
@@ -112,7 +116,7 @@ async def _remaining(
 
 
 async def _complete(
-    session: Runs, collection: CollectionFacts, rows: list[Row]
+    session: StatementRunner, collection: CollectionFacts, rows: list[Row]
 ) -> AsyncIterator[list[Row]]:
     """Yield rows in their order with all bodies, in parts whose omitted bodies fit together."""
     if rows and not any(bodies.omitted_size(row[4]) for row in rows):

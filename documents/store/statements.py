@@ -144,7 +144,7 @@ def entries(tenant_id: UUID, changes: Changes) -> list[Step]:
     return steps
 
 
-def taken(places: Sequence[bytes]) -> Step:
+def conflicting_entries(places: Sequence[bytes]) -> Step:
     """Return the indexes in which other documents have enforced entries with the same keys, and
     those documents.
     """

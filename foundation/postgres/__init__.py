@@ -5,6 +5,6 @@ statements travel in one round trip, results arrive as bytes, and nothing is par
 """
 
 from foundation.postgres.pool import SessionPool
-from foundation.postgres.session import PostgresSession, Runs, Statement, StatementResult
+from foundation.postgres.session import PostgresSession, Statement, StatementResult, StatementRunner
 
-__all__ = ["PostgresSession", "Runs", "SessionPool", "Statement", "StatementResult"]
+__all__ = ["PostgresSession", "SessionPool", "Statement", "StatementResult", "StatementRunner"]

@@ -141,7 +141,7 @@ def timestamptz(moment: datetime.datetime) -> bytes:
 Step = tuple[Statement, Sequence[Parameter]]
 
 
-class Runs(Protocol):
+class StatementRunner(Protocol):
     """Runs statements."""
 
     async def run(self, steps: Sequence[Step]) -> list[StatementResult]:

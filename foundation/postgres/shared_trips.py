@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from foundation.postgres.session import Runs, StatementResult, Step
+from foundation.postgres.session import StatementResult, StatementRunner, Step
 
 T = TypeVar("T")
 Asked = tuple[Sequence[Step], asyncio.Future[list[StatementResult]]]
@@ -20,13 +20,13 @@ Asked = tuple[Sequence[Step], asyncio.Future[list[StatementResult]]]
 class SharedTrips:
     """The readers of a session, which has no other users meanwhile."""
 
-    def __init__(self, session: Runs) -> None:
+    def __init__(self, session: StatementRunner) -> None:
         self._session = session
         self._readers = 0
         self._asked: list[Asked] = []
 
     async def gather(
-        self, readers: Sequence[Callable[[Runs], Awaitable[T]]]
+        self, readers: Sequence[Callable[[StatementRunner], Awaitable[T]]]
     ) -> list[T | BaseException]:
         """Run readers to completion; return what each returned or raised."""
         self._readers += len(readers)
@@ -39,7 +39,7 @@ class SharedTrips:
         await self._send_if_all_wait()
         return await results
 
-    async def _read(self, reader: Callable[[Runs], Awaitable[T]]) -> T:
+    async def _read(self, reader: Callable[[StatementRunner], Awaitable[T]]) -> T:
         try:
             return await reader(self)
         finally:

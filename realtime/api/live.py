@@ -27,7 +27,7 @@ from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
 from storage_engine.topics.live.api import TopicStreams
 from tenants import cors, error_log
-from tenants.credentials.credential_reference import standing_of
+from tenants.credentials.credential_reference import reference_of
 
 LAST_EVENT_ID = "Last-Event-ID"
 TICKET = b"ticket="
@@ -49,7 +49,7 @@ class LiveQueries:
         form = streams_canonical(call, given)
         message = _message(name, given, call.head)
         caller = ConnectionCaller(
-            call.principal, call.tenant, standing_of(call.principal, call.head)
+            call.principal, call.tenant, reference_of(call.principal, call.head)
         )
         return self._streams.answer(call, caller, self._kinds.of(message), message, canonical=form)
 

@@ -26,7 +26,7 @@ from rillbase_native import Value
 from storage_engine.topics import facts, names
 from storage_engine.topics.facts import READ
 from storage_engine.topics.live import subscribe_request as topic_wanted
-from tenants.credentials.credential_reference import standing_of
+from tenants.credentials.credential_reference import reference_of
 
 MAX_ORIGIN_CHARS = 300
 #: Members of a live query that can be part of its URL.
@@ -41,7 +41,7 @@ async def issue(call: Call) -> CallResponse:
     body = as_object(await read_body(call), ("origin", "live"))
     query = await _query(call, body.get("live"))
     ticket = tickets.Ticket(
-        standing=standing_of(call.principal, call.head),
+        standing=reference_of(call.principal, call.head),
         claims=dict(call.principal.claims),
         origin=_origin(call, body.get("origin")),
         query=query,

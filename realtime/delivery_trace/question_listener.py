@@ -121,10 +121,10 @@ class QuestionListener:
         )
 
     def _found(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
-        for guest in self._registry.connections.values():
-            if guest.caller is None or guest.caller.tenant.id != tenant_id:
+        for connection in self._registry.connections.values():
+            if connection.caller is None or connection.caller.tenant.id != tenant_id:
                 continue
-            for opened in guest.subscriptions:
+            for opened in connection.subscriptions:
                 if opened.id == subscription and opened.subscription is not None:
                     if not isinstance(opened.subscription, QuerySubscription):
                         raise NotTraceable

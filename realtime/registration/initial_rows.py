@@ -20,7 +20,7 @@ from documents.store.queries import Budget, CollectionReader, DocumentQuery, ans
 from documents.store.reads import KeptChanging
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
-from foundation.postgres import Runs, Statement, StatementResult
+from foundation.postgres import Statement, StatementResult, StatementRunner
 from foundation.postgres.session import Step
 from foundation.postgres.shared_trips import SharedTrips
 from realtime.registration.subscribe_request import MAX_WINDOW
@@ -130,8 +130,10 @@ async def _few(
     trips = SharedTrips(reading.session)
     tenant = reading.collection.tenant_id
 
-    def reader(one: tuple[Filter, InitialRead]) -> Callable[[Runs], Awaitable[QueryRows]]:
-        async def read(session: Runs) -> QueryRows:
+    def reader(
+        one: tuple[Filter, InitialRead],
+    ) -> Callable[[StatementRunner], Awaitable[QueryRows]]:
+        async def read(session: StatementRunner) -> QueryRows:
             few = replace(
                 reading,
                 session=_SmallQuerySession(session),
@@ -159,7 +161,7 @@ class _TooManyRows(Exception):
 class _SmallQuerySession:
     """A session for a query that is expected to have few rows."""
 
-    def __init__(self, session: Runs) -> None:
+    def __init__(self, session: StatementRunner) -> None:
         self._session = session
         self._rows = 0
 
@@ -215,7 +217,7 @@ async def _read_foreign(
     return foreign
 
 
-async def take_snapshot(session: Runs) -> TransactionSnapshot:
+async def take_snapshot(session: StatementRunner) -> TransactionSnapshot:
     """Return the snapshot of the session's transaction."""
     (result,) = await session.run([(_SNAPSHOT, ())])
     return TransactionSnapshot.parse(result.text(0, 0))

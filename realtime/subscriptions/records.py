@@ -16,7 +16,7 @@ from uuid import UUID
 from redis.exceptions import RedisError
 
 from connections.callers import ConnectionCaller
-from connections.connection_registry import ConnectionRegistry, Guest
+from connections.connection_registry import ConnectionRegistry, RegisteredConnection
 from connections.subscriptions import OpenSubscription
 from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
@@ -69,18 +69,18 @@ class SubscriptionRecords:
         stale: set[str] = set()
         before, self._before = self._before, {}
         described = 0
-        for guest in list(self._registry.connections.values()):
-            if guest.caller is None:
+        for connection in list(self._registry.connections.values()):
+            if connection.caller is None:
                 continue
-            rows = by_tenant[guest.caller.tenant.id]
-            for opened in guest.subscriptions:
+            rows = by_tenant[connection.caller.tenant.id]
+            for opened in connection.subscriptions:
                 if opened.subscription is None or len(rows) >= names.MAX_SHOWN:
                     continue
-                row = self._row(guest, opened, before)
+                row = self._row(connection, opened, before)
                 states[str(row.get("state"))] += 1
                 if row.get("state") == "stale":
                     stale.add(opened.id)
-                    self._note_stale(guest.caller, opened, row)
+                    self._note_stale(connection.caller, opened, row)
                 rows.append(to_json(row))
                 described += 1
                 if described % AT_ONCE == 0:
@@ -107,7 +107,7 @@ class SubscriptionRecords:
             _end(self._registry.of_tenant(UUID(str(message.get("tenant")))), {parts[1]})
 
     def _row(
-        self, guest: Guest, opened: OpenSubscription, before: dict[str, tuple[int, float]]
+        self, connection: RegisteredConnection, opened: OpenSubscription, before: dict[str, tuple[int, float]]
     ) -> JsonObject:
         figures = opened.subscription.figures() if opened.subscription is not None else {}
         sent, now = figures.get("events", 0), time.monotonic()
@@ -117,10 +117,10 @@ class SubscriptionRecords:
         rate = (events - last_events) / (now - last_at) if now > last_at else 0.0
         return {
             "id": names.joined(self._process, opened.id),
-            "connection": guest.id,
+            "connection": connection.id,
             "name": opened.name,
-            "user": "" if guest.caller is None else guest.caller.principal.label,
-            "principal": "" if guest.caller is None else guest.caller.principal.actor,
+            "user": "" if connection.caller is None else connection.caller.principal.label,
+            "principal": "" if connection.caller is None else connection.caller.principal.actor,
             "age_s": round(time.time() - opened.begun_at, 3),
             "events_per_s": round(rate, 3),
             **figures,
@@ -168,8 +168,8 @@ class SubscriptionRecords:
                 log.debug("the request to end subscriptions could not be read: %s", away)
 
 
-def _end(guests: Iterable[Guest], ids: Collection[str]) -> None:
-    for guest in list(guests):
-        for opened in guest.subscriptions:
+def _end(connections: Iterable[RegisteredConnection], ids: Collection[str]) -> None:
+    for connection in list(connections):
+        for opened in connection.subscriptions:
             if opened.id in ids:
-                guest.end(opened.name, SubscriptionEnded())
+                connection.end(opened.name, SubscriptionEnded())

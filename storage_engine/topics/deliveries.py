@@ -75,7 +75,7 @@ def _sweep_tenant(tenant_id: UUID, rows: list[DeliveredSubscription], deadline: 
                     row for row in some if _deliver_batch(row, matches.get(row.name, []) or [])
                 ]
                 matches = _read(node, delivered) if delivered and node is not None else {}
-            gone = {name for name, met in matches.items() if met is None}
+            gone = {name for name, publications in matches.items() if publications is None}
             for row in some:
                 over = row.expires_at + SETTLED < now and not matches.get(row.name)
                 if node is None or row.name in gone or over or _is_dead(row.webhook):
@@ -94,33 +94,37 @@ def _is_dead(webhook: Webhook) -> bool:
     return webhook.state == Webhook.State.DISABLED
 
 
-Met = Mapping[bytes, Reply]
+PublicationFields = Mapping[bytes, Reply]
 
 
-def _read(node: ValkeySockets, rows: list[DeliveredSubscription]) -> dict[str, list[Met] | None]:
+def _read(
+    node: ValkeySockets, rows: list[DeliveredSubscription]
+) -> dict[str, list[PublicationFields] | None]:
     """Return what subscriptions have matched after their positions; None: it has ended."""
     words = [word for row in rows for word in (row.name, row.position)]
     reply = node.call("RB.SUB.READ", "COUNT", BATCH, *words)
-    matches: dict[str, list[Met] | None] = {}
+    matches: dict[str, list[PublicationFields] | None] = {}
     for pair in reply if isinstance(reply, list) else []:
-        name, met = pair if isinstance(pair, list) else (None, None)
+        name, publications = pair if isinstance(pair, list) else (None, None)
         if isinstance(name, bytes):
-            matches[name.decode()] = [_pairs(p) for p in met] if isinstance(met, list) else None
+            matches[name.decode()] = (
+                [_pairs(p) for p in publications] if isinstance(publications, list) else None
+            )
     return matches
 
 
-def _pairs(flat: Reply) -> Met:
+def _pairs(flat: Reply) -> PublicationFields:
     """Return a map, which RESP2 clients receive as alternating names and values."""
     items = flat if isinstance(flat, list) else []
     names, values = items[::2], items[1::2]
     return {n: v for n, v in zip(names, values, strict=True) if isinstance(n, bytes)}
 
 
-def _deliver_batch(row: DeliveredSubscription, met: list[Met]) -> bool:
+def _deliver_batch(row: DeliveredSubscription, publications: list[PublicationFields]) -> bool:
     """Create a delivery of the matches and advance. Return whether there may be more."""
-    if not met or _is_dead(row.webhook):
+    if not publications or _is_dead(row.webhook):
         return False
-    batch, position = _batch(row, met)
+    batch, position = _batch(row, publications)
     with scoped(tenant_id=row.tenant_id):
         own = DeliveredSubscription.objects.filter(pk=row.pk, position=row.position)
         if not own.update(position=position):
@@ -131,11 +135,13 @@ def _deliver_batch(row: DeliveredSubscription, met: list[Met]) -> bool:
     return True
 
 
-def _batch(row: DeliveredSubscription, met: list[Met]) -> tuple[list[JsonValue], int]:
+def _batch(
+    row: DeliveredSubscription, publications: list[PublicationFields]
+) -> tuple[list[JsonValue], int]:
     """Return what goes into one delivery, and the position after it."""
     batch, size_bytes, position = list[JsonValue](), 0, row.position
     ends_ms = row.expires_at.timestamp() * 1000
-    for publication in met:
+    for publication in publications:
         shown = _shown(row, publication)
         size_bytes += len(json.dumps(shown))
         if batch and size_bytes > BATCH_BYTES:
@@ -146,7 +152,7 @@ def _batch(row: DeliveredSubscription, met: list[Met]) -> tuple[list[JsonValue],
     return batch, position
 
 
-def _shown(row: DeliveredSubscription, publication: Met) -> JsonObject:
+def _shown(row: DeliveredSubscription, publication: PublicationFields) -> JsonObject:
     data, place, name = (publication.get(n) for n in (b"data", b"place", b"name"))
     words = place if isinstance(place, list) else []
     topic, _, _ = row.name.partition(":")
@@ -160,7 +166,7 @@ def _shown(row: DeliveredSubscription, publication: Met) -> JsonObject:
     }
 
 
-def _number(publication: Met, name: bytes) -> int:
+def _number(publication: PublicationFields, name: bytes) -> int:
     value = publication.get(name)
     return value if isinstance(value, int) else 0
 

@@ -55,7 +55,7 @@ def do_sign_up(user: User) -> None:
     """
     if not insert(user, using="auth"):
         _sign_up_again(user)
-    addresses.note(addresses.Wish.SIGN_UP, user.email)
+    addresses.note(addresses.AddressRequest.SIGN_UP, user.email)
 
 
 def take_turns(user_id: UUID) -> None:

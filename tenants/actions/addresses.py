@@ -22,7 +22,7 @@ from tenants.purposes import Purpose
 ANSWER = "tenants.mail.answer_address"
 
 
-class Wish(StrEnum):
+class AddressRequest(StrEnum):
     """What was requested for an address."""
 
     SIGN_UP = "sign_up"
@@ -42,23 +42,23 @@ _VERIFY = AddressMail(MailTemplate.VERIFY_EMAIL, Purpose.VERIFY)
 _RESET = AddressMail(MailTemplate.RESET_PASSWORD, Purpose.RESET)
 
 
-def decide(wish: Wish, user: User | None) -> AddressMail | None:
+def decide(wish: AddressRequest, user: User | None) -> AddressMail | None:
     """Return the mail to send to the address, if any."""
     if user is None or not user.is_active:
         return None
-    if wish is Wish.RESET:
+    if wish is AddressRequest.RESET:
         return _RESET
     if user.email_verified_at is None:
         return _VERIFY
-    return AddressMail(MailTemplate.ALREADY_REGISTERED) if wish is Wish.SIGN_UP else None
+    return AddressMail(MailTemplate.ALREADY_REGISTERED) if wish is AddressRequest.SIGN_UP else None
 
 
-def note(wish: Wish, email: str) -> None:
+def note(wish: AddressRequest, email: str) -> None:
     """Schedule the reply to run after the current transaction of the sign-in role commits."""
     run_after_commit(ANSWER, {"wish": wish.value, "email": email}, using="auth")
 
 
-def answer(wish: Wish, email: str) -> None:
+def answer(wish: AddressRequest, email: str) -> None:
     """Look up the account and send the mail that applies."""
     with transaction.atomic(using="auth"):
         user = User.objects.using("auth").filter(email=email).first()

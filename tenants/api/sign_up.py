@@ -188,7 +188,7 @@ class VerifyEmailView(SignInView):
 class AddressView(SignInView):
     """A request for a mail to an address. The response reveals nothing about the address."""
 
-    wish: addresses.Wish
+    wish: addresses.AddressRequest
 
     def prepare(self, request: Request) -> None:
         self.count(mail_limits(str(self.body(AddressOnly)["email"])))
@@ -202,7 +202,7 @@ class AddressView(SignInView):
 class ResendView(AddressView):
     """A request for another verification mail."""
 
-    wish = addresses.Wish.VERIFY
+    wish = addresses.AddressRequest.VERIFY
 
     @extend_schema(
         operation_id="auth_verify_email_resend",
@@ -221,7 +221,7 @@ class ResendView(AddressView):
 class PasswordResetView(AddressView):
     """A request for a link to set a new password."""
 
-    wish = addresses.Wish.RESET
+    wish = addresses.AddressRequest.RESET
 
     @extend_schema(
         operation_id="auth_password_reset",

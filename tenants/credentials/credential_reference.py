@@ -1,10 +1,10 @@
 """Re-checks credentials that were accepted once, for connections that stay open.
 
 A connection cannot keep the secret that opened it: it keeps a `CredentialReference`, which names
-the credential without containing it. `stand` looks the credential up again and returns the caller's
-current principal, so a revoked key, a lost membership, changed scopes and a deleted tenant take
-effect. An end user's token was verified when the connection was opened; its expiry is among its
-claims.
+the credential without containing it. `resolve_reference` looks the credential up again and returns
+the caller's current principal, so a revoked key, a lost membership, changed scopes and a deleted
+tenant take effect. An end user's token was verified when the connection was opened; its expiry is
+among its claims.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CredentialReference:
     impersonates: bool = False
 
 
-def standing_of(principal: Principal, head: RequestHead) -> CredentialReference:
+def reference_of(principal: Principal, head: RequestHead) -> CredentialReference:
     """Return the credential reference of a caller just authenticated by this request."""
     impersonates = act_as.is_asked(head)
     kind = _credential_of(head) if impersonates else principal.kind
@@ -75,15 +75,15 @@ def _token(authorization: str) -> str:
     return authorization.partition(" ")[2].strip()
 
 
-def stand(
-    standing: CredentialReference, claims: Mapping[str, JsonValue] = _NO_CLAIMS
+def resolve_reference(
+    reference: CredentialReference, claims: Mapping[str, JsonValue] = _NO_CLAIMS
 ) -> tuple[Principal, TenantFacts]:
     """Return the caller's current principal and tenant, or raise why access has ended."""
-    token = client_address.set(standing.address)
+    token = client_address.set(reference.address)
     try:
-        if not standing.impersonates:
-            return _stand(standing, claims)
-        admin, tenant = _stand(standing, _NO_CLAIMS)
+        if not reference.impersonates:
+            return _resolve(reference, claims)
+        admin, tenant = _resolve(reference, _NO_CLAIMS)
         return act_as.impersonated(admin, claims), tenant
     except facts.NoFacts:
         raise InvalidCredentials("The credentials no longer exist.") from None
@@ -91,22 +91,22 @@ def stand(
         client_address.reset(token)
 
 
-def _stand(
-    standing: CredentialReference, claims: Mapping[str, JsonValue]
+def _resolve(
+    reference: CredentialReference, claims: Mapping[str, JsonValue]
 ) -> tuple[Principal, TenantFacts]:
-    match standing.kind:
+    match reference.kind:
         case PrincipalKind.PERSONAL_TOKEN:
-            member = authenticate.token_principal(facts.token_facts(standing.reference))
-            return authenticate.enter_as_member(member, standing.tenant_slug)
+            member = authenticate.token_principal(facts.token_facts(reference.reference))
+            return authenticate.enter_as_member(member, reference.tenant_slug)
         case PrincipalKind.SESSION:
-            session = facts.session_facts(bytes.fromhex(standing.reference))
+            session = facts.session_facts(bytes.fromhex(reference.reference))
             member = authenticate.session_principal(session)
-            return authenticate.enter_as_member(member, standing.tenant_slug)
+            return authenticate.enter_as_member(member, reference.tenant_slug)
         case _:
-            known = facts.key_facts(standing.reference)
+            known = facts.key_facts(reference.reference)
             authenticate.refuse_unusable_key(known)
             refuse_expired(claims)
-            return authenticate.key_principal(known, standing.kind, claims), known.tenant
+            return authenticate.key_principal(known, reference.kind, claims), known.tenant
 
 
 def refuse_expired(claims: Mapping[str, JsonValue]) -> None:
@@ -116,13 +116,13 @@ def refuse_expired(claims: Mapping[str, JsonValue]) -> None:
         raise CredentialsExpired("The token has expired.")
 
 
-def read_together(standings: Iterable[CredentialReference]) -> None:
-    """Read the keys among the references by one query; `stand` then finds them in the cache."""
+def read_together(references: Iterable[CredentialReference]) -> None:
+    """Read the keys among the references into the cache, by one query."""
     facts.read_keys(
         {
-            standing.reference
-            for standing in standings
-            if standing.kind
+            reference.reference
+            for reference in references
+            if reference.kind
             in (PrincipalKind.SECRET_KEY, PrincipalKind.PUBLISHABLE_KEY, PrincipalKind.END_USER)
         }
     )

@@ -29,4 +29,4 @@ def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | Non
 @task(name=addresses.ANSWER)
 def answer_address(wish: str, email: str) -> None:
     """Send the reply to an address for which something was requested."""
-    addresses.answer(addresses.Wish(wish), email)
+    addresses.answer(addresses.AddressRequest(wish), email)

@@ -20,7 +20,7 @@ class Broken:
     error: Exception
 
     @property
-    def standing(self) -> object:
+    def credential(self) -> object:
         return object()
 
     @property

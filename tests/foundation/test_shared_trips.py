@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from documents.store.database import close_pool, pool
-from foundation.postgres import Runs, Statement, StatementResult
+from foundation.postgres import Statement, StatementResult, StatementRunner
 from foundation.postgres.session import Oid, Step, int8
 from foundation.postgres.shared_trips import SharedTrips
 
@@ -19,7 +19,7 @@ _DIVIDE = Statement("SELECT 1 / $1", (Oid.INT8,))
 class Counting:
     """A session whose round trips are counted."""
 
-    def __init__(self, session: Runs) -> None:
+    def __init__(self, session: StatementRunner) -> None:
         self._session = session
         self.trips = 0
 
@@ -35,7 +35,7 @@ async def session() -> AsyncIterator[Counting]:
     await close_pool()
 
 
-async def double(session: Runs, number: int, times: int) -> int:
+async def double(session: StatementRunner, number: int, times: int) -> int:
     for _ in range(times):
         (result,) = await session.run([(_DOUBLE, (int8(number),))])
         number = result.integer(0, 0)
@@ -50,7 +50,7 @@ async def test_readers_of_different_length_share_round_trips(session: Counting) 
 
 
 async def test_a_reader_that_fails_by_itself_fails_for_nobody_else(session: Counting) -> None:
-    async def fails(_: Runs) -> int:
+    async def fails(_: StatementRunner) -> int:
         raise ValueError("by itself")
 
     one, other = await SharedTrips(session).gather([fails, lambda s: double(s, 3, times=2)])
@@ -59,7 +59,7 @@ async def test_a_reader_that_fails_by_itself_fails_for_nobody_else(session: Coun
 
 
 async def test_a_failed_statement_fails_for_all_that_went_with_it(session: Counting) -> None:
-    async def divide(session: Runs) -> int:
+    async def divide(session: StatementRunner) -> int:
         (result,) = await session.run([(_DIVIDE, (int8(0),))])
         return result.integer(0, 0)
 

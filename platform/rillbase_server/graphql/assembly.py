@@ -51,7 +51,7 @@ from rillbase_server.graphql.documents import (
 )
 from rillbase_server.graphql.groups import GroupQueries, GroupSubscriptions
 from rillbase_server.graphql.live import DocumentSubscriptions
-from rillbase_server.graphql.operations import Texts
+from rillbase_server.graphql.operations import OperationCache
 from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.topics import (
     SCALARS,
@@ -64,7 +64,7 @@ from rillbase_server.graphql.typed.filters import FilterInputs
 from rillbase_server.graphql.typed.lookups import LookupTypes
 from rillbase_server.graphql.typed.shapes import RecordShape, Schema, shape_of
 from rillbase_server.graphql.typed.typed_collection import TypedCollection
-from rillbase_server.graphql.typed.types import Types
+from rillbase_server.graphql.typed.types import TypeFactory
 from rillbase_server.graphql.writes import Writes
 
 MAX_SCHEMAS = 200
@@ -96,7 +96,7 @@ Found = tuple[tuple[str, bytes], ...]
 @dataclass(slots=True)
 class _Entry:
     collections: Found
-    texts: Texts
+    texts: OperationCache
     believed_until: float
 
 
@@ -105,9 +105,9 @@ class Schemas:
     """The schemas of an event loop."""
 
     _entries: OrderedDict[UUID, _Entry] = field(default_factory=OrderedDict)
-    _making: dict[tuple[UUID, Found], asyncio.Task[Texts]] = field(default_factory=dict)
+    _making: dict[tuple[UUID, Found], asyncio.Task[OperationCache]] = field(default_factory=dict)
 
-    async def of(self, tenant_id: UUID | None) -> Texts:
+    async def of(self, tenant_id: UUID | None) -> OperationCache:
         """Return a tenant's schema; without a tenant, what all of them have."""
         if tenant_id is None:
             return without_collections()
@@ -126,7 +126,7 @@ class Schemas:
             self._entries.popitem(last=False)
         return texts
 
-    async def _made(self, tenant_id: UUID, collections: Found) -> Texts:
+    async def _made(self, tenant_id: UUID, collections: Found) -> OperationCache:
         """Make a schema once, however many ask for it at the same time."""
         key = (tenant_id, collections)
         task = self._making.get(key)
@@ -207,12 +207,12 @@ def _call_directly(field: GraphQLField) -> None:
 
 
 @lru_cache(maxsize=1)
-def without_collections() -> Texts:
+def without_collections() -> OperationCache:
     """Return what everybody has, tenant or not."""
     return _texts(())
 
 
-def _texts(collections: Found) -> Texts:
+def _texts(collections: Found) -> OperationCache:
     taken = set(without_collections().schema.type_map) if collections else set()
     declared: dict[str, TypedCollection] = {}
     for name, text in collections:
@@ -222,13 +222,13 @@ def _texts(collections: Found) -> Texts:
             # Two of one name are refused when they are declared, unless at the same moment.
             declared.setdefault(collection.field, collection)
             taken |= collection.types
-    return Texts(assembled(list(declared.values())))
+    return OperationCache(assembled(list(declared.values())))
 
 
 def assembled(declared: list[TypedCollection]) -> GraphQLSchema:
     """Put a schema together."""
     static = static_schema()
-    types = Types(cast("GraphQLScalarType", static.type_map["JSON"]))
+    types = TypeFactory(cast("GraphQLScalarType", static.type_map["JSON"]))
     filters = FilterInputs(types)
     control = ControlPlane(
         _components(), types, cast("GraphQLObjectType", static.type_map["PageInfo"])

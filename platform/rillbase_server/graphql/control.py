@@ -31,7 +31,7 @@ from rillbase_server.graphql.context import Context, Resolving
 from rillbase_server.graphql.internal_request import path_of
 from rillbase_server.graphql.resources import CLUSTER, RESOURCES, TENANT, RestResource
 from rillbase_server.graphql.typed.shapes import RecordShape, Schema, Shape, shape_of
-from rillbase_server.graphql.typed.types import Readable, Types, written
+from rillbase_server.graphql.typed.types import Readable, TypeFactory, written
 
 Fields: TypeAlias = dict[str, GraphQLField]
 Resolve: TypeAlias = Callable[..., Awaitable[object]]
@@ -79,7 +79,7 @@ class ControlPlane:
     """Makes the fields, from the components of an OpenAPI document."""
 
     components: Mapping[str, Schema]
-    types: Types
+    types: TypeFactory
     page_info: GraphQLObjectType
     _outputs: dict[str, Readable] = field(default_factory=dict)
 

@@ -100,7 +100,7 @@ def payload(frame: JsonObject) -> LiveGroups:
     )
 
 
-def _asked(by: list[str], measures: JSON | None, **members: JSON | None) -> JsonObject:
+def _group_request(by: list[str], measures: JSON | None, **members: JSON | None) -> JsonObject:
     """Return the members of the REST call and of `subscribe` that a question consists of."""
     fields = cast("list[JsonValue]", by)
     named = {} if measures is None else cast("JsonValue", measures)
@@ -121,7 +121,7 @@ class GroupQueries:
         first: int | None = None,
         after: str | None = None,
     ) -> DocumentGroupConnection:
-        query = _asked(by, measures, filter=filter, sort=sort)
+        query = _group_request(by, measures, filter=filter, sort=sort)
         rows = await pages.read_groups(info.context, collection, query, first, after)
         return DocumentGroupConnection(rows=rows)
 
@@ -146,7 +146,7 @@ class GroupSubscriptions:
         throttle_ms: int = 0,
     ) -> AsyncGenerator[LiveGroups, None]:
         message: JsonObject = {
-            **_asked(by, measures, filter=filter, sort=sort),
+            **_group_request(by, measures, filter=filter, sort=sort),
             "collection": collection,
             "offset": offset,
             "limit": limit,

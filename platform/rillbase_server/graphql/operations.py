@@ -112,7 +112,7 @@ class OperationRejected(Exception):
 
 
 @dataclass(slots=True)
-class Texts:
+class OperationCache:
     """A schema's operations; the least recently used are evicted first."""
 
     schema: GraphQLSchema
@@ -193,7 +193,7 @@ class OperationStream:
         return _rendered(await _resolved(result))
 
 
-async def begun(
+async def start_subscription(
     prepared: PreparedOperation, variables: dict[str, object], context: Context
 ) -> OperationStream:
     """Start a subscription, or raise `OperationRejected`."""

@@ -4,7 +4,7 @@
     OPEN      operations run, each under an id of the client's choice
     CLOSED    nothing more is read or sent
 
-A connection is a guest of the same registry as those of the native protocol: its credentials are
+A connection is in the same registry as those of the native protocol: its credentials are
 looked at several times a second, it counts against the same quotas, and its subscriptions are in
 the tenant's live list.
 """
@@ -43,7 +43,7 @@ from rillbase_server.graphql.operations import (
     OperationRejected,
     PreparedOperation,
     answer,
-    begun,
+    start_subscription,
 )
 
 SUBPROTOCOL = "graphql-transport-ws"
@@ -325,7 +325,7 @@ class GraphqlConnection:
     async def _stream(
         self, name: str, prepared: PreparedOperation, request: GraphqlRequest, context: LiveContext
     ) -> None:
-        stream = await begun(prepared, request.variables, context)
+        stream = await start_subscription(prepared, request.variables, context)
         try:
             async for event in stream.source:
                 rendered = await stream.rendered(event)

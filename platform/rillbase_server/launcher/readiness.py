@@ -81,7 +81,7 @@ def http_condition(url: str) -> Check:
     async def check(_pid: int) -> str | None:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             _, body = await _get(parts.hostname or "", parts.port or 80, request)
-            problem = amiss(body)
+            problem = readiness_problem(body)
             if problem is None:
                 return None
             status_path = request.replace("/readyz", "/status")
@@ -91,7 +91,7 @@ def http_condition(url: str) -> Check:
     return check
 
 
-def amiss(body: bytes) -> str | None:
+def readiness_problem(body: bytes) -> str | None:
     """Return in a line what is amiss by an answer of /readyz; None: nothing."""
     try:
         report = json.loads(body)

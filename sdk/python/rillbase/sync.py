@@ -10,13 +10,13 @@ from rillbase.aggregates import AsyncAggregate
 from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
 from rillbase.connection import ConnectionState
 from rillbase.datasets import AsyncDataset
-from rillbase.faces import A, Face, LoopThread, beginning, iterating, notifying, waiting
+from rillbase.facades import A, LoopThread, SyncFacade, beginning, blocking, iterating, notifying
 from rillbase.options import Options
 
 P = ParamSpec("P")
 
 
-class Client(Face):
+class Client(SyncFacade):
     """A tenant's data."""
 
     _inner: AsyncClient
@@ -40,7 +40,7 @@ class Client(Face):
     def dataset(self, name: str) -> Dataset:
         return Dataset(self._loop, self._inner.dataset(name))
 
-    transaction = waiting(AsyncClient.transaction)
+    transaction = blocking(AsyncClient.transaction)
     on_state = notifying(AsyncClient.on_state)
 
     @property
@@ -72,17 +72,17 @@ class Client(Face):
 
 def _narrowing(
     call: Callable[Concatenate[A, P], AsyncQuery],
-) -> Callable[Concatenate[Face, P], Query]:
+) -> Callable[Concatenate[SyncFacade, P], Query]:
     """Make a call that returns another query."""
 
-    def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Query:
-        return Query(face._loop, call(face._inner, *args, **kwargs))
+    def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Query:
+        return Query(facade._loop, call(facade._inner, *args, **kwargs))
 
     made.__doc__ = call.__doc__
     return made
 
 
-class _NamedFace(Face):
+class _NamedFacade(SyncFacade):
     """An object with a name within its tenant."""
 
     _inner: AsyncCollection | AsyncAggregate | AsyncDataset
@@ -92,7 +92,7 @@ class _NamedFace(Face):
         return self._inner.name
 
 
-class Query(Face):
+class Query(SyncFacade):
     """A query, run once or watched. Immutable: methods that narrow it return another one."""
 
     where = _narrowing(AsyncQuery.where)
@@ -104,18 +104,18 @@ class Query(Face):
     group = _narrowing(AsyncQuery.group)
     lookup = _narrowing(AsyncQuery.lookup)
 
-    fetch = waiting(AsyncQuery.fetch)
-    first = waiting(AsyncQuery.first)
+    fetch = blocking(AsyncQuery.fetch)
+    first = blocking(AsyncQuery.first)
     pages = iterating(AsyncQuery.pages)
-    count = waiting(AsyncQuery.count)
+    count = blocking(AsyncQuery.count)
     watch = iterating(AsyncQuery.watch)
     on_snapshot = notifying(AsyncQuery.on_snapshot)
     changes = iterating(AsyncQuery.changes)
-    to_pandas = waiting(AsyncQuery.to_pandas)
-    to_arrow = waiting(AsyncQuery.to_arrow)
+    to_pandas = blocking(AsyncQuery.to_pandas)
+    to_arrow = blocking(AsyncQuery.to_arrow)
 
 
-class Collection(_NamedFace, Query):
+class Collection(_NamedFacade, Query):
     """A collection: reads and writes of its documents, and queries over it."""
 
     _inner: AsyncCollection
@@ -125,19 +125,19 @@ class Collection(_NamedFace, Query):
         """The same writes without waiting: they return a future at once."""
         return Later(self._loop, self._inner)
 
-    get = waiting(AsyncCollection.get)
-    get_many = waiting(AsyncCollection.get_many)
-    insert = waiting(AsyncCollection.insert)
-    replace = waiting(AsyncCollection.replace)
-    update = waiting(AsyncCollection.update)
-    merge = waiting(AsyncCollection.merge)
-    delete = waiting(AsyncCollection.delete)
-    bulk = waiting(AsyncCollection.bulk)
-    update_many = waiting(AsyncCollection.update_many)
-    delete_many = waiting(AsyncCollection.delete_many)
+    get = blocking(AsyncCollection.get)
+    get_many = blocking(AsyncCollection.get_many)
+    insert = blocking(AsyncCollection.insert)
+    replace = blocking(AsyncCollection.replace)
+    update = blocking(AsyncCollection.update)
+    merge = blocking(AsyncCollection.merge)
+    delete = blocking(AsyncCollection.delete)
+    bulk = blocking(AsyncCollection.bulk)
+    update_many = blocking(AsyncCollection.update_many)
+    delete_many = blocking(AsyncCollection.delete_many)
 
 
-class Later(Face):
+class Later(SyncFacade):
     """The writes of a collection, made in order and not waited for."""
 
     insert = beginning(AsyncCollection.insert)
@@ -148,25 +148,25 @@ class Later(Face):
     bulk = beginning(AsyncCollection.bulk)
 
 
-class Aggregate(_NamedFace):
+class Aggregate(_NamedFacade):
     """One aggregate: events go in, rows come out, once or as they change."""
 
     _inner: AsyncAggregate
 
-    add = waiting(AsyncAggregate.add)
-    query = waiting(AsyncAggregate.query)
+    add = blocking(AsyncAggregate.add)
+    query = blocking(AsyncAggregate.query)
     watch = iterating(AsyncAggregate.watch)
     on_snapshot = notifying(AsyncAggregate.on_snapshot)
     changes = iterating(AsyncAggregate.changes)
 
 
-class Dataset(_NamedFace):
+class Dataset(_NamedFacade):
     """A dataset: rows are uploaded, and queried as fresh as needed."""
 
     _inner: AsyncDataset
 
-    upload = waiting(AsyncDataset.upload)
-    query = waiting(AsyncDataset.query)
-    to_arrow = waiting(AsyncDataset.to_arrow)
-    to_pandas = waiting(AsyncDataset.to_pandas)
-    pipeline = waiting(AsyncDataset.pipeline)
+    upload = blocking(AsyncDataset.upload)
+    query = blocking(AsyncDataset.query)
+    to_arrow = blocking(AsyncDataset.to_arrow)
+    to_pandas = blocking(AsyncDataset.to_pandas)
+    pipeline = blocking(AsyncDataset.pipeline)

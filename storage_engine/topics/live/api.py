@@ -23,7 +23,7 @@ from storage_engine.topics import facts
 from storage_engine.topics.api.operations import SUBSCRIPTION_PARAMETER, TAG, TOPIC_PARAMETER
 from storage_engine.topics.facts import READ
 from storage_engine.topics.live.kind import TopicSubscriptionKind
-from tenants.credentials.credential_reference import standing_of
+from tenants.credentials.credential_reference import reference_of
 
 ROUTE = "/v1/topics/{topic}/subscriptions/{subscription}/live"
 LAST_EVENT_ID = "Last-Event-ID"
@@ -45,7 +45,7 @@ class TopicStreams:
         """Respond to an authenticated caller."""
         given = parameters(call, "after", EJSON_PARAMETER)
         caller = ConnectionCaller(
-            call.principal, call.tenant, standing_of(call.principal, call.head)
+            call.principal, call.tenant, reference_of(call.principal, call.head)
         )
         return self._answer(caller, call, given)
 

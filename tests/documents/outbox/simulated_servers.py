@@ -20,11 +20,11 @@ from documents.outbox.requests import (
     EmptySlot,
     Fetch,
     FetchResult,
+    InstallationState,
     LeaseResult,
     ListRows,
     RowList,
     SendTick,
-    World,
 )
 
 PARTITIONS = 2
@@ -128,8 +128,8 @@ class Database:
         return TransactionSnapshot(min(running, default=self.next_xid), self.next_xid, running)
 
     @property
-    def world(self) -> World:
-        return World(1, f"1:{PARTITIONS}", f"life {self.life}")
+    def world(self) -> InstallationState:
+        return InstallationState(1, f"1:{PARTITIONS}", f"life {self.life}")
 
     def claim(self, _: AcquireLease, now_s: float) -> LeaseResult:
         if self._expires_s >= now_s:

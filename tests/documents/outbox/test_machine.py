@@ -15,7 +15,7 @@ from documents.outbox.dependency_stack import DependencyStack
 from documents.outbox.entries import TransactionSnapshot
 from documents.outbox.events import EventLayerStatus
 from documents.outbox.machine import LayerIncarnation, RelayMachine
-from documents.outbox.requests import RowList, SendTick, World
+from documents.outbox.requests import InstallationState, RowList, SendTick
 from tests.documents.outbox.simulated_servers import Events
 from tests.documents.outbox.simulation import Lie, Simulation
 
@@ -65,11 +65,11 @@ def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
 def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
     original = machine.incarnation_of
 
-    def without(world: World, look: EventLayerStatus) -> bytes:
-        return original(World(world.installation, world.epochs, ""), look)
+    def without(world: InstallationState, look: EventLayerStatus) -> bytes:
+        return original(InstallationState(world.installation, world.epochs, ""), look)
 
     def learn(relay: RelayMachine, asked: object, reply: RowList, now_s: float) -> object:
-        world = World(reply.world.installation, reply.world.epochs, "")
+        world = InstallationState(reply.world.installation, reply.world.epochs, "")
         relay._world = world
         return listed(relay, asked, RowList(reply.held, world, reply.snapshot, reply.rows), now_s)
 

@@ -13,6 +13,7 @@ from documents.outbox.requests import (
     EmptySlot,
     Fetch,
     FetchResult,
+    InstallationState,
     LeaseResult,
     ListRows,
     MarkPublished,
@@ -23,10 +24,9 @@ from documents.outbox.requests import (
     RequestDone,
     RowList,
     SendTick,
-    World,
 )
 
-WORLD = World(1, "1:2", "a life")
+WORLD = InstallationState(1, "1:2", "a life")
 LOOK = EventLayerStatus(1_000_000, "run", "random", "", "1:2")
 COMPLETE = EventLayerStatus(1_000_000, "run", "random", incarnation_of(WORLD, LOOK).hex(), "1:2")
 PAGES = 3

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rillbase_server.launcher.liveness import INTERVAL_S, Liveness
-from rillbase_server.launcher.readiness import amiss, http_answers, sign_renewed
+from rillbase_server.launcher.readiness import http_answers, readiness_problem, sign_renewed
 from rillbase_server.launcher.sign_of_life import begin_signs, sign_of
 
 SERVER = "import http.server as h; s=h.HTTPServer(('127.0.0.1',0),h.BaseHTTPRequestHandler); \
@@ -93,6 +93,6 @@ async def test_a_process_renews_its_sign_by_itself(tmp_path: Path) -> None:
 def test_what_is_amiss_is_told_in_a_line() -> None:
     grid = b'{"state": "down", "latency_ms": 3, "watching": 2, "nodes": 3}'
     body = b'{"status": "degraded", "dependencies": {"database": {"state": "up"}, "grid": %s}}'
-    assert amiss(body % grid) == "grid down, watching 2, nodes 3"
-    assert amiss(body % b'{"state": "up"}') is None
-    assert amiss(b"no JSON") is None
+    assert readiness_problem(body % grid) == "grid down, watching 2, nodes 3"
+    assert readiness_problem(body % b'{"state": "up"}') is None
+    assert readiness_problem(b"no JSON") is None

@@ -41,7 +41,7 @@ from rillbase_server.graphql.typed.typed_collection import (
     TypedCollection,
     many,
 )
-from rillbase_server.graphql.typed.types import Types, written
+from rillbase_server.graphql.typed.types import TypeFactory, written
 from rillbase_server.graphql.writes import Writes
 
 _DOCUMENT = attrgetter("document")
@@ -54,7 +54,7 @@ class CollectionFields:
         self,
         declared: TypedCollection,
         static: GraphQLSchema,
-        types: Types,
+        types: TypeFactory,
         filters: FilterInputs,
         lookups: LookupTypes,
     ) -> None:

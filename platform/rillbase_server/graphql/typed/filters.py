@@ -27,7 +27,7 @@ from rillbase_server.graphql.typed.shapes import (
     ScalarKind,
     Shape,
 )
-from rillbase_server.graphql.typed.types import Types, written
+from rillbase_server.graphql.typed.types import TypeFactory, written
 
 ORDERED = frozenset(
     {
@@ -59,7 +59,7 @@ DIRECTION = GraphQLEnumType("SortDirection", {"ASC": 1, "DESC": -1})
 class FilterInputs:
     """Creates the filter inputs of one schema. Those of scalars are shared by all collections."""
 
-    types: Types
+    types: TypeFactory
     _shared: dict[str, GraphQLInputObjectType] = field(default_factory=dict)
 
     def of_record(

@@ -142,11 +142,11 @@ class LookupTypes:
                     values.setdefault(title, path)
             if values:
                 local = GraphQLArgument(GraphQLNonNull(GraphQLEnumType(name + ending, values)))
-                fields[field] = _looking(kind, local, many=many)
+                fields[field] = _lookup_field(kind, local, many=many)
         return fields
 
 
-def _looking(kind: GraphQLObjectType, local: GraphQLArgument, *, many: bool) -> GraphQLField:
+def _lookup_field(kind: GraphQLObjectType, local: GraphQLArgument, *, many: bool) -> GraphQLField:
     what = "The documents whose `_id`s are" if many else "The document whose `_id` is"
     return GraphQLField(
         kind,

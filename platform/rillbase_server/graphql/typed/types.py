@@ -44,7 +44,7 @@ Nullable: TypeAlias = (
 
 
 @dataclass(slots=True)
-class Types:
+class TypeFactory:
     """Creates the types of one schema. A name is used once."""
 
     json: GraphQLScalarType

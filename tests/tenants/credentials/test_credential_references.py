@@ -23,8 +23,8 @@ from tenants.credentials.cache import at_most
 from tenants.credentials.credential_reference import (
     CredentialReference,
     read_together,
-    stand,
-    standing_of,
+    reference_of,
+    resolve_reference,
 )
 from tenants.models import ApiKey, Membership, Tenant
 from tenants.roles import Role
@@ -39,7 +39,7 @@ def head(**headers: str) -> CallHead:
 
 def accepted(found: CallHead) -> CredentialReference:
     principal, _ = authenticate_data_plane(found)
-    return standing_of(principal, found)
+    return reference_of(principal, found)
 
 
 def change_key(tenant: Tenant, text: str, **changes: object) -> None:
@@ -51,7 +51,7 @@ def test_a_key_that_still_holds_stands_for_the_same_caller() -> None:
     made = make_tenant()
     found = head(Authorization=f"Bearer {make_key(made.tenant, scopes=['documents:read'])}")
     before, _ = authenticate_data_plane(found)
-    principal, tenant = stand(standing_of(before, found))
+    principal, tenant = resolve_reference(reference_of(before, found))
     assert principal == before
     assert tenant.id == made.tenant.id
 
@@ -71,20 +71,20 @@ def test_a_key_that_no_longer_holds_is_noticed_at_once(
     made = make_tenant()
     text = make_key(made.tenant)
     token = client_address.set("192.0.2.1")
-    standing = accepted(head(Authorization=f"Bearer {text}"))
+    reference = accepted(head(Authorization=f"Bearer {text}"))
     client_address.reset(token)
     change_key(made.tenant, text, **changes)
     with at_most(0.0), pytest.raises(error):
-        stand(standing)
+        resolve_reference(reference)
 
 
 def test_other_scopes_make_another_caller() -> None:
     made = make_tenant()
     text = make_key(made.tenant)
-    standing = accepted(head(Authorization=f"Bearer {text}"))
+    reference = accepted(head(Authorization=f"Bearer {text}"))
     change_key(made.tenant, text, scopes=["documents:read"], collections=["todos"])
     with at_most(0.0):
-        principal, _ = stand(standing)
+        principal, _ = resolve_reference(reference)
     assert "documents:write" not in principal.scopes
     assert principal.collections == frozenset({"todos"})
 
@@ -95,46 +95,46 @@ def test_many_keys_are_read_together() -> None:
     standings = [accepted(head(Authorization=f"Bearer {text}")) for text in texts]
     change_key(made.tenant, texts[1], revoked_at=timezone.now())
     read_together(standings)
-    stand(standings[0])
-    stand(standings[2])
+    resolve_reference(standings[0])
+    resolve_reference(standings[2])
     with pytest.raises(InvalidCredentials):
-        stand(standings[1])
+        resolve_reference(standings[1])
 
 
 def test_a_member_stands_while_it_is_one() -> None:
     made = make_tenant()
     user = make_member(made.tenant, Role.DEVELOPER)
     cookie, _ = make_session(user)
-    standing = accepted(
+    reference = accepted(
         head(Cookie=f"rillbase_session={cookie}", Rillbase_Tenant=made.slug, Host="localhost")
     )
-    principal, _ = stand(standing)
+    principal, _ = resolve_reference(reference)
     assert principal.role is Role.DEVELOPER
     with scoped(tenant_id=made.tenant.id):
         Membership.objects.filter(user=user).delete()
     with at_most(0.0), pytest.raises(NotFound):
-        stand(standing)
+        resolve_reference(reference)
 
 
 def test_a_suspended_tenants_keys_stand_for_nobody() -> None:
     made = make_tenant()
-    standing = accepted(head(Authorization=f"Bearer {make_key(made.tenant)}"))
+    reference = accepted(head(Authorization=f"Bearer {make_key(made.tenant)}"))
     Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(state=Tenant.State.SUSPENDED)
     with at_most(0.0), pytest.raises(TenantSuspended):
-        stand(standing)
+        resolve_reference(reference)
 
 
 def test_an_end_users_token_ends_at_its_end() -> None:
     made = make_tenant()
     key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
-    standing = accepted(head(Rillbase_Key=key))
-    stand(standing, {"sub": "ann", "exp": time.time() + 60})
+    reference = accepted(head(Rillbase_Key=key))
+    resolve_reference(reference, {"sub": "ann", "exp": time.time() + 60})
     with pytest.raises(CredentialsExpired):
-        stand(standing, {"sub": "ann", "exp": time.time() - 1})
+        resolve_reference(reference, {"sub": "ann", "exp": time.time() - 1})
 
 
 def test_a_standing_holds_no_secret() -> None:
     made = make_tenant()
     text = make_key(made.tenant)
-    standing = accepted(head(Authorization=f"Bearer {text}"))
-    assert text.split("_")[3] not in repr(standing)
+    reference = accepted(head(Authorization=f"Bearer {text}"))
+    assert text.split("_")[3] not in repr(reference)

@@ -92,7 +92,7 @@ async def _cancel_all() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Face:
+class SyncFacade:
     """A synchronous object, and the asynchronous one that it wraps."""
 
     def __init__(self, loop: LoopThread, inner: object) -> None:
@@ -100,51 +100,51 @@ class Face:
         self._inner: Any = inner
 
 
-def waiting(
+def blocking(
     call: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Face, P], T]:
+) -> Callable[Concatenate[SyncFacade, P], T]:
     """Make a call that waits for the result."""
 
     @wraps(call)
-    def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return face._loop.run(call(face._inner, *args, **kwargs))
+    def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return facade._loop.run(call(facade._inner, *args, **kwargs))
 
     return made
 
 
 def beginning(
     call: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Face, P], Future[T]]:
+) -> Callable[Concatenate[SyncFacade, P], Future[T]]:
     """Make a call that returns a future at once."""
 
     @wraps(call)
-    def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        return face._loop.begin(call(face._inner, *args, **kwargs))
+    def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return facade._loop.begin(call(facade._inner, *args, **kwargs))
 
     return made
 
 
 def iterating(
     call: Callable[Concatenate[A, P], AsyncIterator[T]],
-) -> Callable[Concatenate[Face, P], Iterator[T]]:
+) -> Callable[Concatenate[SyncFacade, P], Iterator[T]]:
     """Make a call that yields the items of the other one."""
 
     @wraps(call)
-    def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return face._loop.iterate(face._loop.call(lambda: call(face._inner, *args, **kwargs)))
+    def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return facade._loop.iterate(facade._loop.call(lambda: call(facade._inner, *args, **kwargs)))
 
     return made
 
 
 def notifying(
     call: Callable[Concatenate[A, P], Callable[[], None]],
-) -> Callable[Concatenate[Face, P], Callable[[], None]]:
+) -> Callable[Concatenate[SyncFacade, P], Callable[[], None]]:
     """Make a call that registers a listener, which runs on the client's thread."""
 
     @wraps(call)
-    def made(face: Face, /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], None]:
-        stop = face._loop.call(lambda: call(face._inner, *args, **kwargs))
+    def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], None]:
+        stop = facade._loop.call(lambda: call(facade._inner, *args, **kwargs))
         # Listeners may stop themselves, and they run on the loop's thread.
-        return lambda: face._loop.soon(stop)
+        return lambda: facade._loop.soon(stop)
 
     return made
