@@ -7,10 +7,10 @@ its OpenAPI object, `Router` finds it, `CallResponse` is its response. The conve
 the errors, ETags, limits, idempotency and headers of `foundation.api`.
 """
 
-from data_plane.http.answer import CallResponse, json_answer, problem_answer
 from data_plane.http.body import RequestBody
 from data_plane.http.head import CallHead
 from data_plane.http.operation import HttpOperation
+from data_plane.http.response import CallResponse, json_answer, problem_answer
 from data_plane.http.router import Router
 
 __all__ = [

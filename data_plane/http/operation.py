@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from data_plane.http.answer import CallResponse
+from data_plane.http.response import CallResponse
 from foundation.json_types import JsonObject
 
 C = TypeVar("C")

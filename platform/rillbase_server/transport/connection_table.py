@@ -16,8 +16,8 @@ from foundation.message_memory import MessageMemory
 from foundation.metrics import CONNECTIONS, CONNECTIONS_CLOSED
 from rillbase_server.client_address import TrustedProxies
 from rillbase_server.transport.allocator import TrimSchedule, resident_bytes, return_free_pages
-from rillbase_server.transport.bounds import TransportLimits
-from rillbase_server.transport.outlet import Backlog
+from rillbase_server.transport.outgoing_flow import Backlog
+from rillbase_server.transport.transport_limits import TransportLimits
 
 CHECK_INTERVAL_S = 1.0
 #: The prefix usually assigned to one IPv6 customer.

@@ -25,10 +25,10 @@ from foundation.asgi import CONNECTION, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
 from rillbase_server.transport.framing import Framing, HeadTooLarge
 from rillbase_server.transport.lingering_close import LingeringClose
-from rillbase_server.transport.outlet import Backlog, OutgoingFlow
+from rillbase_server.transport.outgoing_flow import Backlog, OutgoingFlow
 from rillbase_server.transport.peer import has_hung_up
 from rillbase_server.transport.rates import TransferProgress
-from rillbase_server.transport.refusals import RequestRejection, response
+from rillbase_server.transport.request_rejections import RequestRejection, response
 from rillbase_server.transport.tables import table_of
 from rillbase_server.transport.websocket_protocol import WebSocketProtocol
 

@@ -8,8 +8,8 @@ from uvicorn.server import ServerState
 
 from foundation.environment import environment
 from rillbase_server.transport import allocator
-from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.connection_table import ConnectionTable
+from rillbase_server.transport.transport_limits import TransportLimits
 
 _tables: WeakKeyDictionary[ServerState, ConnectionTable] = WeakKeyDictionary()
 

@@ -38,14 +38,18 @@ from websockets.server import ServerProtocol
 
 from foundation.asgi import CONNECTION, Message, Scope
 from foundation.metrics import CONNECTIONS_CLOSED
-from rillbase_server.transport.bounds import MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, WORK_FACTOR
 from rillbase_server.transport.connection_table import ConnectionEntry
 from rillbase_server.transport.frame_encoding import encode_message
 from rillbase_server.transport.lazy_deflate import MIN_BYTES, LazyDeflate
 from rillbase_server.transport.lingering_close import LingeringClose
-from rillbase_server.transport.outlet import Backlog, OutgoingFlow
+from rillbase_server.transport.outgoing_flow import Backlog, OutgoingFlow
 from rillbase_server.transport.rates import TransferProgress
 from rillbase_server.transport.tables import table_of
+from rillbase_server.transport.transport_limits import (
+    MAX_GREETING_BYTES,
+    MAX_MESSAGE_BYTES,
+    WORK_FACTOR,
+)
 from rillbase_server.transport.websocket_frames import (
     STEP_BYTES,
     ControlFrame,

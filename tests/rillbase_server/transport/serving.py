@@ -13,8 +13,8 @@ import uvicorn
 
 from foundation.asgi import CONNECTION, App, Message, Receive, Scope, Send, text_of
 from rillbase_server.transport import tables
-from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.connection_table import ConnectionTable
+from rillbase_server.transport.transport_limits import TransportLimits
 from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.waiting import wait_until
 

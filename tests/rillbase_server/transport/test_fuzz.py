@@ -12,7 +12,7 @@ from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame
 from websockets.streams import StreamReader
 
-from rillbase_server.transport.bounds import TransportLimits
+from rillbase_server.transport.transport_limits import TransportLimits
 from rillbase_server.transport.websocket_frames import (
     ControlFrame,
     FrameReader,

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 import pytest
 
 from foundation.metrics import CONNECTIONS_CLOSED
-from rillbase_server.transport.bounds import TransportLimits
+from rillbase_server.transport.transport_limits import TransportLimits
 from tests.rillbase_server.transport.raw import ends, get, read_response, send_all
 from tests.rillbase_server.transport.serving import Echo, serving
 from tests.waiting import wait_until

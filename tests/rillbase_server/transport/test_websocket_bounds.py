@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rillbase_server.transport.bounds import WORK_FACTOR, TransportLimits
+from rillbase_server.transport.transport_limits import WORK_FACTOR, TransportLimits
 from rillbase_server.transport.websocket_frames import SMALL_FRAMES_AT_ONCE, SMALL_FRAMES_PER_S
 from tests.rillbase_server.transport.raw import (
     close_code,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from rillbase_server.transport.bounds import TransportLimits
 from rillbase_server.transport.rates import TransferProgress
+from rillbase_server.transport.transport_limits import TransportLimits
 
 
 class Backlog(NamedTuple):
