@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def _check_pair(name: str) -> list[str]:
-    wanted, lock = ROOT / "requirements" / f"{name}.in", ROOT / "requirements" / f"{name}.txt"
+    direct, lock = ROOT / "requirements" / f"{name}.in", ROOT / "requirements" / f"{name}.txt"
     text = lock.read_text()
     pinned = {_normal(package): version for package, version in PIN.findall(text)}
     complaints = _hosts(lock, text)
@@ -47,7 +47,7 @@ def _check_pair(name: str) -> list[str]:
         for block in blocks
         if block and not block.startswith("#") and "--hash=sha256:" not in block
     ]
-    for package, version in DIRECT.findall(wanted.read_text()):
+    for package, version in DIRECT.findall(direct.read_text()):
         locked = pinned.get(_normal(package))
         if locked is None:
             complaints.append(f"{lock.name} lacks {package}: compile it again")

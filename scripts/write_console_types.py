@@ -86,10 +86,10 @@ def main() -> int:
     import django  # noqa: PLC0415 -- reads what is set above
 
     django.setup()
-    wanted = types()
+    generated = types()
     if "--check" not in sys.argv[1:]:
-        TYPES.write_text(wanted)
-    elif TYPES.read_text() != wanted:
+        TYPES.write_text(generated)
+    elif TYPES.read_text() != generated:
         name = TYPES.relative_to(ROOT)
         sys.stderr.write(f"{name} is out of date: run python -m scripts.write_console_types\n")
         return 1

@@ -29,13 +29,13 @@ class _Route(Generic[C]):
 
     def parameters(self, segments: Sequence[str]) -> dict[str, str] | None:
         values = {}
-        for wanted, given in zip(self.pattern, segments, strict=True):
-            if wanted.startswith("{"):
-                name, _, verb = wanted[1:].partition("}")
+        for segment, given in zip(self.pattern, segments, strict=True):
+            if segment.startswith("{"):
+                name, _, verb = segment[1:].partition("}")
                 if not given.endswith(verb) or len(given) == len(verb):
                     return None
                 values[name] = given.removesuffix(verb)
-            elif wanted != given:
+            elif segment != given:
                 return None
         return values
 

@@ -60,7 +60,7 @@ async def update(call: Call) -> CallResponse:
     parameters(call)
     text = await read_body(call)
     body = as_object(text, ("filter", "update", "array_filters", "limit"))
-    wanted = _filter(body)
+    query_filter = _filter(body)
     with refusing():
         operators = UpdateOperators.parse(required(body, "update"), body.get("array_filters"))
     return await _change(
@@ -68,8 +68,8 @@ async def update(call: Call) -> CallResponse:
         name,
         text,
         body,
-        wanted,
-        lambda identity: Operation.update_found(identity, operators, wanted),
+        query_filter,
+        lambda identity: Operation.update_found(identity, operators, query_filter),
     )
 
 
@@ -79,9 +79,14 @@ async def delete(call: Call) -> CallResponse:
     parameters(call)
     text = await read_body(call)
     body = as_object(text, ("filter", "limit"))
-    wanted = _filter(body)
+    query_filter = _filter(body)
     return await _change(
-        call, name, text, body, wanted, lambda identity: Operation.delete_found(identity, wanted)
+        call,
+        name,
+        text,
+        body,
+        query_filter,
+        lambda identity: Operation.delete_found(identity, query_filter),
     )
 
 
@@ -96,7 +101,7 @@ async def _change(
     name: str,
     text: bytes,
     body: Value,
-    wanted: Filter,
+    query_filter: Filter,
     operation: Callable[[Value], Operation],
 ) -> CallResponse:
     limit = integer(
@@ -107,7 +112,7 @@ async def _change(
         before = await write(WriteCall(call.tenant.id, claim=held))
         if before.answer is not None:
             return before.answer
-    counts = await _run(call, name, wanted, limit, operation)
+    counts = await _run(call, name, query_filter, limit, operation)
     answer = CallResponse(200, counts.to_json())
     if held is not None:
         await write(WriteCall(call.tenant.id, claim=held, answer=lambda _: answer))
@@ -115,14 +120,14 @@ async def _change(
 
 
 async def _run(
-    call: Call, name: str, wanted: Filter, limit: int, operation: Callable[[Value], Operation]
+    call: Call, name: str, query_filter: Filter, limit: int, operation: Callable[[Value], Operation]
 ) -> ChangeCounts:
     counts, after = ChangeCounts(), b""
     deadline = time.monotonic() + MAX_SECONDS
     while counts.matched < limit:
         size = min(BATCH, limit - counts.matched)
         matches = await queries.find(
-            call.tenant.id, name, wanted, call.principal, limit=size, after=after
+            call.tenant.id, name, query_filter, call.principal, limit=size, after=after
         )
         counts.notices.include(matches.notices)
         if not matches.bodies:

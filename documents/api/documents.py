@@ -74,11 +74,11 @@ async def get(call: Call) -> CallResponse:
 async def get_many(call: Call) -> CallResponse:
     """POST documents:get."""
     name = collection_name(call, READ)
-    wanted = required(as_object(await read_body(call, max_bytes=MAX_IDS_BYTES), ("ids",)), "ids")
-    if wanted.kind != "array" or len(wanted.items()) > MAX_IDS:
+    ids = required(as_object(await read_body(call, max_bytes=MAX_IDS_BYTES), ("ids",)), "ids")
+    if ids.kind != "array" or len(ids.items()) > MAX_IDS:
         raise InvalidBody(f"`ids` must be a list of at most {MAX_IDS} ids.")
     with refusing("/ids"):
-        keys = [id_key(identity) for identity in wanted.items()]
+        keys = [id_key(identity) for identity in ids.items()]
     documents = await reads.get(call.tenant.id, name, keys, call.principal, _now_ms())
     form = canonical(call)
     items = [shown(documents[key], canonical_form=form) for key in keys if key in documents]

@@ -62,8 +62,8 @@ async def count(call: Call) -> CallResponse:
     parameters(call)
     body = as_object(await read_body(call), ("filter",))
     with refusing():
-        wanted = Filter.parse(body.get("filter"))
-    number, notices = await queries.count(call.tenant.id, name, wanted, call.principal)
+        query_filter = Filter.parse(body.get("filter"))
+    number, notices = await queries.count(call.tenant.id, name, query_filter, call.principal)
     return CallResponse(200, b'{"count":%d' % number + notices.member() + b"}")
 
 
@@ -75,11 +75,13 @@ async def explain(call: Call) -> CallResponse:
         raise Forbidden("End users cannot see query plans.")
     body = as_object(await read_body(call), MEMBERS)
     if (grouped := read_group(body)) is None:
-        wanted = _query(body)
+        explained_query = _query(body)
     else:
         # Groups are made of all matching documents, read in any order.
-        wanted = DocumentQuery(_groups(body, grouped).filter, Sort.parse(None), limit=MAX_GROUPED)
-    return CallResponse(200, to_json(await explain_query(call.tenant.id, name, wanted)))
+        explained_query = DocumentQuery(
+            _groups(body, grouped).filter, Sort.parse(None), limit=MAX_GROUPED
+        )
+    return CallResponse(200, to_json(await explain_query(call.tenant.id, name, explained_query)))
 
 
 async def _answer(call: Call, name: str, body: Value) -> CallResponse:
@@ -87,8 +89,8 @@ async def _answer(call: Call, name: str, body: Value) -> CallResponse:
         groups = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
         rows = groups.rows(canonical=canonical(call))
         return CallResponse(200, b'{"rows":' + rows + groups.notices.member() + b"}")
-    wanted = _query(body)
-    selected = await queries.select(call.tenant.id, name, wanted, call.principal)
+    document_query = _query(body)
+    selected = await queries.select(call.tenant.id, name, document_query, call.principal)
     page = selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
     text = b'{"items":' + page.items + b',"next_cursor":' + cursor
@@ -97,8 +99,8 @@ async def _answer(call: Call, name: str, body: Value) -> CallResponse:
 
 def _query(body: Value) -> DocumentQuery:
     with refusing():
-        wanted = Filter.parse(body.get("filter"))
-        sort = Sort.parse(body.get("sort"), wanted)
+        query_filter = Filter.parse(body.get("filter"))
+        sort = Sort.parse(body.get("sort"), query_filter)
         projection = body.get("projection")
         shown = None
         if projection is not None and not projection.is_null:
@@ -107,7 +109,7 @@ def _query(body: Value) -> DocumentQuery:
     if cursor is not None and not cursor.is_null and cursor.kind != "string":
         raise InvalidBody(errors=[FieldProblem("/cursor", "invalid", "A cursor must be a string.")])
     return DocumentQuery(
-        filter=wanted,
+        filter=query_filter,
         sort=sort,
         projection=shown,
         offset=_offset(body),
@@ -153,9 +155,9 @@ def read_group_sort(body: Value, grouped: Group) -> Sort | None:
 
 def _groups(body: Value, grouped: Group) -> GroupQuery:
     with refusing():
-        wanted = Filter.parse(body.get("filter"))
+        query_filter = Filter.parse(body.get("filter"))
     return GroupQuery(
-        filter=wanted,
+        filter=query_filter,
         group=grouped,
         sort=read_group_sort(body, grouped),
         offset=_offset(body),

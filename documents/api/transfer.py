@@ -99,10 +99,12 @@ async def export(call: Call) -> CallResponse:
     given = parameters(call, "filter")
     with refusing("/filter"):
         text = given.get("filter")
-        wanted = Filter.parse(None if text is None else Value.parse(text.encode()))
+        query_filter = Filter.parse(None if text is None else Value.parse(text.encode()))
     form = canonical(call)
-    page = await exporting.first_page(call.tenant.id, name, wanted, call.principal)
-    lines_out = exporting.rest(call.tenant.id, name, wanted, call.principal, page, canonical=form)
+    page = await exporting.first_page(call.tenant.id, name, query_filter, call.principal)
+    lines_out = exporting.rest(
+        call.tenant.id, name, query_filter, call.principal, page, canonical=form
+    )
     return CallResponse(200, lines_out, media_type=NDJSON)
 
 

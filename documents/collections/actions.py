@@ -17,11 +17,11 @@ from documents.collections.declarations import Declarations
 from documents.collections.describe import describe
 from documents.collections.field_names import of_collection
 from documents.collections.indexes import (
-    WantedIndex,
+    IndexDeclaration,
     changes,
+    declared_indexes,
     is_declared,
     ttl_index,
-    wanted_of,
 )
 from documents.models import Collection, Index
 from documents.store.locks import lock_alone
@@ -82,7 +82,7 @@ def do_create(
     declarations: Declarations,
 ) -> tuple[Collection, list[Index]]:
     """Create a collection. Its indexes are ready immediately, because it is empty."""
-    wanted = wanted_of(values.get("indexes", []))
+    declared = declared_indexes(values.get("indexes", []))
     # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "collections", active())
     if active().filter(name=values["name"]).exists():
@@ -95,7 +95,7 @@ def do_create(
         access_rules=declarations.access_rules,
         ttl=ttl,
     )
-    indexes = _add_indexes(collection, [*wanted, *ttl_index(ttl)], ready=True)
+    indexes = _add_indexes(collection, [*declared, *ttl_index(ttl)], ready=True)
     _record(principal, "collection.created", collection, after=describe(collection, indexes))
     return collection, indexes
 
@@ -182,16 +182,16 @@ def drop_index(collection: Collection, index: Index) -> None:
 
 def _index_changes(
     present: Sequence[Index], values: CollectionValues
-) -> tuple[list[Index], list[WantedIndex]]:
+) -> tuple[list[Index], list[IndexDeclaration]]:
     """Compare callers' indexes and internal ones separately: a body may change either, both or
     none.
     """
     declared = [index for index in present if is_declared(index)]
     own = [index for index in present if not is_declared(index)]
     going: list[Index] = []
-    coming: list[WantedIndex] = []
+    coming: list[IndexDeclaration] = []
     if "indexes" in values:
-        going, coming = changes(declared, wanted_of(values["indexes"]))
+        going, coming = changes(declared, declared_indexes(values["indexes"]))
     if "ttl" in values:
         gone, come = changes(own, ttl_index(values["ttl"]))
         going, coming = [*going, *gone], [*coming, *come]
@@ -199,16 +199,16 @@ def _index_changes(
 
 
 def _add_indexes(
-    collection: Collection, wanted: Sequence[WantedIndex], *, ready: bool
+    collection: Collection, declared: Sequence[IndexDeclaration], *, ready: bool
 ) -> list[Index]:
     state = Index.State.READY if ready else Index.State.BUILDING
     added = []
-    for want in wanted:
+    for declaration in declared:
         index = Index.objects.create(
             collection=collection,
-            name=want.name,
-            fields=[list(pair) for pair in want.fields],
-            unique=want.unique,
+            name=declaration.name,
+            fields=[list(pair) for pair in declaration.fields],
+            unique=declaration.unique,
             state=state,
         )
         added.append(index)

@@ -19,7 +19,7 @@ TTL_INDEX = "~ttl"
 
 
 @dataclass(frozen=True, slots=True)
-class WantedIndex:
+class IndexDeclaration:
     """The declaration of an index."""
 
     name: str
@@ -41,15 +41,15 @@ def fields_of(index: Index) -> tuple[tuple[str, int], ...]:
     return tuple((str(path), int(direction)) for path, direction in index.fields)
 
 
-def wanted_of(declared: Iterable[Mapping[str, object]]) -> list[WantedIndex]:
+def declared_indexes(declared: Iterable[Mapping[str, object]]) -> list[IndexDeclaration]:
     """Return the indexes that a validated body declares. Raise if a name or a path is repeated."""
-    wanted: list[WantedIndex] = []
+    indexes: list[IndexDeclaration] = []
     problems: list[FieldProblem] = []
     for number, form in enumerate(declared):
         fields = form["fields"]
         pairs = tuple(fields) if isinstance(fields, list) else ()
-        index = WantedIndex(str(form["name"]), pairs, bool(form.get("unique", False)))
-        if any(index.name == other.name for other in wanted):
+        index = IndexDeclaration(str(form["name"]), pairs, bool(form.get("unique", False)))
+        if any(index.name == other.name for other in indexes):
             problems.append(
                 FieldProblem(f"/indexes/{number}/name", "duplicate", "The name is used twice.")
             )
@@ -57,15 +57,15 @@ def wanted_of(declared: Iterable[Mapping[str, object]]) -> list[WantedIndex]:
             problems.append(
                 FieldProblem(f"/indexes/{number}/fields", "duplicate", "The path is used twice.")
             )
-        wanted.append(index)
+        indexes.append(index)
     if problems:
         raise InvalidBody(errors=problems)
-    return wanted
+    return indexes
 
 
-def ttl_index(ttl: Mapping[str, object] | None) -> list[WantedIndex]:
+def ttl_index(ttl: Mapping[str, object] | None) -> list[IndexDeclaration]:
     """Return the index that a TTL needs."""
-    return [] if ttl is None else [WantedIndex(TTL_INDEX, ((str(ttl["field"]), 1),))]
+    return [] if ttl is None else [IndexDeclaration(TTL_INDEX, ((str(ttl["field"]), 1),))]
 
 
 def is_declared(index: Index) -> bool:
@@ -74,9 +74,17 @@ def is_declared(index: Index) -> bool:
 
 
 def changes(
-    present: Sequence[Index], wanted: Sequence[WantedIndex]
-) -> tuple[list[Index], list[WantedIndex]]:
+    present: Sequence[Index], declared: Sequence[IndexDeclaration]
+) -> tuple[list[Index], list[IndexDeclaration]]:
     """Return which indexes to drop and which to create."""
-    going = [index for index in present if not any(want.is_met_by(index) for want in wanted)]
-    coming = [want for want in wanted if not any(want.is_met_by(index) for index in present)]
+    going = [
+        index
+        for index in present
+        if not any(declaration.is_met_by(index) for declaration in declared)
+    ]
+    coming = [
+        declaration
+        for declaration in declared
+        if not any(declaration.is_met_by(index) for index in present)
+    ]
     return going, coming

@@ -118,10 +118,10 @@ class _CollectionsView(DeclaredView):
 
     def shown(self, collection: Collection, indexes: list[Index]) -> JsonObject:
         """Return a collection in the form of Extended JSON that the caller requests."""
-        wanted = self.request.headers.get(EJSON_HEADER, "relaxed")
-        if wanted not in ("relaxed", "canonical"):
+        form = self.request.headers.get(EJSON_HEADER, "relaxed")
+        if form not in ("relaxed", "canonical"):
             raise InvalidParameter(f"{EJSON_HEADER} must be relaxed or canonical.")
-        return describe(collection, indexes, canonical=wanted == "canonical")
+        return describe(collection, indexes, canonical=form == "canonical")
 
 
 class CollectionsView(_CollectionsView):

@@ -176,9 +176,11 @@ class RelayLoop:
             case SendTick():
                 return await self._tick(events, request)
 
-    async def _tick(self, events: EventLayer, asked: SendTick) -> AppendResult:
-        body = encode_tick_body(asked.token, asked.incarnation, asked.snapshot)
-        answer = await events.tick(asked.stamp_us, asked.token, asked.look, asked.incarnation, body)
+    async def _tick(self, events: EventLayer, request: SendTick) -> AppendResult:
+        body = encode_tick_body(request.token, request.incarnation, request.snapshot)
+        answer = await events.tick(
+            request.stamp_us, request.token, request.look, request.incarnation, body
+        )
         if answer.verdict is AppendVerdict.OK:
             metrics.RELAY_TICKS.inc()
             self._ticked_s = time.monotonic()

@@ -158,18 +158,18 @@ class RelayMachine:
 
     def receive(self, number: int, reply: Reply, now_s: float) -> Step:
         """Take the reply to request `number` and return the next request, if there is one."""
-        asked = self._asked
-        if number != self._number or asked is None:
+        request = self._asked
+        if number != self._number or request is None:
             return None
         self._asked = None
         if isinstance(reply, RequestFailed):
-            return self._failed(asked, now_s)
+            return self._failed(request, now_s)
         if isinstance(reply, AppendResult):
             self._time_us = reply.time_us
-        return self._handle_reply(asked, reply, now_s)
+        return self._handle_reply(request, reply, now_s)
 
-    def _handle_reply(self, asked: Request, reply: Reply, now_s: float) -> Step:
-        match asked, reply:
+    def _handle_reply(self, request: Request, reply: Reply, now_s: float) -> Step:
+        match request, reply:
             case AcquireLease(), LeaseResult():
                 return self._claimed(reply, now_s)
             case ProbeEventLayer(), ProbeResult():
@@ -179,13 +179,13 @@ class RelayMachine:
                     return self._ask(ProbeEventLayer(installation), now_s)
                 return self._refused(reply.verdict, now_s)
             case ListRows(), RowList():
-                return self._listed(asked, reply, now_s)
+                return self._listed(request, reply, now_s)
             case _:
-                return self._continue_round(asked, reply, now_s)
+                return self._continue_round(request, reply, now_s)
 
-    def _continue_round(self, asked: Request, reply: Reply, now_s: float) -> Step:
+    def _continue_round(self, request: Request, reply: Reply, now_s: float) -> Step:
         """Continue a round after its list."""
-        match asked, reply:
+        match request, reply:
             case Fetch(), FetchResult():
                 return self._fetched(reply, now_s)
             case Append(), AppendResult():
@@ -199,7 +199,7 @@ class RelayMachine:
             case (Trim(), AppendResult()) | (EmptySlot(), RequestDone()):
                 return self._end_round()
             case _:
-                raise AssertionError(f"{reply} is not a reply to {asked}")
+                raise AssertionError(f"{reply} is not a reply to {request}")
 
     # The start of a round.
 
@@ -235,12 +235,12 @@ class RelayMachine:
         watermark = 0 if again else self.life.watermark
         return self._ask(ListRows(token, watermark, again, renew), now_s)
 
-    def _listed(self, asked: ListRows, reply: RowList, now_s: float) -> Step:
+    def _listed(self, request: ListRows, reply: RowList, now_s: float) -> Step:
         world, _ = self._known()
         if not reply.held:
             self.token = None
             return self._end_round(CLAIM_S)
-        if asked.renew:
+        if request.renew:
             self._renewed_s = now_s
         self._world = reply.world
         if (reply.world.installation, reply.world.database) != (world.installation, world.database):
@@ -248,7 +248,7 @@ class RelayMachine:
             return self._begin(now_s)
         life = self._living()
         life.rows = {**life.rows, **reply.rows} if self._republishing(life) else reply.rows
-        if asked.marked_too:
+        if request.marked_too:
             life.taken.append(self._taken(reply, set(reply.rows), now_s, marks_count=False))
         else:
             self._learn(life, reply, now_s)
@@ -417,11 +417,11 @@ class RelayMachine:
                 pass
         return self._end_round()
 
-    def _failed(self, asked: Request, now_s: float) -> Step:
-        if isinstance(asked, Append):
+    def _failed(self, request: Request, now_s: float) -> Step:
+        if isinstance(request, Append):
             # It may have run out of memory, which only trimming frees.
-            return self._ask(Trim(asked.installation), now_s)
-        return self._end_round(CLAIM_S if isinstance(asked, AcquireLease) else ROUND_S)
+            return self._ask(Trim(request.installation), now_s)
+        return self._end_round(CLAIM_S if isinstance(request, AcquireLease) else ROUND_S)
 
     def _end_round(self, pause_s: float = ROUND_S) -> Step:
         """End the round. The next begins `pause_s` after this one began."""

@@ -128,33 +128,33 @@ class OutboxRows:
         """Release the lease for the next relay."""
         await self._run([(_RELEASE, (int8(token),))])
 
-    async def list_rows(self, asked: ListRows) -> RowList:
-        lease = _RENEW if asked.renew else _HELD
-        listing = _LIST_ALL if asked.marked_too else _LIST_UNMARKED
+    async def list_rows(self, request: ListRows) -> RowList:
+        lease = _RENEW if request.renew else _HELD
+        listing = _LIST_ALL if request.marked_too else _LIST_UNMARKED
         held, world, listed = await self._run(
-            [(lease, (int8(asked.token),)), (_WORLD, ()), (listing, (int8(asked.watermark),))]
+            [(lease, (int8(request.token),)), (_WORLD, ()), (listing, (int8(request.watermark),))]
         )
         if world.raw(0, 2) is None:
             await self._run([(_NAME_LIFE, ())])
-            return await self.list_rows(asked)
+            return await self.list_rows(request)
         rows, written_ms = dict[int, int](), list[int]()
         for row in range(listed.rows):
             if listed.raw(row, 1) is not None:
                 rows[listed.integer(row, 1)] = listed.integer(row, 2)
                 written_ms.append(listed.time_ms(row, 3))
-        if not asked.marked_too:
+        if not request.marked_too:
             self.oldest_ms = min(written_ms, default=None)
         return RowList(
             held.rows > 0, _world(world), TransactionSnapshot.parse(listed.text(0, 0)), rows
         )
 
-    async def fetch(self, asked: Fetch) -> FetchResult:
+    async def fetch(self, request: Fetch) -> FetchResult:
         """Read a page. A document that has been written since is not read: its row is superseded.
 
         Sizes are read first. Documents may be replaced meanwhile, but then they are not read.
         """
-        first = asked.xids[0]
-        parameters = (xid8s(asked.xids), int8(first), int8(asked.after))
+        first = request.xids[0]
+        parameters = (xid8s(request.xids), int8(first), int8(request.after))
         (sizes,) = await self._run([(_SIZES, parameters)])
         listed = [
             RowSize(
@@ -167,7 +167,7 @@ class OutboxRows:
         ]
         all_listed = len(listed) < PAGE_ROWS
         page = cut(listed, all_listed=all_listed)
-        done, after = progress(asked.xids, listed, page, all_listed=all_listed)
+        done, after = progress(request.xids, listed, page, all_listed=all_listed)
         if not page:
             return FetchResult([], done, after)
         xids = xid8s(sorted({size.xid for size in page}))
@@ -271,15 +271,15 @@ def cut(listed: Sequence[RowSize], *, all_listed: bool) -> list[RowSize]:
 
 
 def progress(
-    asked: Sequence[int], listed: Sequence[RowSize], page: Sequence[RowSize], *, all_listed: bool
+    xids: Sequence[int], listed: Sequence[RowSize], page: Sequence[RowSize], *, all_listed: bool
 ) -> tuple[tuple[int, ...], int]:
     """Return which transactions have been read completely, and where the next one continues."""
     unread = {size.xid for size in listed[len(page) :]}
     if not all_listed:
         # There are more rows than were listed: those of the last listed transaction, or later ones.
         last = listed[-1].xid
-        unread |= {xid for xid in asked if xid >= last}
-    done = tuple(xid for xid in asked if xid not in unread)
+        unread |= {xid for xid in xids if xid >= last}
+    done = tuple(xid for xid in xids if xid not in unread)
     after = page[-1].id if page and page[-1].xid in unread else 0
     return done, after
 

@@ -189,9 +189,9 @@ class WriteAttempt:
         steps += [locks.shared(collection.id) for collection in self._collections]
         steps += [statements.check(collection.raw) for collection in self._collections]
         steps += [
-            statements.lock_rows(collection.raw, wanted, largest_body)
-            for collection, wanted in zip(self._collections, keys, strict=True)
-            if wanted is not None
+            statements.lock_rows(collection.raw, row_keys, largest_body)
+            for collection, row_keys in zip(self._collections, keys, strict=True)
+            if row_keys is not None
         ]
         return steps
 
@@ -199,15 +199,15 @@ class WriteAttempt:
         self, results: Sequence[StatementResult], keys: Sequence[bytes | None]
     ) -> _LockedRows | None:
         """Return the locked rows, or None if a collection has changed."""
-        looked = sum(wanted is not None for wanted in keys)
+        looked = sum(row_keys is not None for row_keys in keys)
         start = len(results) - looked - len(keys)
         checks, locked = results[start : start + len(keys)], iter(results[start + len(keys) :])
         locked_rows = _LockedRows([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
-        for known, check, wanted in zip(self._collections, checks, keys, strict=True):
+        for known, check, row_keys in zip(self._collections, checks, keys, strict=True):
             if not check.rows or check.integer(0, 0) != known.write_version:
                 return None
             locked_rows.floors.append(check.integer(0, 1))
-            locked_rows.rows.append([] if wanted is None else _rows(next(locked)))
+            locked_rows.rows.append([] if row_keys is None else _rows(next(locked)))
         return locked_rows
 
     async def _complete(self, session: PostgresSession, locked: _LockedRows) -> None:

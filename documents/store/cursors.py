@@ -31,9 +31,9 @@ class CursorPosition:
         return Position(self.entry, self.key) if self.entry else None
 
 
-def binding(tenant_id: UUID, collection_id: UUID, wanted: Filter, sort: Sort) -> bytes:
+def binding(tenant_id: UUID, collection_id: UUID, query_filter: Filter, sort: Sort) -> bytes:
     """Return what a cursor is valid for."""
-    parts = (tenant_id.bytes, collection_id.bytes, wanted.hash(), sort.canonical().encode())
+    parts = (tenant_id.bytes, collection_id.bytes, query_filter.hash(), sort.canonical().encode())
     return b"query:" + b"".join(parts)
 
 

@@ -38,9 +38,9 @@ async def _explain(
         )
         sql, postgres = "", None
         if plan.ranges:
-            asked, parameters = statement(reading.collection, plan, plan.ranges[0])
-            sql = asked.sql
-            postgres = await _postgres(reading.session, asked, parameters)
+            scan, parameters = statement(reading.collection, plan, plan.ranges[0])
+            sql = scan.sql
+            postgres = await _postgres(reading.session, scan, parameters)
         notices = await _notices(reading, query)
     grid = reading.filter.access()
     return {
@@ -81,9 +81,9 @@ def _access(grid: list[tuple[str, str]] | None) -> list[JsonValue]:
 
 
 async def _postgres(
-    session: StatementRunner, asked: Statement, parameters: tuple[bytes | None, ...]
+    session: StatementRunner, scan: Statement, parameters: tuple[bytes | None, ...]
 ) -> JsonValue:
-    explained = Statement("EXPLAIN (FORMAT JSON) " + asked.sql, asked.types)
+    explained = Statement("EXPLAIN (FORMAT JSON) " + scan.sql, scan.types)
     (result,) = await session.run([(explained, parameters)])
     plan: JsonValue = json.loads(result.text(0, 0))
     return plan

@@ -104,10 +104,10 @@ async def read_sides(
         raise QueryTooExpensive(f"The query looks up more than {MAX_LOOKED_UP} documents.")
     held_bytes = 0
     documents_by_side: list[list[StoredDocument]] = []
-    for side, wanted in zip(sides, keys, strict=True):
+    for side, side_keys in zip(sides, keys, strict=True):
         documents_by_side.append([])
-        for begin in range(0, len(wanted), AT_ONCE):
-            some = wanted[begin : begin + AT_ONCE]
+        for begin in range(0, len(side_keys), AT_ONCE):
+            some = side_keys[begin : begin + AT_ONCE]
             parameters = (byteas(some), bodies.largest_carried(len(some)))
             (result,) = await session.run([(BY_KEY, (side.collection.id.bytes, *parameters))])
             documents = [row(result, number) for number in range(result.rows)]
@@ -154,10 +154,10 @@ async def read_versions(
     if not all(map(is_current, checks, (side.collection for side in sides))):
         return None
     versions: list[list[DocumentVersion]] = []
-    for side, wanted in zip(sides, keys, strict=True):
+    for side, side_keys in zip(sides, keys, strict=True):
         versions.append([])
-        for begin in range(0, len(wanted), VERSIONS_AT_ONCE):
-            some = wanted[begin : begin + VERSIONS_AT_ONCE]
+        for begin in range(0, len(side_keys), VERSIONS_AT_ONCE):
+            some = side_keys[begin : begin + VERSIONS_AT_ONCE]
             if most_bytes <= 0:
                 break
             async for rows in _version_rows(session, side, some):

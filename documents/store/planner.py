@@ -75,7 +75,7 @@ class IndexCandidate:
     direction: int | None
 
 
-def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool:
+def restricts_sort(query_filter: Filter, index_fields: Fields, bounds: Bounds) -> bool:
     """Return whether the ranges exclude values of the fields that an index sorts by. A document
     with several values may then be found by one value but sorted by another that is not read: it
     would come too late, or on no page at all. If one field is part of another (`a` and `a.b`), the
@@ -83,22 +83,24 @@ def restricts_sort(wanted: Filter, index_fields: Fields, bounds: Bounds) -> bool
     """
     # If a document is found by the entry of a whole array, that entry does not sort by the values
     # of its other arrays.
-    if _ARRAY_OPERAND.search(wanted.canonical()):
+    if _ARRAY_OPERAND.search(query_filter.canonical()):
         return True
     paths = [path for path, _ in index_fields]
     if any(inner.startswith(f"{outer}.") for inner in paths for outer in paths):
         return True
-    fixed = wanted.bounds(index_fields[: bounds.equalities]) if bounds.equalities else None
+    fixed = query_filter.bounds(index_fields[: bounds.equalities]) if bounds.equalities else None
     return fixed is None or fixed.ranges != bounds.ranges
 
 
-def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[IndexCandidate]:
+def candidates(
+    collection: CollectionFacts, query_filter: Filter, sort: Sort
+) -> list[IndexCandidate]:
     """Return the indexes that narrow the query or give its order."""
     choices = []
     for index in collection.indexes:
         if not index.ready:
             continue
-        bounds = wanted.bounds(index.fields)
+        bounds = query_filter.bounds(index.fields)
         equalities = bounds.equalities if bounds is not None else 0
         direction = sort.direction(index.fields, equalities)
         if bounds is not None or direction is not None:
@@ -109,19 +111,19 @@ def candidates(collection: CollectionFacts, wanted: Filter, sort: Sort) -> list[
 async def choose(
     session: StatementRunner,
     collection: CollectionFacts,
-    wanted: Filter,
+    query_filter: Filter,
     sort: Sort,
     *,
     rows_wanted: int,
     in_order: bool = True,
 ) -> CandidatePlan:
     """Choose a plan. `in_order` False: an index's order turned out to differ from the sort's."""
-    by_id = wanted.id_bounds()
+    by_id = query_filter.id_bounds()
     order: Literal["id", "any"] = "id" if sort.by_id else "any"
     if by_id is not None:
         return CandidatePlan(None, by_id, order)
-    choices = candidates(collection, wanted, sort)
-    counts = await _count(session, wanted, choices)
+    choices = candidates(collection, query_filter, sort)
+    counts = await _count(session, query_filter, choices)
     bounded = sorted(
         (
             CandidatePlan(
@@ -172,7 +174,7 @@ def _ordered(choices: Sequence[IndexCandidate], counts: Sequence[Count]) -> Cand
 
 
 async def _count(
-    session: StatementRunner, wanted: Filter, choices: Sequence[IndexCandidate]
+    session: StatementRunner, query_filter: Filter, choices: Sequence[IndexCandidate]
 ) -> list[Count]:
     """Count the entries of each candidate that has ranges, up to a bound."""
     bounded = [(each, each.bounds) for each in choices if each.bounds is not None]
@@ -197,7 +199,7 @@ async def _count(
             candidate,
             result.integer(0, 0),
             keeps_order=not result.boolean(0, 1)
-            or not restricts_sort(wanted, candidate.index.fields, bounds),
+            or not restricts_sort(query_filter, candidate.index.fields, bounds),
         )
         for (candidate, bounds), result in zip(bounded, results, strict=True)
     ]

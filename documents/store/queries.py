@@ -96,7 +96,7 @@ class CollectionReader:
 async def opened(
     tenant_id: UUID,
     name: str,
-    wanted: Filter,
+    query_filter: Filter,
     principal: Principal | None,
     *,
     max_held_bytes: int = SMALL_BYTES,
@@ -106,7 +106,7 @@ async def opened(
         collection = await _current(session, tenant_id, name)
         access = access_of(collection, principal) if principal is not None else None
         readable = None if access is None else access.require("read")
-        condition = wanted if readable is None else wanted.and_(readable)
+        condition = query_filter if readable is None else query_filter.and_(readable)
         try:
             yield CollectionReader(session, collection, condition, readable, max_held_bytes)
         finally:
@@ -270,13 +270,13 @@ async def feed(
     plan: CandidatePlan,
     after: cursors.CursorPosition | None,
     budget: Budget,
-    wanted: int = FIRST_BATCH,
+    n_rows: int = FIRST_BATCH,
 ) -> bool:
     """Read until the page is complete. False: the plan's order differs from the sort's."""
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
-    first_batch = min(_first_batch(plan, wanted), reading.first_batch_rows)
+    first_batch = min(_first_batch(plan, n_rows), reading.first_batch_rows)
     scanned = scan(reading.session, reading.collection, plan, resume, first_batch=first_batch)
     async for rows in scanned:
         progress = native(partial(selection.feed, rows))
@@ -290,11 +290,11 @@ async def feed(
     return True
 
 
-def _first_batch(plan: CandidatePlan, wanted: int) -> int:
+def _first_batch(plan: CandidatePlan, n_rows: int) -> int:
     """Rows in order are read until the page is complete; rows to be sorted are all read."""
     if plan.order == "any":
         return min((plan.estimate or FIRST_BATCH) + 1, LARGEST_BATCH)
-    return min(max(wanted, SMALLEST_BATCH), FIRST_BATCH)
+    return min(max(n_rows, SMALLEST_BATCH), FIRST_BATCH)
 
 
 class Budget:
@@ -326,11 +326,13 @@ class Budget:
 
 
 async def count(
-    tenant_id: UUID, name: str, wanted: Filter, principal: Principal | None
+    tenant_id: UUID, name: str, query_filter: Filter, principal: Principal | None
 ) -> tuple[int, Notices]:
     """Return the number of matching documents, and the notices."""
     # A page of size zero holds at most one document.
-    async with opened(tenant_id, name, wanted, principal, max_held_bytes=LARGE_BYTES) as reading:
+    async with opened(
+        tenant_id, name, query_filter, principal, max_held_bytes=LARGE_BYTES
+    ) as reading:
         if reading.filter.canonical() == Filter.parse(None).canonical():
             (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
             return result.integer(0, 0), Notices()
@@ -366,7 +368,7 @@ class Bodies:
 async def find(
     tenant_id: UUID,
     name: str,
-    wanted: Filter,
+    query_filter: Filter,
     principal: Principal | None,
     *,
     limit: int,
@@ -374,12 +376,12 @@ async def find(
     budget: Budget | None = None,
 ) -> Bodies:
     """Return the next matching documents, after the position `after`."""
-    query = DocumentQuery(wanted, Sort.parse(Value.parse(b"[]")), limit=limit)
+    query = DocumentQuery(query_filter, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.CursorPosition(after, b"", after) if after else None
 
     async def read(max_held_bytes: int) -> Selection:
         async with opened(
-            tenant_id, name, wanted, principal, max_held_bytes=max_held_bytes
+            tenant_id, name, query_filter, principal, max_held_bytes=max_held_bytes
         ) as reading:
             return await answer(reading, query, behind, budget)
 

@@ -132,8 +132,8 @@ def statement(
 ) -> tuple[Statement, tuple[Parameter, ...]]:
     """Return the statement for the first batch of a range."""
     largest = bodies.largest_carried(FIRST_BATCH)
-    asked, parameters = _step(collection, plan, bounds, None, FIRST_BATCH, largest)
-    return asked, tuple(parameters)
+    scan_statement, parameters = _step(collection, plan, bounds, None, FIRST_BATCH, largest)
+    return scan_statement, tuple(parameters)
 
 
 def _step(

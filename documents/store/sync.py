@@ -14,14 +14,14 @@ from documents.store.write import WriteCall, WriteResult
 from documents.store.writer import write
 
 
-def write_all(wanted: Sequence[WriteCall]) -> list[WriteResult]:
+def write_all(calls: Sequence[WriteCall]) -> list[WriteResult]:
     """Write durably, one after the other. Raise the error if a whole write is rejected."""
-    return asyncio.run(_write_all(wanted))
+    return asyncio.run(_write_all(calls))
 
 
-async def _write_all(wanted: Sequence[WriteCall]) -> list[WriteResult]:
+async def _write_all(calls: Sequence[WriteCall]) -> list[WriteResult]:
     try:
-        return [await write(each) for each in wanted]
+        return [await write(each) for each in calls]
     finally:
         # In a process that serves, writing has begun to publish from this loop, too.
         await publisher.close()

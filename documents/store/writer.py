@@ -131,9 +131,9 @@ def _is_bulk(write: WriteCall) -> bool:
 _writers = PerLoop(WriteBatcher)
 
 
-async def write(wanted: WriteCall) -> WriteResult:
+async def write(call: WriteCall) -> WriteResult:
     """Write, durably, and return the result; raise the error if the whole write is rejected."""
-    ended = await _writers.get().submit(wanted)
+    ended = await _writers.get().submit(call)
     if isinstance(ended, ApiError):
         raise ended
     return ended

@@ -14,18 +14,20 @@ from tenants.principals import Principal
 PAGE, PAGE_BYTES = 500, 512 * 1024
 
 
-async def first_page(tenant_id: UUID, name: str, wanted: Filter, principal: Principal) -> Bodies:
+async def first_page(
+    tenant_id: UUID, name: str, query_filter: Filter, principal: Principal
+) -> Bodies:
     """Read the first page, so that errors are reported before anything is sent."""
-    return await _page(tenant_id, name, wanted, principal, after=b"")
+    return await _page(tenant_id, name, query_filter, principal, after=b"")
 
 
 async def _page(
-    tenant_id: UUID, name: str, wanted: Filter, principal: Principal, *, after: bytes
+    tenant_id: UUID, name: str, query_filter: Filter, principal: Principal, *, after: bytes
 ) -> Bodies:
     return await queries.find(
         tenant_id,
         name,
-        wanted,
+        query_filter,
         principal,
         limit=PAGE,
         after=after,
@@ -36,7 +38,7 @@ async def _page(
 async def rest(
     tenant_id: UUID,
     name: str,
-    wanted: Filter,
+    query_filter: Filter,
     principal: Principal,
     page: Bodies,
     *,
@@ -49,4 +51,4 @@ async def rest(
             yield b"\n".join(lines) + b"\n"
         if page.last is None:
             return
-        page = await _page(tenant_id, name, wanted, principal, after=page.last)
+        page = await _page(tenant_id, name, query_filter, principal, after=page.last)

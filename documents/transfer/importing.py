@@ -108,7 +108,7 @@ async def _write(
     tenant_id: UUID, name: str, progress: ImportProgress, batch: ImportBatch, principal: Principal
 ) -> ImportProgress:
     """Write a batch; the updated counts are part of its transaction."""
-    wanted = WriteCall(
+    call = WriteCall(
         tenant_id,
         name,
         Operations(batch.operations),
@@ -116,7 +116,7 @@ async def _write(
         principal=principal,
         also=lambda outcomes: [_after(progress, batch, outcomes).note()],
     )
-    written = await write(wanted)
+    written = await write(call)
     return _after(progress, batch, written.outcomes)
 
 

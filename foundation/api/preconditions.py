@@ -18,10 +18,10 @@ def etag(version: int) -> str:
 
 def check_if_match(request: HttpRequest, version: int) -> None:
     """Raise `PreconditionFailed` when the caller's `If-Match` names another version."""
-    wanted = request.headers.get("If-Match")
-    if wanted is None or wanted.strip() == "*":
+    condition = request.headers.get("If-Match")
+    if condition is None or condition.strip() == "*":
         return
-    if version not in versions(wanted, "If-Match"):
+    if version not in versions(condition, "If-Match"):
         raise PreconditionFailed(f"The resource is at version {version}.")
 
 

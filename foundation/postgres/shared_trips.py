@@ -49,23 +49,23 @@ class SharedTrips:
     async def _send_if_all_wait(self) -> None:
         if len(self._asked) < max(1, self._readers):
             return
-        asked, self._asked = self._asked, []
+        trips, self._asked = self._asked, []
         try:
-            replies = await self._session.run([step for steps, _ in asked for step in steps])
+            replies = await self._session.run([step for steps, _ in trips for step in steps])
         except BaseException as failed:
-            _fail(asked, failed)
+            _fail(trips, failed)
             if not isinstance(failed, Exception):
                 raise
             return
         begin = 0
-        for steps, results in asked:
+        for steps, results in trips:
             if not results.done():
                 results.set_result(replies[begin : begin + len(steps)])
             begin += len(steps)
 
 
-def _fail(asked: Sequence[Asked], failed: BaseException) -> None:
-    for _, results in asked:
+def _fail(trips: Sequence[Asked], failed: BaseException) -> None:
+    for _, results in trips:
         if results.done():
             continue
         if isinstance(failed, Exception):

@@ -111,8 +111,8 @@ class HealthEndpoints:
             await _refuse(scope, send, "metrics", error)
             return
         given = dict(scope["headers"]).get(b"authorization", b"")
-        wanted = b"Bearer " + self._metrics_token.encode()
-        if self._metrics_token and not hmac.compare_digest(given, wanted):
+        expected = b"Bearer " + self._metrics_token.encode()
+        if self._metrics_token and not hmac.compare_digest(given, expected):
             error = Unauthenticated(
                 "Send RILLBASE_METRICS_TOKEN as a bearer token.",
                 headers={"WWW-Authenticate": "Bearer"},

@@ -54,9 +54,9 @@ class SecurityHeaders:
 
     def missing(self, path: str, present: Iterable[tuple[bytes, bytes]]) -> Headers:
         """Return the headers to add to an answer of this path."""
-        wanted = self._by_policy[policy_for(path)]
+        expected = self._by_policy[policy_for(path)]
         names = {name.lower() for name, _ in present}
-        return [header for header in wanted if header[0] not in names]
+        return [header for header in expected if header[0] not in names]
 
 
 def policy_for(path: str) -> bytes:

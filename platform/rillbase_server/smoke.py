@@ -31,14 +31,14 @@ def complaints(base: str) -> list[str]:
     readiness = json.loads(body)
     if status != 200 or readiness["status"] != "ready":  # noqa: PLR2004 -- HTTP's own
         problems.append(f"/readyz responded with {status}: {json.dumps(readiness)}")
-    for path, wanted in (
+    for path, expected in (
         ("/healthz", 200),
         ("/api/v1/tenants", 401),
         ("/v1/collections/any/documents/any", 401),
     ):
         status, body = fetch(f"{base}{path}")
-        if status != wanted:
-            problems.append(f"{path} responded with {status} instead of {wanted}: {body[:200]!r}")
+        if status != expected:
+            problems.append(f"{path} responded with {status} instead of {expected}: {body[:200]!r}")
     return problems
 
 

@@ -40,13 +40,13 @@ class WhyCommandError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return the exit code."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     console = Console(highlight=False)
     try:
-        if asked.subscription is None:
-            _list(console, _get(asked, "subscriptions")["items"], as_json=asked.json)
+        if options.subscription is None:
+            _list(console, _get(options, "subscriptions")["items"], as_json=options.json)
         else:
-            _print_trace(console, _get(asked, _why(asked)), as_json=asked.json)
+            _print_trace(console, _get(options, _why(options)), as_json=options.json)
     except WhyCommandError as refused:
         sys.stderr.write(f"Error: {refused}\n")
         return FAILED
@@ -73,23 +73,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _why(asked: argparse.Namespace) -> str:
-    if asked.document is None:
-        asked.parser.error("specify the document, too")
-    query = {"document": asked.document}
-    if asked.version is not None:
-        query["version"] = asked.version
-    return f"subscriptions/{quote(asked.subscription, safe='')}/why?{urlencode(query)}"
+def _why(options: argparse.Namespace) -> str:
+    if options.document is None:
+        options.parser.error("specify the document, too")
+    query = {"document": options.document}
+    if options.version is not None:
+        query["version"] = options.version
+    return f"subscriptions/{quote(options.subscription, safe='')}/why?{urlencode(query)}"
 
 
-def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
-    if not asked.key:
-        asked.parser.error("a key is required: --key or RILLBASE_KEY")
-    if urlsplit(asked.url).scheme not in ("http", "https"):
-        asked.parser.error("--url must be an http or https address")
-    address = f"{asked.url.rstrip('/')}/api/v1/tenants/{quote(asked.tenant, safe='')}/{path}"
+def _get(options: argparse.Namespace, path: str) -> dict[str, Any]:
+    if not options.key:
+        options.parser.error("a key is required: --key or RILLBASE_KEY")
+    if urlsplit(options.url).scheme not in ("http", "https"):
+        options.parser.error("--url must be an http or https address")
+    address = f"{options.url.rstrip('/')}/api/v1/tenants/{quote(options.tenant, safe='')}/{path}"
     request = urllib.request.Request(  # noqa: S310 -- the scheme has been looked at
-        address, headers={"Authorization": f"Bearer {asked.key}"}
+        address, headers={"Authorization": f"Bearer {options.key}"}
     )
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
@@ -97,7 +97,7 @@ def _get(asked: argparse.Namespace, path: str) -> dict[str, Any]:
     except urllib.error.HTTPError as refused:
         raise WhyCommandError(_problem(refused)) from None
     except (OSError, ValueError) as away:
-        raise WhyCommandError(f"{asked.url} does not respond: {away}") from None
+        raise WhyCommandError(f"{options.url} does not respond: {away}") from None
     return answer_body
 
 

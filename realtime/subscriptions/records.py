@@ -107,7 +107,10 @@ class SubscriptionRecords:
             _end(self._registry.of_tenant(UUID(str(message.get("tenant")))), {parts[1]})
 
     def _row(
-        self, connection: RegisteredConnection, opened: OpenSubscription, before: dict[str, tuple[int, float]]
+        self,
+        connection: RegisteredConnection,
+        opened: OpenSubscription,
+        before: dict[str, tuple[int, float]],
     ) -> JsonObject:
         figures = opened.subscription.figures() if opened.subscription is not None else {}
         sent, now = figures.get("events", 0), time.monotonic()

@@ -88,30 +88,30 @@ def _is_done(profile: Profile) -> bool:
 
 
 def _install(steps: SetupSteps, profile: Profile) -> None:
-    wanted, present = InstallStamp.wanted(profile), InstallStamp.read()
-    if present is not None and present.checkout != wanted.checkout:
+    current, present = InstallStamp.wanted(profile), InstallStamp.read()
+    if present is not None and present.checkout != current.checkout:
         shutil.rmtree(ENVIRONMENT)
         present = None
     installed = tools.install(steps)
     packages_fit = (
         present is not None
-        and (present.profile, present.packages) == (wanted.profile, wanted.packages)
+        and (present.profile, present.packages) == (current.profile, current.packages)
         and packages.environment_works()
     )
     if not packages_fit:
         packages.install(steps, installed, profile)
         # Installing removed what no lock file names, including the native module.
-        replace(wanted, native="", javascript="", console="").write()
+        replace(current, native="", javascript="", console="").write()
     packages.link()
-    native_fits = present is not None and present.native == wanted.native
+    native_fits = present is not None and present.native == current.native
     if not (packages_fit and native_fits and native_module.is_installed()):
         native_module.install(steps, installed)
-        replace(wanted, javascript="", console="").write()
-    javascript_fits = present is not None and present.javascript == wanted.javascript
+        replace(current, javascript="", console="").write()
+    javascript_fits = present is not None and present.javascript == current.javascript
     if not (packages_fit and javascript_fits and javascript.is_built()):
         javascript.install(steps)
     console.install(steps)
-    wanted.write()
+    current.write()
 
 
 @contextmanager

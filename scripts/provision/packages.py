@@ -32,10 +32,10 @@ def made_from(profile: Profile) -> str:
 def environment_works() -> bool:
     """Whether the environment's interpreter still starts; its base may have been removed."""
     try:
-        asked = subprocess.run([ENVIRONMENT_PYTHON, "-c", ""], capture_output=True, check=False)
+        process = subprocess.run([ENVIRONMENT_PYTHON, "-c", ""], capture_output=True, check=False)
     except OSError:
         return False
-    return asked.returncode == 0
+    return process.returncode == 0
 
 
 def is_linked() -> bool:

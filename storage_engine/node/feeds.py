@@ -96,8 +96,8 @@ class PublicationFeed(TenantFeed):
         if wire is None or following not in others:
             return
         position = min(f.position for f in others if not f.lags)
-        asked = wire.call("RB.SUB.RESUME", following.name, position)
-        asked.add_done_callback(lambda reply: self._resumed(following, reply))
+        call = wire.call("RB.SUB.RESUME", following.name, position)
+        call.add_done_callback(lambda reply: self._resumed(following, reply))
 
     def _resumed(self, following: FeedFollower, reply: asyncio.Future[Reply]) -> None:
         failed = None if reply.cancelled() else reply.exception()

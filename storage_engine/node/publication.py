@@ -58,7 +58,7 @@ class TopicSubscriber:
     @classmethod
     def of(cls, reply: Reply) -> Self:
         members = _map(reply)
-        wanted = members.get(b"filter")
+        filter_bytes = members.get(b"filter")
         return cls(
             id=text(members, b"subscription"),
             position=_integer(members, b"position"),
@@ -66,7 +66,7 @@ class TopicSubscriber:
             from_ms=_integer(members, b"from"),
             until_ms=_integer(members, b"until"),
             place=_place(members),
-            filter=wanted if isinstance(wanted, bytes) else None,
+            filter=filter_bytes if isinstance(filter_bytes, bytes) else None,
             unseen_only=bool(members.get(b"unseen")),
         )
 

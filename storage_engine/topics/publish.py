@@ -88,28 +88,28 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
     )
 
 
-async def publish(topic: TopicFacts, wanted: PublishRequest) -> PublishResult:
+async def publish(topic: TopicFacts, request: PublishRequest) -> PublishResult:
     """Publish, or detect that this has already been done."""
-    reply = await topic.call("RB.PUB", *wanted.arguments())
+    reply = await topic.call("RB.PUB", *request.arguments())
     result = PublishResult(
-        name=wanted.name,
+        name=request.name,
         position=replies.number(reply, b"position"),
         matched=replies.number(reply, b"matched"),
         publications=replies.publications(replies.member(reply, b"publications"))
-        if wanted.self_join
+        if request.self_join
         else None,
         again=bool(replies.member(reply, b"duplicate")),
     )
     if result.again:
-        await _check_same(topic, wanted, result.position)
+        await _check_same(topic, request, result.position)
     return result
 
 
-async def _check_same(topic: TopicFacts, wanted: PublishRequest, position: int) -> None:
+async def _check_same(topic: TopicFacts, request: PublishRequest, position: int) -> None:
     """Raise if a different publication has the same id. One that has expired cannot be compared."""
-    words: list[Argument] = [*wanted.place, "AFTER", position - 1, "COUNT", 1]
+    words: list[Argument] = [*request.place, "AFTER", position - 1, "COUNT", 1]
     before = replies.publications(await topic.call("RB.DATA", *words))
-    if before and before[0].position == position and before[0].data != wanted.data:
+    if before and before[0].position == position and before[0].data != request.data:
         raise IdempotencyMismatch("The publication id was already used with different data.")
 
 

@@ -63,10 +63,10 @@ class SubscribeResult:
 def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeRequest:
     """Parse a body, or raise why it is not valid."""
     now = times.now_ms()
-    wanted = body.get("filter")
+    query_filter = body.get("filter")
     with refusing():
-        if wanted is not None and not wanted.is_null:
-            Filter.parse(wanted).check_live()
+        if query_filter is not None and not query_filter.is_null:
+            Filter.parse(query_filter).check_live()
     from_ms = times.read(body.get("from"), "from", now)
     until_ms = times.read(body.get("to"), "to", now)
     begins, ends = now if from_ms is None else from_ms, until_ms or now + USUAL_MS
@@ -85,17 +85,17 @@ def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeR
         from_ms=begins,
         until_ms=ends,
         subscriber=subscriber or "",
-        filter=None if wanted is None or wanted.is_null else wanted.bson(),
+        filter=None if query_filter is None or query_filter.is_null else query_filter.bson(),
         unseen_only=unseen_only,
         self_join=flag(body, "self_join"),
     )
 
 
 async def subscribe(
-    topic: TopicFacts, wanted: SubscribeRequest, *, grace_ms: int = 0
+    topic: TopicFacts, request: SubscribeRequest, *, grace_ms: int = 0
 ) -> SubscribeResult:
     """Subscribe, and return existing matches."""
-    reply = await topic.call("RB.SUB", *wanted.arguments(grace_ms))
+    reply = await topic.call("RB.SUB", *request.arguments(grace_ms))
     name = replies.member(reply, b"subscription")
     if not isinstance(name, bytes):
         raise replies.UnexpectedReply("a subscription has a name")
@@ -103,6 +103,6 @@ async def subscribe(
         SubscriptionName(name.decode(), replies.number(reply, b"position")),
         replies.publications(replies.member(reply, b"publications")),
         replies.subscriptions(replies.member(reply, b"subscriptions"))
-        if wanted.self_join
+        if request.self_join
         else None,
     )

@@ -43,13 +43,13 @@ def publications(topic: TopicFacts, items: Iterable[Publication], *, canonical: 
 
 def subscription(topic: TopicFacts, item: TopicSubscriber) -> JsonObject:
     """Return a subscription as others may see it."""
-    wanted = None if item.filter is None else json.loads(Value.from_bson(item.filter).ejson())
+    query_filter = None if item.filter is None else json.loads(Value.from_bson(item.filter).ejson())
     return {
         "subscription_id": SubscriptionName(item.id, item.position).public,
         "subscriber": item.name or None,
         "from": rfc3339(item.from_ms),
         "to": rfc3339(item.until_ms),
-        "filter": wanted,
+        "filter": query_filter,
         "unseen_only": item.unseen_only,
         **places.shown(item.place, topic.kind),
     }

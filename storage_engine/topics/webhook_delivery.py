@@ -38,7 +38,7 @@ def _webhook_of(tenant_id: UUID, text: str) -> UUID:
 
 
 def noting(
-    topic: TopicFacts, wanted: SubscribeRequest, done: SubscribeResult, webhook_id: UUID
+    topic: TopicFacts, request: SubscribeRequest, done: SubscribeResult, webhook_id: UUID
 ) -> Callable[[], None]:
     """Return the statements that record the subscription, for the transaction of its response."""
 
@@ -48,9 +48,9 @@ def noting(
             webhook_id=webhook_id,
             name=done.name.node_name,
             public_id=done.name.public,
-            subscriber=wanted.subscriber,
+            subscriber=request.subscriber,
             position=done.name.position,
-            expires_at=datetime.datetime.fromtimestamp(wanted.until_ms / 1000, datetime.UTC),
+            expires_at=datetime.datetime.fromtimestamp(request.until_ms / 1000, datetime.UTC),
         )
 
     return note

@@ -74,12 +74,12 @@ def do_create(
 def do_change(principal: Principal, webhook: Webhook, changes: Mapping[str, JsonValue]) -> None:
     """Change a webhook. A new URL, or leaving `disabled`, requires a new handshake."""
     before = describe(webhook)
-    wanted = changes.get("state", webhook.state)
+    new_state = changes.get("state", webhook.state)
     moved = changes.get("url", webhook.url) != webhook.url
     for field in {"name", "url", "events"} & set(changes):
         setattr(webhook, field, changes[field])
-    if wanted != Webhook.State.DISABLED:
-        if moved or webhook.state != wanted:
+    if new_state != Webhook.State.DISABLED:
+        if moved or webhook.state != new_state:
             _await_handshake(webhook)
     elif webhook.state != Webhook.State.DISABLED:
         webhook.state, webhook.state_reason = Webhook.State.DISABLED, "Disabled manually."

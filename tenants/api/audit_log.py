@@ -70,8 +70,8 @@ class AuditLogView(TenantView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = AuditEntry.objects.all()
-        wanted = {name: request.GET[name] for name in FILTERS if name in request.GET}
-        rows = rows.filter(**wanted)
+        filters = {name: request.GET[name] for name in FILTERS if name in request.GET}
+        rows = rows.filter(**filters)
         return Response(page(request, rows, describe, name=f"audit:{self.tenant.id}"))
 
 

@@ -69,11 +69,11 @@ class ErrorLogView(TenantView):
         responses=page_of(ErrorEntryAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        wanted = {name: request.GET[name] for name in FILTERS if name in request.GET}
-        if wanted.get("area", ErrorEntry.Area.REQUEST) not in ErrorEntry.Area.values:
+        filters = {name: request.GET[name] for name in FILTERS if name in request.GET}
+        if filters.get("area", ErrorEntry.Area.REQUEST) not in ErrorEntry.Area.values:
             known = ", ".join(ErrorEntry.Area.values)
             raise InvalidParameter(errors=[FieldProblem("area", "invalid", f"One of {known}.")])
-        rows = ErrorEntry.objects.filter(**wanted)
+        rows = ErrorEntry.objects.filter(**filters)
         return Response(page(request, rows, describe, name=f"errors:{self.tenant.id}"))
 
 

@@ -114,10 +114,10 @@ class AggregateMutations:
         events: list[JSON],
         idempotency_key: str | None = None,
     ) -> AddedEvents:
-        asked = _call(_add, aggregate, "events", cast("JsonValue", events))
+        call = _call(_add, aggregate, "events", cast("JsonValue", events))
         if idempotency_key is not None:
-            asked.headers[IDEMPOTENCY_HEADER] = idempotency_key
-        answer = cast("JsonObject", await info.context.ask(asked))
+            call.headers[IDEMPOTENCY_HEADER] = idempotency_key
+        answer = cast("JsonObject", await info.context.ask(call))
         return AddedEvents(
             applied=int(str(answer["applied"])), repeated=int(str(answer["repeated"]))
         )

@@ -172,8 +172,8 @@ def static_schema() -> GraphQLSchema:
         for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():
             _read_directly(shown)
     for root in (schema.query_type, schema.mutation_type):
-        for asked in root.fields.values() if root is not None else ():
-            _call_directly(asked)
+        for root_field in root.fields.values() if root is not None else ():
+            _call_directly(root_field)
     return schema
 
 

@@ -88,9 +88,9 @@ class Context:
             )
         return self.tenant
 
-    async def ask(self, asked: InternalCall) -> JsonValue:
+    async def ask(self, call: InternalCall) -> JsonValue:
         """Answer a call of the data plane."""
-        body = await asked.perform(self.principal, self.in_tenant())
+        body = await call.perform(self.principal, self.in_tenant())
         return text.read(body) if body else None
 
     async def ask_collection(
@@ -103,9 +103,9 @@ class Context:
         )
         return answer if isinstance(answer, dict) else {}
 
-    async def _read_documents(self, wanted: list[Reference]) -> list[JsonObject | None]:
+    async def _read_documents(self, references: list[Reference]) -> list[JsonObject | None]:
         by_collection: dict[str, list[str]] = {}
-        for collection, key in wanted:
+        for collection, key in references:
             by_collection.setdefault(collection, []).append(key)
         by_reference: dict[Reference, JsonObject] = {}
         for collection, keys in by_collection.items():
@@ -114,11 +114,11 @@ class Context:
                 documents.get_many, "documents:get", collection, body
             )
             by_reference.update(_by_key(collection, answer))
-        return [by_reference.get(reference) for reference in wanted]
+        return [by_reference.get(reference) for reference in references]
 
-    async def _look_up(self, wanted: list[tuple[Reference, FieldLookup]]) -> list[JsonValue]:
+    async def _look_up(self, references: list[tuple[Reference, FieldLookup]]) -> list[JsonValue]:
         by_collection: dict[str, tuple[dict[str, None], dict[FieldLookup, None]]] = {}
-        for (collection, key), lookup in wanted:
+        for (collection, key), lookup in references:
             keys, lookups = by_collection.setdefault(collection, ({}, {}))
             keys[key] = lookups[lookup] = None
         results: dict[tuple[Reference, FieldLookup], JsonValue] = {}
@@ -126,7 +126,7 @@ class Context:
             for some_keys in batched(keys, MAX_LIMIT):
                 for some in batched(lookups, MAX_LOOKUPS):
                     results |= await self._look_up_some(collection, some_keys, some)
-        return [results.get(each) for each in wanted]
+        return [results.get(each) for each in references]
 
     async def _look_up_some(
         self, collection: str, keys: Sequence[str], lookups: Sequence[FieldLookup]

@@ -49,17 +49,18 @@ class ResourcePath:
 
     def below(self, segment: str) -> ResourcePath:
         """Return the address of what all of these have."""
-        return ResourcePath(self.arguments, lambda asked: f"{self.path(asked)}/{segment}")
+        return ResourcePath(self.arguments, lambda arguments: f"{self.path(arguments)}/{segment}")
 
     def one(self, argument: str, kind: GraphQLScalarType = GraphQLID) -> ResourcePath:
         """Return the address of one of these, which an argument names."""
         taken = {**self.arguments, argument: GraphQLArgument(GraphQLNonNull(kind))}
         return ResourcePath(
-            taken, lambda asked: f"{self.path(asked)}/{quote(str(asked[argument]), safe='')}"
+            taken,
+            lambda arguments: f"{self.path(arguments)}/{quote(str(arguments[argument]), safe='')}",
         )
 
     def suffixed(self, suffix: str) -> ResourcePath:
-        return ResourcePath(self.arguments, lambda asked: self.path(asked) + suffix)
+        return ResourcePath(self.arguments, lambda arguments: self.path(arguments) + suffix)
 
 
 _TENANTS = ResourcePath({}, lambda _: path_of("tenants"))
@@ -105,7 +106,9 @@ class ControlPlane:
             "tenants": GraphQLField(
                 GraphQLNonNull(self._connection("Tenant", tenant)),
                 _pages(),
-                resolve=lambda _, info, **asked: _page(info.context, path_of("tenants"), asked),
+                resolve=lambda _, info, **arguments: _page(
+                    info.context, path_of("tenants"), arguments
+                ),
                 description="The tenants of which the caller is a member.",
             ),
         }
@@ -139,8 +142,8 @@ class ControlPlane:
         node = cast("GraphQLObjectType", self._output(resource.answer))
         all_of = _of_all(resource)
 
-        async def read_page(tenant: JsonObject, info: Resolving, **asked: object) -> _Page:
-            return await _page(info.context, all_of.path(_within(tenant, asked)), asked)
+        async def read_page(tenant: JsonObject, info: Resolving, **arguments: object) -> _Page:
+            return await _page(info.context, all_of.path(_within(tenant, arguments)), arguments)
 
         parents = {name: taken for name, taken in all_of.arguments.items() if name != "tenant"}
         connection = self._connection(_title(resource.answer), node)
@@ -155,8 +158,8 @@ class ControlPlane:
             return fields
         one_of = all_of.one(key)
 
-        async def read_one(tenant: JsonObject, info: Resolving, **asked: object) -> JsonObject:
-            return await info.context.inner.get(one_of.path(_within(tenant, asked)))
+        async def read_one(tenant: JsonObject, info: Resolving, **arguments: object) -> JsonObject:
+            return await info.context.inner.get(one_of.path(_within(tenant, arguments)))
 
         known_by = {**parents, key: one_of.arguments[key]}
         fields[resource.one] = GraphQLField(node, known_by, resolve=read_one)
@@ -206,14 +209,14 @@ class ControlPlane:
         if patches:
             given |= _AT_VERSION
         if shape is not None and request is not None:
-            wanted = self.types.input(shape, _title(request))
-            given["input"] = GraphQLArgument(GraphQLNonNull(wanted))
+            input_type = self.types.input(shape, _title(request))
+            given["input"] = GraphQLArgument(GraphQLNonNull(input_type))
 
-        async def resolve(_: object, info: Resolving, **asked: object) -> JsonObject:
-            body = written(shape, asked["input"]) if shape is not None else {}
+        async def resolve(_: object, info: Resolving, **arguments: object) -> JsonObject:
+            body = written(shape, arguments["input"]) if shape is not None else {}
             inner = info.context.inner
             send = inner.patch if patches else inner.post
-            return await send(at.path(asked), body, **_headers(asked))
+            return await send(at.path(arguments), body, **_headers(arguments))
 
         return GraphQLField(GraphQLNonNull(self._output(answer)), given, resolve=resolve)
 
@@ -263,8 +266,8 @@ def _pages() -> dict[str, GraphQLArgument]:
     }
 
 
-async def _page(context: Context, path: str, asked: Mapping[str, object]) -> _Page:
-    first, after = asked.get("first"), asked.get("after")
+async def _page(context: Context, path: str, arguments: Mapping[str, object]) -> _Page:
+    first, after = arguments.get("first"), arguments.get("after")
     if first is not None and not 0 < cast("int", first) <= MAX_FIRST:
         detail = f"Expected an integer from 1 to {MAX_FIRST}."
         raise InvalidBody(errors=[FieldProblem("/first", "invalid", detail)])
@@ -288,9 +291,9 @@ def _below(segment: str) -> Resolve:
     return resolve
 
 
-def _within(tenant: JsonObject, asked: Mapping[str, object]) -> Mapping[str, object]:
+def _within(tenant: JsonObject, arguments: Mapping[str, object]) -> Mapping[str, object]:
     """Return the arguments of a field of a tenant, with the tenant among them."""
-    return {**asked, "tenant": tenant["slug"]}
+    return {**arguments, "tenant": tenant["slug"]}
 
 
 _AT_VERSION = {
@@ -300,19 +303,19 @@ _AT_VERSION = {
 }
 
 
-def _headers(asked: Mapping[str, object]) -> dict[str, str]:
+def _headers(arguments: Mapping[str, object]) -> dict[str, str]:
     """Return the headers that arguments stand for."""
     headers = {}
-    if (key := asked.get("idempotencyKey")) is not None:
+    if (key := arguments.get("idempotencyKey")) is not None:
         headers["Idempotency_Key"] = str(key)
-    if (version := asked.get("ifVersion")) is not None:
+    if (version := arguments.get("ifVersion")) is not None:
         headers["If_Match"] = etag(cast("int", version))
     return headers
 
 
 def _deleting(path: Callable[[Mapping[str, object]], str]) -> Resolve:
-    async def resolve(_: object, info: Resolving, **asked: object) -> bool:
-        await info.context.inner.delete(path(asked), **_headers(asked))
+    async def resolve(_: object, info: Resolving, **arguments: object) -> bool:
+        await info.context.inner.delete(path(arguments), **_headers(arguments))
         return True
 
     return resolve

@@ -34,7 +34,7 @@ class DatasetRows:
 class DatasetQueries:
     @strawberry.field(description="Query the rows of a dataset's table with a given freshness.")
     async def dataset_rows(self, info: Info, dataset: Dataset, query: Query) -> DatasetRows:
-        asked = InternalCall(
+        call = InternalCall(
             _QUERY,
             "POST",
             f"/v1/datasets/{dataset}/query",
@@ -42,7 +42,7 @@ class DatasetQueries:
             to_json(query),
             {"Content-Type": MEDIA_TYPE},
         )
-        answer = cast("JsonObject", await info.context.ask(asked))
+        answer = cast("JsonObject", await info.context.ask(call))
         return DatasetRows(
             rows=cast("list[JSON]", answer["rows"]),
             state=int(str(answer["state"])),

@@ -256,11 +256,11 @@ class DocumentQueries:
 
     @strawberry.field(description="The objects with these global ids, in the same order.")
     async def nodes(self, info: Info, ids: list[strawberry.ID]) -> list[DocumentNode | None]:
-        wanted = [global_ids.read(text) for text in ids]
-        envelopes = await info.context.documents.load_many(wanted)
+        references = [global_ids.read(text) for text in ids]
+        envelopes = await info.context.documents.load_many(references)
         return [
             None if envelope is None else row(collection, envelope)
-            for (collection, _), envelope in zip(wanted, envelopes, strict=True)
+            for (collection, _), envelope in zip(references, envelopes, strict=True)
         ]
 
 
@@ -317,12 +317,12 @@ class DocumentMutations:
         self, info: Info, operations: list[JSON], idempotency_key: str | None = None
     ) -> list[JSON]:
         info.context.forget()
-        asked = InternalCall(
+        call = InternalCall(
             bulk.transact, "POST", "/v1/transactions", {}, to_json({"operations": operations})
         )
         if idempotency_key is not None:
-            asked.headers["Idempotency-Key"] = idempotency_key
-        answer = cast("JsonObject", await info.context.ask(asked))
+            call.headers["Idempotency-Key"] = idempotency_key
+        answer = cast("JsonObject", await info.context.ask(call))
         return cast("list[JSON]", answer["results"])
 
 

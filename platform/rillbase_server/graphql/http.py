@@ -76,9 +76,9 @@ class GraphqlHttp:
         return _rendered(head, result, 200)
 
     async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> JsonObject:
-        asked = await persisted_operations.text_of(request, context)
+        text_of_operation = await persisted_operations.text_of(request, context)
         texts = await self.schemas.of(None if context.tenant is None else context.tenant.id)
-        prepared = texts.prepare(asked, request.name)
+        prepared = texts.prepare(text_of_operation, request.name)
         await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
             raise InvalidOperation("Subscriptions require a WebSocket: graphql-transport-ws.")

@@ -62,9 +62,9 @@ class InternalRequests:
         self._read.clear_all()
         return await self._call(method, path, b"", body, headers)
 
-    async def _read_all(self, wanted: list[Reading]) -> list[JsonObject | BaseException]:
+    async def _read_all(self, readings: list[Reading]) -> list[JsonObject | BaseException]:
         """Make calls side by side; one that fails fails for those who asked for it."""
-        calls = (self._call("GET", path, query, b"", {}) for path, query in wanted)
+        calls = (self._call("GET", path, query, b"", {}) for path, query in readings)
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return [each if isinstance(each, BaseException) else _object(each) for each in answers]
 

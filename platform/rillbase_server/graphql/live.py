@@ -73,15 +73,15 @@ def options(deliver: Deliver, throttle_ms: int) -> JsonObject:
     return {"deliver": deliver.value, "throttle_ms": throttle_ms}
 
 
-def message(collection: str, query: JsonObject, asked: Mapping[str, object]) -> JsonObject:
+def message(collection: str, query: JsonObject, arguments: Mapping[str, object]) -> JsonObject:
     """Return the members of `subscribe` for a query, with the arguments that a field was given."""
-    deliver = Deliver(asked.get("deliver", Deliver.EVENTS))
-    window = {name: asked.get(name) for name in ("offset", "limit", "resume")}
+    deliver = Deliver(arguments.get("deliver", Deliver.EVENTS))
+    window = {name: arguments.get(name) for name in ("offset", "limit", "resume")}
     return {
         "collection": collection,
         **query,
         **cast("JsonObject", window),
-        "options": options(deliver, cast("int", asked.get("throttleMs", 0))),
+        "options": options(deliver, cast("int", arguments.get("throttleMs", 0))),
     }
 
 

@@ -70,9 +70,9 @@ async def read(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> DocumentsPage:
     """Read the rows of a query after a position."""
-    wanted = _number(first)
+    limit = _number(first)
     place = PagePosition.read(after, MAX_LIMIT - MAX_FIRST)
-    body: dict[str, JsonValue] = {**query, "limit": wanted + place.passed, "cursor": place.start}
+    body: dict[str, JsonValue] = {**query, "limit": limit + place.passed, "cursor": place.start}
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     items, following = answer["items"], answer["next_cursor"]
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
@@ -92,18 +92,18 @@ async def read_groups(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> DocumentsPage:
     """Read the rows of a query with groups. Positions count from the first row."""
-    wanted = _number(first)
+    limit = _number(first)
     place = PagePosition.read(after, MAX_OFFSET)
     if place.start is not None:
         raise _no_cursor()
-    body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": wanted + 1}
+    body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": limit + 1}
     answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
     rows = cast("list[JsonObject]", answer["rows"])
     return DocumentsPage(
-        rows[:wanted],
+        rows[:limit],
         place,
         None,
-        has_next=len(rows) > wanted,
+        has_next=len(rows) > limit,
         has_previous=after is not None,
         notices=_notices(answer),
     )
@@ -115,10 +115,10 @@ def _notices(answer: JsonObject) -> list[JsonObject]:
 
 def _number(first: int | None) -> int:
     """Return the number of rows of a page."""
-    wanted = DEFAULT_FIRST if first is None else first
-    if not 0 < wanted <= MAX_FIRST:
+    limit = DEFAULT_FIRST if first is None else first
+    if not 0 < limit <= MAX_FIRST:
         raise _wrong("first", f"Expected an integer from 1 to {MAX_FIRST}.")
-    return wanted
+    return limit
 
 
 def _no_cursor() -> InvalidBody:

@@ -26,21 +26,21 @@ class NotAsDeclared(Exception):
     """A value that the executor has to complete."""
 
 
-def leaf(wanted: Any, *, required: bool) -> Complete:
+def leaf(leaf_type: Any, *, required: bool) -> Complete:
     """Return what completes values of a scalar or an enum."""
-    general = _coerced(wanted, required=required)
-    if wanted is GraphQLInt:
+    general = _coerced(leaf_type, required=required)
+    if leaf_type is GraphQLInt:
         return lambda value: (
             value if value.__class__ is int and MIN_INT <= value <= MAX_INT else general(value)
         )
-    as_it_is = _AS_THEY_ARE.get(wanted)
+    as_it_is = _AS_THEY_ARE.get(leaf_type)
     if as_it_is is None:
         return general
     return lambda value: value if value.__class__ is as_it_is else general(value)
 
 
-def _coerced(wanted: Any, *, required: bool) -> Complete:
-    coerce = wanted.coerce_output_value
+def _coerced(leaf_type: Any, *, required: bool) -> Complete:
+    coerce = leaf_type.coerce_output_value
 
     def completed(value: Any) -> object:
         if value is None and not required:

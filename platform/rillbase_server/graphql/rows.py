@@ -100,34 +100,36 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         )
 
     def _of(
-        self, wanted: GraphQLOutputType, selection: FieldDetailsList, *, required: bool = False
+        self, output_type: GraphQLOutputType, selection: FieldDetailsList, *, required: bool = False
     ) -> Complete | None:
         """Return how values of a type are completed; None: by the executor alone."""
-        if isinstance(wanted, GraphQLNonNull):
-            return self._of(wanted.of_type, selection, required=True)
-        if isinstance(wanted, GraphQLList):
-            item = self._of(wanted.of_type, selection)
+        if isinstance(output_type, GraphQLNonNull):
+            return self._of(output_type.of_type, selection, required=True)
+        if isinstance(output_type, GraphQLList):
+            item = self._of(output_type.of_type, selection)
             return None if item is None else list_of(item, required=required)
-        if isinstance(wanted, GraphQLObjectType):
-            planned = self._planned(wanted, selection)
+        if isinstance(output_type, GraphQLObjectType):
+            planned = self._planned(output_type, selection)
             return planned if planned is None or required else unless_null(planned)
-        return leaf(wanted, required=required) if is_leaf_type(wanted) else None
+        return leaf(output_type, required=required) if is_leaf_type(output_type) else None
 
-    def _planned(self, wanted: GraphQLObjectType, selection: FieldDetailsList) -> Complete | None:
+    def _planned(
+        self, object_type: GraphQLObjectType, selection: FieldDetailsList
+    ) -> Complete | None:
         """Return how objects of a type are completed if all selected fields are only read."""
         # The document lives as long as the plans, so the ids of its nodes remain unique.
-        key = (wanted.name, tuple(id(details.node) for details in selection))
+        key = (object_type.name, tuple(id(details.node) for details in selection))
         if key not in self._plans:
-            grouped, deferred, _ = self.collect_subfields(wanted, selection)
-            self._plans[key] = None if deferred else self._plan(wanted, grouped)
+            grouped, deferred, _ = self.collect_subfields(object_type, selection)
+            self._plans[key] = None if deferred else self._plan(object_type, grouped)
         return self._plans[key]
 
-    def _plan(self, wanted: GraphQLObjectType, grouped: GroupedFieldSet) -> Complete | None:
+    def _plan(self, object_type: GraphQLObjectType, grouped: GroupedFieldSet) -> Complete | None:
         steps: list[Step] = []
         for shown, selection in grouped.items():
-            field = self.schema.get_field(wanted, selection[0].node.name.value)
+            field = self.schema.get_field(object_type, selection[0].node.name.value)
             if field is TypeNameMetaFieldDef:
-                steps.append((shown, lambda _: wanted.name, str))
+                steps.append((shown, lambda _: object_type.name, str))
                 continue
             read = None if field is None else _reader(field, selection[0].node)
             complete = None if field is None or read is None else self._of(field.type, selection)

@@ -103,7 +103,7 @@ async def _ask(
 ) -> JsonObject:
     """Run a call about publications, whose response is an object."""
     given = {name: value for name, value in (body or {}).items() if value is not None}
-    asked = InternalCall(
+    call = InternalCall(
         handler,
         "GET" if body is None else "POST",
         f"/v1/topics/{quote(topic, safe='')}/publications",
@@ -111,7 +111,7 @@ async def _ask(
         b"" if body is None else to_json(given),
         query=query or {},
     )
-    return cast("JsonObject", await context.ask(asked))
+    return cast("JsonObject", await context.ask(call))
 
 
 def publication(item: JsonObject) -> TopicPublication:
@@ -158,8 +158,8 @@ class TopicQueries:
         first: int | None = None,
         after: str | None = None,
     ) -> TopicPublicationConnection:
-        wanted = USUAL_LIMIT if first is None else first
-        if not 0 < wanted <= MAX_LIMIT:
+        limit = USUAL_LIMIT if first is None else first
+        if not 0 < limit <= MAX_LIMIT:
             problem = FieldProblem(
                 "/first", "invalid", f"Expected an integer from 1 to {MAX_LIMIT}."
             )
@@ -167,7 +167,7 @@ class TopicQueries:
         area = None if geo is None else json.dumps(geo)
         given = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
         query = {name: value for name, value in given.items() if value is not None}
-        query["limit"] = str(wanted)
+        query["limit"] = str(limit)
         answer = await _ask(info.context, calls.look, topic, query=query)
         nodes = _publications(answer["items"]) or []
         known = await facts.find(info.context.in_tenant().id, topic)

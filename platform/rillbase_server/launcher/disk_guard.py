@@ -184,9 +184,9 @@ class DiskGuard:
         self._writes.set(stopped=True)
         self._reload()
         self._retry()
-        wanted = (self._reserve_bytes + RESUME_ABOVE_BYTES) // MIB
+        needed_mib = (self._reserve_bytes + RESUME_ABOVE_BYTES) // MIB
         self._report(
-            f"the disk is nearly full: writes are rejected until {wanted} MiB are free", False
+            f"the disk is nearly full: writes are rejected until {needed_mib} MiB are free", False
         )
 
     def _resume(self) -> None:

@@ -58,10 +58,10 @@ def _recorded(directory: DataDirectory) -> Iterator[ServiceRecord]:
 
 
 def _marked(directory: DataDirectory) -> Iterator[ProcessIdentity]:
-    wanted = mark_of(directory)[MARK]
+    own_mark = mark_of(directory)[MARK]
     for process in psutil.process_iter():
         try:
-            ours = process.environ().get(MARK) == wanted
+            ours = process.environ().get(MARK) == own_mark
         except psutil.Error:
             continue
         identity = identify(process.pid)

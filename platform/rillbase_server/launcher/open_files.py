@@ -13,12 +13,12 @@ FEW = 4_096
 def raise_open_files() -> str:
     """Raise the soft limit for this process and its children; return a warning if it stays low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    if wanted >= FEW:
+    limit = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    if limit >= FEW:
         return ""
     return (
-        f"each process may open only {wanted} files (ulimit -Hn), so further clients are "
+        f"each process may open only {limit} files (ulimit -Hn), so further clients are "
         f"rejected. Raise the hard limit to {ENOUGH}."
     )

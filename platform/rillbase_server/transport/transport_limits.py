@@ -52,13 +52,13 @@ class TransportLimits:
         )
 
 
-def _connections(wanted: int) -> int:
+def _connections(configured: int) -> int:
     """Return how many connections there are file descriptors for, after asking for more of them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + RESERVED_DESCRIPTORS
+    needed = configured + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
-        return wanted
-    return max(MIN_CONNECTIONS, min(wanted, soft - RESERVED_DESCRIPTORS))
+        return configured
+    return max(MIN_CONNECTIONS, min(configured, soft - RESERVED_DESCRIPTORS))

@@ -329,5 +329,5 @@ class AsyncCollection(AsyncQuery):
     ) -> Envelope:
         return await self._write(step(kind, self.name, identity, body, options))
 
-    async def _write(self, asked: WriteStep) -> Envelope:
-        return envelope(await self._core.outbox.submit(single(asked)))
+    async def _write(self, write_step: WriteStep) -> Envelope:
+        return envelope(await self._core.outbox.submit(single(write_step)))

@@ -56,10 +56,10 @@ def core(url: str, options: Options) -> ClientCore:
 
 
 def _queue(http: Http, local: LocalWrites, options: Options) -> QueueOutbox | None:
-    wanted = options.get("queue", False)
-    if wanted is False:
+    queue_option = options.get("queue", False)
+    if queue_option is False:
         return None
-    store = WriteStore(IN_MEMORY if wanted is True else wanted)
+    store = WriteStore(IN_MEMORY if queue_option is True else queue_option)
     return QueueOutbox(http, local, store, options.get("on_queue_error"))
 
 

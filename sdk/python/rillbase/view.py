@@ -125,8 +125,8 @@ class AnswerView:
         return Change("add" if held is None else kind if kind != "add" else "change", item)
 
     def _place(self, identity: object) -> int | None:
-        wanted = key(identity)
-        return next((n for n, item in enumerate(self.items) if item.key == wanted), None)
+        item_key = key(identity)
+        return next((n for n, item in enumerate(self.items) if item.key == item_key), None)
 
     def _by_id(self, identity: object) -> int:
         """Answers without a window come in the order of their ids."""

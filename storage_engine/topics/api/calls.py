@@ -97,7 +97,7 @@ async def subscribe_one(call: Call) -> CallResponse:
     topic, form = await topic_of(call, READ), canonical(call)
     text = await read_body(call)
     body = as_object(text, (*subscribe.MEMBERS, "webhook"))
-    wanted = subscribe.read(body, topic)
+    request = subscribe.read(body, topic)
     named_hook = publish.text(body, "webhook", 100)
     claim = idempotency.claim_of(call, text)
     if (repeated := await idempotency.before(claim)) is not None:
@@ -108,15 +108,15 @@ async def subscribe_one(call: Call) -> CallResponse:
         else await webhook_delivery.webhook_of(topic.tenant_id, named_hook)
     )
     grace_ms = 0 if webhook is None else subscribe.GRACE_MS
-    done = await subscribe.subscribe(topic, wanted, grace_ms=grace_ms)
-    also = None if webhook is None else webhook_delivery.noting(topic, wanted, done, webhook)
-    answer = CallResponse(201, _subscribed(topic, wanted, done, form=form))
+    done = await subscribe.subscribe(topic, request, grace_ms=grace_ms)
+    also = None if webhook is None else webhook_delivery.noting(topic, request, done, webhook)
+    answer = CallResponse(201, _subscribed(topic, request, done, form=form))
     return await idempotency.settle(topic.tenant_id, claim, answer, also)
 
 
 def _subscribed(
     topic: TopicFacts,
-    wanted: subscribe.SubscribeRequest,
+    request: subscribe.SubscribeRequest,
     done: subscribe.SubscribeResult,
     *,
     form: bool,
@@ -125,8 +125,8 @@ def _subscribed(
         {
             "subscription_id": done.name.public,
             "position": positions.token_of(topic.node_name, done.name.position),
-            "from": times.rfc3339(wanted.from_ms),
-            "to": times.rfc3339(wanted.until_ms),
+            "from": times.rfc3339(request.from_ms),
+            "to": times.rfc3339(request.until_ms),
         }
     )
     parts = [

@@ -49,12 +49,12 @@ class TopicSubscriptionKind:
     ) -> TopicSubscription:
         """Start a subscription, or raise why it cannot start."""
         facts.allow(subscriber.principal, READ)
-        wanted = wanting.read(message)
-        if not _NAME.match(wanted.topic):
-            raise NotFound(f"The topic {wanted.topic!r} does not exist.")
-        topic = await facts.find(subscriber.tenant.id, wanted.topic)
+        request = wanting.read(message)
+        if not _NAME.match(request.topic):
+            raise NotFound(f"The topic {request.topic!r} does not exist.")
+        topic = await facts.find(subscriber.tenant.id, request.topic)
         tokens = TopicResumeTokens(subscriber.tenant.id, subscriber.principal.actor, topic)
-        watched = TopicSubscription(topic, message, wanted, outlet, subscriber, tokens)
+        watched = TopicSubscription(topic, message, request, outlet, subscriber, tokens)
         await watched.begin()
         return watched
 
@@ -116,8 +116,8 @@ class TopicSubscription:
             raise InvalidBody(errors=[FieldProblem("/after", "invalid", detail)]) from None
 
     async def _subscribe(self) -> None:
-        asked = subscribe.read(self.message, self.topic, id_member="topic_id")
-        done = await subscribe.subscribe(self.topic, asked)
+        request = subscribe.read(self.message, self.topic, id_member="topic_id")
+        done = await subscribe.subscribe(self.topic, request)
         token = self.tokens.write(TopicResumePoint(done.name, done.name.position, self.events))
         for frame in frames.results(
             self._id, self.topic, done.publications, token, canonical=self.subscriber.canonical

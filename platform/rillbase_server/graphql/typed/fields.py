@@ -33,7 +33,7 @@ from rillbase_server.graphql.typed.filters import (
     sort_input,
 )
 from rillbase_server.graphql.typed.groups import GroupFields
-from rillbase_server.graphql.typed.lookups import LookupTypes, wanted
+from rillbase_server.graphql.typed.lookups import LookupTypes, selected_lookups
 from rillbase_server.graphql.typed.typed_collection import (
     PAGES,
     WATCHED,
@@ -141,9 +141,9 @@ class CollectionFields:
         *,
         first: int | None = None,
         after: str | None = None,
-        **asked: object,
+        **arguments: object,
     ) -> AnyDocumentConnection:
-        query = self._query(asked, info)
+        query = self._query(arguments, info)
         return await documents.connection(
             info.context, self.declared.collection, query, first, after
         )
@@ -151,12 +151,12 @@ class CollectionFields:
     async def _read_one(self, _: object, info: Resolving, *, key: object) -> AnyDocument | None:
         return await documents.by_key(info.context, self.declared.collection, key)
 
-    def _query(self, asked: Mapping[str, object], info: Resolving) -> JsonObject:
-        given = cast("Mapping[str, object] | None", asked.get("filter"))
+    def _query(self, arguments: Mapping[str, object], info: Resolving) -> JsonObject:
+        given = cast("Mapping[str, object] | None", arguments.get("filter"))
         return {
             "filter": as_filter(self.declared.shape, given),
-            "sort": as_sort(asked.get("sort")),
-            "lookup": wanted(SelectedField.resolved(info)),
+            "sort": as_sort(arguments.get("sort")),
+            "lookup": selected_lookups(SelectedField.resolved(info)),
         }
 
     def mutations(self) -> Fields:
@@ -193,7 +193,7 @@ class CollectionFields:
         }
 
     def _watch(
-        self, _: object, info: Resolving, **asked: object
+        self, _: object, info: Resolving, **arguments: object
     ) -> AsyncGenerator[LiveDocuments, None]:
-        query = self._query(asked, info)
-        return live.watch(info.context, live.message(self.declared.collection, query, asked))
+        query = self._query(arguments, info)
+        return live.watch(info.context, live.message(self.declared.collection, query, arguments))

@@ -177,9 +177,9 @@ class GroupFields:
         *,
         first: int | None = None,
         after: str | None = None,
-        **asked: object,
+        **arguments: object,
     ) -> DocumentGroupConnection:
-        query = self._query(asked, info)
+        query = self._query(arguments, info)
         rows = await pages.read_groups(info.context, self._declared.collection, query, first, after)
         return DocumentGroupConnection(rows=rows)
 
@@ -203,16 +203,16 @@ class GroupFields:
         return {f"{self._declared.field}Groups": field}
 
     async def _watch(
-        self, _: object, info: Resolving, **asked: object
+        self, _: object, info: Resolving, **arguments: object
     ) -> AsyncGenerator[LiveGroups, None]:
-        message = live.message(self._declared.collection, self._query(asked, info), asked)
+        message = live.message(self._declared.collection, self._query(arguments, info), arguments)
         async for frame in live.frames(info.context, message):
             yield groups.payload(frame)
 
-    def _query(self, asked: Mapping[str, object], info: Resolving) -> JsonObject:
+    def _query(self, arguments: Mapping[str, object], info: Resolving) -> JsonObject:
         """Return the members of the REST call and of `subscribe`."""
-        by = cast("list[str]", asked["by"])
-        sort = cast("list[Mapping[str, object]] | None", asked.get("sort"))
+        by = cast("list[str]", arguments["by"])
+        sort = cast("list[Mapping[str, object]] | None", arguments.get("sort"))
         measures = dict.fromkeys(self._selected(SelectedField.resolved(info), by))
         keys: list[JsonValue] = []
         for key in sort or ():
@@ -221,7 +221,7 @@ class GroupFields:
                 measures[field] = None
                 field = field.name
             keys.append([cast("str", field), cast("int", key["direction"])])
-        given = cast("Mapping[str, object] | None", asked.get("filter"))
+        given = cast("Mapping[str, object] | None", arguments.get("filter"))
         return {
             "filter": as_filter(self._declared.shape, given),
             "sort": None if sort is None else keys,
@@ -233,9 +233,9 @@ class GroupFields:
             },
         }
 
-    def _selected(self, asked: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
+    def _selected(self, arguments: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
         """Yield the measures; raise if a selected value is not a grouping field."""
-        for row in asked.rows():
+        for row in arguments.rows():
             for field in row.fields():
                 if field.name == "values":
                     _check(field, self._declared.shape, "", by)

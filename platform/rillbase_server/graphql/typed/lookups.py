@@ -79,13 +79,13 @@ def _document(collection: str, document: JsonValue) -> AnyDocument:
     return row(collection, {"id": content["_id"], "document": content})
 
 
-def wanted(asked: SelectedField) -> JsonValue:
+def selected_lookups(selected_field: SelectedField) -> JsonValue:
     """Return the `lookup` of a query whose rows are selected below a field; None: nothing is."""
     lookups: dict[FieldLookup, None] = {}
-    for rows in asked.rows():
+    for rows in selected_field.rows():
         for lookup, shown in _of_rows(rows):
             lookups[lookup] = None
-            if asked.is_watched and any(True for _ in _of_rows(shown)):
+            if selected_field.is_watched and any(True for _ in _of_rows(shown)):
                 raise NotLive("A nested lookup cannot be part of a live query.")
     return [lookup.body for lookup in sorted(lookups)] or None
 

@@ -44,8 +44,8 @@ class Command(BaseCommand):
                     reconcile.reconcile(cluster.tenant_id, server, printer.step)
                     printer.end(_cluster(str(options["tenant"])))
                 else:
-                    wanted = reconcile.intended(cluster)
-                    for step in foresee(server, wanted):
+                    intended = reconcile.intended(cluster)
+                    for step in foresee(server, intended):
                         printer.step(step, places=options["action"] == "diff")
                     printer.foreseen()
         except (ApiServerUnavailable, ApiServerRejection) as failed:

@@ -95,8 +95,11 @@ class Foresight:
         if pending.operation.kind == "delete":
             return self._view.has_result and item is None
         shown = -1 if item is None or item.version is None else item.version
-        wanted = None if pending.confirmation is None else pending.confirmation.version
-        return wanted is not None and max(self._seen_versions.get(pending.key, -1), shown) >= wanted
+        confirmed = None if pending.confirmation is None else pending.confirmation.version
+        return (
+            confirmed is not None
+            and max(self._seen_versions.get(pending.key, -1), shown) >= confirmed
+        )
 
     def _release(self, pending: UnconfirmedWrite) -> None:
         grace = self._graces.pop(pending, None)

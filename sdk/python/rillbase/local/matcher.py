@@ -110,13 +110,13 @@ def _ranged(name: str, matched: _PathMatch, operand: object) -> Verdict:
     return any(holds(value, operand) for value in alike)
 
 
-def _equals(matched: _PathMatch, wanted: object) -> Verdict:
-    if isinstance(wanted, RegularExpression):
+def _equals(matched: _PathMatch, expected: object) -> Verdict:
+    if isinstance(expected, RegularExpression):
         return None
     candidates = _candidates(matched.values)
-    if wanted is None:
+    if expected is None:
         return None if matched.is_through_list else not candidates or None in candidates
-    return any(rank(value) == rank(wanted) for value in candidates)
+    return any(rank(value) == rank(expected) for value in candidates)
 
 
 def _candidates(values: Sequence[object]) -> list[object]:

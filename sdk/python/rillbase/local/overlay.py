@@ -58,8 +58,10 @@ def _settle(
     if stays and place is not None:
         shown.insert(place, item)
         return
-    wanted = _order(item, spec)
-    index = next((n for n, other in enumerate(shown) if _order(other, spec) > wanted), len(shown))
+    item_rank = _order(item, spec)
+    index = next(
+        (n for n, other in enumerate(shown) if _order(other, spec) > item_rank), len(shown)
+    )
     # Before the first row of a later page may well be on the page before it.
     if index == 0 and spec.offset:
         return

@@ -70,9 +70,9 @@ def address(collection: str, rest: str) -> str:
     return f"/v1/collections/{quote(collection, safe='')}/{rest}"
 
 
-def single(asked: WriteStep) -> WriteJob:
+def single(write_step: WriteStep) -> WriteJob:
     """Return a write of one document."""
-    operation, options = asked.operation, asked.options
+    operation, options = write_step.operation, write_step.options
     path = address(operation.collection, f"documents/{ids.segment(operation.id)}")
     common: dict[str, Any] = {
         "idempotency_key": new_key(),
@@ -119,8 +119,8 @@ def _together(path: str, body: Document, steps: Sequence[WriteStep]) -> WriteJob
     return WriteJob(request, [one.operation for one in steps])
 
 
-def _body(asked: WriteStep) -> Document:
-    operation, options = asked.operation, asked.options
+def _body(write_step: WriteStep) -> Document:
+    operation, options = write_step.operation, write_step.options
     match operation.kind:
         case "insert":
             body: Document = {"insert": operation.body}
