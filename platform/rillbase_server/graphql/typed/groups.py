@@ -233,9 +233,9 @@ class GroupFields:
             },
         }
 
-    def _selected(self, arguments: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
+    def _selected(self, selected_field: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
         """Yield the measures; raise if a selected value is not a grouping field."""
-        for row in arguments.rows():
+        for row in selected_field.rows():
             for field in row.fields():
                 if field.name == "values":
                     _check(field, self._declared.shape, "", by)
