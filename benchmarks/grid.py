@@ -22,6 +22,10 @@ nothing lost), `polling` runs every query on PostgreSQL once a second.
 the first rate of `--writes`, by way of its log, a collection that follows the table and the whole
 stack, to the event on a WebSocket (benchmarks/support/decoding.py).
 
+`--copy` measures the relay instead: how long it takes to publish a write while a source copies a
+table at full speed, by how long it takes otherwise; in one process, or in two
+(benchmarks/support/copying.py).
+
 `--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
 rounds of both alternate (benchmarks/support/beside.py).
 """
@@ -36,7 +40,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.peers import polling
-from benchmarks.support import beside, decoding
+from benchmarks.support import beside, copying, decoding
 from benchmarks.support.grid_run import Measured, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.plot import Line, Mark, Plot
@@ -73,6 +77,10 @@ def main() -> None:
     partitions = [_shape(grid) for grid in arguments.partitions]
     told = {**vars(arguments), "partitions": partitions, "plot": str(arguments.plot or "")}
     report = Report("grid", beside.without_options(told))
+    if arguments.copy:
+        _copy(report, arguments.copy)
+        report.finish()
+        return
     if arguments.decode:
         _decode(report, arguments.writes[0], arguments.seconds)
         report.finish()
@@ -89,6 +97,20 @@ def main() -> None:
     if arguments.plot:
         _plot(found, limits).save(arguments.plot)
     report.finish()
+
+
+def _copy(report: Report, how: str) -> None:
+    """Measure the relay beside a source that copies."""
+    alone, beside_copy, rate = copying.measure(
+        ["background"] if how == "together" else ["relay", "sources"]
+    )
+    report.add("copy_rows_per_s", rate, "/s", "rows that the source copied")
+    for label, share in (("p50", 0.5), ("p99", 0.99)):
+        before_ms, ms = percentile(alone, share), percentile(beside_copy, share)
+        report.add(f"copy_relay_alone_{label}_ms", before_ms, "ms", f"relay without it, {label}")
+        report.add(f"copy_relay_{label}_ms", ms, "ms", f"relay beside it, {label}")
+        goal = "<= 1.2" if label == "p99" else ""
+        report.add(f"copy_ratio_{label}", ms / before_ms, "x", "of the two", goal)
 
 
 def _decode(report: Report, writes: int, seconds: int) -> None:
@@ -288,6 +310,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peers", type=_some(PEERS), default=[], help="what is measured beside it")
     parser.add_argument(
         "--decode", action="store_true", help="commits by SQL in another PostgreSQL instead"
+    )
+    parser.add_argument(
+        "--copy",
+        choices=("together", "apart"),
+        help="the relay beside a source that copies, instead: in one process, or in two",
     )
     parser.add_argument("--plot", type=Path, help="where a plot goes, as SVG")
     parser.add_argument("--quick", action="store_true", help="ten seconds each")

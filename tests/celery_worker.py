@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,9 +86,8 @@ class CeleryWorker:
 @contextmanager
 def running_beat(folder: Path, broker_url: str) -> Iterator[None]:
     """Run the installation's clock, as the launcher does, until the block ends."""
-    argv = [sys.executable, "-m", "celery", "-A", "rillbase_server.celery", "--quiet", "beat"]
-    argv += ["--schedule", str(folder / "beat-schedule"), "--pidfile", ""]
-    environment = {**os.environ, "BROKER_URL": broker_url}
+    argv = [sys.executable, "manage.py", "beat", "--port", str(free_port())]
+    environment = {**os.environ, "BROKER_URL": broker_url, "RILLBASE_DATA_DIR": str(folder)}
     with (folder / "beat.log").open("ab") as log:
         beat = subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=log, stderr=log)
     try:

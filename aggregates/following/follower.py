@@ -7,7 +7,6 @@ believe that they hold it, no harm is done, since the node skips versions that i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import defaultdict
@@ -28,14 +27,12 @@ from aggregates.following.streams import (
     order,
 )
 from aggregates.following.view import FollowedView, load
-from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, StreamEntryKind
 from foundation.environment import environment
 from foundation.errors import ApiError
 from foundation.lead import Lead
 from foundation.valkey_wire import ValkeyWire
 from rillbase_native import QueryError
-from storage_engine.node import client as node_client
 from storage_engine.node.wire import CommandRejected
 
 logger = logging.getLogger(__name__)
@@ -66,7 +63,6 @@ class ViewFollower:
         )
         self._lead = Lead("views")
         self._views: dict[UUID, FollowedView] = {}
-        self._task: asyncio.Task[None] | None = None
         self._asked = False
         self._away = ""
         self._health = ViewsHealth()
@@ -85,19 +81,14 @@ class ViewFollower:
             "views": {view.name: describe(view) for view in self._views.values()},
         }
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="views")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        await self._forget()
-        await asyncio.to_thread(self._lead.end)
-        await self._wire.aclose()
-        await node_client.close()
-        await close_relay_pool()
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        try:
+            await self._run()
+        finally:
+            await self._forget()
+            await asyncio.to_thread(self._lead.end)
+            await self._wire.aclose()
 
     async def _run(self) -> None:
         while True:

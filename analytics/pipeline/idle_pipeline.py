@@ -1,21 +1,22 @@
 """The pipeline of an installation that may have no datasets.
 
-The columnar libraries take a hundred megabytes before any work. So this polls for a dataset, and
-only loads and starts the coordinator once it finds one.
+The columnar libraries take a hundred megabytes before any work. So this polls for work, and only
+loads and starts the coordinator once it finds some.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 from django.db import DatabaseError, connections
 
 from analytics.models import Dataset
+from analytics.places import SCHEME
 from foundation.environment import environment
 
 if TYPE_CHECKING:
@@ -24,16 +25,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+#: Where files of datasets lie until they are in the authority, and for a while after that; and
+#: where large queries are requested.
+FOLDERS = ("segments", "remapped", "sorted", "merged", "scans")
 ALIAS = "relay"
 
 
-class Pipeline:
-    """The pipeline of one event loop. `give_up` is called when nothing can be run any more."""
+class PipelineLost(Exception):
+    """The workers are lost: a new coordinator has to start others."""
 
-    def __init__(self, give_up: Callable[[], None]) -> None:
-        self._give_up = give_up
+
+class Pipeline:
+    """The pipeline of one event loop."""
+
+    def __init__(self) -> None:
         self._coordinator: Coordinator | None = None
-        self._task: asyncio.Task[None] | None = None
         self._asked = False
 
     @property
@@ -47,31 +53,25 @@ class Pipeline:
             return {"leading": False, "steps": []}
         return self._coordinator.status()
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="pipeline")
+    async def run(self) -> None:
+        """Run stages until cancelled. Raise `PipelineLost` when none can run any more."""
+        while not await self._has_work():  # noqa: ASYNC110 -- others make datasets
+            await asyncio.sleep(LOOK_S)
+        loop, lost = asyncio.get_running_loop(), asyncio.Event()
 
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        if self._coordinator is not None:
-            await self._coordinator.stop()
+        def give_up() -> None:
+            loop.call_soon_threadsafe(lost.set)
 
-    async def _run(self) -> None:
+        coordinator = await asyncio.to_thread(_load, give_up)
+        await coordinator.start()
+        self._coordinator = coordinator
         try:
-            while not await self._has_datasets():  # noqa: ASYNC110 -- others make them
-                await asyncio.sleep(LOOK_S)
-            coordinator = _load(self._give_up)
-            await coordinator.start()
-        except Exception:
-            # Nothing else would ever start a step.
-            logger.exception("the pipeline cannot be started")
-            self._give_up()
-        else:
-            self._coordinator = coordinator
+            await lost.wait()
+            raise PipelineLost
+        finally:
+            await coordinator.stop()
 
-    async def _has_datasets(self) -> bool:
+    async def _has_work(self) -> bool:
         try:
             exist = await asyncio.to_thread(_datasets_exist)
         except (psycopg.Error, DatabaseError) as away:
@@ -83,9 +83,21 @@ class Pipeline:
 
 def _datasets_exist() -> bool:
     try:
-        return Dataset.unscoped.using(ALIAS).exists()
+        return _has_files() and Dataset.unscoped.using(ALIAS).exists()
     finally:
         connections[ALIAS].close()
+
+
+def _has_files() -> bool:
+    """Return whether a dataset has files outside the authority, or had some recently.
+
+    An object store is not listed: an installation that has one has datasets.
+    """
+    settings = environment()
+    place = settings.rillbase_analytics_dir or str(settings.rillbase_data_dir / "analytics")
+    if place.startswith(SCHEME):
+        return True
+    return any(any(Path(place).glob(f"*/{folder}/*")) for folder in FOLDERS)
 
 
 def _load(give_up: Callable[[], None]) -> Coordinator:

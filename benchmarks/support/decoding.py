@@ -25,7 +25,7 @@ from benchmarks.support.installation import installation, python, service, web
 from benchmarks.support.stages import entered
 from rillbase_server.launcher.embedded import EmbeddedPostgres
 
-_MAKE = """
+MAKE = """
 import json
 import django; django.setup()
 from documents.models import Collection
@@ -90,7 +90,7 @@ def measure(writes_per_s: int, seconds: float) -> Decoded:
         )
         with psycopg.connect(theirs.url, autocommit=True) as owner:
             owner.execute(CREATE)
-        made = json.loads(python(place, _MAKE))
+        made = json.loads(python(place, MAKE))
         services = {
             name: opening.enter_context(service(place, name, {"RILLBASE_GRID": "processes"}))
             for name in ("relay", "grid", "sources")

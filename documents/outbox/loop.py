@@ -60,7 +60,6 @@ class RelayLoop:
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
         self._events: EventLayer | None = None
-        self._task: asyncio.Task[None] | None = None
         #: The server that failed last, until it responds again.
         self._away = ""
         self._failed_s = 0.0
@@ -82,15 +81,15 @@ class RelayLoop:
             "unavailable": self._away or None,
         }
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="relay")
+    async def run(self) -> None:
+        """Relay until cancelled, between two requests or in the middle of one."""
+        try:
+            await self._run()
+        finally:
+            await self._release()
 
-    async def stop(self) -> None:
-        """Stop, even during a request, and release the lease for the next relay."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+    async def _release(self) -> None:
+        """Release the lease for the next relay."""
         if self._relay.token is not None:
             with contextlib.suppress(psycopg.Error):
                 await self._rows.release(self._relay.token)

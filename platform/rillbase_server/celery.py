@@ -1,8 +1,9 @@
-"""The Celery application with everything in it: `celery -A rillbase_server.celery worker|beat`.
+"""The Celery application with everything in it: `celery -A rillbase_server.celery worker`.
 
 How tasks travel is `foundation.tasks.app`; here is what a process of Celery does in this project:
 which modules hold tasks, what runs by the clock, how processes begin and end. The launcher adds
-the announcement that a process is ready (`launcher/celery_process.py`).
+the announcement that a worker is ready (`launcher/celery_process.py`), and `processes/beat.py` runs
+the clock.
 """
 
 # ruff: noqa: E402 -- Django must be set up before anything with models is imported
@@ -20,7 +21,6 @@ django.setup()
 
 from celery.schedules import crontab
 from celery.signals import (
-    beat_init,
     setup_logging,
     task_postrun,
     worker_process_init,
@@ -34,7 +34,6 @@ from foundation.logs import set_up_logging
 from foundation.task_tracing import instrument_celery
 from foundation.tasks.app import app
 from foundation.tasks.queues import queue_of
-from foundation.tasks.relay import TaskRelay
 from tenants import error_log, usage
 
 __all__ = ["app"]
@@ -130,14 +129,19 @@ app.conf.update(
 )
 
 
-def _log_as_all_processes_do(**_: object) -> None:
-    settings = environment()
-    set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+def quiet_celery() -> None:
+    """Leave out of the log what says nothing, and what nobody should read there."""
     # These write tasks' arguments, which may hold people's addresses. Each task logs its own end.
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # This writes a line whenever something is due, which is every second.
     logging.getLogger("celery.beat").setLevel(logging.WARNING)
+
+
+def _log_as_all_processes_do(**_: object) -> None:
+    settings = environment()
+    set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+    quiet_celery()
 
 
 def _process_begins(**_: object) -> None:
@@ -158,13 +162,7 @@ def _process_ends(**_: object) -> None:
     error_log.stop()
 
 
-def _relay_begins(**_: object) -> None:
-    """Run the outbox's relay beside the clock; `foundation.tasks.relay` says why here."""
-    TaskRelay().start()
-
-
 setup_logging.connect(_log_as_all_processes_do, weak=False)
 worker_process_init.connect(_process_begins, weak=False)
 task_postrun.connect(_connections_go_back, weak=False)
 worker_process_shutdown.connect(_process_ends, weak=False)
-beat_init.connect(_relay_begins, weak=False)

@@ -11,13 +11,11 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable
 from functools import partial
 
 import psycopg
 from redis.exceptions import RedisError
 
-from documents.outbox.database import close_relay_pool
 from foundation import metrics
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
@@ -57,12 +55,9 @@ class GridSupervisor:
     all shared grid epochs, or, if one is named, only that one.
     """
 
-    def __init__(
-        self, launcher: Launcher, give_up: Callable[[], None], epoch: int | None = None
-    ) -> None:
+    def __init__(self, launcher: Launcher, epoch: int | None = None) -> None:
         # A named epoch is the only one; the shared one may have a successor.
         self._keeper = NodeKeeper(launcher, spare=epoch is None)
-        self._give_up = give_up
         self._epoch = epoch
         self._wire = ValkeyWire(
             environment().events,
@@ -75,7 +70,6 @@ class GridSupervisor:
         self._succession = Succession()
         #: By retired grid: when nothing was left of it.
         self._swept_s: dict[GridEpoch, float] = {}
-        self._running: asyncio.Task[None] | None = None
         self._away = ""
         self._observed_s: float | None = None
 
@@ -113,18 +107,14 @@ class GridSupervisor:
             return {"state": "unknown"}
         return self._reports.get(label(node), {"state": "absent"})
 
-    async def start(self) -> None:
-        self._running = asyncio.create_task(self._run(), name="grid")
-
-    async def stop(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._running
-        with contextlib.suppress(TimeoutError):
-            await call_within(LAUNCHER_DEADLINE_S, self._keeper.close)
-        await self._wire.aclose()
-        await close_relay_pool()
+    async def run(self) -> None:
+        """Supervise the grids until cancelled. Raise `LauncherLost` when no node can start."""
+        try:
+            await self._run()
+        finally:
+            with contextlib.suppress(TimeoutError):
+                await call_within(LAUNCHER_DEADLINE_S, self._keeper.close)
+            await self._wire.aclose()
 
     async def _run(self) -> None:
         while True:
@@ -133,10 +123,8 @@ class GridSupervisor:
                 self._note_recovery()
             except (psycopg.Error, RedisError, OSError) as failed:
                 self._note_failure(failed)
-            except LauncherLost as lost:
-                logger.critical("the grid has to restart: %s", lost)
-                self._give_up()
-                return
+            except LauncherLost:
+                raise
             except Exception:
                 logger.exception("a round of the grid's supervisor failed")
             await asyncio.sleep(ROUND_S)

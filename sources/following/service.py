@@ -7,7 +7,6 @@ both believe they lead do no harm: the follower of a source must hold its fence.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ import psycopg
 from django.db import DatabaseError
 
 from documents.models import Collection
+from documents.outbox import publisher
 from foundation import metrics
 from foundation.api.rendering import timestamp
 from foundation.lead import Lead
@@ -52,7 +52,6 @@ class FollowerService:
     def __init__(self) -> None:
         self._lead = Lead("sources")
         self._followers: dict[UUID, _FollowerTask] = {}
-        self._task: asyncio.Task[None] | None = None
         self._asked = False
         self._away = ""
 
@@ -71,17 +70,16 @@ class FollowerService:
             },
         }
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="sources")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        await self._stop_all()
-        await asyncio.to_thread(self._lead.end)
-        await rows.disconnect()
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        # Writes are published from here, and not only by the relay.
+        publisher.publish_from_here()
+        try:
+            await self._run()
+        finally:
+            await self._stop_all()
+            await asyncio.to_thread(self._lead.end)
+            await rows.disconnect()
 
     async def _run(self) -> None:
         while True:

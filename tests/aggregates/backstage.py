@@ -1,55 +1,47 @@
-"""What keeps views, beside the server: a relay and a follower, each on its own thread."""
+"""A background service's event loop in a thread, beside a test that blocks."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
+from tests.background_service import running_service
 
-class Starts(Protocol):
-    """A loop that is started and stopped."""
+if TYPE_CHECKING:
+    from rillbase_server.processes.supervision import BackgroundService
 
-    async def start(self) -> None: ...
-    async def stop(self) -> None: ...
+S = TypeVar("S", bound="BackgroundService")
 
 
 @contextmanager
-def running(made: type[Starts]) -> Iterator[Starts]:
+def running(make: Callable[[], S]) -> Iterator[S]:
     """Run one on an event loop of its own, as a process would."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-
-    def do(work: Coroutine[object, object, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, loop).result(60)
-
-    found = _make(made, loop)
-    do(found.start())
+    service = _serving(make)
     try:
-        yield found
+        yield asyncio.run_coroutine_threadsafe(service.__aenter__(), loop).result(60)
     finally:
-        do(found.stop())
-        do(_let_go())
+        asyncio.run_coroutine_threadsafe(service.__aexit__(None, None, None), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def _let_go() -> None:
-    """Close what writing has opened for this loop, as a process does at its end."""
+@asynccontextmanager
+async def _serving(make: Callable[[], S]) -> AsyncIterator[S]:
+    """Run a service, and close what it has opened for this loop, as a process does at its end."""
     # Settings can be imported once there is an environment.
     from documents.outbox import publisher
+    from documents.outbox.database import close_relay_pool
     from documents.store.database import close_pool
+    from storage_engine.node import client as node_client
 
-    await publisher.close()
-    await close_pool()
-
-
-def _make(made: type[Starts], loop: asyncio.AbstractEventLoop) -> Starts:
-    async def make() -> Starts:
-        return made()
-
-    return asyncio.run_coroutine_threadsafe(make(), loop).result(60)
+    async with running_service(make()) as service:
+        yield service
+    for close in (publisher.close, close_pool, node_client.close, close_relay_pool):
+        await close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -27,7 +28,7 @@ from analytics.places import namespace_of
 from tests.analytics import backstage
 from tests.analytics.made import files_of, make_dataset
 from tests.analytics.test_iceberg import by_pyiceberg, table_of
-from tests.waiting import until, wait_until
+from tests.waiting import TIMEOUT_S, wait_until
 
 if TYPE_CHECKING:
     from analytics.pipeline.workers import Workers
@@ -297,17 +298,13 @@ def is_sorted(made: Made) -> bool:
     return unsorted == 0
 
 
-async def test_a_coordinator_that_cannot_be_started_ends_the_process(
+async def test_a_coordinator_that_cannot_be_started_ends_the_service(
     shop: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object) -> Coordinator:
         raise OSError("there is no room for it")
 
-    given_up = threading.Event()
+    await asyncio.to_thread(shop.insert, "orders", {"id": 1})
     monkeypatch.setattr(idle_pipeline, "_load", broken)
-    pipeline = idle_pipeline.Pipeline(given_up.set)
-    await pipeline.start()
-    try:
-        await until(given_up.is_set, "the process to be told to end")
-    finally:
-        await pipeline.stop()
+    with pytest.raises(OSError, match="no room"):
+        await asyncio.wait_for(idle_pipeline.Pipeline().run(), TIMEOUT_S)

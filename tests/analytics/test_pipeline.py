@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import random
@@ -22,6 +23,8 @@ from tests.analytics.test_model import check, random_upload
 from tests.caller import problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.analytics.made import Json, Made
 
 FRESHNESSES: tuple[object, ...] = (0, "any", 0.01, 3600)
@@ -273,19 +276,19 @@ def test_the_pipeline_says_how_far_uploads_have_come(shop: Made) -> None:
     assert told["iceberg"]["tag"] == "state-1"
 
 
-async def test_the_first_dataset_starts_the_coordinator(shop: Made) -> None:
+async def test_the_first_upload_starts_the_coordinator(
+    shop: Made, settings_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from analytics.pipeline.idle_pipeline import Pipeline
+    from tests.background_service import running_service
     from tests.waiting import until
 
-    pipeline = Pipeline(lambda: None)
-    assert not pipeline.ready
-    await pipeline.start()
-    try:
-        await until(
-            lambda: pipeline.ready and pipeline.status()["leading"] is True, "the pipeline to lead"
-        )
-    finally:
-        await pipeline.stop()
+    settings_environment.setenv("RILLBASE_ANALYTICS_DIR", str(tmp_path))
+    async with running_service(Pipeline()) as pipeline:
+        await until(lambda: pipeline.ready, "the pipeline to look for work")
+        assert pipeline.status()["leading"] is False, "no dataset has anything to move"
+        await asyncio.to_thread(shop.insert, "orders", {"id": 1})
+        await until(lambda: pipeline.status()["leading"] is True, "the pipeline to lead")
 
 
 def test_what_nobody_was_told_of_is_removed_once_it_is_old(shop: Made) -> None:

@@ -256,7 +256,7 @@ def _kill_for(place: Place, writers: HttpWriters, chance: random.Random) -> int:
     kills, end = 0, time.monotonic() + KILL_S
     try:
         while time.monotonic() < end:
-            victim = chance.choice(["web", "postgres", "valkey", "relay"])
+            victim = chance.choice(["web", "postgres", "valkey", "background"])
             pid = place.services()[victim]["pid"]
             if pid is not None:
                 os.kill(pid, 9)

@@ -31,7 +31,7 @@ from tests.waiting import wait_until
 SOAK_S = int(os.environ.get("RILLBASE_SOAK_S", "180"))
 #: A message whose worker died comes back after five minutes, and a sweep looks every five.
 DELIVERED_WITHIN_S = 900
-VICTIMS = ("web", "worker", "valkey", "postgres", "beat", "launcher")
+VICTIMS = ("web", "worker", "valkey", "postgres", "background", "launcher")
 WRITERS = 3
 #: Between two changes of a writer, so that the tenant's rate is not what is tested here.
 PAUSE_S = 0.2

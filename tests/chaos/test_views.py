@@ -33,8 +33,8 @@ from tests.launched import Launched, Place
 from tests.waiting import wait_until
 
 KILLS = int(os.environ.get("RILLBASE_CHAOS_KILLS", "60"))
-SERVICES = ("views", "node", "postgres", "valkey", "relay", "web")
-VICTIMS = (*SERVICES, "empty valkey", "pause views", "rebuild", "views", "node")
+SERVICES = ("background", "node", "postgres", "valkey", "web")
+VICTIMS = (*SERVICES, "empty valkey", "pause views", "rebuild", "background", "node")
 WRITERS, DOCUMENTS = 3, 30
 #: Between two kills.
 WRITES = 20
@@ -231,11 +231,11 @@ class Run:
             client.flushall()
 
     def _pause_views(self) -> None:
-        self._signal("views", signal.SIGSTOP)
+        self._signal("background", signal.SIGSTOP)
         try:
             self._gate.over.wait(PAUSE_S)
         finally:
-            self._signal("views", signal.SIGCONT)
+            self._signal("background", signal.SIGCONT)
 
     def _rebuild(self) -> None:
         self._caller.post(f"{self._control}/aggregates/by_kind:rebuild", None)

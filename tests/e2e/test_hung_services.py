@@ -8,18 +8,16 @@ import time
 
 import pytest
 
-from tests.e2e.test_launcher import upload
 from tests.launched import Place
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 BACK_S = 240.0
-SERVICES = ("web", "worker", "beat", "relay", "views", "sources", "grid", "pipeline")
+SERVICES = ("web", "worker", "background", "grid")
 
 
 def test_every_service_that_hangs_is_replaced(place: Place) -> None:
-    with place.up(RILLBASE_GRID="processes") as launched:
-        upload(launched.ready)
+    with place.up(RILLBASE_GRID="processes"):
         wait_until(lambda: are_ready(place), what="all services", timeout_s=BACK_S)
         pids = {name: int(place.services()[name]["pid"]) for name in SERVICES}
         began_s = time.monotonic()

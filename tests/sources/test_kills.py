@@ -25,7 +25,7 @@ KILLS = 25
 
 
 class Process:
-    """`manage.py sources`, killed and started again at will."""
+    """`manage.py background`, killed and started again at will."""
 
     def __init__(self) -> None:
         self._running: subprocess.Popen[bytes] | None = None
@@ -33,7 +33,7 @@ class Process:
     def start(self) -> None:
         from tests.own_valkey import free_port
 
-        arguments = ["manage.py", "sources", "--port", str(free_port())]
+        arguments = ["manage.py", "background", "--port", str(free_port())]
         self._running = subprocess.Popen(
             [sys.executable, *arguments], cwd=ROOT, env=dict(os.environ)
         )

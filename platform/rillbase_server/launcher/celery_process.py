@@ -1,12 +1,13 @@
-"""Celery's worker and beat with an announcement: ``python -m … MARK worker|beat ARGUMENT…``.
+"""Celery's worker with an announcement: ``python -m … MARK worker ARGUMENT…``.
 
 Celery itself says that it is ready only in a log line, which the log level may suppress. Here its
 signals write the process id to the file ``MARK``, which the launcher waits for. Afterwards the
-file's time is renewed for as long as the worker hears its broker, or beat's clock ticks, so that a
-probe can tell by its age. A second file, ``MARK.alive``, is renewed as long as the process runs at
+file's time is renewed for as long as the worker hears its broker, so that a probe can tell by its
+age. A second file, ``MARK.alive``, is renewed as long as the process runs at
 all: the broker may be away for hours, and that is no reason to start anything again.
 """
 
+import contextlib
 import gc
 import os
 import sys
@@ -14,21 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from celery.bin.celery import main as celery_main
-from celery.signals import (
-    beat_init,
-    heartbeat_sent,
-    worker_before_create_process,
-    worker_ready,
-)
+from celery.signals import heartbeat_sent, worker_before_create_process, worker_ready
 
-from . import beat_clock
 from .atomic_file import write_atomically
 from .sign_of_life import begin_signs, sign_of
 
 # A pod starts this module itself; the launcher's umask is the same.
 PRIVATE_UMASK = 0o077
 APPLICATION = "rillbase_server.celery"
-SCHEDULER = f"{beat_clock.__name__}:{beat_clock.TickingScheduler.__name__}"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -43,17 +37,14 @@ def main(arguments: Sequence[str]) -> None:
 
     def renew(**_: object) -> None:
         if os.getpid() == pid:
-            beat_clock.renew(mark)
+            with contextlib.suppress(FileNotFoundError):  # nothing is ready yet
+                os.utime(mark)
 
     begin_signs(sign_of(mark))
     worker_before_create_process.connect(freeze, weak=False)
     worker_ready.connect(announce, weak=False)
     heartbeat_sent.connect(renew, weak=False)
-    beat_init.connect(announce, weak=False)
     sys.argv = ["celery", "--app", APPLICATION, "--quiet", *arguments[1:]]
-    if arguments[1] == "beat":
-        beat_clock.MARKS.append(mark)
-        sys.argv += ["--scheduler", SCHEDULER]
     celery_main()
 
 

@@ -6,11 +6,11 @@ Ranks of the shutdown: what takes in work stops first, what holds data stops las
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
+from rillbase_server.processes.table import BACKGROUND, GRID_PROCESS, ProcessDeclaration
 from rillbase_server.web_process import ENVIRONMENT, web_argv
 
 from .account import server_account
@@ -35,7 +35,7 @@ from .readiness import (
     web_ready,
 )
 from .secrets_file import Secrets
-from .service import ServiceSpec, always
+from .service import ServiceSpec
 from .sign_of_life import sign_of
 from .storage_node import TRANSIENT_FAILURES as NODE_TRANSIENT_FAILURES
 from .storage_node import StorageNodeProgram
@@ -57,13 +57,10 @@ PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
-# Where files of datasets lie until they are in the authority, and for a while after that; and where
-# large queries are asked.
-ANALYTICS_STAGES = ("segments", "remapped", "sorted", "merged", "scans")
 # What holds data may be stalled by a slow disk, and recovers after a kill: more patience.
 SERVER_HUNG_AFTER_S = 60.0
 # A stage that is cut off is done again.
-PIPELINE_GRACE_S = 15.0
+BACKGROUND_GRACE_S = 15.0
 SERVER_POLICY = RestartPolicy(
     start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2, hung_after_s=SERVER_HUNG_AFTER_S
 )
@@ -83,7 +80,7 @@ class LaunchPlan:
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[ServiceSpec]:
     """The services of one start; embedded servers only where no URL of another was given."""
     account = server_account()
-    ports = _free_ports(9, avoid=options.port)
+    ports = _free_ports(6, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
     store = ValkeyStore(directory.valkey, secrets.valkey_password, ports[1], account)
     node = StorageNodeProgram(directory.node, secrets.storage_token, ports[2], ports[3], account)
@@ -98,12 +95,10 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = LaunchPlan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
-    ours = [_web(plan), _worker(plan), _beat(plan), _relay(plan, ports[4])]
-    ours += [_views(plan, ports[6]), _sources(plan, ports[8])]
+    ours = [_web(plan), _worker(plan), _background(plan, ports[4])]
     # Last, so that Spark takes no CPU time from services that the user waits for.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
-    pipeline = _pipeline(replace(plan, after=(*plan.after, *_names(ours))), ports[7])
-    return [*postgres, *others, preparation, *ours, grid, pipeline]
+    return [*postgres, *others, preparation, *ours, grid]
 
 
 def _free_ports(count: int, avoid: int) -> list[int]:
@@ -213,136 +208,58 @@ def _web(plan: LaunchPlan) -> ServiceSpec:
 
 
 def _worker(plan: LaunchPlan) -> ServiceSpec:
-    arguments = ["worker", "--pool", "prefork", "--concurrency", str(WORKER_PROCESSES)]
-    arguments += ["--without-gossip", "--without-mingle"]
-    return replace(
-        _celery(plan, "worker", arguments),
-        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WORKER_GRACE_S),
-    )
-
-
-def _beat(plan: LaunchPlan) -> ServiceSpec:
-    schedule = plan.directory.run / "beat-schedule"
-    return _celery(plan, "beat", ["beat", "--schedule", str(schedule), "--pidfile", ""])
-
-
-def _relay(plan: LaunchPlan, port: int) -> ServiceSpec:
-    return _watched(
-        plan,
-        "relay",
-        port,
-        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
-        stop_rank=TASKS_RANK,
-    )
-
-
-def _views(plan: LaunchPlan, port: int) -> ServiceSpec:
-    return _watched(
-        plan,
-        "views",
-        port,
-        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
-        stop_rank=TASKS_RANK,
-    )
-
-
-def _sources(plan: LaunchPlan, port: int) -> ServiceSpec:
-    return _watched(
-        plan,
-        "sources",
-        port,
-        # Collections that follow tables elsewhere say themselves how they stand.
-        awaited=False,
-        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
-        stop_rank=TASKS_RANK,
-    )
-
-
-def _grid(plan: LaunchPlan, port: int) -> ServiceSpec:
-    return _watched(
-        plan,
-        "grid",
-        port,
-        # Spark takes its time, and only live queries need it: they say `ready` when it is there.
-        awaited=False,
-        policy=RestartPolicy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S),
-        stop_rank=WEB_RANK,
-    )
-
-
-def _pipeline(plan: LaunchPlan, port: int) -> ServiceSpec:
-    return _watched(
-        plan,
-        "pipeline",
-        port,
-        # Uploads are visible without it; it only makes queries cheaper, and it takes memory.
-        awaited=False,
-        needed=partial(_has_analytics_work, _analytics_place(plan)),
-        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=PIPELINE_GRACE_S),
-        stop_rank=WEB_RANK,
-    )
-
-
-def _analytics_place(plan: LaunchPlan) -> str:
-    given = plan.environment.get("RILLBASE_ANALYTICS_DIR")
-    return given or str(Path(plan.environment["RILLBASE_DATA_DIR"]) / "analytics")
-
-
-def _has_analytics_work(place: str) -> bool:
-    """Return whether a dataset has files outside the authority, now or recently. An object store is
-    not checked: whoever configures one has datasets.
-    """
-    if place.startswith("s3://"):
-        return True
-    folder = Path(place)
-    stages = (f"*/{stage}/*" for stage in ANALYTICS_STAGES)
-    return any(True for stage in stages for _ in folder.glob(stage))
-
-
-def _watched(
-    plan: LaunchPlan,
-    name: str,
-    port: int,
-    *,
-    policy: RestartPolicy,
-    stop_rank: int,
-    awaited: bool = True,
-    needed: Callable[[], bool] = always,
-) -> ServiceSpec:
-    """Return a management command that reports its status on its own port."""
-    url = f"http://{LOOPBACK}:{port}"
+    mark = plan.directory.run / "worker.ready"
+    argv = [sys.executable, "-m", f"{__package__}.celery_process", str(mark), "worker"]
+    argv += ["--pool", "prefork", "--concurrency", str(WORKER_PROCESSES)]
+    argv += ["--without-gossip", "--without-mingle"]
     return ServiceSpec(
-        name=name,
-        argv=(sys.executable, str(REPOSITORY / "manage.py"), name, "--port", str(port)),
-        cwd=REPOSITORY,
-        env=plan.environment,
-        after=plan.after,
-        check=web_ready(url),
-        alive=http_answers(url),
-        condition=http_condition(url),
-        awaited=awaited,
-        essential=False,
-        needed=needed,
-        policy=policy,
-        stop_rank=stop_rank,
-    )
-
-
-def _celery(plan: LaunchPlan, name: str, arguments: list[str]) -> ServiceSpec:
-    mark = plan.directory.run / f"{name}.ready"
-    module = f"{__package__}.celery_process"
-    return ServiceSpec(
-        name=name,
-        argv=(sys.executable, "-m", module, str(mark), *arguments),
+        name="worker",
+        argv=tuple(argv),
         cwd=REPOSITORY,
         env=plan.environment,
         after=plan.after,
         check=mark_written(mark),
         essential=False,
         alive=sign_renewed(sign_of(mark)),
-        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WORKER_GRACE_S),
         stop_rank=TASKS_RANK,
         before_start=partial(mark.unlink, missing_ok=True),
+    )
+
+
+def _background(plan: LaunchPlan, port: int) -> ServiceSpec:
+    return _process(
+        plan,
+        BACKGROUND,
+        port,
+        RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=BACKGROUND_GRACE_S),
+        TASKS_RANK,
+    )
+
+
+def _grid(plan: LaunchPlan, port: int) -> ServiceSpec:
+    policy = RestartPolicy(start_deadline_s=GRID_DEADLINE_S, stop_grace_s=GRID_GRACE_S)
+    return _process(plan, GRID_PROCESS, port, policy, WEB_RANK)
+
+
+def _process(
+    plan: LaunchPlan, process: ProcessDeclaration, port: int, policy: RestartPolicy, stop_rank: int
+) -> ServiceSpec:
+    """Return a process of the table, which reports its state on its own port."""
+    url = f"http://{LOOPBACK}:{port}"
+    return ServiceSpec(
+        name=process.name,
+        argv=(sys.executable, str(REPOSITORY / "manage.py"), process.name, "--port", str(port)),
+        cwd=REPOSITORY,
+        env=plan.environment,
+        after=plan.after,
+        check=web_ready(url),
+        alive=http_answers(url),
+        condition=http_condition(url),
+        awaited=any(service.awaited for service in process.services),
+        essential=False,
+        policy=policy,
+        stop_rank=stop_rank,
     )
 
 

@@ -22,11 +22,6 @@ def nothing_to_repair(_said: str) -> str:
     return ""
 
 
-def always() -> bool:
-    """What services that are needed from the beginning are needed for."""
-    return True
-
-
 @dataclass(frozen=True)
 class ServiceSpec:
     """One supervised program."""
@@ -47,8 +42,6 @@ class ServiceSpec:
     awaited: bool = True
     # Whether the installation ends when it gives up, or continues without it and retries forever.
     essential: bool = True
-    # Asked until it says yes: only then the service starts. Cheap; it is asked twice a second.
-    needed: Callable[[], bool] = always
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     # Services stop by rising rank; those of one rank stop together.
     stop_rank: int = 0

@@ -90,11 +90,10 @@ class ServiceSupervisor:
                 raise StartInterrupted
 
     async def watch(self) -> None:
-        """Keep the services up until the stop is asked for. Start those that are needed late."""
+        """Keep the services up until the stop is asked for."""
         for runner in self.runners:
             runner.installation_was_up = True
         while not self._stop_asked:
-            self._launch_unblocked()
             await self._turn()
             self._raise_on_failure()
 
@@ -135,10 +134,7 @@ class ServiceSupervisor:
     def _launch_unblocked(self) -> None:
         there = {r.service.name for r in self.runners if r.state in READY_STATES}
         for runner in self.runners:
-            service = runner.service
-            if runner.state is not ServiceState.DECLARED or not there.issuperset(service.after):
-                continue
-            if service.needed():
+            if runner.state is ServiceState.DECLARED and there.issuperset(runner.service.after):
                 runner.handle(PrerequisitesReady())
 
     def _changed(self, runner: Runner) -> None:
@@ -154,4 +150,4 @@ class ServiceSupervisor:
 def _is_up(runner: Runner) -> bool:
     if runner.service.awaited:
         return runner.state in READY_STATES
-    return runner.state is not ServiceState.DECLARED or not runner.service.needed()
+    return runner.state is not ServiceState.DECLARED

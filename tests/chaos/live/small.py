@@ -63,7 +63,7 @@ class Small(Stage):
         self._application = {
             "web": web_argv(ports[0]),
             "second web": web_argv(ports[1]),
-            "relay": [sys.executable, "manage.py", "relay", "--port", str(free_port())],
+            "background": [sys.executable, "manage.py", "relay", "--port", str(free_port())],
             "grid": [sys.executable, "manage.py", "grid", "--port", str(free_port())],
             "worker": [sys.executable, *worker],
         }

@@ -45,8 +45,8 @@ class Stage(ABC):
         self.victims: dict[str, Callable[[], None]] = {
             "node": lambda: self._kill(self._chosen_node()),
             "pause node": lambda: self._pause(self._chosen_node()),
-            "relay": lambda: self._kill(self.pid("relay")),
-            "pause relay": lambda: self._pause(self.pid("relay")),
+            "relay": lambda: self._kill(self.pid("background")),
+            "pause relay": lambda: self._pause(self.pid("background")),
             "web": lambda: self._kill(self.pid("web")),
             "second web": self.kill_second_web,
             "grid": lambda: self._kill(self.pid("grid")),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from documents.outbox.entries import Image, StreamEntryKind, Tick
 from documents.outbox.loop import RelayLoop
+from tests.background_service import running_service
 from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
@@ -18,13 +19,9 @@ from tests.waiting import until
 @asynccontextmanager
 async def leading(valkey: OwnValkey, settings: pytest.MonkeyPatch) -> AsyncIterator[RelayLoop]:
     settings.setenv("EVENTS_URL", valkey.url)
-    loop = RelayLoop()
-    await loop.start()
-    try:
+    async with running_service(RelayLoop()) as loop:
         await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
         yield loop
-    finally:
-        await loop.stop()
 
 
 @pytest.fixture
@@ -194,17 +191,17 @@ async def test_after_valkey_was_killed_everything_kept_comes_out_again(
 
 
 async def test_when_the_leader_stops_another_relay_leads_with_a_higher_token(
-    relay: RelayLoop, streams: Streams, writer: SqlWriter
+    valkey: OwnValkey,
+    settings_environment: pytest.MonkeyPatch,
+    streams: Streams,
+    writer: SqlWriter,
 ) -> None:
-    second = RelayLoop()
-    await second.start()
-    try:
-        await until(lambda: second.ready, "the second relay to stand by")
-        token = streams.ticks()[-1].token
-        await relay.stop()
+    async with AsyncExitStack() as stack:
+        async with leading(valkey, settings_environment):
+            second = await stack.enter_async_context(running_service(RelayLoop()))
+            await until(lambda: second.ready, "the second relay to stand by")
+            token = streams.ticks()[-1].token
         with writer.transaction() as written:
             written.write(1, b"body")
         await until(lambda: proven(streams, written.xid), "a tick of the second relay")
         assert streams.ticks()[-1].token > token
-    finally:
-        await second.stop()

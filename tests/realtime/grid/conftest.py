@@ -15,6 +15,7 @@ from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer, NodeLease
 from realtime.grid.layout import GridEpoch
 from realtime.grid.processes import ProcessLauncher, ProcessTask
+from tests.background_service import running_service
 from tests.realtime.grid.wire import WRITE_PARTITIONS, Log
 from tests.waiting import TIMEOUT_S, until
 
@@ -68,11 +69,9 @@ def client(valkey_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 async def relay(client: redis.Redis) -> AsyncIterator[RelayLoop]:
-    loop = RelayLoop()
-    await loop.start()
-    await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
-    yield loop
-    await loop.stop()
+    async with running_service(RelayLoop()) as loop:
+        await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
+        yield loop
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import signal
 
 import psutil
 import psycopg
+import pytest
 import redis
 from prometheus_client import REGISTRY
 
@@ -16,12 +17,14 @@ from documents.outbox.loop import RelayLoop
 from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from realtime.clusters import grids
+from realtime.grid.keeper import LauncherLost
 from realtime.grid.layout import NodeSpec
 from realtime.grid.processes import ProcessLauncher
 from realtime.grid.supervisor import GridSupervisor
 from rillbase_server.dependencies import GridProbe
 from rillbase_server.health import Dependency, HealthEndpoints
 from tests.asgi_driver import ask, http_scope
+from tests.background_service import running_service
 from tests.waiting import TIMEOUT_S, until
 
 FIRST = "1:filter:0:0"
@@ -92,9 +95,7 @@ async def nobody(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None:
-    supervisor = GridSupervisor(ProcessLauncher(), lambda: None)
-    await supervisor.start()
-    try:
+    async with running_service(GridSupervisor(ProcessLauncher())) as supervisor:
         await until(lambda: supervisor.ready, "all nodes to watch")
         before = reports(supervisor)[FIRST]
         os.kill(int(str(before["pid"])), signal.SIGKILL)
@@ -109,14 +110,10 @@ async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None
             lambda: REGISTRY.get_sample_value("rillbase_grid_node_up", {"node": FIRST}) == 1,
             "the node to be measured as up",
         )
-    finally:
-        await supervisor.stop()
 
 
 async def test_a_node_that_hangs_is_replaced(relay: RelayLoop) -> None:
-    supervisor = GridSupervisor(ProcessLauncher(), lambda: None)
-    await supervisor.start()
-    try:
+    async with running_service(GridSupervisor(ProcessLauncher())) as supervisor:
         await until(lambda: supervisor.ready, "all nodes to watch")
         before = reports(supervisor)[FIRST]
         os.kill(int(str(before["pid"])), signal.SIGSTOP)
@@ -134,9 +131,7 @@ async def test_a_node_that_hangs_is_replaced(relay: RelayLoop) -> None:
             {"nodes": 3, "watching": 3, "stale_query_partitions": []},
         )
         assert not psutil.pid_exists(int(str(before["pid"])))
-    finally:
-        grids.close()
-        await supervisor.stop()
+    grids.close()
 
 
 async def test_every_grid_epoch_that_is_served_has_its_nodes(
@@ -145,12 +140,10 @@ async def test_every_grid_epoch_that_is_served_has_its_nodes(
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute("INSERT INTO documents_gridepoch (number, write_partitions) VALUES (2, 3)")
         place = Place()
-        supervisor = GridSupervisor(place, lambda: None)
-        await supervisor.start()
         try:
-            await until(lambda: len(place.started) >= 7, "the nodes of both epochs")
+            async with running_service(GridSupervisor(place)):
+                await until(lambda: len(place.started) >= 7, "the nodes of both epochs")
         finally:
-            await supervisor.stop()
             admin.execute("DELETE FROM documents_gridepoch WHERE number = 2")
     assert place.slots == 2 * 7 + 2
     assert {node.name for node in place.started if node.epoch == 2} == {
@@ -172,37 +165,28 @@ async def test_what_a_retired_grid_has_left_is_deleted(
             "INSERT INTO documents_gridepoch (number, write_partitions, retired_at) "
             "VALUES (9, 2, clock_timestamp())"
         )
-        supervisor = GridSupervisor(Place(), lambda: None)
-        await supervisor.start()
         try:
-            await until(lambda: not client.exists(left), "the retired grid's keys to go")
+            async with running_service(GridSupervisor(Place())):
+                await until(lambda: not client.exists(left), "the retired grid's keys to go")
         finally:
-            await supervisor.stop()
             admin.execute("DELETE FROM documents_gridepoch WHERE number = 9")
     assert client.exists(kept)
 
 
-async def test_a_launcher_that_is_lost_ends_the_process(client: redis.Redis) -> None:
-    place, gave_up = Place(), asyncio.Event()
-    supervisor = GridSupervisor(place, gave_up.set)
-    await supervisor.start()
-    try:
-        await until(lambda: len(place.started) >= 3, "the nodes")
-        place.why_lost = "the driver is gone"
-        await asyncio.wait_for(gave_up.wait(), TIMEOUT_S)
-    finally:
-        await supervisor.stop()
+async def test_a_launcher_that_is_lost_ends_the_service(client: redis.Redis) -> None:
+    place = Place()
+    service = asyncio.create_task(GridSupervisor(place).run())
+    await until(lambda: len(place.started) >= 3, "the nodes")
+    place.why_lost = "the driver is gone"
+    with pytest.raises(LauncherLost):
+        await asyncio.wait_for(service, TIMEOUT_S)
 
 
 async def test_nobody_watches_where_nothing_holds_a_lease(client: redis.Redis) -> None:
     place = Place()
-    supervisor = GridSupervisor(place, lambda: None)
-    await supervisor.start()
-    try:
+    async with running_service(GridSupervisor(place)) as supervisor:
         await until(
             lambda: [each["state"] for each in reports(supervisor).values()] == ["absent"] * 3,
             "the nodes to be looked for",
         )
         assert not supervisor.ready
-    finally:
-        await supervisor.stop()

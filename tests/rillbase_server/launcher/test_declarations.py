@@ -29,7 +29,7 @@ def declared(tmp_path: Path, **options: object) -> dict[str, ServiceSpec]:
 def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) -> None:
     services = declared(tmp_path)
     servers = ["initdb", "postgres", "valkey", "node"]
-    ours = ["web", "worker", "beat", "relay", "views", "sources", "grid", "pipeline"]
+    ours = ["web", "worker", "background", "grid"]
     assert list(services) == [*servers, "prepare", *ours]
     for service in services.values():
         assert set(service.after) <= set(services)
@@ -62,12 +62,8 @@ def test_servers_given_by_url_are_used_instead_of_embedded_ones(
         "prepare",
         "web",
         "worker",
-        "beat",
-        "relay",
-        "views",
-        "sources",
+        "background",
         "grid",
-        "pipeline",
     ]
     assert services["prepare"].env["DATABASE_URL"].startswith("postgresql://admin:secret@")
     assert services["web"].env["DATABASE_URL"] == "postgresql://db.example/rillbase"
@@ -137,21 +133,3 @@ def test_production_gets_no_demo_whose_login_is_one_of_the_staff(
     assert "--demo-json" in declared(tmp_path)["prepare"].argv
     monkeypatch.setenv("RILLBASE_ENV", "production")
     assert "--demo-json" not in declared(tmp_path)["prepare"].argv
-
-
-@pytest.mark.parametrize("setting", [None, "elsewhere"])
-def test_the_pipeline_is_needed_once_there_is_something_to_move(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str | None
-) -> None:
-    folder = tmp_path / "analytics"
-    if setting is not None:
-        folder = tmp_path / setting
-        monkeypatch.setenv("RILLBASE_ANALYTICS_DIR", str(folder))
-    pipeline = declared(tmp_path)["pipeline"]
-    assert not pipeline.needed()
-    for name in ("iceberg/visits/metadata", "authority", "segments"):
-        (folder / "some-dataset" / name).mkdir(parents=True)
-    (folder / "some-dataset" / "authority" / "a.parquet").touch()
-    assert not pipeline.needed()
-    (folder / "some-dataset" / "segments" / "a.arrow").touch()
-    assert pipeline.needed()

@@ -231,13 +231,3 @@ async def test_very_long_lines_are_passed_on_in_pieces(tmp_path: Path) -> None:
         await stage.watch_until(lambda: stage.lines[-1:] == [b"end"])
         assert sum(line.count(b"x") for line in stage.lines) == 1_000_000
         assert max(map(len, stage.lines)) < 200_000
-
-
-async def test_what_is_needed_late_starts_late_and_nobody_waits_for_it(tmp_path: Path) -> None:
-    mark = tmp_path / "work"
-    late = program("late", SLEEP, after=("early",), awaited=False, needed=mark.exists)
-    async with staged(tmp_path, program("early", SLEEP), late) as stage:
-        await stage.supervisor.start_all()
-        assert ("late", ServiceState.STARTING) not in stage.changes
-        mark.touch()
-        await stage.watch_until(lambda: ("late", ServiceState.READY) in stage.changes)

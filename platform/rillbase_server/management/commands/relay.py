@@ -5,14 +5,8 @@ Several may run, on different machines: one leads, the others are standbys.
 
 from __future__ import annotations
 
-from foundation.asgi import App
-from rillbase_server.management.service import ServiceCommand
-from rillbase_server.relay_server import build_relay
+from rillbase_server.processes.command import ProcessCommand
 
 
-class Command(ServiceCommand):
+class Command(ProcessCommand):
     help = "Run a relay of the documents' outbox; it answers /healthz, /readyz, /status, /metrics."
-    port = 8081
-
-    def build(self) -> App:
-        return build_relay()

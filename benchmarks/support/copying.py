@@ -1,0 +1,112 @@
+"""How long the relay takes while a source copies a large table at full speed.
+
+Writers put documents into the database without publishing them, at a steady rate. It is measured
+how long after the commit the relay has appended each to its write stream: first alone, then while
+a table of another PostgreSQL is copied into a collection.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import psycopg
+import requests
+
+from benchmarks.support.decoding import CREATE, MAKE
+from benchmarks.support.installation import Web, installation, python, service, web
+from benchmarks.support.stages import entered
+from rillbase_server.launcher.embedded import EmbeddedPostgres
+from tests.documents.outbox.sql_writer import SqlWriter
+
+_FILL = "INSERT INTO things SELECT n, 0, 'name ' || n, n FROM generate_series(1, %s) AS n"
+_ROWS = 700_000
+_WRITES_PER_S = 40
+#: Streams hold after-images for ten seconds.
+_ROUND_S, _ROUNDS = 7.0, 2
+_COPYING_S = 30.0
+
+
+def measure(processes: Sequence[str]) -> tuple[list[float], list[float], float]:
+    """Return the relay's latencies in ms without the copy and with it, and rows copied a second.
+
+    `processes` run the relay and the sources.
+    """
+    with ExitStack() as opening:
+        place = opening.enter_context(installation())
+        place.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
+        theirs = opening.enter_context(
+            EmbeddedPostgres(
+                place.directory / "theirs",
+                superuser_password="bench",
+                settings={"wal_level": "logical"},
+            )
+        )
+        with psycopg.connect(theirs.url, autocommit=True) as owner:
+            owner.execute(CREATE)
+            owner.execute(_FILL, [_ROWS])
+        made = json.loads(python(place, MAKE))
+        for name in processes:
+            opening.enter_context(service(place, name, {}))
+        server = opening.enter_context(web(place, "rillbase_server.asgi:application", {}))
+        urls = place.environment["DATABASE_URL"], place.environment["REDIS_URL"]
+        alone = _latencies_ms(*urls)
+        source = _Source(server, made, theirs.url)
+        begun_s, before = time.monotonic(), source.copied()
+        beside = _latencies_ms(*urls)
+        rate = (source.copied() - before) / (time.monotonic() - begun_s)
+    return alone, beside, rate
+
+
+class _Source:
+    """A source that copies the table for as long as the measurement takes."""
+
+    def __init__(self, server: Web, made: dict[str, str], url: str) -> None:
+        collection = f"tenants/{made['tenant']}/collections/things"
+        self._path = f"http://127.0.0.1:{server.port}/api/v1/{collection}/source"
+        self._headers = {"Authorization": f"Bearer {made['key']}"}
+        body = {"connection": f"{url}?sslmode=disable", "table": "things"}
+        requests.post(self._path, json=body, headers=self._headers, timeout=30).raise_for_status()
+        deadline = time.monotonic() + _COPYING_S
+        while self._shown()["state"] != "copying":
+            if time.monotonic() > deadline:
+                raise RuntimeError("the source does not copy")
+            time.sleep(0.1)
+
+    def copied(self) -> int:
+        """Return how many rows have been copied; raise once it is all of them."""
+        shown = self._shown()
+        if shown["state"] != "copying":
+            raise RuntimeError(f"the copy ended early: {shown['state']}")
+        return int(str(shown["rows_copied"]))
+
+    def _shown(self) -> dict[str, object]:
+        shown: dict[str, object] = requests.get(
+            self._path, headers=self._headers, timeout=30
+        ).json()
+        return shown
+
+
+def _latencies_ms(database_url: str, valkey_url: str) -> list[float]:
+    found = []
+    for _ in range(_ROUNDS):
+        committed = _write(database_url)
+        time.sleep(1.0)
+        streams, _ = entered(valkey_url, "due")
+        found += [(streams[due] - at_s) * 1000 for due, at_s in committed.items()]
+    return found
+
+
+def _write(database_url: str) -> dict[float, float]:
+    """Write at a steady rate; return when each was committed."""
+    writer, committed = SqlWriter(database_url), {}
+    begun_s = time.monotonic()
+    for number in range(int(_ROUND_S * _WRITES_PER_S)):
+        due = begun_s + number / _WRITES_PER_S
+        time.sleep(max(0.0, due - time.monotonic()))
+        writer.write(number, body=b"\x01due\0" + struct.pack("<d", due))
+        committed[due] = time.monotonic()
+    return committed

@@ -1,0 +1,129 @@
+"""Celery's beat as a service: the installation's clock, and the relay of the tasks' outbox.
+
+Celery's clock blocks, so each runs in a thread. `foundation.tasks.relay` says why it runs here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from celery.beat import PersistentScheduler
+from kombu.connection import Connection
+from kombu.exceptions import OperationalError
+
+from foundation.tasks.relay import TaskRelay
+from rillbase_server.celery import app, quiet_celery
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+RETRY_S = 1.0
+#: A clock that has not ticked for this long hangs. Celery's own patience with its broker is
+#: shorter.
+STALLED_S = 120.0
+#: How long a tick and a batch of the outbox may take to end.
+GRACE_S = 5.0
+
+
+class ClockStalled(Exception):
+    """The clock has not ticked for too long."""
+
+
+class _Scheduler(PersistentScheduler):  # type: ignore[misc] # Celery has no types
+    """The scheduler that remembers over restarts. It reports at once that the broker is away."""
+
+    def _ensure_connected(self) -> Connection:
+        connection: Connection = self.connection.ensure_connection(max_retries=1)
+        return connection
+
+
+class Beat:
+    """The clock of an installation. Two are harmless and do everything twice."""
+
+    def __init__(self) -> None:
+        quiet_celery()
+        self._relay = TaskRelay()
+        self._stopping = threading.Event()
+        self._ticked_s: float | None = None
+        self._away = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the clock ticks."""
+        return self._ticked_s is not None and time.monotonic() - self._ticked_s < STALLED_S
+
+    def status(self) -> dict[str, object]:
+        """Describe the state, for people and probes."""
+        since_s = None if self._ticked_s is None else round(time.monotonic() - self._ticked_s, 3)
+        return {"seconds_since_tick": since_s, "unavailable": self._away or None}
+
+    async def run(self) -> None:
+        """Run the clock and the relay until cancelled. Raise what ends either of them."""
+        begun_s = time.monotonic()
+        threads = [_in_thread("beat", self._tick), _in_thread("task-relay", self._relay.run)]
+        try:
+            while not any(thread.done() for thread in threads):
+                await asyncio.wait(threads, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                if time.monotonic() - (self._ticked_s or begun_s) > STALLED_S:
+                    raise ClockStalled
+            await asyncio.gather(*(thread for thread in threads if thread.done()))
+        finally:
+            self._stopping.set()
+            self._relay.stop()
+            await asyncio.wait(threads, timeout=GRACE_S)
+
+    def _tick(self) -> None:
+        app.set_current()
+        path = Path(app.conf.beat_schedule_filename)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scheduler = _Scheduler(app=app, schedule_filename=str(path))
+        pause_s = 0.0
+        while not self._stopping.wait(pause_s):
+            pause_s = self._step(scheduler)
+            if scheduler.should_sync():
+                scheduler._do_sync()
+        scheduler.close()
+
+    def _step(self, scheduler: _Scheduler) -> float:
+        """Send what is due. Return how long to wait before the next step."""
+        self._ticked_s = time.monotonic()
+        try:
+            scheduler.producer  # noqa: B018 -- a tick without a connection forgets what is due
+            next_s: float = scheduler.tick()
+        except OperationalError as away:
+            if not self._away:
+                logger.warning("the clock waits for the broker: %s", away)
+            self._away = "broker"
+            return RETRY_S
+        self._away = ""
+        return next_s
+
+
+def _in_thread(name: str, work: Callable[[], None]) -> asyncio.Future[None]:
+    """Run work in a thread that never keeps the process from ending."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[None] = loop.create_future()
+
+    def settle(failed: Exception | None) -> None:
+        if result.done():
+            return
+        if failed is None:
+            result.set_result(None)
+        else:
+            result.set_exception(failed)
+
+    def run() -> None:
+        failed: Exception | None = None
+        try:
+            work()
+        except Exception as raised:  # noqa: BLE001 -- it is raised by the future
+            failed = raised
+        loop.call_soon_threadsafe(settle, failed)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return result

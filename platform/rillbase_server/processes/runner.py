@@ -1,0 +1,81 @@
+"""A process of the table: its services behind the paths that probes and scrapers read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pkgutil import resolve_name
+
+import uvicorn
+
+from foundation.asgi import App
+from foundation.environment import environment
+from foundation.logs import set_up_logging
+from rillbase_server import garbage
+from rillbase_server.health import Dependency, HealthEndpoints
+from rillbase_server.lifespan import Lifespan
+from rillbase_server.processes.status_app import status_app
+from rillbase_server.processes.supervision import SupervisedService, Supervision
+from rillbase_server.processes.table import ProcessDeclaration
+from rillbase_server.web_process import HTTP_PROTOCOL
+
+#: For probes that are being answered.
+GRACE_S = 5
+
+
+def serve(process: ProcessDeclaration, host: str, port: int, **arguments: object) -> None:
+    """Run a process's services until it is stopped, or until its only service fails.
+
+    Then it exits with 1.
+    """
+    has_failed = False
+
+    def end_process() -> None:
+        nonlocal has_failed
+        has_failed = server.should_exit = True
+
+    server = uvicorn.Server(
+        uvicorn.Config(
+            build(process, end_process, **arguments),
+            host=host,
+            port=port,
+            log_config=None,
+            access_log=False,
+            http=HTTP_PROTOCOL,
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+    server.run()
+    if has_failed:
+        sys.exit(1)
+
+
+def build(process: ProcessDeclaration, end_process: Callable[[], None], **arguments: object) -> App:
+    """Put the layers together. The services run for as long as the server does."""
+    settings = environment()
+    set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
+    services, dependencies = [], []
+    for each in process.services:
+        service = SupervisedService(each.name, partial(resolve_name(each.factory), **arguments))
+        services.append(service)
+        # A process that has one service is there for it.
+        required = each.awaited or len(process.services) == 1
+        dependencies.append(
+            Dependency(each.dependency, service.check, required, figures=service.figures)
+        )
+    supervision = Supervision(services, end_process)
+    served = HealthEndpoints(
+        status_app(supervision.status),
+        settings,
+        dependencies,
+        database_alias=process.database_alias,
+    )
+    close = dict.fromkeys(name for each in process.services for name in each.close)
+    return Lifespan(
+        served,
+        start=[supervision.start, garbage.settle],
+        stop=[supervision.stop, *map(resolve_name, close)],
+    )

@@ -1,0 +1,124 @@
+"""Keeps the services of a process running.
+
+A service that fails is logged and, after a back-off, made anew. The others of the process never
+notice. Where it is the only one, its process ends instead, so that whatever supervises the process
+starts it on a clean slate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from rillbase_server.launcher.lifecycle import RestartPolicy
+
+logger = logging.getLogger(__name__)
+
+POLICY = RestartPolicy()
+
+
+class BackgroundService(Protocol):
+    """What a service of the table is."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it does its work, or stands by to take over."""
+
+    def status(self) -> dict[str, object]:
+        """Describe the state, for people."""
+
+    async def run(self) -> None:
+        """Work until cancelled, then release everything. A failure is raised."""
+
+
+class NotReady(Exception):
+    """The service has not begun its work, or has failed."""
+
+
+class SupervisedService:
+    """One service of a process, through all its restarts."""
+
+    def __init__(
+        self, name: str, make: Callable[[], BackgroundService], policy: RestartPolicy = POLICY
+    ) -> None:
+        self.name = name
+        self.restarts = 0
+        self._make = make
+        self._policy = policy
+        self._service: BackgroundService | None = None
+
+    def check(self) -> None:
+        """Raise unless the service is ready."""
+        if self._service is None or not self._service.ready:
+            raise NotReady
+
+    def figures(self) -> Mapping[str, object]:
+        """Return what `/readyz` shows of the service besides its state."""
+        readiness = getattr(self._service, "readiness", dict)
+        return {**readiness(), **({"restarts": self.restarts} if self.restarts else {})}
+
+    def status(self) -> dict[str, object]:
+        """Describe the state, for people."""
+        return {} if self._service is None else self._service.status()
+
+    async def run_once(self) -> None:
+        """Run the service until it fails or is cancelled."""
+        try:
+            self._service = self._make()
+            await self._service.run()
+        except Exception:
+            logger.exception("the service failed: %s", self.name)
+        else:
+            logger.error("the service ended: %s", self.name)
+        finally:
+            self._service = None
+
+    async def run(self) -> None:
+        """Run the service until cancelled, again after each failure."""
+        failures = 0
+        while True:
+            begun_s = time.monotonic()
+            await self.run_once()
+            stable = time.monotonic() - begun_s >= self._policy.stable_after_s
+            failures = 1 if stable else failures + 1
+            await asyncio.sleep(self._policy.delay_s(failures))
+            self.restarts += 1
+
+
+class Supervision:
+    """The services of one process. `end_process` is called when its only service has failed."""
+
+    def __init__(
+        self, services: Sequence[SupervisedService], end_process: Callable[[], None]
+    ) -> None:
+        self._services = services
+        self._end_process = end_process
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        match self._services:
+            case [alone]:
+                self._tasks = [asyncio.create_task(self._run_alone(alone), name=alone.name)]
+            case several:
+                self._tasks = [asyncio.create_task(each.run(), name=each.name) for each in several]
+
+    async def stop(self) -> None:
+        """Drain all services together."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def status(self) -> dict[str, object]:
+        """Describe the only service, or each by its name."""
+        match self._services:
+            case [alone]:
+                return alone.status()
+            case several:
+                return {each.name: each.status() for each in several}
+
+    async def _run_alone(self, service: SupervisedService) -> None:
+        await service.run_once()
+        self._end_process()
