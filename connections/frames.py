@@ -1,13 +1,17 @@
-"""Frames for clients, as JSON text. Frames of subscriptions are created by their products."""
+"""Frames for clients, as JSON text. Products create the frames of their events."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from foundation.api.rendering import to_json
 from foundation.errors import ApiError
 
 HEARTBEAT_S = 10.0
+
+T = TypeVar("T")
 
 
 def welcome(connection: str) -> bytes:
@@ -36,7 +40,35 @@ def error(message_id: str | None, problem: ApiError, request_id: str) -> bytes:
     return to_json({"type": "error", "id": message_id, "error": problem.problem(request_id)})
 
 
-def end(name: str, problem: ApiError | None, request_id: str) -> bytes:
+def results(
+    name: str, rows: Sequence[T], encode: Callable[[T], bytes], part_size: int, resume: str
+) -> list[bytes]:
+    """Return the frames of a result in parts of so many rows, the last one with the token."""
+    parts = [rows[start : start + part_size] for start in range(0, len(rows), part_size)] or [rows]
+    frames = []
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        items = b",".join(encode(row) for row in part)
+        tail = {"part": number, "last": last, **({"resume": resume} if last else {})}
+        frames.append(
+            b'{"type":"result","id":%b,"items":[%b],%b' % (to_json(name), items, to_json(tail)[1:])
+        )
+    return frames
+
+
+def ready(name: str, resume: str) -> bytes:
+    return to_json({"type": "ready", "id": name, "resume": resume})
+
+
+def reset(name: str, reason: str) -> bytes:
+    return to_json({"type": "reset", "id": name, "reason": reason})
+
+
+def status(name: str, state: str, reason: str) -> bytes:
+    return to_json({"type": "status", "id": name, "state": state, "reason": reason})
+
+
+def end(name: str, problem: ApiError | None, request_id: str | None = None) -> bytes:
     problem_body = None if problem is None else problem.problem(request_id)
     return to_json({"type": "end", "id": name, "error": problem_body})
 

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
+from connections import frames as connection_frames
 from connections.subscriptions import Subscriber, SubscriptionOutlet
 from foundation.api.problems import translate
 from foundation.errors import (
@@ -20,10 +22,10 @@ from foundation.errors import (
 from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from rillbase_native import Value
-from storage_engine.node.client import CALL_DEADLINE_S, client
+from storage_engine.node.client import client
 from storage_engine.node.feeds import GONE, FeedFollower, feeds
+from storage_engine.node.node_subscription import NodeSubscription
 from storage_engine.node.publication import Publication
-from storage_engine.node.refusals import away
 from storage_engine.topics import facts, names, positions, subscribe
 from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.live import frames
@@ -32,9 +34,6 @@ from storage_engine.topics.live.subscribe_request import TopicSubscribeRequest
 from storage_engine.topics.live.tokens import TopicResumePoint, TopicResumeTokens
 from storage_engine.topics.names import SubscriptionName
 
-#: The most that may be in flight to a client; the rest waits in the node.
-OUTBOX_FRAMES = 1_000
-OUTBOX_BYTES = 8 * 1024 * 1024
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 _SHOWN = ("topic_id", "geo", "from", "to", "filter", "unseen_only", "subscription_id")
 
@@ -54,7 +53,7 @@ class TopicSubscriptionKind:
             raise NotFound(f"The topic {request.topic!r} does not exist.")
         topic = await facts.find(subscriber.tenant.id, request.topic)
         tokens = TopicResumeTokens(subscriber.tenant.id, subscriber.principal.actor, topic)
-        watched = TopicSubscription(topic, message, request, outlet, subscriber, tokens)
+        watched = TopicSubscription(outlet, subscriber, topic, message, request, tokens)
         await watched.begin()
         return watched
 
@@ -69,27 +68,17 @@ async def _unsubscribe(topic: TopicFacts, name: SubscriptionName) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class TopicSubscription:
+class TopicSubscription(NodeSubscription):
     """One subscription to a topic. It follows the storage node's subscription."""
 
     topic: TopicFacts
     message: Value
     wanted: TopicSubscribeRequest
-    outlet: SubscriptionOutlet
-    subscriber: Subscriber
     tokens: TopicResumeTokens
-    state: str = "starting"
-    #: Events that were sent, including those before it was resumed.
-    events: int = 0
     #: Whether the client has received `ready`.
     told_ready: bool = False
-    #: Frames and bytes that have not left for the client.
-    on_the_way: list[int] = field(default_factory=lambda: [0, 0])
-    over: bool = False
     name: SubscriptionName | None = None
     following: FeedFollower | None = None
-    #: Whether the subscription exists, while that is not known.
-    found: asyncio.Future[None] | None = None
     #: Subscribing again because the node's subscription had ended.
     again: asyncio.Task[None] | None = None
 
@@ -102,7 +91,7 @@ class TopicSubscription:
         elif self.wanted.existing is not None:
             name = names.read(self.wanted.existing, self.topic)
             self._follow(name, self._beginning(name))
-            await self._found()
+            await self.wait_for_acceptance(self.expect_acceptance())
         else:
             await self._subscribe()
 
@@ -119,40 +108,23 @@ class TopicSubscription:
         request = subscribe.read(self.message, self.topic, id_member="topic_id")
         done = await subscribe.subscribe(self.topic, request)
         token = self.tokens.write(TopicResumePoint(done.name, done.name.position, self.events))
-        for frame in frames.results(
-            self._id, self.topic, done.publications, token, canonical=self.subscriber.canonical
+        item = partial(frames.item, self.topic, canonical=self.subscriber.canonical)
+        for frame in connection_frames.results(
+            self.id, done.publications, item, frames.PART, token
         ):
-            self._send(frame)
+            self.send(frame)
         self._follow(done.name, done.name.position)
-
-    async def _found(self) -> None:
-        """Wait until the node has confirmed the subscription."""
-        self.found = asyncio.get_running_loop().create_future()
-        try:
-            async with asyncio.timeout(CALL_DEADLINE_S):
-                await self.found
-        except BaseException as failed:
-            self.close()
-            if isinstance(failed, TimeoutError):
-                raise away() from None
-            raise
 
     def _follow(self, name: SubscriptionName, position: int) -> None:
         self.name = name
         feed = feeds.of(self.topic.tenant_id)
         self.following = feed.follow(name.node_name, position, self)
 
-    async def judge(self, subscriber: Subscriber) -> None:
-        """Continue with the caller's current rights."""
-        self.subscriber = subscriber
-        try:
-            facts.allow(subscriber.principal, READ)
-        except ApiError as refused:
-            self._end(refused)
+    def authorize(self) -> None:
+        facts.allow(self.subscriber.principal, READ)
 
-    def close(self) -> None:
-        """Send nothing more. The node's subscription remains, for a client that reconnects."""
-        self.over = True
+    def stop_following(self) -> None:
+        # The node's subscription remains, for a client that reconnects.
         if self.following is not None:
             self.following.close()
             self.following = None
@@ -165,73 +137,60 @@ class TopicSubscription:
             ending.add_done_callback(_ending.discard)
 
     def drained(self, frames: int, size_bytes: int) -> None:
-        """Record how much has been sent to the client."""
-        self.on_the_way[0] -= frames
-        self.on_the_way[1] -= size_bytes
-        if self.following is not None and self.following.lags and self._has_room(half=True):
+        """Record how much has been sent to the client, and follow again if there is room."""
+        NodeSubscription.drained(self, frames, size_bytes)
+        if self.following is not None and self.following.lags and self.has_room(half=True):
             self.following.resume()
 
-    def figures(self) -> JsonObject:
-        """Describe the subscription to the tenant's members."""
+    def describe(self) -> JsonObject:
         shown: JsonObject = {}
         for name in _SHOWN:
             value = self.message.get(name)
             if value is not None:
                 shown[name] = json.loads(value.ejson())
-        return {
-            "topic": self.topic.name,
-            "query": shown,
-            "query_hash": "" if self.name is None else self.name.public,
-            "state": self.state,
-            "events": self.events,
-            "waiting": max(0, self.on_the_way[0]),
-            "lag_ms": None,
-        }
+        query_hash = "" if self.name is None else self.name.public
+        return {"topic": self.topic.name, "query": shown, "query_hash": query_hash}
 
     def take(self, publication: Publication) -> bool:
         """Send a publication, unless too much is already in flight."""
-        if self.name is None or not self._has_room():
+        if self.name is None or not self.has_room():
             return False
         self.events += 1
         token = self.tokens.write(TopicResumePoint(self.name, publication.position, self.events))
         form = self.subscriber.canonical
-        self._send(
-            frames.event(self._id, self.topic, publication, self.events, token, canonical=form)
+        self.send(
+            frames.event(self.id, self.topic, publication, self.events, token, canonical=form)
         )
         return True
 
     def live(self) -> None:
         """Notify the client that it receives every publication from now on."""
-        if self.found is not None and not self.found.done():
-            self.found.set_result(None)
+        self.accepted()
         if not self.told_ready and self.following is not None and self.name is not None:
             token = self.tokens.write(
                 TopicResumePoint(self.name, self.following.position, self.events)
             )
-            self._send(frames.ready(self._id, token))
+            self.send(connection_frames.ready(self.id, token))
             self.told_ready = True
         elif self.state == "stale":
-            self._send(frames.status(self._id, "live", "the storage node is available again"))
+            self.send(
+                connection_frames.status(self.id, "live", "the storage node is available again")
+            )
         self.state = "live"
-
-    def stale(self) -> None:
-        """Notify the client that publications may be late."""
-        self.state = "stale"
-        self._send(frames.status(self._id, "stale", "the storage node is unavailable"))
 
     def ended(self, reason: str) -> None:
         """End as the node's subscription has."""
         match reason:
             case "expired":
-                self._end(None)
+                self.end(None)
             case "unsubscribed":
-                self._end(SubscriptionEnded("The subscription has been deleted."))
+                self.end(SubscriptionEnded("The subscription has been deleted."))
             case "topic dropped":
-                self._end(NotFound("The topic has been deleted."))
+                self.end(NotFound("The topic has been deleted."))
             case _ if reason == GONE and self._may_begin_again:
                 self.again = asyncio.create_task(self._begin_again())
             case _:
-                self._end(NotFound("The subscription does not exist or has ended."))
+                self.end(NotFound("The subscription does not exist or has ended."))
 
     @property
     def _may_begin_again(self) -> bool:
@@ -240,35 +199,11 @@ class TopicSubscription:
 
     async def _begin_again(self) -> None:
         """Subscribe again for a client that reconnects too late, and notify it of the reset."""
-        self._send(frames.reset(self._id, "expired"))
+        self.send(connection_frames.reset(self.id, "expired"))
         self.events, self.told_ready = 0, False
         try:
             await self._subscribe()
         except Exception as failed:  # noqa: BLE001 -- whatever it is, the client is told
-            self._end(translate(failed))
+            self.end(translate(failed))
         if self.over:
             self.close()
-
-    @property
-    def _id(self) -> str:
-        return self.subscriber.name
-
-    def _has_room(self, *, half: bool = False) -> bool:
-        share = 2 if half else 1
-        frames_waiting, bytes_waiting = self.on_the_way
-        return frames_waiting < OUTBOX_FRAMES // share and bytes_waiting < OUTBOX_BYTES // share
-
-    def _send(self, frame: bytes) -> None:
-        self.on_the_way[0] += 1
-        self.on_the_way[1] += len(frame)
-        self.outlet.send(frame)
-
-    def _end(self, error: ApiError | None) -> None:
-        if self.over:
-            return
-        if self.found is not None and not self.found.done() and error is not None:
-            self.found.set_exception(error)
-            return
-        self.close()
-        self.outlet.send(frames.end(self._id, error))
-        self.outlet.ended()

@@ -15,9 +15,10 @@ from foundation.scope import scoped
 from rillbase_native import Value
 from storage_engine.models import Topic
 from storage_engine.node import client, feeds
+from storage_engine.node.node_subscription import OUTBOX_FRAMES
 from storage_engine.topics import facts
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.live.kind import OUTBOX_FRAMES, TopicSubscription, TopicSubscriptionKind
+from storage_engine.topics.live.kind import TopicSubscription, TopicSubscriptionKind
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal, PrincipalKind
 from tests.make import make_tenant
