@@ -29,7 +29,7 @@ from tenants.principals import Principal
 log = logging.getLogger(__name__)
 
 #: Subscriptions of one connection.
-MAX_SUBSCRIPTIONS = 1_000
+MAX_OPEN = 1_000
 #: A client may send thousands at once; those of one batch are opened at the same time.
 MAX_BATCH = 32
 
@@ -220,10 +220,9 @@ Step = Callable[[Sequence[PendingStart]], Awaitable[None]]
 class Starts:
     """Admits the subscriptions of one event loop that are about to start.
 
-    A start counts against its tenant's rate of calls and its quota of subscriptions, which are kept
-    in Valkey. Starts of one credential that wait at the same time share these two calls; a single
-    one makes them immediately. Starts are bulk work: while other tenants are active they wait for
-    the budget (foundation/bulk_budget.py), and starts that arrive meanwhile are admitted with them.
+    A start counts against its tenant's rate of calls and its quota, which Valkey keeps. Starts of
+    one credential that wait at the same time share these two calls. Starts are bulk work: while
+    other tenants are active they wait for the budget (foundation/bulk_budget.py).
     """
 
     def __init__(self, budget: BulkBudget, steps: Sequence[Step]) -> None:
@@ -344,18 +343,15 @@ class ConnectionSubscriptions:
         """Reserve a name, or raise why a subscription cannot have it."""
         if name in self._held:
             raise IdInUse(f"The connection already has a subscription {name!r}.")
-        if len(self._held) >= MAX_SUBSCRIPTIONS:
-            raise TooManySubscriptions(
-                f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions."
-            )
-        held = OpenSubscription(name, self._queue, self._request_id, self._forget)
-        self._held[name] = held
-        return held
+        if len(self._held) >= MAX_OPEN:
+            raise TooManySubscriptions(f"A connection may have at most {MAX_OPEN} subscriptions.")
+        self._held[name] = OpenSubscription(name, self._queue, self._request_id, self._forget)
+        return self._held[name]
 
     async def open(
         self, held: OpenSubscription, message: Value, caller: Callable[[], ConnectionCaller]
     ) -> None:
-        """Admit a subscription and open it. `caller` raises if nobody may subscribe any more."""
+        """Admit a subscription and open it. `caller` raises if its credentials have expired."""
         try:
             await self._starts.admit(held, caller(), calls=1)
             kind, subscriber = self._kinds.of(message), self._subscriber(caller(), held.name)
