@@ -88,7 +88,9 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._order = OrderedTurns()
-        self._closing: asyncio.Future[CloseReason] = asyncio.get_running_loop().create_future()
+        self._closing: CloseReason | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._is_reading = True
         self._expiry: asyncio.TimerHandle | None = None
         #: The memory of the message that was read last.
         self._claim: MessageClaim | None = None
@@ -97,29 +99,54 @@ class Connection:
 
     async def run(self) -> None:
         """Serve the client until it disconnects or is disconnected."""
-        reader = asyncio.create_task(self._read())
-        reader.add_done_callback(self._reading_ended)
+        self._serving = asyncio.current_task()
         try:
-            await self._leave(await self._closing)
+            await self._leave(await self._served())
         finally:
-            reader.cancel()
             await self._held.close()
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(reader, *self._tasks, return_exceptions=True)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._outgoing.close()
+
+    async def _served(self) -> CloseReason:
+        """Read until the connection ends; return why it ends."""
+        reason = CloseReason.GONE
+        try:
+            await self._read()
+        except asyncio.CancelledError:
+            if self._closing is None:
+                raise
+        except OSError:
+            pass
+        except Exception as failed:  # noqa: BLE001  # the client receives it
+            error = translate(failed)
+            reason = CloseReason(code_for(error), error.code, error)
+        self._is_reading = False
+        await self._absorb_cancellation()
+        return self._closing or reason
+
+    async def _absorb_cancellation(self) -> None:
+        """Continue after the cancellation by `close`, but not after the server's."""
+        serving, self._serving = self._serving, None
+        if self._closing is None or serving is None:
+            return
+        # It may not have arrived yet, if reading ended at the same moment.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        if serving.uncancel() > 0:
+            raise asyncio.CancelledError
 
     def close(self, closing: CloseReason) -> None:
         """End the connection."""
-        if not self._closing.done():
-            self._closing.set_result(closing)
+        if self._closing is not None or not self._is_reading:
+            return
+        self._closing = closing
+        if self._serving is not None:
+            self._serving.cancel()
 
     def _lost(self) -> None:
         self.close(CloseReason.GONE)
-
-    def _reading_ended(self, reader: asyncio.Task[None]) -> None:
-        if not reader.cancelled():
-            self.close(_why(reader))
 
     def notify(self, frame: bytes) -> None:
         """Send a frame that belongs to no subscription."""
@@ -389,12 +416,3 @@ class Connection:
                 await self._send(
                     {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
                 )
-
-
-def _why(reader: asyncio.Task[None]) -> CloseReason:
-    """Return why a connection ends from which nothing more is read."""
-    failed = reader.exception()
-    if not isinstance(failed, Exception) or isinstance(failed, OSError):
-        return CloseReason.GONE
-    error = translate(failed)
-    return CloseReason(code_for(error), error.code, error)

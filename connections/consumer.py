@@ -1,11 +1,13 @@
 """The Channels consumer under every WebSocket protocol of the product, and that of `/v1/realtime`.
 
 A subclass accepts or rejects the handshake. The object that it returns then reads and writes the
-connection, in the task in which the server runs the consumer.
+connection, in a separate task: messages enter through `websocket_receive`, frames leave through
+`send`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
@@ -13,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from channels.consumer import AsyncConsumer
+from channels.exceptions import StopConsumer
 
 from connections.callers import Handshake
 from connections.connection import Connection
@@ -32,37 +35,107 @@ SUBPROTOCOL = "rillbase.v1"
 Serve = Callable[[Receive, Send], Awaitable[None]]
 
 
+class MessageHandover:
+    """Hands messages over one at a time.
+
+    `give` returns when the next message is requested. Only then does the transport continue to read
+    and release the memory of the message.
+    """
+
+    __slots__ = ("_giver", "_is_closed", "_message", "_taker")
+
+    def __init__(self) -> None:
+        self._message: Message | None = None
+        self._giver: asyncio.Future[None] | None = None
+        self._taker: asyncio.Future[None] | None = None
+        self._is_closed = False
+
+    async def give(self, message: Message) -> None:
+        """Offer a message and wait until it is no longer needed."""
+        if self._is_closed:
+            return
+        self._offer(message)
+        self._giver = asyncio.get_running_loop().create_future()
+        await self._giver
+
+    def give_last(self, message: Message) -> None:
+        """Offer the last message without waiting."""
+        self._offer(message)
+
+    async def take(self) -> Message:
+        """Return the next message. The previous one is no longer needed."""
+        while (message := self._message) is None:
+            _wake(self._giver)
+            self._taker = asyncio.get_running_loop().create_future()
+            await self._taker
+        self._message = None
+        # Channels refers to a message until the next one has arrived: a large one would stay in
+        # memory for as long as its client sends nothing.
+        taken = dict(message)
+        message.clear()
+        return taken
+
+    def close(self) -> None:
+        """Discard messages from now on."""
+        self._is_closed = True
+        _wake(self._giver)
+
+    def _offer(self, message: Message) -> None:
+        self._message = message
+        _wake(self._taker)
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
+
+
 class WebSocketConsumer(AsyncConsumer, ABC):
     """One WebSocket."""
 
     scope: Scope  # type: ignore[assignment]  # a mapping of that form
 
+    def __init__(self) -> None:
+        self._inbox = MessageHandover()
+        self._serving: asyncio.Task[None] | None = None
+
     @abstractmethod
     async def opened(self) -> Serve | None:
         """Accept the handshake and return what serves the connection, or reject it."""
 
-    async def __call__(  # type: ignore[override]  # the same types under other names
-        self, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Serve the WebSocket until it is over.
+    async def dispatch(self, message: Message) -> None:
+        """Call the handler of a message.
 
-        The default starts a task for each message, keeps it until the next one arrives, looks up
-        its handler by name and closes old database connections in a thread. Here the connection
-        receives its messages itself, when it is ready for them.
+        The default looks handlers up by name and closes old database connections in a thread, for
+        each message: six times the cost of everything else done for a message here.
         """
-        self.scope, self.base_send = scope, cast("Any", send)
-        await receive()
+        match message["type"]:
+            case "websocket.receive":
+                await self.websocket_receive(message)
+            case "websocket.connect":
+                await self.websocket_connect(message)
+            case "websocket.disconnect":
+                await self.websocket_disconnect(message)
+            case other:
+                raise ValueError(f"no handler for {other}")
+
+    async def websocket_connect(self, _: Message) -> None:
         serve = await self.opened()
         if serve is None:
-            return
-        try:
-            await serve(receive, send)
-        except OSError:
-            log.debug("the client disconnected", exc_info=True)
-        except Exception:
-            log.exception("a connection failed")
-            with contextlib.suppress(OSError):  # The client may have disconnected.
-                await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
+            raise StopConsumer
+        self._serving = asyncio.create_task(self._run(serve))
+        if (own := asyncio.current_task()) is not None:
+            # The server cancels this task when it must stop immediately.
+            own.add_done_callback(self._cancel)
+
+    async def websocket_receive(self, message: Message) -> None:
+        await self._inbox.give(message)
+
+    async def websocket_disconnect(self, message: Message) -> None:
+        self._inbox.give_last(message)
+        if self._serving is not None:
+            await self._serving
+        raise StopConsumer
 
     async def refuse(self, error: ApiError) -> None:
         """Respond to the handshake with a problem document."""
@@ -72,11 +145,31 @@ class WebSocketConsumer(AsyncConsumer, ABC):
 
         await problem_answer(error).send(as_answer, {}, with_body=True)
 
+    async def _run(self, serve: Serve) -> None:
+        try:
+            await serve(self._inbox.take, self._send)
+        except OSError:
+            log.debug("the client disconnected", exc_info=True)
+        except Exception:
+            log.exception("a connection failed")
+            with contextlib.suppress(OSError):  # The client may have disconnected.
+                await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
+        finally:
+            self._inbox.close()
+
+    async def _send(self, message: Message) -> None:
+        await self.send(cast("Any", message))
+
+    def _cancel(self, _: asyncio.Task[None]) -> None:
+        if self._serving is not None:
+            self._serving.cancel()
+
 
 class RealtimeConsumer(WebSocketConsumer):
     """The WebSocket protocol of the data plane."""
 
     def __init__(self, products: Products, registry: ConnectionRegistry) -> None:
+        super().__init__()
         self._products = products
         self._registry = registry
 

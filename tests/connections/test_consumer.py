@@ -6,7 +6,7 @@ import asyncio
 
 from channels.testing import WebsocketCommunicator
 
-from connections.consumer import Serve, WebSocketConsumer
+from connections.consumer import MessageHandover, Serve, WebSocketConsumer
 from foundation.asgi import Receive, Send
 from foundation.errors import NotFound
 
@@ -77,3 +77,25 @@ async def test_what_serves_a_connection_ends_with_its_server() -> None:
     await client.connect()
     client.future.cancel()
     await asyncio.wait_for(ended.wait(), 5)
+
+
+async def test_a_message_is_kept_until_the_next_one_is_asked_for() -> None:
+    inbox = MessageHandover()
+    first: dict[str, object] = {"type": "websocket.receive", "text": "first"}
+    giving = asyncio.create_task(inbox.give(first))
+    assert (await inbox.take())["text"] == "first"
+    assert not first, "Channels would keep it until the next one arrives"
+    await asyncio.sleep(0)
+    assert not giving.done(), "it is still being worked on"
+    taking = asyncio.create_task(inbox.take())
+    await giving
+    inbox.give_last({"type": "websocket.disconnect"})
+    assert (await taking)["type"] == "websocket.disconnect"
+
+
+async def test_nothing_waits_for_a_connection_that_is_over() -> None:
+    inbox = MessageHandover()
+    giving = asyncio.create_task(inbox.give({"type": "websocket.receive", "text": "unread"}))
+    await asyncio.sleep(0)
+    inbox.close()
+    await giving
