@@ -18,6 +18,7 @@ from connections import callers, frames, messages
 from connections.callers import ConnectionCaller, Handshake
 from connections.close_codes import CloseReason, code_for
 from connections.connection_state import ConnectionPhase, step
+from connections.interruptible import Interruptible
 from connections.message_calls import MessageCall
 from connections.messages import Message
 from connections.outgoing import Outgoing
@@ -89,8 +90,7 @@ class Connection:
         self._room = asyncio.Semaphore(MAX_AT_ONCE)
         self._order = OrderedTurns()
         self._closing: CloseReason | None = None
-        self._serving: asyncio.Task[None] | None = None
-        self._is_reading = True
+        self._reading = Interruptible()
         self._expiry: asyncio.TimerHandle | None = None
         #: The memory of the message that was read last.
         self._claim: MessageClaim | None = None
@@ -99,7 +99,6 @@ class Connection:
 
     async def run(self) -> None:
         """Serve the client until it disconnects or is disconnected."""
-        self._serving = asyncio.current_task()
         try:
             await self._leave(await self._served())
         finally:
@@ -113,37 +112,20 @@ class Connection:
         """Read until the connection ends; return why it ends."""
         reason = CloseReason.GONE
         try:
-            await self._read()
-        except asyncio.CancelledError:
-            if self._closing is None:
-                raise
+            await self._reading.run(self._read())
         except OSError:
             pass
-        except Exception as failed:  # noqa: BLE001  # the client receives it
+        except Exception as failed:  # noqa: BLE001 -- the client receives it
             error = translate(failed)
             reason = CloseReason(code_for(error), error.code, error)
-        self._is_reading = False
-        await self._absorb_cancellation()
-        return self._closing or reason
-
-    async def _absorb_cancellation(self) -> None:
-        """Continue after the cancellation by `close`, but not after the server's."""
-        serving, self._serving = self._serving, None
-        if self._closing is None or serving is None:
-            return
-        # It may not have arrived yet, if reading ended at the same moment.
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
-        if serving.uncancel() > 0:
-            raise asyncio.CancelledError
+        self._closing = self._closing or reason
+        return self._closing
 
     def close(self, closing: CloseReason) -> None:
         """End the connection."""
-        if self._closing is not None or not self._is_reading:
-            return
-        self._closing = closing
-        if self._serving is not None:
-            self._serving.cancel()
+        if self._closing is None:
+            self._closing = closing
+            self._reading.interrupt()
 
     def _lost(self) -> None:
         self.close(CloseReason.GONE)

@@ -45,12 +45,12 @@ class MessageHandover:
     __slots__ = ("_giver", "_is_closed", "_message", "_taker")
 
     def __init__(self) -> None:
-        self._message: Message | None = None
+        self._message: dict[str, Any] | None = None
         self._giver: asyncio.Future[None] | None = None
         self._taker: asyncio.Future[None] | None = None
         self._is_closed = False
 
-    async def give(self, message: Message) -> None:
+    async def give(self, message: dict[str, Any]) -> None:
         """Offer a message and wait until it is no longer needed."""
         if self._is_closed:
             return
@@ -58,7 +58,7 @@ class MessageHandover:
         self._giver = asyncio.get_running_loop().create_future()
         await self._giver
 
-    def give_last(self, message: Message) -> None:
+    def give_last(self, message: dict[str, Any]) -> None:
         """Offer the last message without waiting."""
         self._offer(message)
 
@@ -80,7 +80,7 @@ class MessageHandover:
         self._is_closed = True
         _wake(self._giver)
 
-    def _offer(self, message: Message) -> None:
+    def _offer(self, message: dict[str, Any]) -> None:
         self._message = message
         _wake(self._taker)
 
@@ -103,7 +103,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
     async def opened(self) -> Serve | None:
         """Accept the handshake and return what serves the connection, or reject it."""
 
-    async def dispatch(self, message: Message) -> None:
+    async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler of a message.
 
         The default looks handlers up by name and closes old database connections in a thread, for
@@ -128,10 +128,10 @@ class WebSocketConsumer(AsyncConsumer, ABC):
             # The server cancels this task when it must stop immediately.
             own.add_done_callback(self._cancel)
 
-    async def websocket_receive(self, message: Message) -> None:
+    async def websocket_receive(self, message: dict[str, Any]) -> None:
         await self._inbox.give(message)
 
-    async def websocket_disconnect(self, message: Message) -> None:
+    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
         self._inbox.give_last(message)
         if self._serving is not None:
             await self._serving

@@ -68,7 +68,7 @@ class CommunicatorConnection:
             "http_version": "1.1",
             "scheme": "ws",
             "client": ("127.0.0.1", 1),
-            "server": (address.hostname, address.port),
+            "server": (address.hostname or "", address.port),
             "state": {},
             "extensions": {"websocket.http.response": {}},
         }
