@@ -114,7 +114,7 @@ struct Stage {
     requests: u64,
     now_us: u64,
     /// What it asked last.
-    asked: Option<FetchId>,
+    fetch: Option<FetchId>,
 }
 
 impl Stage {
@@ -126,7 +126,7 @@ impl Stage {
             read: 100,
             requests: 0,
             now_us: 1_000_000,
-            asked: None,
+            fetch: None,
         };
         let begin = Begin {
             position: at(100),
@@ -163,11 +163,11 @@ impl Stage {
         self.node.handle(input, self.now_us, &mut out);
         for output in &out {
             if let NodeOutput::Notify(Notification {
-                event: NodeEvent::Fetch { asked, .. },
+                event: NodeEvent::Fetch { fetch, .. },
                 ..
             }) = output
             {
-                self.asked = Some(*asked);
+                self.fetch = Some(*fetch);
             }
         }
         let lines = lines(&out).into_iter();
@@ -222,13 +222,13 @@ impl Stage {
 
     /// Answers what it asked last.
     fn answer(&mut self, documents: Vec<FetchedDocument>) -> Vec<String> {
-        let asked = self.asked.unwrap_or_else(|| panic!("nothing was asked"));
-        self.answer_to(asked, documents)
+        let fetch = self.fetch.unwrap_or_else(|| panic!("nothing was asked"));
+        self.answer_to(fetch, documents)
     }
 
-    fn answer_to(&mut self, asked: FetchId, documents: Vec<FetchedDocument>) -> Vec<String> {
+    fn answer_to(&mut self, fetch: FetchId, documents: Vec<FetchedDocument>) -> Vec<String> {
         let documents = vec![documents];
-        self.request(NodeRequest::Fetched { asked, documents })
+        self.request(NodeRequest::Fetched { fetch, documents })
     }
 
     fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
@@ -328,7 +328,7 @@ fn a_write_of_the_document_itself_makes_it_known() {
 fn the_answer_to_an_earlier_question_is_nobodys() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "bob"));
-    let first = node.asked.unwrap_or_else(|| panic!("nothing was asked"));
+    let first = node.fetch.unwrap_or_else(|| panic!("nothing was asked"));
     node.now_us += 6_000_000;
     let again = node.give(Input::Idle);
     assert!(again[0].starts_with("fetch s "), "{again:?}");

@@ -197,7 +197,7 @@ fn any_request() -> impl Strategy<Value = NodeRequest> {
         (hash(), any::<u64>())
             .prop_map(|(query, activation)| NodeRequest::Expire { query, activation }),
         (fetch_id(), vec(vec(fetched(), 0..3), 0..3))
-            .prop_map(|(asked, documents)| NodeRequest::Fetched { asked, documents }),
+            .prop_map(|(fetch, documents)| NodeRequest::Fetched { fetch, documents }),
     ]
 }
 
@@ -224,7 +224,7 @@ fn change() -> impl Strategy<Value = WindowChange> {
                     key,
                     id,
                     version,
-                    gone: if deleted {
+                    reason: if deleted {
                         RemovalReason::Deleted
                     } else {
                         RemovalReason::Left
@@ -314,7 +314,7 @@ fn event() -> impl Strategy<Value = NodeEvent> {
             activation,
             slack
         }),
-        (fetch_id(), keys()).prop_map(|(asked, keys)| NodeEvent::Fetch { asked, keys }),
+        (fetch_id(), keys()).prop_map(|(fetch, keys)| NodeEvent::Fetch { fetch, keys }),
         hashes().prop_map(|queries| NodeEvent::Unevaluated { queries }),
     ]
 }
@@ -350,14 +350,14 @@ proptest! {
     }
 
     #[test]
-    fn requests_are_read_as_they_were_written(asked in any_request()) {
-        prop_assert_eq!(request::decode(&request::encode(&asked)), Ok(asked));
+    fn requests_are_read_as_they_were_written(fetch in any_request()) {
+        prop_assert_eq!(request::decode(&request::encode(&fetch)), Ok(fetch));
     }
 
     #[test]
-    fn questions_are_read_as_they_were_written(asked in fetch_id(), keys in keys()) {
-        let bytes = request::encode_question(&asked, &keys);
-        prop_assert_eq!(request::decode_question(&bytes), Ok((asked, keys)));
+    fn questions_are_read_as_they_were_written(fetch in fetch_id(), keys in keys()) {
+        let bytes = request::encode_question(&fetch, &keys);
+        prop_assert_eq!(request::decode_question(&bytes), Ok((fetch, keys)));
     }
 
     #[test]

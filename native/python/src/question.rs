@@ -20,7 +20,7 @@ type PyFetched = (PyBackedBytes, u64, u64, Option<PyBackedBytes>);
     skip_from_py_object
 )]
 pub(crate) struct PyQuestion {
-    asked: FetchId,
+    fetch: FetchId,
     keys: Vec<Vec<Arc<[u8]>>>,
 }
 
@@ -29,15 +29,15 @@ impl PyQuestion {
     /// Read a question, as `FetchDocuments` has it.
     #[staticmethod]
     fn read(bytes: &[u8]) -> PyResult<Self> {
-        let (asked, keys) = request::decode_question(bytes)
+        let (fetch, keys) = request::decode_question(bytes)
             .map_err(|malformed| PyValueError::new_err(malformed.to_string()))?;
-        Ok(Self { asked, keys })
+        Ok(Self { fetch, keys })
     }
 
     /// Return what no other question has.
     #[getter]
     fn name(&self) -> String {
-        format!("{}-{}", self.asked.token.0, self.asked.number)
+        format!("{}-{}", self.fetch.token.0, self.fetch.number)
     }
 
     /// Return the keys, of each collection that is looked up.
@@ -51,7 +51,7 @@ impl PyQuestion {
     fn answer<'py>(&self, py: Python<'py>, documents: Vec<Vec<PyFetched>>) -> Bound<'py, PyBytes> {
         let read = |side: Vec<PyFetched>| side.into_iter().map(as_fetched).collect();
         let request = NodeRequest::Fetched {
-            asked: self.asked,
+            fetch: self.fetch,
             documents: documents.into_iter().map(read).collect(),
         };
         PyBytes::new(py, &request::encode(&request))

@@ -28,7 +28,7 @@ pub(super) enum ResultChange {
         old_index: Option<u32>,
         row: Arc<ResultRow>,
         version: u64,
-        gone: RemovalReason,
+        reason: RemovalReason,
     },
 }
 
@@ -246,7 +246,7 @@ impl ResultRows {
         &mut self,
         key: &[u8],
         version: u64,
-        gone: RemovalReason,
+        reason: RemovalReason,
     ) -> Option<ResultChange> {
         let ResultOrder::Keyed(rows) = &mut self.order else {
             return None;
@@ -258,7 +258,7 @@ impl ResultRows {
             old_index: None,
             row,
             version,
-            gone,
+            reason,
         })
     }
 
@@ -315,7 +315,7 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
         WindowChange::Remove {
             old_index,
             version,
-            gone,
+            reason,
             ..
         } => {
             let row = remove(rows, old_index)?;
@@ -324,7 +324,7 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
                 old_index: Some(old_index),
                 row,
                 version,
-                gone,
+                reason,
             };
             (change, bytes)
         }
@@ -383,12 +383,12 @@ fn keyed(
     let before: BTreeMap<&[u8], u64> = old.iter().map(|row| (&*row.key, row.version)).collect();
     for row in old {
         if !new.contains_key(&row.key) {
-            let (version, gone) = leave(row);
+            let (version, reason) = leave(row);
             changes.push(ResultChange::Remove {
                 old_index: None,
                 row: Arc::clone(row),
                 version,
-                gone,
+                reason,
             });
         }
     }

@@ -84,8 +84,11 @@ impl CoalescedChanges {
                     documents.entry(Arc::clone(&row.key)).or_insert(new);
                 }
                 ResultChange::Remove {
-                    row, version, gone, ..
-                } => record_removal(documents, row, (*version, *gone)),
+                    row,
+                    version,
+                    reason,
+                    ..
+                } => record_removal(documents, row, (*version, *reason)),
             }
         }
     }
@@ -134,14 +137,14 @@ fn change(document: CoalescedDocument, now: Option<&Arc<ResultRow>>) -> Option<R
             (!same).then_some(ResultChange::Stay { index, row })
         }
         (Some(row), None) => {
-            let (version, gone) = document
+            let (version, reason) = document
                 .removal
                 .unwrap_or((row.version, RemovalReason::Left));
             Some(ResultChange::Remove {
                 old_index: None,
                 row,
                 version,
-                gone,
+                reason,
             })
         }
     }

@@ -145,8 +145,8 @@ pub(super) fn event_body(
     }
     indexes(&mut out, change);
     match change {
-        ResultChange::Remove { gone, .. } => {
-            let reason = match gone {
+        ResultChange::Remove { reason, .. } => {
+            let reason = match reason {
                 RemovalReason::Deleted => "deleted",
                 RemovalReason::Left => "left",
             };

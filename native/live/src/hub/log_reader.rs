@@ -99,7 +99,7 @@ impl Hub {
             | NodeEvent::Window { query, .. }
             | NodeEvent::Renew { query, .. }
             | NodeEvent::Fetch {
-                asked: FetchId { query, .. },
+                fetch: FetchId { query, .. },
                 ..
             } => {
                 self.apply_query_event(query, place, source, event);
@@ -204,9 +204,9 @@ impl Hub {
                 query.renew(place.before);
                 self.requests.push(HubRequest::Renew(*hash, *slack));
             }
-            NodeEvent::Fetch { asked, keys } if asked.activation == life => {
+            NodeEvent::Fetch { fetch, keys } if fetch.activation == life => {
                 query.renew(place.before);
-                self.requests.push(HubRequest::Fetch(*asked, keys.clone()));
+                self.requests.push(HubRequest::Fetch(*fetch, keys.clone()));
             }
             // What was kept is judged when the rows are there.
             _ if stands_still => {}

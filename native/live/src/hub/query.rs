@@ -61,7 +61,7 @@ pub(super) struct HubQuery {
     window: SortWindow,
     patience: Patience,
     parts: HashMap<NotificationSource, Vec<ResultRow>>,
-    gone: HashMap<Arc<[u8]>, (u64, RemovalReason, u64)>,
+    removals: HashMap<Arc<[u8]>, (u64, RemovalReason, u64)>,
     queue: ChangeQueue,
     pub(super) trace: QueryTrace,
     pub(super) unevaluated: UnevaluatedCounts,
@@ -96,7 +96,7 @@ impl HubQuery {
             window: SortWindow::default(),
             patience: Patience::default(),
             parts: HashMap::new(),
-            gone: HashMap::new(),
+            removals: HashMap::new(),
             queue: ChangeQueue::default(),
             trace: QueryTrace::new(trace_bytes),
             unevaluated: UnevaluatedCounts::default(),
@@ -145,8 +145,8 @@ impl HubQuery {
 
     /// The version with which a shown document was removed, and why.
     pub(super) fn removal_of(&self, key: &[u8]) -> Option<(u64, RemovalReason)> {
-        let gone = self.gone.get(key);
-        gone.map(|(version, gone, _)| (*version, *gone))
+        let removal = self.removals.get(key);
+        removal.map(|(version, reason, _)| (*version, *reason))
     }
 
     /// Whether a write waits for the other parts of its batch.
@@ -215,12 +215,12 @@ impl HubQuery {
     /// Why a row that is shown no longer is there.
     pub(super) fn leave(&self) -> impl Fn(&ResultRow) -> (u64, RemovalReason) + use<'_> {
         |row| {
-            self.gone
+            self.removals
                 .get(&row.key)
                 .filter(|(version, ..)| *version >= row.version)
                 .map_or(
                     (row.document_version(), RemovalReason::Left),
-                    |(version, gone, _)| (*version, *gone),
+                    |(version, reason, _)| (*version, *reason),
                 )
         }
     }
@@ -322,18 +322,21 @@ impl HubQuery {
             QueuedWrite::Take(key, version, _) => (key, *version),
         };
         let held = rows.get(key).map(|row| row.version);
-        let gone = self.gone.get(key).map(|(version, ..)| *version);
-        if held.is_some_and(|held| held >= version) || gone.is_some_and(|gone| gone >= version) {
+        let removed = self.removals.get(key).map(|(version, ..)| *version);
+        if held.is_some_and(|held| held >= version)
+            || removed.is_some_and(|removed| removed >= version)
+        {
             return None;
         }
         match step {
             QueuedWrite::Put(row) => {
-                self.gone.remove(&row.key);
+                self.removals.remove(&row.key);
                 rows.put(row)
             }
-            QueuedWrite::Take(key, version, gone) => {
-                self.gone.insert(Arc::clone(&key), (version, gone, now_us));
-                rows.take(&key, version, gone)
+            QueuedWrite::Take(key, version, reason) => {
+                self.removals
+                    .insert(Arc::clone(&key), (version, reason, now_us));
+                rows.take(&key, version, reason)
             }
         }
     }
@@ -350,8 +353,8 @@ impl HubQuery {
             return Vec::new();
         };
         let known = |row: &ResultRow| {
-            let gone = self.gone.get(&row.key);
-            gone.is_none_or(|(version, ..)| *version < row.version)
+            let removal = self.removals.get(&row.key);
+            removal.is_none_or(|(version, ..)| *version < row.version)
         };
         let reported = reported.into_iter().filter(known).map(|row| {
             let newer = rows.get(&row.key).filter(|held| held.version > row.version);
@@ -492,7 +495,7 @@ impl HubQuery {
     /// Forgets what is old: removed keys, and the snapshot that all nodes have passed. Places from
     /// which clients go on must lie behind whatever it sees, so nothing may wait then.
     pub(super) fn forget(&mut self, log: &NotificationLog, now_us: u64) {
-        self.gone
+        self.removals
             .retain(|_, (.., since)| now_us.saturating_sub(*since) < GONE_US);
         let mut sources = self.sources.iter();
         if self.registration == RegistrationProgress::Done

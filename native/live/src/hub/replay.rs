@@ -116,7 +116,7 @@ impl LogReplay<'_> {
             NodeEvent::Renew { query, .. }
             | NodeEvent::Failed { query, .. }
             | NodeEvent::Fetch {
-                asked: FetchId { query, .. },
+                fetch: FetchId { query, .. },
                 ..
             } if *query == hash => {
                 return None;
@@ -273,7 +273,7 @@ fn step(step: &WindowChange, grouped: bool) -> ResultChange {
             key,
             id,
             version,
-            gone,
+            reason,
         } => ResultChange::Remove {
             old_index: Some(*old_index),
             row: Arc::new(ResultRow {
@@ -284,13 +284,13 @@ fn step(step: &WindowChange, grouped: bool) -> ResultChange {
                 body: Arc::clone(id),
             }),
             version: *version,
-            gone: *gone,
+            reason: *reason,
         },
     }
 }
 
 fn change(image: &AfterImage, kind: WriteEffect) -> Option<ResultChange> {
-    let (body, gone) = match &image.content {
+    let (body, reason) = match &image.content {
         ImageContent::Document(body) => (body, RemovalReason::Left),
         ImageContent::Deleted(id) => (id, RemovalReason::Deleted),
         ImageContent::Superseded => return None,
@@ -311,7 +311,7 @@ fn change(image: &AfterImage, kind: WriteEffect) -> Option<ResultChange> {
             old_index: None,
             version: image.version,
             row,
-            gone,
+            reason,
         },
     })
 }

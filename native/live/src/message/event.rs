@@ -145,7 +145,7 @@ pub enum NodeEvent {
     /// until they are there, and the difference is told as after a renewal.
     Fetch {
         /// Names the question.
-        asked: FetchId,
+        fetch: FetchId,
         /// The keys, of each of the query's sides.
         keys: Vec<Vec<Arc<[u8]>>>,
     },
@@ -207,6 +207,6 @@ pub enum WindowChange {
         /// Its version: of the delete, or of the write with which it left.
         version: u64,
         /// Why.
-        gone: RemovalReason,
+        reason: RemovalReason,
     },
 }

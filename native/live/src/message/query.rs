@@ -156,7 +156,7 @@ pub enum NodeRequest {
     /// To the sort node: single documents that it asked for, of each of the query's sides.
     Fetched {
         /// What is answered.
-        asked: FetchId,
+        fetch: FetchId,
         /// The documents, all from one snapshot that was taken after they were asked for.
         documents: Vec<Vec<FetchedDocument>>,
     },

@@ -22,14 +22,14 @@ impl SortNode {
             Lack::TooMuch => self.renew(hash, now_us, out),
             Lack::Of(keys) => {
                 self.questions += 1;
-                let asked = FetchId {
+                let fetch = FetchId {
                     query: hash,
                     activation: query.activation,
                     token: self.config.token,
                     number: self.questions,
                 };
-                query.ask_for(asked, now_us);
-                self.voice.emit(NodeEvent::Fetch { asked, keys }, out);
+                query.ask_for(fetch, now_us);
+                self.voice.emit(NodeEvent::Fetch { fetch, keys }, out);
             }
         }
     }
@@ -37,14 +37,14 @@ impl SortNode {
     /// Somebody has read what was asked for.
     pub(super) fn fetched(
         &mut self,
-        asked: &FetchId,
+        fetch: &FetchId,
         documents: Vec<Vec<FetchedDocument>>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) {
-        if let Some(query) = self.queries.get_mut(&asked.query) {
-            query.answer(asked, documents);
-            self.resolve(asked.query, now_us, out);
+        if let Some(query) = self.queries.get_mut(&fetch.query) {
+            query.answer(fetch, documents);
+            self.resolve(fetch.query, now_us, out);
         }
     }
 

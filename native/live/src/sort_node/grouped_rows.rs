@@ -114,7 +114,7 @@ impl GroupedRows {
                 key: Arc::clone(&before.key),
                 id: before.id(),
                 version: before.version,
-                gone: RemovalReason::Left,
+                reason: RemovalReason::Left,
             });
         };
         self.rows.insert(place, row.clone());

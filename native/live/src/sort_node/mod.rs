@@ -506,8 +506,8 @@ impl SortNode {
                 };
                 self.register(&registration, now_us, out);
             }
-            NodeRequest::Fetched { asked, documents } => {
-                self.fetched(&asked, documents, now_us, out);
+            NodeRequest::Fetched { fetch, documents } => {
+                self.fetched(&fetch, documents, now_us, out);
             }
         }
     }

@@ -63,13 +63,13 @@ impl WindowDiff {
             if stays.contains(&*row.key) {
                 continue;
             }
-            let (version, gone) = leave(row);
+            let (version, reason) = leave(row);
             self.changes.push(WindowChange::Remove {
                 old_index: self.index(position),
                 key: Arc::clone(&row.key),
                 id: row.id(),
                 version,
-                gone,
+                reason,
             });
             self.current.remove(position);
         }

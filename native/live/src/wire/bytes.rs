@@ -160,7 +160,7 @@ impl<'a> MessageReader<'a> {
         self.list(30, Self::row)
     }
 
-    pub(super) fn registration_id(&mut self) -> Result<FetchId, MalformedMessage> {
+    pub(super) fn fetch_id(&mut self) -> Result<FetchId, MalformedMessage> {
         Ok(FetchId {
             query: self.hash()?,
             activation: self.u64()?,
@@ -277,11 +277,11 @@ pub(super) trait Put {
         self.put_long(&row.body);
     }
 
-    fn put_fetch_id(&mut self, asked: &FetchId) {
-        self.put(&asked.query.0);
-        self.put_u64(asked.activation);
-        self.put_u64(asked.token.0);
-        self.put_u64(asked.number);
+    fn put_fetch_id(&mut self, fetch: &FetchId) {
+        self.put(&fetch.query.0);
+        self.put_u64(fetch.activation);
+        self.put_u64(fetch.token.0);
+        self.put_u64(fetch.number);
     }
 
     fn put_keys(&mut self, keys: &[Arc<[u8]>]) {

@@ -107,7 +107,7 @@ fn event(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, Malforme
             slack: reader.u32()?,
         },
         FETCH => NodeEvent::Fetch {
-            asked: reader.registration_id()?,
+            fetch: reader.fetch_id()?,
             keys: reader.list(4, MessageReader::keys)?,
         },
         UNEVALUATED => NodeEvent::Unevaluated {
@@ -164,7 +164,7 @@ fn change(reader: &mut MessageReader<'_>) -> Result<WindowChange, MalformedMessa
             version: reader.u64()?,
             key: reader.short()?.into(),
             id: reader.long()?.into(),
-            gone: if kind == REMOVE_DELETED {
+            reason: if kind == REMOVE_DELETED {
                 RemovalReason::Deleted
             } else {
                 RemovalReason::Left
@@ -251,8 +251,8 @@ fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
         }
         NodeEvent::Tick(tick) => out.put_tick(tick),
         NodeEvent::Rebased { snapshot } => out.put_snapshot(snapshot),
-        NodeEvent::Fetch { asked, keys } => {
-            out.put_fetch_id(asked);
+        NodeEvent::Fetch { fetch, keys } => {
+            out.put_fetch_id(fetch);
             out.put_count(keys.len());
             for side in keys {
                 out.put_keys(side);
@@ -367,9 +367,9 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
             key,
             id,
             version,
-            gone,
+            reason,
         } => {
-            out.put_u8(match gone {
+            out.put_u8(match reason {
                 RemovalReason::Deleted => REMOVE_DELETED,
                 RemovalReason::Left => REMOVE_LEFT,
             });

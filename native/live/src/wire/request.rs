@@ -40,7 +40,7 @@ pub fn decode(bytes: &[u8]) -> Result<NodeRequest, MalformedMessage> {
             activation: reader.u64()?,
         },
         FETCHED => NodeRequest::Fetched {
-            asked: reader.registration_id()?,
+            fetch: reader.fetch_id()?,
             documents: reader.list(4, |reader| reader.list(19, fetched))?,
         },
         _ => return Err(MalformedMessage("unknown kind of request")),
@@ -133,9 +133,9 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
             out.put(&query.0);
             out.put_u64(*activation);
         }
-        NodeRequest::Fetched { asked, documents } => {
+        NodeRequest::Fetched { fetch, documents } => {
             out.put_u8(FETCHED);
-            out.put_fetch_id(asked);
+            out.put_fetch_id(fetch);
             out.put_count(documents.len());
             for side in documents {
                 out.put_count(side.len());
@@ -157,18 +157,15 @@ pub fn decode_question(bytes: &[u8]) -> Result<FetchRequest, MalformedMessage> {
     if reader.array()? != [FORMAT, QUESTION] {
         return Err(MalformedMessage("not a question of this format"));
     }
-    let question = (
-        reader.registration_id()?,
-        reader.list(4, MessageReader::keys)?,
-    );
+    let question = (reader.fetch_id()?, reader.list(4, MessageReader::keys)?);
     reader.finish()?;
     Ok(question)
 }
 
 /// The bytes of a question.
-pub fn encode_question(asked: &FetchId, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
+pub fn encode_question(fetch: &FetchId, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
     let mut out = vec![FORMAT, QUESTION];
-    out.put_fetch_id(asked);
+    out.put_fetch_id(fetch);
     out.put_count(keys.len());
     for side in keys {
         out.put_keys(side);

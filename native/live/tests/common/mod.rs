@@ -238,9 +238,9 @@ fn line(event: &NodeEvent) -> String {
             format!("window {} [{}]", name(query), changes.join(", "))
         }
         NodeEvent::Renew { query, slack, .. } => format!("renew {} {slack}", name(query)),
-        NodeEvent::Fetch { asked, keys } => {
+        NodeEvent::Fetch { fetch, keys } => {
             let keys: Vec<_> = keys.iter().flatten().map(|key| letter(key)).collect();
-            format!("fetch {} {}", name(&asked.query), keys.join(" "))
+            format!("fetch {} {}", name(&fetch.query), keys.join(" "))
         }
         NodeEvent::Unevaluated { queries } => {
             let queries: Vec<_> = queries.iter().map(name).collect();
@@ -270,10 +270,10 @@ fn change(change: &WindowChange) -> String {
             old_index,
             key,
             version,
-            gone,
+            reason,
             ..
         } => {
-            let why = match gone {
+            let why = match reason {
                 RemovalReason::Deleted => "deleted",
                 RemovalReason::Left => "left",
             };

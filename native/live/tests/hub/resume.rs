@@ -170,13 +170,13 @@ fn a_log_that_was_trimmed_is_answered_by_a_reset() {
 }
 
 /// How a window of a and b changes when a goes.
-fn c_instead_of_a(version: u64, gone: RemovalReason) -> Vec<WindowChange> {
+fn c_instead_of_a(version: u64, reason: RemovalReason) -> Vec<WindowChange> {
     let remove = WindowChange::Remove {
         old_index: 0,
         key: key("a"),
         id: bson(r#"{"_id":"a"}"#),
         version,
-        gone,
+        reason,
     };
     let add = WindowChange::Add {
         index: 1,

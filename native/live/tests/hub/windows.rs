@@ -17,7 +17,7 @@ fn remove(old_index: u32, id: &str, version: u64) -> WindowChange {
         key: key(id),
         id: crate::common::bson(&format!(r#"{{"_id":"{id}"}}"#)),
         version,
-        gone: RemovalReason::Deleted,
+        reason: RemovalReason::Deleted,
     }
 }
 

@@ -30,7 +30,7 @@ impl Demand {
     pub(crate) fn read(self, valkey: &Valkey, database: &Database) -> Option<Answer> {
         let hash = match &self {
             Self::Rows(hash, _) => hash,
-            Self::Documents(asked, _) => &asked.query,
+            Self::Documents(fetch, _) => &fetch.query,
         };
         let query = Query::named(hash);
         if query.rules != 0 && query.rules != database.rules {
@@ -41,13 +41,13 @@ impl Demand {
                 let ends = Ends::of(valkey);
                 Answer::Rows(Box::new(read(query, slack, ends, true, database)))
             }
-            Self::Documents(asked, keys) => {
+            Self::Documents(fetch, keys) => {
                 let side = |keys: Vec<Arc<[u8]>>| {
                     let documents = keys.into_iter().map(|key| document(query, key, database));
                     documents.collect()
                 };
                 let documents = keys.into_iter().map(side).collect();
-                Answer::Documents(Box::new(NodeRequest::Fetched { asked, documents }))
+                Answer::Documents(Box::new(NodeRequest::Fetched { fetch, documents }))
             }
         })
     }

@@ -193,8 +193,8 @@ impl Process {
                     demands.push(Demand::Rows(hash, slack));
                     continue;
                 }
-                HubRequest::Fetch(asked, keys) => {
-                    demands.push(Demand::Documents(asked, keys));
+                HubRequest::Fetch(fetch, keys) => {
+                    demands.push(Demand::Documents(fetch, keys));
                     continue;
                 }
                 HubRequest::Fail(hash, code, _) => panic!("{hash:?} failed: {code}"),

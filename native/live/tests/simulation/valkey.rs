@@ -318,8 +318,8 @@ impl Valkey {
 
     /// Sends an answer to a sort node, while the query is known.
     pub(crate) fn answer(&mut self, request: NodeRequest) {
-        if let NodeRequest::Fetched { asked, .. } = &request
-            && self.registry.contains_key(&asked.query)
+        if let NodeRequest::Fetched { fetch, .. } = &request
+            && self.registry.contains_key(&fetch.query)
         {
             self.requests.append(self.now_us, request);
         }

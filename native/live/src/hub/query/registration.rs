@@ -100,7 +100,7 @@ impl HubQuery {
         let rows = self.rows.as_ref().map_or(0, ResultRows::bytes);
         let parts = self.parts.values().flatten();
         let parts: usize = parts.map(bytes_of).sum();
-        let remembered = KEY_BYTES * self.gone.len();
+        let remembered = KEY_BYTES * self.removals.len();
         let waiting = self.held_back.bytes() + self.queue.bytes();
         (rows + remembered, waiting + parts)
     }
@@ -134,7 +134,7 @@ impl HubQuery {
         if cut.is_none() || self.rows.is_none() {
             // What is among the rows and gone since will be said once more.
             for row in &rows {
-                self.gone.remove(&row.key);
+                self.removals.remove(&row.key);
             }
             self.rows = Some(ResultRows::new(rows, cut));
         }

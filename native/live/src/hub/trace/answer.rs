@@ -164,12 +164,12 @@ fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &T
     maybe(writer, "held_version", version);
     let index = held.filter(|_| query.definition.sorted);
     maybe(writer, "held_index", index.map(|index| index as u64));
-    if let Some((version, gone)) = query.removal_of(question.key) {
+    if let Some((version, reason)) = query.removal_of(question.key) {
         number(writer, "gone_version", version);
         text(
             writer,
             "gone",
-            if gone == RemovalReason::Deleted {
+            if reason == RemovalReason::Deleted {
                 "deleted"
             } else {
                 "left"

@@ -183,7 +183,7 @@ impl SortedQuery {
             return Ok(());
         }
         let known = self.rows.version(&image.key);
-        let known = known.max(self.gone.get(&image.key).copied());
+        let known = known.max(self.removals.get(&image.key).copied());
         if self.snapshot.sees(image.xid) || known.is_some_and(|known| image.version <= known) {
             return Ok(());
         }
@@ -196,7 +196,7 @@ impl SortedQuery {
                 self.remember(&image.key, image.version, now_us);
             }
             RowEffect::Present(beyond) => {
-                self.gone.remove(&image.key);
+                self.removals.remove(&image.key);
                 if let Some(beyond) = beyond {
                     self.remember(&beyond.key, beyond.version, now_us);
                 }
@@ -206,22 +206,22 @@ impl SortedQuery {
     }
 
     fn remember(&mut self, key: &Arc<[u8]>, version: u64, now_us: u64) {
-        self.gone.insert(Arc::clone(key), version);
-        self.gone_since.push_back((now_us, Arc::clone(key)));
+        self.removals.insert(Arc::clone(key), version);
+        self.removals_since.push_back((now_us, Arc::clone(key)));
     }
 
     /// Forgets what left long ago. A key that left again since is forgotten with its first leaving's
     /// time only if that was the last.
     fn forget(&mut self, (now_us, remembered_us): (u64, u64)) {
-        while let Some((since_us, _)) = self.gone_since.front()
+        while let Some((since_us, _)) = self.removals_since.front()
             && since_us.saturating_add(remembered_us) < now_us
         {
-            let Some((_, key)) = self.gone_since.pop_front() else {
+            let Some((_, key)) = self.removals_since.pop_front() else {
                 return;
             };
-            let again = self.gone_since.iter().any(|(_, later)| *later == key);
+            let again = self.removals_since.iter().any(|(_, later)| *later == key);
             if !again {
-                self.gone.remove(&key);
+                self.removals.remove(&key);
             }
         }
     }

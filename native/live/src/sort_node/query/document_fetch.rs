@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 256 * 1024;
 /// A question that was not answered yet.
 #[derive(Debug)]
 pub(in super::super) struct DocumentFetch {
-    asked: FetchId,
+    fetch: FetchId,
     pub(in super::super) asked_us: u64,
 }
 
@@ -57,9 +57,9 @@ impl SortedQuery {
         }
     }
 
-    pub(in super::super) fn ask_for(&mut self, asked: FetchId, now_us: u64) {
+    pub(in super::super) fn ask_for(&mut self, fetch: FetchId, now_us: u64) {
         self.question = Some(DocumentFetch {
-            asked,
+            fetch,
             asked_us: now_us,
         });
     }
@@ -78,12 +78,12 @@ impl SortedQuery {
     /// Takes an answer, if it is the one that is waited for.
     pub(in super::super) fn answer(
         &mut self,
-        asked: &FetchId,
+        fetch: &FetchId,
         documents: Vec<Vec<FetchedDocument>>,
     ) {
         if self
             .question
-            .take_if(|question| question.asked == *asked)
+            .take_if(|question| question.fetch == *fetch)
             .is_some()
         {
             self.rows.fetched(documents);

@@ -75,8 +75,8 @@ pub(super) struct SortedQuery {
     /// Whether a document was written that cannot be placed, since that was told last.
     pub(super) unevaluated: bool,
     /// Versions of documents that left, and since when.
-    gone: HashMap<Arc<[u8]>, u64>,
-    gone_since: VecDeque<(u64, Arc<[u8]>)>,
+    removals: HashMap<Arc<[u8]>, u64>,
+    removals_since: VecDeque<(u64, Arc<[u8]>)>,
 }
 
 impl SortedQuery {
@@ -112,8 +112,8 @@ impl SortedQuery {
             begun: Vec::new(),
             below: 0,
             unevaluated: false,
-            gone: HashMap::new(),
-            gone_since: VecDeque::new(),
+            removals: HashMap::new(),
+            removals_since: VecDeque::new(),
         })
     }
 

@@ -147,8 +147,8 @@ impl SortedQuery {
         self.pruned = None;
         self.begun.clear();
         self.below = 0;
-        self.gone.clear();
-        self.gone_since.clear();
+        self.removals.clear();
+        self.removals_since.clear();
         self.queue.retain(|step| !snapshot.sees(step.image.xid));
         self.made_up = self
             .queue
