@@ -22,6 +22,7 @@ __all__ = [
     "Group",
     "Grouping",
     "Hub",
+    "HubFrame",
     "HubMemory",
     "JsonError",
     "KeyspaceOptions",
@@ -57,8 +58,10 @@ __all__ = [
     "key_hash",
     "parse_id",
     "parse_json",
+    "query_partition",
     "restore_database",
     "verify_database",
+    "write_partition",
 ]
 
 _JsonValue: TypeAlias = None | bool | int | float | str | list[_JsonValue] | dict[str, _JsonValue]

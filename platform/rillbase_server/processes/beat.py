@@ -26,7 +26,7 @@ RETRY_S = 1.0
 #: A clock that has not ticked for this long hangs. Celery's own patience with its broker is
 #: shorter.
 STALLED_S = 120.0
-#: How long a tick and a batch of the outbox may take to end.
+#: How long a tick and a batch of the outbox may take to finish.
 GRACE_S = 5.0
 
 

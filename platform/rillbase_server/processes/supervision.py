@@ -1,6 +1,6 @@
 """Keeps the services of a process running.
 
-A service that fails is logged and, after a back-off, made anew. The others of the process never
+A service that fails is logged and started again after a back-off. The others of the process never
 notice. Where it is the only one, its process ends instead, so that whatever supervises the process
 starts it on a clean slate.
 """
