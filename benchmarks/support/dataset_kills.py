@@ -1,6 +1,6 @@
 """What is killed of an analytics pipeline while pairs of rows go through it, and what that does.
 
-Each upload writes the same keys to two tables anew, one with its number, the other with that times
+Each upload writes the same keys to two tables again, one with its number, the other with that times
 minus one. So the sum over both is zero in every state, and rows are as many as keys. Keys are
 stored as ids, so that there is something to do for every stage: workers are killed while one stage
 after the other is under way, then Spark's driver, then the coordinator.

@@ -126,7 +126,7 @@ async def _behave(hostile: Hostile, settled: Event, over: Event) -> None:
 
 
 async def _again(what: Callable[[Hostile], Awaitable[None]], hostile: Hostile) -> None:
-    """Begin anew whenever the server has had enough."""
+    """Begin again whenever the server has had enough."""
     while True:
         with contextlib.suppress(OSError, WebSocketException, ConnectionClosed):
             await what(hostile)

@@ -14,7 +14,7 @@ from examples.traffic.city import City, in_city, on_earth
 from examples.traffic.people import INCIDENT_S, KINDS, Driver, Incident, drivers
 from examples.traffic.rillbase import Frame, Line
 
-#: How far around a driver incidents matter, and how often a driver asks anew.
+#: How far around a driver incidents matter, and how often a driver asks again.
 AROUND_M, ASK_EVERY_S = 420.0, 5.0
 PAST, NEXT = "-10s", "+10s"
 LOG_LINES = 100

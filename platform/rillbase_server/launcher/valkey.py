@@ -94,7 +94,7 @@ class ValkeyStore:
     def set_damaged_aside(self, output: str) -> str:
         """Move data that a server could not read out of the way; say what was done, if anything.
 
-        Nothing in it is worth a start that fails: clients subscribe again, limits begin anew, and
+        Nothing in it is worth a start that fails: clients subscribe again, limits begin again, and
         tasks stay in PostgreSQL's outbox until they have ended, and are handed over again.
         """
         data = self.directory / "appendonlydir"

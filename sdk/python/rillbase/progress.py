@@ -16,7 +16,7 @@ MEGABYTE = 1_000_000
 
 
 class Bar:
-    """Draws one line anew while something goes on. Where nobody watches, it draws nothing."""
+    """Redraws one line while work is in progress. Without a terminal, it draws nothing."""
 
     def __init__(self, what: str, out: TextIO | None = None) -> None:
         self._what = what

@@ -64,7 +64,7 @@ class Foresight:
                 self._release(pending)
 
     def live(self, *, is_live: bool) -> None:
-        """Know whether silence proves something. It has to be silent anew after each change."""
+        """Know whether silence proves something. It has to be silent again after each change."""
         if is_live == self._is_live:
             return
         self._is_live = is_live
