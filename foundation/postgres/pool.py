@@ -87,7 +87,7 @@ class SessionPool:
 
     def give_back(self, session: PostgresSession) -> None:
         is_large = session.largest_sent_bytes > KEPT_BUFFER_BYTES
-        if session.broken or session.in_transaction or is_large:
+        if not session.is_idle or is_large:
             session.close()
         else:
             self._free.append(session)

@@ -184,6 +184,11 @@ class PostgresSession:
         return self._wire.status != pq.ConnStatus.OK
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it can be used for something else."""
+        return not self.broken and self._wire.transaction_status == TransactionStatus.IDLE
+
+    @property
     def in_transaction(self) -> bool:
         return self._wire.transaction_status in (
             TransactionStatus.INTRANS,
@@ -193,13 +198,20 @@ class PostgresSession:
     async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         """Send the statements in one round trip and return their results in order."""
         try:
+            return await self._run_or_roll_back(steps)
+        except psycopg.Error:
+            raise
+        except BaseException:
+            # Results that are still to come would be taken for those of the next statements.
+            self.close()
+            raise
+
+    async def _run_or_roll_back(self, steps: Sequence[Step]) -> list[StatementResult]:
+        try:
             return await self._run(steps)
         except psycopg.Error:
             if self.in_transaction:
                 await self._run([(ROLLBACK, ())])
-            raise
-        except BaseException:
-            self.close()
             raise
 
     async def _run(self, steps: Sequence[Step]) -> list[StatementResult]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import pytest
 
@@ -12,6 +13,8 @@ from foundation.postgres.session import Oid, int4
 
 LENGTH = Statement("SELECT length($1)", (Oid.BYTEA,))
 BACKEND = Statement("SELECT pg_backend_pid()")
+BEGIN, FAIL = Statement("BEGIN"), Statement("SELECT 1 / 0")
+ECHO = Statement("SELECT $1", (Oid.INT4,))
 END = Statement("SELECT pg_terminate_backend($1, 5000)", (Oid.INT4,))
 
 
@@ -43,4 +46,30 @@ async def test_a_session_that_the_server_ended_is_not_lent_again(postgres_url: s
         async with pool.session() as session:
             assert session is not ended
             await session.run([(BACKEND, ())])
+    pool.close()
+
+
+async def test_a_session_whose_rollback_was_cancelled_is_not_lent_again(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = SessionPool(lambda: postgres_url, 1)
+
+    async def fail_and_leave() -> None:
+        async with pool.session() as session:
+            receive, calls = session._receive, count(1)
+
+            async def receive_until_the_rollback() -> object:
+                if next(calls) == 2 and (task := asyncio.current_task()) is not None:
+                    task.cancel()
+                return await receive()
+
+            monkeypatch.setattr(session, "_receive", receive_until_the_rollback)
+            await session.run([(BEGIN, ()), (FAIL, ())])
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(fail_and_leave())
+    for number in range(3):
+        async with pool.session() as session:
+            (echoed,) = await session.run([(ECHO, (int4(number),))])
+            assert echoed.integer(0, 0) == number
     pool.close()
