@@ -97,7 +97,10 @@ class WebSocketConsumer(AsyncConsumer, ABC):
 
     def __init__(self) -> None:
         self._inbox = MessageHandover()
+        self._own: asyncio.Task[Any] | None = None
         self._serving: asyncio.Task[None] | None = None
+        #: Whether the close frame has been sent, or the client has disconnected.
+        self._is_over = False
 
     @abstractmethod
     async def opened(self) -> Serve | None:
@@ -124,14 +127,16 @@ class WebSocketConsumer(AsyncConsumer, ABC):
         if serve is None:
             raise StopConsumer
         self._serving = asyncio.create_task(self._run(serve))
-        if (own := asyncio.current_task()) is not None:
+        self._own = asyncio.current_task()
+        if self._own is not None:
             # The server cancels this task when it must stop immediately.
-            own.add_done_callback(self._cancel)
+            self._own.add_done_callback(self._cancel)
 
     async def websocket_receive(self, message: dict[str, Any]) -> None:
         await self._inbox.give(message)
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
+        self._is_over = True
         self._inbox.give_last(message)
         if self._serving is not None:
             await self._serving
@@ -153,12 +158,18 @@ class WebSocketConsumer(AsyncConsumer, ABC):
         except Exception:
             log.exception("a connection failed")
             with contextlib.suppress(OSError):  # The client may have disconnected.
-                await self.send({"type": "websocket.close", "code": INTERNAL_ERROR})
+                await self._send({"type": "websocket.close", "code": INTERNAL_ERROR})
         finally:
             self._inbox.close()
+            own, self._own = self._own, None
+            if not self._is_over and own is not None:
+                # The client takes no close frame. The transport ends with the consumer.
+                own.cancel()
 
     async def _send(self, message: Message) -> None:
         await self.send(cast("Any", message))
+        if message["type"] == "websocket.close":
+            self._is_over = True
 
     def _cancel(self, _: asyncio.Task[None]) -> None:
         if self._serving is not None:

@@ -99,3 +99,14 @@ async def test_nothing_waits_for_a_connection_that_is_over() -> None:
     await asyncio.sleep(0)
     inbox.close()
     await giving
+
+
+async def test_a_connection_ends_although_its_client_takes_no_close_frame() -> None:
+    async def give_up(receive: Receive, send: Send) -> None:
+        await receive()
+
+    client = connection(give_up)
+    await client.connect()
+    await client.send_to(text_data="anything")
+    await client.wait(5)
+    assert client.future.cancelled()

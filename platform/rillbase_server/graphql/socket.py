@@ -59,7 +59,8 @@ class CloseRequested(Exception):
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
-        self.reason = reason[:120]
+        # A close frame has room for 123 bytes.
+        self.reason = reason.encode()[:120].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,7 @@ class GraphqlConnection:
                     raise CloseRequested(4429, "Too many initialisation requests")
                 case _:
                     raise CloseRequested(4400, "Invalid message")
+            await self._outgoing.room()
 
     async def _greet(self) -> None:
         message = await self._next()

@@ -69,6 +69,11 @@ class SupervisedService:
         try:
             self._service = self._make()
             await self._service.run()
+        except asyncio.CancelledError:
+            if (own := asyncio.current_task()) is None or own.cancelling():
+                raise
+            # Something that it waited for was cancelled.
+            logger.exception("the service failed: %s", self.name)
         except Exception:
             logger.exception("the service failed: %s", self.name)
         else:

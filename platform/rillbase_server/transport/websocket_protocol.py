@@ -486,6 +486,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             await self._config.loaded_app(scope, self._receive, self._send)
         except ClientDisconnected:
             pass
+        except asyncio.CancelledError:
+            self._fail_handshake()
         except BaseException:
             log.exception("Exception in ASGI application\n")
             self._fail_handshake()
@@ -586,6 +588,8 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             # What else comes is not read; the client's own close frame is waited for.
             self._reader.discard()
             self._awaits_authentication = False
+            # A message that waits for memory would stop reading for good.
+            self._pending = None
             self._outlet.resume_reading()
             self._resume_parsing()
 

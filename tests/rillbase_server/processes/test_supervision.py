@@ -122,3 +122,27 @@ async def test_a_process_ends_with_its_only_service(*, fails: bool) -> None:
             await asyncio.wait_for(ended.wait(), TIMEOUT_S)
     assert ended.is_set() is fails
     assert (bench.made, bench.released) == (1, [1])
+
+
+async def test_a_service_whose_awaited_work_others_cancelled_is_restarted() -> None:
+    bench = Bench()
+
+    class AwaitsOthers(BenchService):
+        async def run(self) -> None:
+            if self._number == 1:
+                cancelled = asyncio.get_running_loop().create_future()
+                cancelled.cancel()
+                await cancelled
+            await super().run()
+
+    def make() -> BenchService:
+        bench.made += 1
+        return AwaitsOthers(bench, bench.made)
+
+    service = SupervisedService("awaits", make, QUICK)
+    running = asyncio.create_task(service.run())
+    await until(lambda: is_ready(service), what="the service to be restarted")
+    assert bench.made == 2
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
