@@ -41,11 +41,10 @@ from typing import TypeVar
 
 from benchmarks.peers import polling
 from benchmarks.support import beside, copying, decoding
-from benchmarks.support.grid_run import Measured, Run, measure
+from benchmarks.support.grid_run import GridEpoch, Measured, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.plot import Line, Mark, Plot
 from benchmarks.support.report import Report, percentile
-from realtime.grid.layout import GridEpoch
 
 _Key = TypeVar("_Key", bound=Hashable)
 

@@ -27,7 +27,9 @@ import importlib, sys
 import django
 django.setup()
 from django.core.management import get_commands, load_command_class
-for name in ("web", "relay", "views", "sources", "pipeline", "prepare_database", "await_servers"):
+for name in (
+    "web", "relay", "views", "sources", "pipeline", "beat", "prepare_database", "await_servers",
+):
     load_command_class("rillbase_server", name)
 assert {"raise_installation_epoch", "checkpoint_storage"} <= set(get_commands())
 for name in ("asgi", "celery", "launcher.celery_process", "smoke"):

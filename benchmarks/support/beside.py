@@ -29,6 +29,7 @@ from benchmarks.support.report import console, median, save
 ROOT = Path(__file__).resolve().parents[2]
 #: Each checkout has its own of these, and of `peers`. All others import nothing of the product.
 OWN = frozenset({
+    "support/copying.py",
     "support/decoding.py",
     "support/durable_servers.py",
     "support/grid_node.py",

@@ -65,7 +65,7 @@ def test_the_first_five_minutes(
     other.open(f"{origin}/app.html")
     other.wait("document.querySelectorAll('#ideas li').length === 4")
 
-    vote = "[aria-label='One vote more for Elevator that knows where I want to go']"
+    vote = "[aria-label='Add a vote for Elevator that knows where I want to go']"
     for _ in range(8):
         window.click(vote)
     window.wait(f"document.querySelector({json.dumps(BOARD)}).innerText.includes('Elevator')")

@@ -163,7 +163,7 @@ def test_a_web_server_that_is_killed_comes_back_and_says_so(place: Place) -> Non
         wait_until(back, what="the web server to be back", timeout_s=120)
         assert place.services()["web"]["restarts"] == 1
         assert get(f"{url}/readyz") == 200
-    assert "web killed by signal 9; starting it again" in launched.output.read_text()
+    assert "web killed by signal 9; restarting it" in launched.output.read_text()
 
 
 def test_a_stop_while_starting_is_orderly_too(place: Place) -> None:
