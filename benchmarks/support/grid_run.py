@@ -25,7 +25,8 @@ from documents.outbox.entries import TransactionSnapshot, encode_tick_body
 from documents.outbox.events import EventLayer, prefix
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
-from realtime.grid.layout import GridEpoch, NodeSpec
+from realtime.grid.layout import GridEpoch as GridEpoch  # noqa: PLC0414 -- benchmarks take it from here
+from realtime.grid.layout import NodeSpec
 from rillbase_server.launcher.embedded import EmbeddedValkey
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -72,8 +72,8 @@ mod tests {
     use crate::message::QueryHash;
 
     fn bytes(hex: &str) -> Vec<u8> {
-        let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-        (0..hex.len()).step_by(2).map(digits).collect()
+        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+        hex.as_bytes().chunks_exact(2).map(byte).collect()
     }
 
     #[test]
