@@ -16,10 +16,9 @@ from contextlib import ExitStack
 import psycopg
 import requests
 
-from benchmarks.support.decoding import CREATE, MAKE
+from benchmarks.support.decoding import MAKE, followed_database
 from benchmarks.support.installation import Web, installation, python, service, web
 from benchmarks.support.stages import entered
-from rillbase_server.launcher.embedded import EmbeddedPostgres
 from tests.documents.outbox.sql_writer import SqlWriter
 
 _FILL = "INSERT INTO things SELECT n, 0, 'name ' || n, n FROM generate_series(1, %s) AS n"
@@ -37,16 +36,8 @@ def measure(processes: Sequence[str]) -> tuple[list[float], list[float], float]:
     """
     with ExitStack() as opening:
         place = opening.enter_context(installation())
-        place.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
-        theirs = opening.enter_context(
-            EmbeddedPostgres(
-                place.directory / "theirs",
-                superuser_password="bench",
-                settings={"wal_level": "logical"},
-            )
-        )
+        theirs = followed_database(opening, place)
         with psycopg.connect(theirs.url, autocommit=True) as owner:
-            owner.execute(CREATE)
             owner.execute(_FILL, [_ROWS])
         made = json.loads(python(place, MAKE))
         for name in processes:

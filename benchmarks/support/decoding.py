@@ -21,7 +21,7 @@ import psycopg
 import requests
 
 from benchmarks.support.client import opened, subscribe
-from benchmarks.support.installation import installation, python, service, web
+from benchmarks.support.installation import Installation, installation, python, service, web
 from benchmarks.support.stages import entered
 from rillbase_server.launcher.embedded import EmbeddedPostgres
 
@@ -80,16 +80,7 @@ def measure(writes_per_s: int, seconds: float) -> Decoded:
     """Run everything, write for so long, and listen."""
     with ExitStack() as opening:
         place = opening.enter_context(installation())
-        place.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
-        theirs = opening.enter_context(
-            EmbeddedPostgres(
-                place.directory / "theirs",
-                superuser_password="bench",
-                settings={"wal_level": "logical"},
-            )
-        )
-        with psycopg.connect(theirs.url, autocommit=True) as owner:
-            owner.execute(CREATE)
+        theirs = followed_database(opening, place)
         made = json.loads(python(place, MAKE))
         services = {
             name: opening.enter_context(service(place, name, {"RILLBASE_GRID": "processes"}))
@@ -104,6 +95,21 @@ def measure(writes_per_s: int, seconds: float) -> Decoded:
         found = asyncio.run(_listen(server.port, made["key"], heard, (writes_per_s, seconds)))
         found.cpu_s = {name: each.cpu_s() - before[name] for name, each in services.items()}
     return found
+
+
+def followed_database(opening: ExitStack, place: Installation) -> EmbeddedPostgres:
+    """Start the database whose table a source follows."""
+    place.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
+    theirs = opening.enter_context(
+        EmbeddedPostgres(
+            place.directory / "theirs",
+            superuser_password="bench",
+            settings={"wal_level": "logical"},
+        )
+    )
+    with psycopg.connect(theirs.url, autocommit=True) as owner:
+        owner.execute(CREATE)
+    return theirs
 
 
 def _follow(base: str, made: dict[str, str], url: str) -> None:

@@ -83,11 +83,14 @@ class Beat:
         path.parent.mkdir(parents=True, exist_ok=True)
         scheduler = _Scheduler(app=app, schedule_filename=str(path))
         pause_s = 0.0
-        while not self._stopping.wait(pause_s):
-            pause_s = self._step(scheduler)
-            if scheduler.should_sync():
-                scheduler._do_sync()
-        scheduler.close()
+        try:
+            while not self._stopping.wait(pause_s):
+                pause_s = self._step(scheduler)
+                if scheduler.should_sync():
+                    scheduler._do_sync()
+        finally:
+            # The next clock opens the same file.
+            scheduler.close()
 
     def _step(self, scheduler: _Scheduler) -> float:
         """Send what is due. Return how long to wait before the next step."""

@@ -78,14 +78,7 @@ function SelectionDialog({ dialog, rows, fields, writes, onDone, onClose }: Dial
   const affected = rows.length === 1 ? "1 document" : `${rows.length} documents`;
   if (dialog === "edit") {
     const filter = { _id: { $in: rows.map(({ id }) => id) } };
-    return (
-      <BulkEdit
-        whom={affected}
-        fields={fields}
-        onApply={(update) => writes.updateMany(filter, update)}
-        onClose={onClose}
-      />
-    );
+    return <EditDialog {...{ affected, filter, fields, writes, onClose }} />;
   }
   return (
     <Confirm
@@ -104,14 +97,7 @@ function MatchingDialog(props: DialogsProps) {
   const { dialog, count, filter, fields, writes, onClose } = props;
   const affected = count === null ? "all matching documents" : `${count} documents`;
   if (dialog === "edit-all") {
-    return (
-      <BulkEdit
-        whom={affected}
-        fields={fields}
-        onApply={(update) => writes.updateMany(filter, update)}
-        onClose={onClose}
-      />
-    );
+    return <EditDialog {...{ affected, filter, fields, writes, onClose }} />;
   }
   return (
     <Confirm
@@ -124,5 +110,20 @@ function MatchingDialog(props: DialogsProps) {
       This deletes every document that matches the filter, including those not shown. It cannot be
       undone.
     </Confirm>
+  );
+}
+
+type EditProps = Pick<DialogsProps, "filter" | "fields" | "writes" | "onClose"> & {
+  readonly affected: string;
+};
+
+function EditDialog({ affected, filter, fields, writes, onClose }: EditProps) {
+  return (
+    <BulkEdit
+      whom={affected}
+      fields={fields}
+      onApply={(update) => writes.updateMany(filter, update)}
+      onClose={onClose}
+    />
   );
 }
