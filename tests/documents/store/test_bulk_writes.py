@@ -11,13 +11,15 @@ from documents.store import database
 from documents.store.write import WriteCall
 from documents.store.writer import BULK_OPERATIONS, WriteBatcher
 from foundation import contention
-from foundation.postgres.session import Step
+from foundation.postgres.session import Statement, Step
 from foundation.scope import scoped
 from rillbase_native import Operation, Operations, Outcomes, Value
 from tests.make import MadeTenant, make_tenant
 
 NAME = "things"
 WRITES = 4
+#: How long each write stays open after planning, so that writes that may overlap do.
+OPEN = (Statement("SELECT pg_sleep(0.5)"), ())
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def most_at_once(made: MadeTenant, operations: int) -> int:
         under_way += 1
         most = max(most, under_way)
         serve_two_tenants()
-        return []
+        return [OPEN]
 
     def serve_two_tenants() -> None:
         contention.tenants.record("another tenant")
