@@ -18,8 +18,8 @@ from tests.make import MadeTenant, make_tenant
 
 NAME = "things"
 WRITES = 4
-#: How long each write stays open after planning, so that writes that may overlap do.
-OPEN = (Statement("SELECT pg_sleep(0.5)"), ())
+#: Keeps a transaction open after planning, so that writes that may overlap do.
+STAY_OPEN = (Statement("SELECT pg_sleep(0.5)"), ())
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def made() -> MadeTenant:
     return made
 
 
-def most_at_once(made: MadeTenant, operations: int) -> int:
+def most_at_once(made: MadeTenant, operations: int, *then: Step) -> int:
     """Return how many concurrent writes of a tenant were between planning and commit at a time."""
     under_way, most = 0, 0
 
@@ -39,7 +39,7 @@ def most_at_once(made: MadeTenant, operations: int) -> int:
         under_way += 1
         most = max(most, under_way)
         serve_two_tenants()
-        return [OPEN]
+        return list(then)
 
     def serve_two_tenants() -> None:
         contention.tenants.record("another tenant")
@@ -66,4 +66,4 @@ def test_bulk_writes_of_one_tenant_take_turns_beside_other_tenants(made: MadeTen
 
 
 def test_small_transactions_do_not_take_turns(made: MadeTenant) -> None:
-    assert most_at_once(made, 2) > 1
+    assert most_at_once(made, 2, STAY_OPEN) > 1
