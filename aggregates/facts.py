@@ -63,8 +63,8 @@ class AggregateFacts:
         send = node.call_once if once else node.try_call
         try:
             return await send(self.tenant_id, verb, self.node_name, *arguments)
-        except CommandRejected as refused:
-            if refused.code != NO_AGGREGATE or self.is_view:
+        except CommandRejected as error:
+            if error.code != NO_AGGREGATE or self.is_view:
                 raise
         await node.try_call(self.tenant_id, "RB.AGG.DEFINE", self.node_name, self.definition)
         return await send(self.tenant_id, verb, self.node_name, *arguments)

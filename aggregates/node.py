@@ -29,8 +29,8 @@ def define(node: ValkeySockets, aggregate_id: UUID, definition: bytes) -> int | 
     """Create an aggregate unless it exists; None: it exists with another definition."""
     try:
         return _integer(node.call("RB.AGG.DEFINE", str(aggregate_id), definition))
-    except ResponseError as refused:
-        if admin.code_of(refused) != EXISTS:
+    except ResponseError as error:
+        if admin.code_of(error) != EXISTS:
             raise
         return None
 
@@ -44,10 +44,10 @@ def switch(node: ValkeySockets, aggregate_id: UUID, generation: int) -> str | No
     """Switch queries to a generation. Return why that is not, or no longer, possible."""
     try:
         node.call("RB.AGG.SWITCH", str(aggregate_id), generation)
-    except ResponseError as refused:
-        if admin.code_of(refused) not in (NOT_READY, NO_GENERATION):
+    except ResponseError as error:
+        if admin.code_of(error) not in (NOT_READY, NO_GENERATION):
             raise
-        return admin.code_of(refused)
+        return admin.code_of(error)
     return None
 
 

@@ -199,8 +199,8 @@ class Connection:
             if caller is not None and self.state is not ConnectionPhase.CLOSED:
                 self._enter(ConnectionPhase.ADMITTING)
                 await self._registry.admit(self, caller)
-        except ApiError as rejected:
-            error_log.note_refusal(rejected, "WebSocket hello")
+        except ApiError as error:
+            error_log.note_refusal(error, "WebSocket hello")
             raise
         return caller
 
@@ -245,13 +245,13 @@ class Connection:
         """Handle a message. An invalid one is answered with an error; the connection stays open."""
         try:
             message = messages.read(text)
-        except ApiError as refused:
-            self._refuse(None, refused)
+        except ApiError as error:
+            self._refuse(None, error)
             return
         try:
             await self._do(message)
-        except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
-            self._refuse(message, translate(failed))
+        except Exception as error:  # noqa: BLE001 -- every error becomes a problem
+            self._refuse(message, translate(error))
 
     async def _do(self, message: Message) -> None:
         message.check()
@@ -298,8 +298,8 @@ class Connection:
     async def _guarded(self, message: Message, work: Coroutine[None, None, None]) -> None:
         try:
             await work
-        except Exception as failed:  # noqa: BLE001 -- every error becomes a problem
-            self._refuse(message, translate(failed))
+        except Exception as error:  # noqa: BLE001 -- every error becomes a problem
+            self._refuse(message, translate(error))
 
     async def _pause(self) -> None:
         """Pause reading if too many requests were rejected."""

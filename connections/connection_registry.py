@@ -291,8 +291,8 @@ def _verdict(caller: ConnectionCaller) -> Verdict:
     reference: CredentialReference = caller.credential
     try:
         principal, tenant = resolve_reference(reference, caller.principal.claims)
-    except ApiError as refused:
-        return None, refused
+    except ApiError as error:
+        return None, error
     except DatabaseError:
         raise
     except Exception:

@@ -112,8 +112,8 @@ class EventStreamConsumer(AsyncHttpConsumer):
     async def _stream(self) -> None:
         try:
             stream = await self._begin()
-        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            await self._reject(raised)
+        except Exception as error:  # noqa: BLE001 -- every error becomes a problem document
+            await self._reject(error)
             return
         try:
             await self._start()

@@ -72,8 +72,8 @@ class Quotas:
                 "take", self._process, own.connections, own.subscriptions, COUNTS_MS, *allowed
             )
             connections, subscriptions = items(reply, 2)
-        except RedisError as away:
-            log.debug("connections of other servers could not be counted: %s", away)
+        except RedisError as error:
+            log.debug("connections of other servers could not be counted: %s", error)
             return own
         return ConnectionUsage(integer(connections), integer(subscriptions))
 
@@ -97,8 +97,8 @@ class Quotas:
     async def _report(self, tenants: Iterable[UUID]) -> None:
         try:
             await asyncio.gather(*(self._report_tenant(tenant) for tenant in tenants))
-        except RedisError as away:
-            log.debug("connections could not be reported: %s", away)
+        except RedisError as error:
+            log.debug("connections could not be reported: %s", error)
 
     async def _report_tenant(self, tenant: UUID) -> None:
         await _functions(tenant).call("tell", self._process, *self._count(tenant), COUNTS_MS)

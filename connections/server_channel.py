@@ -76,8 +76,8 @@ class ServerChannel:
                 async with asyncio.TaskGroup() as session:
                     session.create_task(self._keep_joined())
                     session.create_task(self._keep_receiving())
-            except* (RedisError, OSError) as away:
-                log.info("messages of other servers cannot be received: %s", away.exceptions[0])
+            except* (RedisError, OSError) as error:
+                log.info("messages of other servers cannot be received: %s", error.exceptions[0])
             except* Exception:
                 log.exception("messages of other servers cannot be received")
             await asyncio.sleep(random.uniform(0.5, 1.5) * RECONNECT_S)  # noqa: S311 -- no secret

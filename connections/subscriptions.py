@@ -294,13 +294,13 @@ async def _passed(batch: list[PendingStart], step: Step) -> list[PendingStart]:
         return []
     try:
         await step(batch)
-    except ApiError as refused:
+    except ApiError as error:
         if len(batch) > 1:
             return [passed for start in batch for passed in await _passed([start], step)]
-        _refuse(batch, refused)
-    except Exception as failed:
+        _refuse(batch, error)
+    except Exception as error:
         log.exception("subscriptions could not be admitted")
-        _refuse(batch, failed)
+        _refuse(batch, error)
     else:
         return batch
     return []

@@ -81,8 +81,8 @@ class DataPlane:
             answer = await self._answer(scope, head, receive, headers)
         except ClientGone:
             return
-        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            answer = problem_answer(self._noted(translate(raised), scope, head))
+        except Exception as error:  # noqa: BLE001 -- every error becomes a problem document
+            answer = problem_answer(self._noted(translate(error), scope, head))
         await answer.answer(scope, receive, send, headers)
 
     def _is_ours(self, path: str) -> bool:
@@ -137,8 +137,8 @@ async def counted(look_up: Callable[[], T]) -> T:
     """Look up credentials. Rejected ones count against the client's address."""
     try:
         return await _look_up(look_up)
-    except ApiError as refused:
-        if refused.status == Unauthenticated.status:
+    except ApiError as error:
+        if error.status == Unauthenticated.status:
             decision = await limiter().acheck(refusal_limits())
             if not decision.allowed:
                 raise decision.refusal() from None

@@ -46,8 +46,8 @@ async def _plain(parts: AsyncIterator[bytes], encoding: str) -> AsyncIterator[by
             for start in range(0, len(part), _INPUT_BYTES):
                 for output in unpacker.decompress(part[start : start + _INPUT_BYTES]):
                     yield output
-    except zlib.error as damaged:
-        raise InvalidBody(f"The gzip stream is damaged: {damaged}.") from None
+    except zlib.error as error:
+        raise InvalidBody(f"The gzip stream is damaged: {error}.") from None
     if not unpacker.is_complete:
         raise InvalidBody("The gzip stream is truncated.")
 

@@ -22,11 +22,11 @@ def refusing(prefix: str = "") -> Iterator[None]:
     """Raise errors of the native code as errors of the API."""
     try:
         yield
-    except QueryError as refused:
-        raise as_api_error(refused, prefix) from None
-    except JsonError as malformed:
-        problem = FieldProblem(malformed.pointer, malformed.code, str(malformed))
-        raise InvalidBody(str(malformed), errors=[problem]) from None
+    except QueryError as error:
+        raise as_api_error(error, prefix) from None
+    except JsonError as error:
+        problem = FieldProblem(error.pointer, error.code, str(error))
+        raise InvalidBody(str(error), errors=[problem]) from None
 
 
 async def read_body(call: Call, *media_types: str, max_bytes: int | None = None) -> bytes:

@@ -175,8 +175,8 @@ class _MeteredAwaitable(Generic[T]):
                 except GeneratorExit:
                     self._work.close()
                     raise
-                except BaseException as thrown:  # noqa: BLE001 -- the work decides
-                    awaited = self._budget.step(self._tenant, self._work, thrown)
+                except BaseException as error:  # noqa: BLE001 -- the work decides
+                    awaited = self._budget.step(self._tenant, self._work, error)
                 else:
                     awaited = self._budget.step(self._tenant, self._work)
         except StopIteration as done:

@@ -49,5 +49,5 @@ def unseal(sealed: bytes, *, purpose: str, owner: str) -> bytes:
         return _cipher_for(purpose).decrypt(
             sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], owner.encode()
         )
-    except InvalidTag as broken:
-        raise SealBroken(f"a sealed value ({purpose}) cannot be opened") from broken
+    except InvalidTag as error:
+        raise SealBroken(f"a sealed value ({purpose}) cannot be opened") from error

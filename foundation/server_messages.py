@@ -116,9 +116,9 @@ class MessageSender:
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._layer().group_send(group, message)
-        except (RedisError, OSError, TimeoutError) as away:
+        except (RedisError, OSError, TimeoutError) as error:
             SERVER_MESSAGES.labels("lost").inc()
-            log.debug("a message to other servers was lost: %s", away)
+            log.debug("a message to other servers was lost: %s", error)
         except Exception:
             SERVER_MESSAGES.labels("lost").inc()
             log.exception("a message to other servers could not be sent")

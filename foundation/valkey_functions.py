@@ -34,8 +34,8 @@ class ValkeyFunctions:
         )
         try:
             return await self._wire.call(*command)
-        except ResponseError as refused:
-            if "Function not found" not in str(refused):
+        except ResponseError as error:
+            if "Function not found" not in str(error):
                 raise
         await self._wire.call("FUNCTION", "LOAD", "REPLACE", self._source.read_bytes())
         return await self._wire.call(*command)

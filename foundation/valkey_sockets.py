@@ -68,9 +68,9 @@ class ValkeySockets:
         except TimeoutError:
             connection.close()
             raise ValkeyAway("no response in time") from None
-        except (OSError, ValueError) as broken:
+        except (OSError, ValueError) as error:
             connection.close()
-            raise _ClosedByPeer(str(broken)) from None
+            raise _ClosedByPeer(str(error)) from None
         if keep:
             self._free.append(connection)
         if isinstance(reply, ResponseError):
@@ -82,8 +82,8 @@ class ValkeySockets:
     def _connect(self) -> socket.socket:
         try:
             connection = self._open()
-        except OSError as away:
-            raise ValkeyAway(f"cannot connect: {away}") from None
+        except OSError as error:
+            raise ValkeyAway(f"cannot connect: {error}") from None
         connection.settimeout(self._answer_timeout_s)
         for command in greeting(self._parts):
             self._exchange(connection, encoded(command), keep=False)

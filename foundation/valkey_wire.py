@@ -57,10 +57,10 @@ class ValkeyWire:
                 await _open(protocol, self._parts)
                 for command in greeting(self._parts):
                     await protocol.call(*command)
-        except BaseException as away:
+        except BaseException as error:
             protocol.close("not connected")
-            if isinstance(away, (OSError, TimeoutError)):
-                raise ValkeyAway(f"cannot connect: {away}") from None
+            if isinstance(error, (OSError, TimeoutError)):
+                raise ValkeyAway(f"cannot connect: {error}") from None
             raise
         return protocol
 

@@ -118,8 +118,8 @@ def addresses(target: DatabaseAddress, resolver: Resolver = resolve) -> Sequence
     """Resolve the host and return its addresses if all of them are allowed."""
     try:
         resolved = resolver(target.host, target.port, LOOKUP_TIMEOUT_S)
-    except OutboundError as failed:
-        raise SourceUnreachable(str(failed)) from failed
+    except OutboundError as error:
+        raise SourceUnreachable(str(error)) from error
     settings = environment()
     allowed = all(
         may_be_called(

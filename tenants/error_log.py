@@ -142,8 +142,8 @@ class ErrorLog:
                 "%d errors could not be written and are dropped: %s", len(rows), unstorable
             )
             return 0
-        except DatabaseError as away:
-            logger.warning("errors could not be written and are kept for later: %s", away)
+        except DatabaseError as error:
+            logger.warning("errors could not be written and are kept for later: %s", error)
             self._put_back(taken)
             return 0
         finally:

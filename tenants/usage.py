@@ -47,8 +47,8 @@ class Meter:
         samples = [UsageSample(tenant_id=t, at=now, amounts=dict(a)) for t, a in taken.items()]
         try:
             UsageSample.objects.using("relay").bulk_create(samples)
-        except DatabaseError as away:
-            logger.warning("usage could not be written and is kept for later: %s", away)
+        except DatabaseError as error:
+            logger.warning("usage could not be written and is kept for later: %s", error)
             self._put_back(taken)
             return 0
         finally:

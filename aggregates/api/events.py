@@ -54,11 +54,11 @@ async def add(call: Call) -> CallResponse:
     events = [names.named(_checked(event, at), n) for n, (event, at) in _numbered(given, prefixes)]
     try:
         applications = await _add(aggregate, events, once_only=not names.all_named)
-    except CommandRejected as refused:
-        number = refusals.refused_event(refused)
+    except CommandRejected as error:
+        number = refusals.refused_event(error)
         if number is None or number >= len(prefixes):
-            raise refusals.as_api_error(refused) from None
-        raise refusals.of_event(refused, prefixes[number]) from None
+            raise refusals.as_api_error(error) from None
+        raise refusals.of_event(error, prefixes[number]) from None
     applied = sum(applications)
     answer = json_answer(
         {"applied": applied, "repeated": len(applications) - applied},
@@ -173,13 +173,13 @@ def _read_line(
             progress.refuse(progress.lines, refusals.of_event(_too_large(0), ""))
         else:
             chunk.append((progress.lines, named))
-    except QueryError as refused:
-        progress.refuse(progress.lines, as_api_error(refused))
-    except JsonError as malformed:
-        problem = FieldProblem(malformed.pointer, malformed.code, str(malformed))
-        progress.refuse(progress.lines, InvalidBody(str(malformed), errors=[problem]))
-    except InvalidBody as wrong:
-        progress.refuse(progress.lines, wrong)
+    except QueryError as error:
+        progress.refuse(progress.lines, as_api_error(error))
+    except JsonError as error:
+        problem = FieldProblem(error.pointer, error.code, str(error))
+        progress.refuse(progress.lines, InvalidBody(str(error), errors=[problem]))
+    except InvalidBody as error:
+        progress.refuse(progress.lines, error)
 
 
 async def _add_lines(
@@ -195,12 +195,12 @@ async def _add_lines(
             applications = await _add(
                 aggregate, [event for _, event in left], once_only=not names.all_named
             )
-        except CommandRejected as refused:
-            number = refusals.refused_event(refused)
+        except CommandRejected as error:
+            number = refusals.refused_event(error)
             if number is None or number >= len(left):
-                raise refusals.as_api_error(refused) from None
+                raise refusals.as_api_error(error) from None
             line, _ = left.pop(number)
-            progress.refuse(line, refusals.of_event(refused, ""))
+            progress.refuse(line, refusals.of_event(error, ""))
         else:
             progress.applied += sum(applications)
             progress.repeated += len(applications) - sum(applications)

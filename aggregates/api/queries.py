@@ -45,8 +45,8 @@ async def query(call: Call) -> CallResponse:
         result, as_of = await asyncio.gather(
             aggregate.call("RB.AGG.QUERY", query_text), _as_of(aggregate)
         )
-    except CommandRejected as refused:
-        raise refusals.as_api_error(refused) from None
+    except CommandRejected as error:
+        raise refusals.as_api_error(error) from None
     text = as_bytes(result)[:-1] + b',"as_of":' + to_json(as_of)
     if aggregate.notices:
         text += b',"notices":' + to_json(aggregate.notices)

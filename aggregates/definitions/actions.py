@@ -95,8 +95,8 @@ def _filter(given: JsonObject) -> str:
     try:
         value = Value.parse(json.dumps(given).encode())
         Filter.parse(value, pointer="/source/filter").check_live()
-    except QueryError as refused:
-        raise as_api_error(refused) from None
+    except QueryError as error:
+        raise as_api_error(error) from None
     return value.ejson(canonical=True).decode()
 
 

@@ -97,12 +97,12 @@ class ViewFollower:
                     self._asked = True
                     await self._follow()
                 self._asked, self._away = True, ""
-            except _AWAY as away:
-                if self._away != type(away).__name__:
-                    logger.warning("following is paused: %s", away)
-                self._away = type(away).__name__
-            except StreamGap as missed:
-                logger.info("views are rebuilt: %s", missed)
+            except _AWAY as error:
+                if self._away != type(error).__name__:
+                    logger.warning("following is paused: %s", error)
+                self._away = type(error).__name__
+            except StreamGap as error:
+                logger.info("views are rebuilt: %s", error)
             except Exception:
                 logger.exception("following failed")
             self._health.pause(leads=self._lead.held)
@@ -174,8 +174,8 @@ class ViewFollower:
             if view.row.generation and not view.is_failed:
                 try:
                     await view.resume()
-                except CommandRejected as refused:
-                    if refused.code not in _LOST:
+                except CommandRejected as error:
+                    if error.code not in _LOST:
                         raise
 
 
@@ -279,13 +279,13 @@ class ViewUpdater:
         """Run a step for a view. An error in one view does not hold up the others."""
         try:
             await step
-        except CommandRejected as refused:
-            if refused.code in _LOST:
+        except CommandRejected as error:
+            if error.code in _LOST:
                 view.current = None
                 await view.forget_coming()
-            elif refused.code in _TROUBLED:
-                raise NodeTroubled(refused.code) from refused
+            elif error.code in _TROUBLED:
+                raise NodeTroubled(error.code) from error
             else:
-                await view.fail(f"The storage node rejected a command: {refused.text}")
-        except QueryError as refused:
-            await view.fail(f"A document cannot be evaluated: {refused.detail}")
+                await view.fail(f"The storage node rejected a command: {error.text}")
+        except QueryError as error:
+            await view.fail(f"A document cannot be evaluated: {error.detail}")

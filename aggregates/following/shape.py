@@ -61,8 +61,8 @@ class ViewProjection:
         if body is not None:
             try:
                 row = self.row(body)
-            except QueryError as failed:
-                self.left_out.add(key, version, failed.detail)
+            except QueryError as error:
+                self.left_out.add(key, version, error.detail)
         return b'{"key":"%b","version":%d,"row":%b}' % (
             urlsafe_b64encode(key),
             version,

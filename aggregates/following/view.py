@@ -97,8 +97,8 @@ class FollowedView:
         node, tenant_id = client(), self.row.tenant_id
         try:
             await node.try_call(tenant_id, "RB.AGG.INFO", self.name)
-        except CommandRejected as refused:
-            if refused.code != NO_AGGREGATE:
+        except CommandRejected as error:
+            if error.code != NO_AGGREGATE:
                 raise
             self.current = None
             reply = await node.try_call(tenant_id, "RB.AGG.DEFINE", self.name, definition)

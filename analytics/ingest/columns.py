@@ -67,8 +67,8 @@ def read_parquet(
             for batch in file.iter_batches(_BATCH_ROWS):
                 for piece in small_batches(batch):
                     yield table, _operations(table, op, piece)
-    except _DAMAGED as damaged:
-        raise InvalidUpload(f"The Parquet file cannot be read: {damaged}.") from None
+    except _DAMAGED as error:
+        raise InvalidUpload(f"The Parquet file cannot be read: {error}.") from None
 
 
 def _dictionary_columns(file: pq.ParquetFile) -> list[str]:
@@ -86,8 +86,8 @@ def _dictionary_columns(file: pq.ParquetFile) -> list[str]:
 def _opened(source: pa.BufferReader) -> pa.ipc.RecordBatchStreamReader:
     try:
         return pa.ipc.open_stream(source)
-    except _DAMAGED as damaged:
-        raise InvalidUpload(f"The Arrow stream cannot be read: {damaged}.") from None
+    except _DAMAGED as error:
+        raise InvalidUpload(f"The Arrow stream cannot be read: {error}.") from None
 
 
 def _next_batch(reader: pa.ipc.RecordBatchStreamReader) -> pa.RecordBatch | None:
@@ -96,8 +96,8 @@ def _next_batch(reader: pa.ipc.RecordBatchStreamReader) -> pa.RecordBatch | None
         batch.validate(full=True)
     except StopIteration:
         return None
-    except _DAMAGED as damaged:
-        raise InvalidUpload(f"The Arrow stream is damaged: {damaged}.") from None
+    except _DAMAGED as error:
+        raise InvalidUpload(f"The Arrow stream is damaged: {error}.") from None
     return batch
 
 

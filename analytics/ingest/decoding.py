@@ -76,8 +76,8 @@ def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
     body, *outputs = files
     try:
         rows = _decode(typed, _OpenFiles(body, dict(zip(_contents(typed), outputs, strict=True))))
-    except ApiError as refused:
-        return {"problem": _problem(refused)}
+    except ApiError as error:
+        return {"problem": _problem(error)}
     return {"rows": [rows.get(content, 0) for content in _contents(typed)]}
 
 
@@ -108,9 +108,9 @@ def _decode(request: DecodeRequest, files: _OpenFiles) -> dict[SegmentContent, i
     batches = read(files.read(), tables, UploadTarget(request["table"], request["op"]))
     try:
         return write_files(_bounded(batches, request["max_bytes"]), files.open)
-    except OSError as failed:
-        if failed.errno in _DISK_FULL:
-            raise StorageFull from failed
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise StorageFull from error
         raise
 
 

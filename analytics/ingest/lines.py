@@ -52,9 +52,9 @@ def read_lines(
         ) as blocks:
             for block in blocks:
                 yield from _read_block(block, tables)
-    except pa.ArrowInvalid as malformed:
+    except pa.ArrowInvalid as error:
         if not _is_blank(body):
-            raise InvalidUpload(f"A line cannot be read: {malformed}.") from None
+            raise InvalidUpload(f"A line cannot be read: {error}.") from None
 
 
 def block_bytes(body: pa.Buffer, tables: Mapping[str, AnalyticsTable]) -> int:

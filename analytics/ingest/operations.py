@@ -59,8 +59,8 @@ def with_masks(
     batch = pa.RecordBatch.from_arrays([*arrays, masks], schema=table.sent)
     try:
         batch.validate(full=True)
-    except pa.ArrowInvalid as damaged:
-        raise InvalidUpload(f"The columns of {table.name} are damaged: {damaged}.") from None
+    except pa.ArrowInvalid as error:
+        raise InvalidUpload(f"The columns of {table.name} are damaged: {error}.") from None
     return batch
 
 

@@ -104,10 +104,10 @@ async def receive(
     except QueueFull:
         detail = f"{MAX_WAITING} uploads of the tenant are already waiting."
         raise RateLimited(detail, headers={"Retry-After": "5"}) from None
-    except JobFailed as failed:
-        if failed.reason is FailureReason.CRASH:
+    except JobFailed as error:
+        if error.reason is FailureReason.CRASH:
             raise InvalidUpload("The decoder failed while reading the upload.") from None
-        raise UploadLimitExceeded(_EXPLANATIONS[failed.reason]) from None
+        raise UploadLimitExceeded(_EXPLANATIONS[error.reason]) from None
     except TemplateFailed:
         raise Unavailable("No worker can decode the upload at the moment. Retry.") from None
 

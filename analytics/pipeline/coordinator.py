@@ -119,8 +119,8 @@ class Coordinator:
             try:
                 self._round()
                 self._asked = True
-            except _AWAY as away:
-                logger.warning("the pipeline is paused: %s", away)
+            except _AWAY as error:
+                logger.warning("the pipeline is paused: %s", error)
                 self._leading = False
             except Exception:
                 # Catch everything: no other thread starts any work.
@@ -194,17 +194,17 @@ class Coordinator:
             yield
         except StepSuperseded:
             logger.info("a step was superseded: %s %s", dataset_id, what)
-        except WorkersLost as lost:
-            logger.warning("the workers were lost: %s", lost)
+        except WorkersLost as error:
+            logger.warning("the workers were lost: %s", error)
             self._give_up()
-        except _AWAY as away:
-            logger.warning("a step is postponed: %s", away)
+        except _AWAY as error:
+            logger.warning("a step is postponed: %s", error)
             work.paused_until_s = time.monotonic() + PAUSE_S
-        except Exception as failed:
+        except Exception as error:
             logger.exception("a step failed: %s %s", dataset_id, what)
             work.paused_until_s = time.monotonic() + PAUSE_S
             metrics.PIPELINE_FAILURES.labels(what).inc()
-            ledger.note_failure(dataset_id, f"{what}: {_words(failed)}")
+            ledger.note_failure(dataset_id, f"{what}: {_words(error)}")
 
     def _adopt(self, standing: PipelineDataset) -> None:
         """Tag a committed state if the process that committed it died before."""

@@ -56,8 +56,8 @@ def _maintain(*, sweeps: bool) -> None:
         if sweeps:
             known = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
             _each(list(known), lambda facts: sweep(Authority(open_catalogue(), facts), facts))
-    except (psycopg.Error, DatabaseError) as away:
-        logger.warning("housekeeping is postponed: %s", away)
+    except (psycopg.Error, DatabaseError) as error:
+        logger.warning("housekeeping is postponed: %s", error)
     finally:
         connections[ledger.ALIAS].close()
 

@@ -74,8 +74,8 @@ class Pipeline:
     async def _has_work(self) -> bool:
         try:
             exist = await asyncio.to_thread(_datasets_exist)
-        except (psycopg.Error, DatabaseError) as away:
-            logger.warning("the pipeline is paused: %s", away)
+        except (psycopg.Error, DatabaseError) as error:
+            logger.warning("the pipeline is paused: %s", error)
             return False
         self._asked = True
         return exist

@@ -69,16 +69,16 @@ class ScanRunner:
             lines = self._workers.run(POOL, requests.tasks_of(request), group=request.name)
         except FileNotFoundError:
             return
-        except WorkersLost as lost:
+        except WorkersLost as error:
             # The next process finds the request.
-            logger.warning("the workers were lost: %s", lost)
+            logger.warning("the workers were lost: %s", error)
             self._give_up()
             return
-        except Exception as failed:
+        except Exception as error:
             if not request.is_wanted:
                 return
             logger.exception("a query failed: %s", request)
-            lines = [json.dumps({"failed": type(failed).__name__})]
+            lines = [json.dumps({"failed": type(error).__name__})]
         if request.is_wanted:
             requests.answer(request, lines)
             request.delete()

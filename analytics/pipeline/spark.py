@@ -52,9 +52,9 @@ class SparkWorkers:
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 context.setLocalProperty("spark.jobGroup.id", group)
                 results: list[str] = context.parallelize(tasks, len(tasks)).map(run_task).collect()
-        except (Py4JError, OSError) as failed:
+        except (Py4JError, OSError) as error:
             if _is_lost(application):
-                raise WorkersLost("Spark's driver has exited") from failed
+                raise WorkersLost("Spark's driver has exited") from error
             raise
         finally:
             with self._lock:

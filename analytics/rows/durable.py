@@ -69,9 +69,9 @@ def storing() -> Iterator[None]:
         raise storage_full()
     try:
         yield
-    except OSError as failed:
-        if is_disk_full(failed):
-            raise storage_full() from failed
+    except OSError as error:
+        if is_disk_full(error):
+            raise storage_full() from error
         raise
 
 

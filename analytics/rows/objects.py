@@ -111,7 +111,7 @@ def _reaching() -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except OSError as failed:
+    except OSError as error:
         # It names buckets and addresses, which must not reach callers.
-        logger.warning("the store of analytics tables: %s", failed)
-        raise Unavailable("The object store of the analytics tables does not respond.") from failed
+        logger.warning("the store of analytics tables: %s", error)
+        raise Unavailable("The object store of the analytics tables does not respond.") from error

@@ -127,13 +127,13 @@ def step(tenant_id: UUID, number: int) -> bool:
                 _put_in(index, batch)
                 return True
         _finish(tenant_id, number, Index.State.READY, "")
-    except _BrokenIndex as broken:
-        _finish(tenant_id, number, Index.State.FAILED, str(broken))
+    except _BrokenIndex as error:
+        _finish(tenant_id, number, Index.State.FAILED, str(error))
     except IntegrityError:
         # The conflicting document disappeared before it could be named.
         return True
-    except OperationalError as failed:
-        if getattr(failed.__cause__, "sqlstate", None) not in _TRY_AGAIN:
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) not in _TRY_AGAIN:
             raise
         return True
     return False
@@ -182,8 +182,8 @@ def _next(index: Index) -> _Batch | None:
 def _entries(definition: Definition, body: bytes) -> list[tuple[bytes, bool, bool]]:
     try:
         entries = definition.entries(body)
-    except QueryError as refused:
-        raise _BrokenIndex(f"Document {_name(body)}: {refused.detail}.") from None
+    except QueryError as error:
+        raise _BrokenIndex(f"Document {_name(body)}: {error.detail}.") from None
     return [(key, ordering, enforced) for _, key, ordering, enforced in entries]
 
 

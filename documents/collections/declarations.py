@@ -31,8 +31,8 @@ def read_declarations(body: bytes) -> Declarations:
     """Check schema and rules of a validated body, or raise the error."""
     try:
         value = Value.parse(body)
-    except QueryError as refused:
-        raise as_api_error(refused) from None
+    except QueryError as error:
+        raise as_api_error(error) from None
     return Declarations(
         names=frozenset(value.names()),
         schema=_schema(value.get("schema")),
@@ -45,8 +45,8 @@ def _schema(schema: Value | None) -> str | None:
         return None
     try:
         Definition(schema, [])
-    except QueryError as refused:
-        raise as_api_error(refused, "/schema") from None
+    except QueryError as error:
+        raise as_api_error(error, "/schema") from None
     text = schema.ejson(canonical=True).decode()
     problems = [
         FieldProblem(place, "invalid_schema", f"{which} would have the same name in GraphQL.")
@@ -70,8 +70,8 @@ def _rules(rules: Value | None) -> str:
 def _check_rule(rule: Value, pointer: str) -> None:
     try:
         Rule.parse(rule, pointer=pointer)
-    except QueryError as refused:
-        raise as_api_error(refused) from None
+    except QueryError as error:
+        raise as_api_error(error) from None
     ranking = _find_ranking(rule, pointer)
     if ranking is not None:
         detail = "This operator is not allowed in an access rule, because it ranks documents."

@@ -74,8 +74,8 @@ def _purge_if_free(collection_id: UUID, before: datetime.datetime) -> int:
     """Purge, but leave a collection whose writers are too busy to the next run."""
     try:
         return purge(collection_id, before)
-    except OperationalError as failed:
-        if getattr(failed.__cause__, "sqlstate", None) != _LOCK_TIMEOUT:
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != _LOCK_TIMEOUT:
             raise
         return 0
 

@@ -191,8 +191,8 @@ def _answer(reply: Reply) -> AppendResult:
     verdict, time_us = items(reply, 2)
     try:
         return AppendResult(AppendVerdict(text(verdict)), integer(time_us))
-    except ValueError as unknown:
-        raise ResponseError(str(unknown)) from None
+    except ValueError as error:
+        raise ResponseError(str(error)) from None
 
 
 __all__ = [

@@ -111,10 +111,10 @@ class RelayLoop:
         server = "database" if isinstance(request, AtDatabase) else "event layer"
         try:
             reply = await self._carry_out(request)
-        except (psycopg.Error, RedisError, OSError) as failed:
+        except (psycopg.Error, RedisError, OSError) as error:
             self._failed_s = time.monotonic()
             if self._away != server:
-                logger.warning("the relay waits for the %s: %s", server, failed)
+                logger.warning("the relay waits for the %s: %s", server, error)
             self._away = server
             return RequestFailed()
         except Exception:

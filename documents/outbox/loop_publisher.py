@@ -170,8 +170,8 @@ class LoopPublisher:
         groups = [call.group for call in taken]
         try:
             answer = await events.append(min(call.stamp_us for call in taken), None, groups)
-        except RedisError as away:
-            self._lose(events, str(away))
+        except RedisError as error:
+            self._lose(events, str(error))
             return False
         self._clock.observe(answer.time_us)
         if answer.verdict is AppendVerdict.ABSENT:
@@ -207,8 +207,8 @@ class LoopPublisher:
                 (row,) = await session.run([(INSTALLATION, ())])
             events = EventLayer(self._wire, row.integer(0, 0))
             look = await events.look()
-        except (RedisError, psycopg.Error, OSError) as away:
-            logger.debug("the event layer is unavailable: %s", away)
+        except (RedisError, psycopg.Error, OSError) as error:
+            logger.debug("the event layer is unavailable: %s", error)
             self._clock.forget()
             return None
         if not look.random:

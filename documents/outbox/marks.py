@@ -70,6 +70,6 @@ class Marker:
         try:
             async with relay_pool().session() as session:
                 await session.run([mark(xids)])
-        except psycopg.Error as failed:
+        except psycopg.Error as error:
             MARKS_LOST.inc(len(xids))
-            logger.warning("%d marks of published transactions were lost: %s", len(xids), failed)
+            logger.warning("%d marks of published transactions were lost: %s", len(xids), error)

@@ -115,8 +115,8 @@ class WriteAttempt:
             if not _may_write(write, known):
                 # It may have gained or lost its source while the facts were cached.
                 known = await self._known(write, fresh=True)
-        except NotFound as missing:
-            self._ended[position] = missing
+        except NotFound as error:
+            self._ended[position] = error
             return None
         if not _may_write(write, known):
             self._ended[position] = CollectionReadOnly(
@@ -252,8 +252,8 @@ class WriteAttempt:
                 continue
             try:
                 outcomes = changes.outcomes(number)
-            except QueryError as refused:
-                self._ended[plan.position] = as_api_error(refused)
+            except QueryError as error:
+                self._ended[plan.position] = as_api_error(error)
                 continue
             answer = plan.write.answer(outcomes) if plan.write.answer else None
             written.append((plan, WriteResult(outcomes, answer)))
@@ -276,10 +276,10 @@ class WriteAttempt:
         stamped = publisher.stamp()
         try:
             results = await session.run([*steps, *also, commit()])
-        except psycopg.errors.UniqueViolation as violated:
-            if _ENFORCED in str(violated):
+        except psycopg.errors.UniqueViolation as error:
+            if _ENFORCED in str(error):
                 raise UniqueKeyConflict(changes.enforced() or ()) from None
-            if statements.DOCUMENT_KEY_CONSTRAINT in str(violated):
+            if statements.DOCUMENT_KEY_CONSTRAINT in str(error):
                 raise Stale from None
             raise
         rules_versions = [collection.rules_version for collection in self._collections]

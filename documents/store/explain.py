@@ -57,8 +57,8 @@ async def _notices(reading: CollectionReader, query: DocumentQuery) -> list[Json
     notices = Notices()
     try:
         notices.add((await answer(reading, query)).unevaluated)
-    except QueryTooExpensive as refused:
-        return [{"code": refused.code, "detail": refused.detail}]
+    except QueryTooExpensive as error:
+        return [{"code": error.code, "detail": error.detail}]
     return [*notices.listed()]
 
 

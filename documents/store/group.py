@@ -39,12 +39,12 @@ async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]
             return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempt > 0))
         except Stale:
             continue
-        except UniqueKeyConflict as taken:
-            return await _apart(tenant_id, writes, partial(_duplicate_key, tenant_id, taken))
+        except UniqueKeyConflict as error:
+            return await _apart(tenant_id, writes, partial(_duplicate_key, tenant_id, error))
         except ResultDoesNotFit as too_large:
             return await _apart(tenant_id, writes, partial(_too_large, too_large))
-        except psycopg.Error as failed:
-            if failed.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
+        except psycopg.Error as error:
+            if error.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
                 raise
         await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311 -- jitter
     raise psycopg.OperationalError("the collection was changed repeatedly")

@@ -394,5 +394,5 @@ def native(call: Callable[[], T]) -> T:
     """Call the native code; raise its errors as errors of the API."""
     try:
         return call()
-    except QueryError as refused:
-        raise as_api_error(refused) from None
+    except QueryError as error:
+        raise as_api_error(error) from None

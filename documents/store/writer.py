@@ -72,10 +72,10 @@ class Lane:
             taken = self._take()
             try:
                 ended = await run_group(self._tenant_id, [write for write, _ in taken])
-            except Exception as failed:  # noqa: BLE001 -- each caller gets it
+            except Exception as error:  # noqa: BLE001 -- each caller gets it
                 for _, future in taken:
                     if not future.done():
-                        future.set_exception(failed)
+                        future.set_exception(error)
                 continue
             for (_, future), end in zip(taken, ended, strict=True):
                 if not future.done():

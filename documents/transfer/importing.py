@@ -55,10 +55,10 @@ class ImportBatch:
         try:
             self.operations.append(_operation(line, mode))
             self.numbers.append(number)
-        except QueryError as refused:
-            self.refused.append((number, as_api_error(refused)))
-        except ApiError as refused:
-            self.refused.append((number, refused))
+        except QueryError as error:
+            self.refused.append((number, as_api_error(error)))
+        except ApiError as error:
+            self.refused.append((number, error))
 
     @property
     def is_full(self) -> bool:

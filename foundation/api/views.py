@@ -63,8 +63,8 @@ class ApiView(APIView):
         self.request = wrapped
         try:
             response = self._run(wrapped, kwargs)
-        except Exception as raised:  # noqa: BLE001 -- every error becomes a problem document
-            response = self.handle_exception(raised)
+        except Exception as error:  # noqa: BLE001 -- every error becomes a problem document
+            response = self.handle_exception(error)
         self.response = self.finalize_response(wrapped, response, *args, **kwargs)
         for name, value in self.answer_headers.items():
             self.response.headers.setdefault(name, value)

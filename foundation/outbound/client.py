@@ -133,8 +133,8 @@ class OutboundClient:
         addresses = self._addresses(target, deadline)
         try:
             return self._perform(call, addresses, deadline)
-        except OutboundError as failed:
-            failed.is_internal = _is_internal(addresses)
+        except OutboundError as error:
+            error.is_internal = _is_internal(addresses)
             raise
 
     def probe(
@@ -160,9 +160,9 @@ class OutboundClient:
         deadline = Deadline(min(PROBE_S, self._deadline_s))
         try:
             return read(self._perform(call, addresses, deadline))
-        except OutboundError as failed:
+        except OutboundError as error:
             time.sleep(max(0.0, PROBE_S - deadline.elapsed_s))
-            raise TargetUnusable from failed
+            raise TargetUnusable from error
 
     def _perform(
         self, call: OutboundRequest, addresses: Sequence[str], deadline: Deadline

@@ -74,12 +74,12 @@ class SessionPool:
         try:
             async with asyncio.timeout(WAIT_S):
                 await turn
-        except BaseException as raised:
+        except BaseException as error:
             if turn.done() and not turn.cancelled():
                 self._leave()
             elif turn in self._waiting:
                 self._waiting.remove(turn)
-            if isinstance(raised, TimeoutError):
+            if isinstance(error, TimeoutError):
                 raise psycopg.OperationalError(
                     "no database connection became free in time"
                 ) from None

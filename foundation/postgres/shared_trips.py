@@ -52,9 +52,9 @@ class SharedTrips:
         trips, self._asked = self._asked, []
         try:
             replies = await self._session.run([step for steps, _ in trips for step in steps])
-        except BaseException as failed:
-            _fail(trips, failed)
-            if not isinstance(failed, Exception):
+        except BaseException as error:
+            _fail(trips, error)
+            if not isinstance(error, Exception):
                 raise
             return
         begin = 0

@@ -96,8 +96,8 @@ class WorkerPool:
                 except TimeoutError:
                     raise JobFailed(FailureReason.DEADLINE) from None
             result = _result(received, status)
-        except JobFailed as failed:
-            metrics.SANDBOX_JOBS.labels(self._name, failed.reason).inc()
+        except JobFailed as error:
+            metrics.SANDBOX_JOBS.labels(self._name, error.reason).inc()
             raise
         finally:
             template.kill(job)

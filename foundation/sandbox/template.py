@@ -119,11 +119,11 @@ def _reply(decoder: Decoder, request: JsonObject, files: Sequence[int]) -> JsonO
         return {"result": decoder(request, files)}
     except MemoryError:
         return {"out_of_memory": True}
-    except OSError as failed:
+    except OSError as error:
         # Mapping files needs address space, so this precedes the limits.
-        return {"out_of_memory": True} if failed.errno == errno.ENOMEM else _failure(failed)
-    except Exception as failed:  # noqa: BLE001 -- the parent logs it; this process has no log
-        return _failure(failed)
+        return {"out_of_memory": True} if error.errno == errno.ENOMEM else _failure(error)
+    except Exception as error:  # noqa: BLE001 -- the parent logs it; this process has no log
+        return _failure(error)
 
 
 def _failure(failed: Exception) -> JsonObject:

@@ -62,10 +62,10 @@ class Template:
         try:
             async with asyncio.timeout(START_DEADLINE_S):
                 await template._ready
-        except BaseException as failed:
+        except BaseException as error:
             await template.aclose()
-            if isinstance(failed, TimeoutError):
-                raise TemplateFailed from failed
+            if isinstance(error, TimeoutError):
+                raise TemplateFailed from error
             raise
         return template
 
@@ -80,9 +80,9 @@ class Template:
         try:
             with its:
                 socket.send_fds(self._control, [message], [its.fileno()])
-        except OSError as failed:
+        except OSError as error:
             ours.close()
-            raise TemplateFailed from failed
+            raise TemplateFailed from error
         ended = self._jobs[job] = self._loop.create_future()
         return job, ended, ours
 

@@ -52,7 +52,7 @@ def end_later(task_id: str, context: TaskContext) -> None:
     arguments: JsonObject = {"task_id": task_id, "attempt": context.attempt}
     try:
         Broker().send_task(RECORD_END, arguments, queue=DEFAULT, context={})
-    except BrokerAway as away:
+    except BrokerAway as error:
         logger.warning(
-            "the completion of %s was not recorded, so it will run again: %s", task_id, away
+            "the completion of %s was not recorded, so it will run again: %s", task_id, error
         )

@@ -128,9 +128,9 @@ def _attempt(
 def _end(task_id: str, context: TaskContext) -> None:
     try:
         completion.end(task_id, context)
-    except DatabaseError as away:
+    except DatabaseError as error:
         logger.warning(
-            "the end of a task will be recorded later: %s", away, extra={"task_id": task_id}
+            "the end of a task will be recorded later: %s", error, extra={"task_id": task_id}
         )
         completion.end_later(task_id, context)
 
@@ -142,11 +142,11 @@ def _settle_or_return(failure: TaskFailure, *, postponed: bool) -> None:
     """
     try:
         settle_by_policy(failure, postponed=postponed)
-    except DatabaseError as away:
+    except DatabaseError as error:
         if policy_of(failure.name) is PERIODIC:
             logger.warning(
-                "%s failed, and the failure could not be recorded: %s", failure.name, away
+                "%s failed, and the failure could not be recorded: %s", failure.name, error
             )
             return
         time.sleep(RETURN_PAUSE_S)
-        raise Reject(str(away), requeue=True) from away
+        raise Reject(str(error), requeue=True) from error

@@ -63,8 +63,8 @@ class RoutedHandler(BaseHandler):
         try:
             _check_length(_announced(scope), self._body_max_bytes)
             body = await _read_body(receive, self._body_max_bytes)
-        except BodyTooLarge as refused:
-            await self._send(problem_response(refused), send)
+        except BodyTooLarge as error:
+            await self._send(problem_response(error), send)
             return
         if body is None:
             return

@@ -48,8 +48,8 @@ class StorageNodeServer:
                 socket_connect_timeout=TIMEOUT_S,
             ) as node:
                 greeting = node.execute_command("HELLO", "3")
-        except RedisError as failed:
-            raise OSError(str(failed)) from failed
+        except RedisError as error:
+            raise OSError(str(error)) from error
         return str(greeting["version"])
 
 
@@ -72,10 +72,10 @@ def wait_for_database(report: Report) -> None:
         try:
             probe.ping()
             probe.migrated()
-        except Exception as failed:  # noqa: BLE001 -- whatever it is, the answer is to wait
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the answer is to wait
             if time.monotonic() - reported_s >= REPORT_INTERVAL_S:
                 reported_s = time.monotonic()
-                report(f"waiting for the database: {type(failed).__name__}: {failed}")
+                report(f"waiting for the database: {type(error).__name__}: {error}")
             time.sleep(PAUSE_S)
         else:
             return
@@ -88,8 +88,8 @@ def wait_for_release(server: AwaitedServer, max_wait_s: float, report: Report) -
         try:
             release = server.release()
             lacks = "" if _number(release) >= _number(VERSION) else f"it runs release {release}"
-        except (OSError, ValueError) as failed:
-            lacks = str(failed)
+        except (OSError, ValueError) as error:
+            lacks = str(error)
         if not lacks:
             return True
         if lacks != last:

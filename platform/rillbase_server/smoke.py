@@ -19,9 +19,9 @@ def fetch(url: str) -> tuple[int, bytes]:
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
             return answer.status, answer.read()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
 
 
 def complaints(base: str) -> list[str]:

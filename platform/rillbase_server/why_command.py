@@ -47,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
             _list(console, _get(options, "subscriptions")["items"], as_json=options.json)
         else:
             _print_trace(console, _get(options, _why(options)), as_json=options.json)
-    except WhyCommandError as refused:
-        sys.stderr.write(f"Error: {refused}\n")
+    except WhyCommandError as error:
+        sys.stderr.write(f"Error: {error}\n")
         return FAILED
     return 0
 
@@ -94,10 +94,10 @@ def _get(options: argparse.Namespace, path: str) -> dict[str, Any]:
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
             answer_body: dict[str, Any] = json.load(answer)
-    except urllib.error.HTTPError as refused:
-        raise WhyCommandError(_problem(refused)) from None
-    except (OSError, ValueError) as away:
-        raise WhyCommandError(f"{options.url} does not respond: {away}") from None
+    except urllib.error.HTTPError as error:
+        raise WhyCommandError(_problem(error)) from None
+    except (OSError, ValueError) as error:
+        raise WhyCommandError(f"{options.url} does not respond: {error}") from None
     return answer_body
 
 

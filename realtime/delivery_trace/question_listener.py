@@ -67,8 +67,8 @@ class QuestionListener:
         while True:
             try:
                 await self._listen(wire)
-            except RedisError as away:
-                log.debug("questions of *Why?* cannot be received: %s", away)
+            except RedisError as error:
+                log.debug("questions of *Why?* cannot be received: %s", error)
                 await asyncio.sleep(RETRY_S)
 
     async def _listen(self, wire: ValkeyWire) -> None:
@@ -93,21 +93,21 @@ class QuestionListener:
     async def _answer(self, question: TraceQuestion) -> None:
         try:
             answer = await self.explain(question)
-        except Exception as failed:  # noqa: BLE001 -- the caller receives it
-            answer = _refusal(translate(failed))
+        except Exception as error:  # noqa: BLE001 -- the caller receives it
+            answer = _refusal(translate(error))
         try:
             await event_server.wire().call("RPUSH", answers(question.nonce), to_json(answer))
             await event_server.wire().call("EXPIRE", answers(question.nonce), LIFETIME_S)
-        except RedisError as away:
-            log.info("an answer to *Why?* could not be sent: %s", away)
+        except RedisError as error:
+            log.info("an answer to *Why?* could not be sent: %s", error)
 
     async def explain(self, question: TraceQuestion) -> JsonObject:
         """Explain what happened to a version, for a real or a hypothetical subscription."""
         try:
             subject = await self._subject(question)
             gathered = await evidence.gather(subject, question.key, question.version)
-        except (psycopg.Error, OSError, RedisError) as away:
-            log.warning("a question of *Why?* could not be answered: %s", away)
+        except (psycopg.Error, OSError, RedisError) as error:
+            log.warning("a question of *Why?* could not be answered: %s", error)
             raise Unavailable(headers={"Retry-After": "1"}) from None
         return story.render(gathered)
 

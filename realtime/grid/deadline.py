@@ -27,8 +27,8 @@ async def call_within(deadline_s: float, work: Callable[[], None]) -> None:
         failed: BaseException | None = None
         try:
             work()
-        except BaseException as raised:  # noqa: BLE001 -- it is raised where it is waited for
-            failed = raised
+        except BaseException as error:  # noqa: BLE001 -- it is raised where it is waited for
+            failed = error
         # The loop may have been closed: then no caller waits any more.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, failed)

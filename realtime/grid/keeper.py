@@ -111,8 +111,8 @@ class NodeKeeper:
         needed = 2 * wanted + 2 if self._spare else wanted
         try:
             self._slots = self._launcher.open(needed)
-        except Exception as failed:  # noqa: BLE001 -- it is reported and retried
-            self._cause = cause_of(failed)
+        except Exception as error:  # noqa: BLE001 -- it is reported and retried
+            self._cause = cause_of(error)
             delay_s = self._opening.failed(now_s)
             logger.warning("no node can be started: %s; retrying in %.1f s", self._cause, delay_s)
             return False

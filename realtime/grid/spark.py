@@ -53,8 +53,8 @@ class SparkTask:
             self._context.setJobGroup(self._group, node.name, interruptOnCancel=True)
             self._context.parallelize([(node.to_json(), self.holder)], 1).foreach(run_as_task)
             self._reason = "its job ended"
-        except Exception as failed:  # noqa: BLE001 -- the supervisor logs it and goes on
-            self._reason = f"its job failed: {cause_of(failed)}"
+        except Exception as error:  # noqa: BLE001 -- the supervisor logs it and goes on
+            self._reason = f"its job failed: {cause_of(error)}"
 
 
 class SparkLauncher:
@@ -91,8 +91,8 @@ class SparkLauncher:
             return None
         try:
             stopped = self._application.stopped
-        except Exception as failed:  # noqa: BLE001 -- see SparkTask
-            return f"Spark's driver has exited: {type(failed).__name__}"
+        except Exception as error:  # noqa: BLE001 -- see SparkTask
+            return f"Spark's driver has exited: {type(error).__name__}"
         return "Spark has ended the application" if stopped else None
 
     def close(self) -> None:

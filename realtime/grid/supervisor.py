@@ -121,8 +121,8 @@ class GridSupervisor:
             try:
                 await self._round(time.monotonic())
                 self._note_recovery()
-            except (psycopg.Error, RedisError, OSError) as failed:
-                self._note_failure(failed)
+            except (psycopg.Error, RedisError, OSError) as error:
+                self._note_failure(error)
             except LauncherLost:
                 raise
             except Exception:

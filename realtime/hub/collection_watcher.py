@@ -69,8 +69,8 @@ class CollectionWatcher:
             await asyncio.sleep(CHECK_S)
             try:
                 await self.check()
-            except (psycopg.Error, OSError) as away:
-                log.warning("access rules could not be read: %s", away)
+            except (psycopg.Error, OSError) as error:
+                log.warning("access rules could not be read: %s", error)
 
 
 async def _judge(

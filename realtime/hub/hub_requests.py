@@ -115,15 +115,15 @@ class HubRequests:
                 return
             except RulesChanged:
                 await self.judge(running, query)
-            except ApiError as refused:
-                if refused.status < 500:  # noqa: PLR2004 -- HTTP's classes
+            except ApiError as error:
+                if error.status < 500:  # noqa: PLR2004 -- HTTP's classes
                     REGISTRATIONS.labels("refused").inc()
                     for each in watched:
-                        each.note(refused)
-                    running.hub.refused(query, _problem(refused))
+                        each.note(error)
+                    running.hub.refused(query, _problem(error))
                     return
-            except (RedisError, psycopg.Error, OSError) as away:
-                log.info("a query waits for its registration: %s", away)
+            except (RedisError, psycopg.Error, OSError) as error:
+                log.info("a query waits for its registration: %s", error)
             else:
                 REGISTRATIONS.labels("registered").inc()
                 return

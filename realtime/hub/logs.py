@@ -49,8 +49,8 @@ class LogReader:
         while True:
             try:
                 await self._read()
-            except RedisError as away:
-                log.debug("the notification log cannot be read: %s", away)
+            except RedisError as error:
+                log.debug("the notification log cannot be read: %s", error)
                 await asyncio.sleep(RETRY_S)
 
     async def _read(self) -> None:

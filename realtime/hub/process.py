@@ -78,8 +78,8 @@ class HubProcess:
             if self._served is None:
                 self._served = await _retry_while_away(read_served)
             await asyncio.shield(self._hub(None))
-        except (*AWAY, LookupError) as away:
-            log.info("the hub cannot start yet: %s", away)
+        except (*AWAY, LookupError) as error:
+            log.info("the hub cannot start yet: %s", error)
 
     def place(self, tenant_id: UUID) -> HubOwner:
         """Return the owner of the hub that serves a tenant."""
@@ -95,8 +95,8 @@ class HubProcess:
             if self._served is None:
                 self._served = await _retry_while_away(read_served)
             return await asyncio.shield(self._hub(self.place(tenant_id)))
-        except (*AWAY, LookupError) as away:
-            log.warning("queries cannot be registered: %s", away)
+        except (*AWAY, LookupError) as error:
+            log.warning("queries cannot be registered: %s", error)
             raise Unavailable(
                 "Live queries are not available at the moment. Retry.", headers={"Retry-After": "1"}
             ) from None
@@ -158,8 +158,8 @@ class HubProcess:
             self._check_now.clear()
             try:
                 await self._follow(await read_served())
-            except AWAY as away:
-                log.debug("the current grid cannot be determined: %s", away)
+            except AWAY as error:
+                log.debug("the current grid cannot be determined: %s", error)
             except Exception:
                 log.exception("the hubs could not follow their grids")
             self._measure()
@@ -198,10 +198,10 @@ async def _retry_while_away(work: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await work()
-        except AWAY as away:
+        except AWAY as error:
             if time.monotonic() > deadline_s:
                 raise
-            log.info("the grid is read again: %s", away)
+            log.info("the grid is read again: %s", error)
         await asyncio.sleep(PAUSE_S)
 
 

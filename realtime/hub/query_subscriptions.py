@@ -135,8 +135,8 @@ class QuerySubscription:
             return
         try:
             query = await self._allowed(fresh=True)
-        except ApiError as refused:
-            self.end(refused)
+        except ApiError as error:
+            self.end(error)
             return
         if self.query is not None and query.hash != self.query.hash:
             self.close()

@@ -229,8 +229,8 @@ class RunningHub:
     async def _release(self, queries: list[bytes]) -> None:
         try:
             await self.release(queries)
-        except RedisError as away:
-            log.info("queries are kept until this server's lease ends: %s", away)
+        except RedisError as error:
+            log.info("queries are kept until this server's lease ends: %s", error)
 
     async def _served(self, request: HubRequest) -> None:
         try:
@@ -277,8 +277,8 @@ class RunningHub:
                     forgotten = False
                 ends = await self.layer.ends(self.grid.write_partitions, 0)
                 self.clock.observe(ends.time_us)
-            except RedisError as away:
-                log.debug("the event layer is unavailable: %s", away)
+            except RedisError as error:
+                log.debug("the event layer is unavailable: %s", error)
             await asyncio.sleep(ALIVE_S)
 
     async def _register_again(self) -> None:

@@ -314,8 +314,8 @@ class RegistrationBatcher:
                 continue
             try:
                 is_watched = pending.is_watched()
-            except Exception as failed:  # noqa: BLE001 -- the others of the batch must not get it
-                pending.answer.set_exception(failed)
+            except Exception as error:  # noqa: BLE001 -- the others of the batch must not get it
+                pending.answer.set_exception(error)
                 continue
             if is_watched:
                 watched.append(pending)
@@ -338,14 +338,14 @@ class RegistrationBatcher:
                     pending.answer.set_result(registration)
             if rest := batch[len(registered) :]:
                 await self._serve(target, rest)
-        except (ApiError, RulesChanged) as refused:
+        except (ApiError, RulesChanged) as error:
             if len(batch) == 1:
-                _fail(batch, refused)
+                _fail(batch, error)
             else:
                 await self._serve_one_by_one(target, batch)
-        except BaseException as failed:
-            _fail(batch, failed)
-            if not isinstance(failed, Exception):
+        except BaseException as error:
+            _fail(batch, error)
+            if not isinstance(error, Exception):
                 raise
 
     async def _serve_one_by_one(self, target: _Target, batch: list[_PendingRegistration]) -> None:
@@ -353,8 +353,8 @@ class RegistrationBatcher:
         try:
             for pending in batch:
                 await self._serve(target, [pending])
-        except BaseException as failed:
-            _fail(batch, failed)
+        except BaseException as error:
+            _fail(batch, error)
             raise
 
 

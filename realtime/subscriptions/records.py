@@ -159,16 +159,16 @@ class SubscriptionRecords:
             await asyncio.sleep(REPORT_S)
             try:
                 await self.report()
-            except RedisError as away:
-                log.debug("subscriptions could not be reported: %s", away)
+            except RedisError as error:
+                log.debug("subscriptions could not be reported: %s", error)
 
     async def _keep_listening(self) -> None:
         while True:
             await asyncio.sleep(LISTEN_S)
             try:
                 await self.listen()
-            except RedisError as away:
-                log.debug("the request to end subscriptions could not be read: %s", away)
+            except RedisError as error:
+                log.debug("the request to end subscriptions could not be read: %s", error)
 
 
 def _end(connections: Iterable[RegisteredConnection], ids: Collection[str]) -> None:

@@ -44,8 +44,8 @@ async def _probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
             return await _read_table(info, wanted)
     except TimeoutError:
         raise _away("unreachable", "The database did not respond in time.") from None
-    except (psycopg.Error, OSError) as failed:
-        raise _away(*of_error(failed, is_internal=False)) from None
+    except (psycopg.Error, OSError) as error:
+        raise _away(*of_error(error, is_internal=False)) from None
 
 
 async def _probe_internal(info: str, wanted: TableSpec) -> SourceTable:
@@ -54,8 +54,8 @@ async def _probe_internal(info: str, wanted: TableSpec) -> SourceTable:
     try:
         async with asyncio.timeout_at(ends):
             return await _read_table(info, wanted)
-    except (psycopg.Error, OSError) as failed:
-        problem = of_error(failed, is_internal=True)
+    except (psycopg.Error, OSError) as error:
+        problem = of_error(error, is_internal=True)
     await asyncio.sleep(max(0.0, ends - asyncio.get_running_loop().time()))
     raise _away(*problem)
 

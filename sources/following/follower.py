@@ -82,10 +82,10 @@ class Follower:
                 await self._attempt()
             except FollowerFenced:
                 return
-            except (*_AWAY, ApiError) as away:
+            except (*_AWAY, ApiError) as error:
                 # Rillbase's database is unreachable, or the upstream one was while its slot was
                 # checked: nothing can be recorded.
-                logger.warning("a source is waiting: %s", type(away).__name__)
+                logger.warning("a source is waiting: %s", type(error).__name__)
                 await self._back_off()
             except Exception:
                 # Reporting the status, and maintaining the slot, can fail too.
@@ -97,22 +97,22 @@ class Follower:
         self.row = progress.row
         try:
             await self._live(progress)
-        except CopyRequired as again:
-            await self._copy_again(again.reason)
+        except CopyRequired as error:
+            await self._copy_again(error.reason)
         except SourceDiverged:
             await self._copy_again("diverged")
         except SourceUnsuitable as unfit:
             await self._halt(progress, unfit.code, unfit.detail)
-        except DocumentRefused as refused:
-            detail = refused.error.detail or refused.error.title
-            await self._halt(progress, "document_refused", f"{refused.error.code}: {detail}")
+        except DocumentRefused as error:
+            detail = error.error.detail or error.error.title
+            await self._halt(progress, "document_refused", f"{error.error.code}: {detail}")
         except FollowerFenced:
             raise
-        except ApiError as refused:
-            await self._wait(progress, _condition(refused), refused.detail or refused.title)
-        except (psycopg.Error, OSError) as failed:
-            full = failures.passing(failed) if isinstance(failed, OSError) else None
-            problem = (full.code, full.detail) if full else self._of_error(failed)
+        except ApiError as error:
+            await self._wait(progress, _condition(error), error.detail or error.title)
+        except (psycopg.Error, OSError) as error:
+            full = failures.passing(error) if isinstance(error, OSError) else None
+            problem = (full.code, full.detail) if full else self._of_error(error)
             await self._wait(progress, *problem)
         except Exception:
             logger.exception("a source failed", extra={"source": str(self.source_id)})
@@ -264,11 +264,11 @@ class Follower:
         slot = slots.slot_name(row.pk, row.generation)
         try:
             await wire.start(slot, progress.place.confirmed, slots.publication_name(row.pk))
-        except psycopg.Error as failed:
-            if failed.sqlstate == _SLOT_IN_USE:
+        except psycopg.Error as error:
+            if error.sqlstate == _SLOT_IN_USE:
                 await slots.stop_reader(watching, slot)
-            if failed.sqlstate in _SLOT_GONE:
-                raise CopyRequired("slot_lost") from failed
+            if error.sqlstate in _SLOT_GONE:
+                raise CopyRequired("slot_lost") from error
             raise
 
 

@@ -37,13 +37,11 @@ async def _check(progress: SourceProgress) -> None:
         info = await info_of(progress.row)
         async with asyncio.timeout(LOOK_TIMEOUT_S), session(info) as connection:
             await keep_within_bounds(connection, progress)
-    except ApiError as refused:
-        await progress.report_state(
-            Source.State.PAUSED, "unreachable", refused.detail or refused.title
-        )
+    except ApiError as error:
+        await progress.report_state(Source.State.PAUSED, "unreachable", error.detail or error.title)
     except SourceUnsuitable as unfit:
         await progress.report_state(Source.State.PAUSED, unfit.code, unfit.detail)
-    except (psycopg.Error, OSError) as failed:
+    except (psycopg.Error, OSError) as error:
         await progress.report_state(
-            Source.State.PAUSED, *of_error(failed, is_internal=is_internal(info))
+            Source.State.PAUSED, *of_error(error, is_internal=is_internal(info))
         )

@@ -85,9 +85,9 @@ class SourceProgress:
             (ended,) = await run_group(row.tenant_id, [wanted])
         except psycopg.errors.DivisionByZero:
             raise FollowerFenced from None
-        except psycopg.Error as failed:
+        except psycopg.Error as error:
             # This is Rillbase's database: the owner's is not involved.
-            raise failures.passing(failed) or failed from failed
+            raise failures.passing(error) or error from error
         if isinstance(ended, (CollectionReadOnly, NotFound)) and operations is not None:
             raise _missing(ended)
         if isinstance(ended, ApiError):

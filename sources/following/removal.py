@@ -60,12 +60,12 @@ async def try_upstream(row: Source) -> Failure | None:
         info = await info_of(row)
         async with asyncio.timeout(ATTEMPT_TIMEOUT_S), session(info) as connection:
             await forget_upstream(connection, row)
-    except ApiError as refused:
-        return "unreachable", refused.detail or refused.title
+    except ApiError as error:
+        return "unreachable", error.detail or error.title
     except SourceUnsuitable as unfit:
         return unfit.code, unfit.detail
-    except (psycopg.Error, OSError) as failed:
-        return of_error(failed, is_internal=is_internal(info))
+    except (psycopg.Error, OSError) as error:
+        return of_error(error, is_internal=is_internal(info))
     except SealBroken:
         return "internal", (
             "The connection cannot be decrypted, because it was stored under another secret."

@@ -92,10 +92,10 @@ class FollowerService:
                     await self._stop_all()
                 self._asked, self._away = True, ""
                 await asyncio.sleep(RELOAD_S)
-            except _AWAY as away:
-                if self._away != type(away).__name__:
-                    logger.warning("sources are paused: %s", away)
-                self._away = type(away).__name__
+            except _AWAY as error:
+                if self._away != type(error).__name__:
+                    logger.warning("sources are paused: %s", error)
+                self._away = type(error).__name__
                 await asyncio.sleep(RETRY_S)
 
     async def _stop_all(self) -> None:

@@ -108,8 +108,8 @@ async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: Source
         return
     try:
         await check_slot(watching, progress, None)
-    except CopyRequired as required:
-        await drop_slot(watching, progress, required.reason)
+    except CopyRequired as error:
+        await drop_slot(watching, progress, error.reason)
 
 
 async def drop_slot(

@@ -46,9 +46,9 @@ async def proxied(conninfo: str, *, row_bytes: int = ROW_BYTES) -> AsyncIterator
                 )
             finally:
                 server.close()
-    except psycopg.Error as failed:
+    except psycopg.Error as error:
         if proxy.violation is not None:
-            raise proxy.violation from failed
+            raise proxy.violation from error
         raise
     finally:
         await proxy.close()
@@ -129,8 +129,8 @@ async def _dial(conninfo: str) -> _Streams:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 return await _connect(address, port, mode, name)
-        except OSError as failed:
-            failure = failed
+        except OSError as error:
+            failure = error
     raise failure
 
 

@@ -51,8 +51,8 @@ def set_retention(tenant_id: UUID, topic_id: UUID, retention_s: int) -> None:
             return
         try:
             node.call("RB.TOPIC.ALTER", str(topic_id), "RETENTION", f"{retention_s}s")
-        except ResponseError as refused:
-            if code_of(refused) != "NO_TOPIC":
+        except ResponseError as error:
+            if code_of(error) != "NO_TOPIC":
                 raise
 
 
@@ -63,8 +63,8 @@ def within(tenant_id: UUID) -> Iterator[ValkeySockets | None]:
     with _connected(name, access().token_of(name)) as node:
         try:
             node.call("PING")
-        except ResponseError as refused:
-            if code_of(refused) not in NO_NAMESPACE:
+        except ResponseError as error:
+            if code_of(error) not in NO_NAMESPACE:
                 raise
             yield None
         else:
@@ -87,7 +87,7 @@ def _connected(user: str, token: str) -> Iterator[ValkeySockets]:
     )
     try:
         yield node
-    except NodeAway as away:
-        raise Unavailable(f"The storage node does not respond: {away}") from None
+    except NodeAway as error:
+        raise Unavailable(f"The storage node does not respond: {error}") from None
     finally:
         node.close()

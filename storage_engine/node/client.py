@@ -36,8 +36,8 @@ class StorageNodeClient:
         """Return the reply, or raise the error of the API that corresponds to the node's error."""
         try:
             return await self.try_call(tenant_id, *command)
-        except CommandRejected as refused:
-            raise as_api_error(refused) from None
+        except CommandRejected as error:
+            raise as_api_error(error) from None
 
     async def try_call(self, tenant_id: UUID, *command: Argument) -> Reply:
         """Return the reply; raise `CommandRejected`, or `Unavailable` if the node stays
@@ -106,8 +106,8 @@ async def opened(tenant_id: UUID, new: Callable[[], Wire] = new_wire) -> Wire:
     wire = new()
     try:
         await wire.open(way.parts, way.tenant(tenant_id), CONNECT_TIMEOUT_S)
-    except CommandRejected as refused:
-        if refused.code not in NO_NAMESPACE:
+    except CommandRejected as error:
+        if error.code not in NO_NAMESPACE:
             raise
         await _make_namespace(way, tenant_id)
         wire = new()

@@ -50,8 +50,8 @@ class NodeSubscription(ABC):
         self.subscriber = subscriber
         try:
             self.authorize()
-        except ApiError as refused:
-            self.end(refused)
+        except ApiError as error:
+            self.end(error)
 
     def close(self) -> None:
         """Send nothing more."""
@@ -93,9 +93,9 @@ class NodeSubscription(ABC):
         try:
             async with asyncio.timeout(CALL_DEADLINE_S):
                 await acceptance
-        except BaseException as failed:
+        except BaseException as error:
             self.close()
-            if isinstance(failed, TimeoutError):
+            if isinstance(error, TimeoutError):
                 raise away() from None
             raise
 

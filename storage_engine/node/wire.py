@@ -63,10 +63,10 @@ class Wire(RespPipeline[Reply]):
             async with asyncio.timeout(timeout_s):
                 await self._loop.create_connection(lambda: self, host, port, ssl=tls)
                 await asyncio.gather(*[self.call(*command) for command in greeting])
-        except BaseException as away:
+        except BaseException as error:
             self.close("not connected")
-            if isinstance(away, (OSError, TimeoutError)):
-                raise NodeAway(f"cannot connect: {away}") from None
+            if isinstance(error, (OSError, TimeoutError)):
+                raise NodeAway(f"cannot connect: {error}") from None
             raise
 
     def pushed(self, message: Push) -> None:

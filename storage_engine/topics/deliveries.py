@@ -61,8 +61,8 @@ def sweep() -> None:
             return
         try:
             _sweep_tenant(tenant_id, list(own), deadline)
-        except (Unavailable, RedisError) as away:
-            log.warning("subscriptions could not be read: %s", away)
+        except (Unavailable, RedisError) as error:
+            log.warning("subscriptions could not be read: %s", error)
 
 
 def _sweep_tenant(tenant_id: UUID, rows: list[DeliveredSubscription], deadline: float) -> None:

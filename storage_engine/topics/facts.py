@@ -45,9 +45,9 @@ class TopicFacts:
         node = client()
         try:
             return await node.try_call(self.tenant_id, verb, self.node_name, *arguments)
-        except CommandRejected as refused:
-            if refused.code != "NO_TOPIC":
-                raise as_api_error(refused) from None
+        except CommandRejected as error:
+            if error.code != "NO_TOPIC":
+                raise as_api_error(error) from None
         await node.call(self.tenant_id, *self._creation())
         return await node.call(self.tenant_id, verb, self.node_name, *arguments)
 

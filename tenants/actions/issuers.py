@@ -70,8 +70,8 @@ def check_keys(algorithms: list[str], jwks_url: str, secret: str) -> None:
     if jwks_url:
         try:
             outbound_client().check(jwks_url)
-        except OutboundError as refused:
-            raise _invalid("/jwks_url", "target_not_allowed", str(refused)) from None
+        except OutboundError as error:
+            raise _invalid("/jwks_url", "target_not_allowed", str(error)) from None
 
 
 def _invalid(pointer: str, code: str, detail: str) -> InvalidBody:

@@ -166,9 +166,9 @@ def check_url(url: str) -> None:
     """
     try:
         outbound_client().check(url)
-    except TargetRefused as refused:
-        problem = FieldProblem("/url", "target_not_allowed", str(refused))
-        raise TargetNotAllowed(str(refused), errors=[problem]) from None
+    except TargetRefused as error:
+        problem = FieldProblem("/url", "target_not_allowed", str(error))
+        raise TargetNotAllowed(str(error), errors=[problem]) from None
     except OutboundError:
         return  # the handshake will show
 

@@ -156,9 +156,9 @@ def _find_invitation(token: str, email: str) -> Invitation:
     """Return the invitation to this address, with errors that refer to this body."""
     try:
         invitation = invitations.find_by_token(token)
-    except InvalidBody as unknown:
+    except InvalidBody as error:
         raise InvalidBody(
-            errors=[FieldProblem("/invitation", e.code, e.detail) for e in unknown.errors]
+            errors=[FieldProblem("/invitation", e.code, e.detail) for e in error.errors]
         ) from None
     invitations.check_is_for(invitation, email)
     return invitation

@@ -68,8 +68,8 @@ def _claims(text: str) -> JsonObject:
     try:
         # The server decodes header bytes as Latin-1.
         claims = parse_json_body(text.encode("latin-1"))
-    except MalformedJson as malformed:
-        raise _refusal(malformed.errors[0].detail) from None
+    except MalformedJson as error:
+        raise _refusal(error.errors[0].detail) from None
     except UnicodeEncodeError:
         raise _refusal("the header is not valid") from None
     if not isinstance(claims, dict):

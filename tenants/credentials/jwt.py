@@ -62,8 +62,8 @@ def verify_end_user(tenant: TenantFacts, token: str) -> Mapping[str, JsonValue]:
         )
     except jwt.ExpiredSignatureError:
         raise CredentialsExpired("The token has expired.") from None
-    except (jwt.PyJWTError, ValueError) as refused:
-        raise InvalidCredentials(f"The token is not valid: {refused}.") from None
+    except (jwt.PyJWTError, ValueError) as error:
+        raise InvalidCredentials(f"The token is not valid: {error}.") from None
     return _claims(token)
 
 
@@ -76,8 +76,8 @@ def _claims(token: str) -> Mapping[str, JsonValue]:
     payload = token.split(".")[1]
     try:
         claims = parse_json_body(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except MalformedJson as refused:
-        raise InvalidCredentials(f"The token's claims are not valid. {refused.detail}") from None
+    except MalformedJson as error:
+        raise InvalidCredentials(f"The token's claims are not valid. {error.detail}") from None
     if not isinstance(claims, dict):
         raise InvalidCredentials("The token's claims are not a JSON object.")
     return claims

@@ -123,8 +123,8 @@ def _fetch(url: str, known: _KeySet | None, call: Future[_KeySet]) -> None:
     try:
         try:
             fresh = _KeySet(_download(url), time.monotonic())
-        except OutboundError as away:
-            fresh = _KeySet(known.keys if known else {}, time.monotonic(), str(away))
+        except OutboundError as error:
+            fresh = _KeySet(known.keys if known else {}, time.monotonic(), str(error))
         _key_sets.forget(url)
         call.set_result(_key_sets.get_or_load(url, lambda: fresh))
     except BaseException as failure:
@@ -151,8 +151,8 @@ def _read_keys(answer: OutboundResponse) -> Mapping[str, jwt.PyJWK]:
         raise InvalidResponse(f"The key set's server responded with status {answer.status}.")
     try:
         document = json.loads(answer.body)
-    except (ValueError, RecursionError) as malformed:
-        raise InvalidResponse("The key set is not a JWKS document.") from malformed
+    except (ValueError, RecursionError) as error:
+        raise InvalidResponse("The key set is not a JWKS document.") from error
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise InvalidResponse("The key set is not a JWKS document.")

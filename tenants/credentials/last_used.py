@@ -56,7 +56,7 @@ def _due(credential_id: UUID, known: datetime.datetime | None) -> bool:
 def _write(row: models.QuerySet[models.Model], column: str) -> None:
     try:
         row.update(**{column: timezone.now()})
-    except DatabaseError as failed:
-        if failures.passing(failed) is None:
+    except DatabaseError as error:
+        if failures.passing(error) is None:
             raise
-        logger.info("the use of a credential was not recorded: %s", failed)
+        logger.info("the use of a credential was not recorded: %s", error)

@@ -21,9 +21,9 @@ def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | Non
     target = LinkTo(Purpose(link["purpose"]), UUID(link["about"])) if link else None
     try:
         transport().send(write(MailTemplate(letter), to, facts, target))
-    except MailRefused as refused:
+    except MailRefused as error:
         # A mailbox that does not exist cannot be fixed; other failures are retried.
-        logger.warning("a mail was rejected: %s", refused, extra={"letter": letter, "mail_to": to})
+        logger.warning("a mail was rejected: %s", error, extra={"letter": letter, "mail_to": to})
 
 
 @task(name=addresses.ANSWER)

@@ -88,12 +88,12 @@ class SmtpTransport:
                 server.login(self._user, self._password)
             try:
                 server.send_message(written.message())
-            except smtplib.SMTPRecipientsRefused as refused:
-                code, reason = refused.recipients[written.to]
+            except smtplib.SMTPRecipientsRefused as error:
+                code, reason = error.recipients[written.to]
                 _raise_if_permanent(code, reason)
                 raise
-            except smtplib.SMTPResponseException as refused:
-                _raise_if_permanent(refused.smtp_code, refused.smtp_error)
+            except smtplib.SMTPResponseException as error:
+                _raise_if_permanent(error.smtp_code, error.smtp_error)
                 raise
 
     def _connect(self) -> smtplib.SMTP:

@@ -48,8 +48,8 @@ class GraphqlHttp:
             response = await self._answer(scope, head, receive, headers)
         except ClientGone:
             return
-        except Exception as raised:  # noqa: BLE001 -- every error becomes an answer
-            response = _refusal(head, translate(raised))
+        except Exception as error:  # noqa: BLE001 -- every error becomes an answer
+            response = _refusal(head, translate(error))
         await response.send(send, headers, with_body=head.method != "HEAD")
 
     async def _answer(
@@ -71,8 +71,8 @@ class GraphqlHttp:
         context = Context(principal, tenant, head, InternalRequests(self.app, scope))
         try:
             result = await self._run(request, context, head)
-        except OperationRejected as refused:
-            return _rendered(head, {"errors": refused.errors}, 400)
+        except OperationRejected as error:
+            return _rendered(head, {"errors": error.errors}, 400)
         return _rendered(head, result, 200)
 
     async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> JsonObject:
@@ -101,8 +101,8 @@ async def _body(head: CallHead, body: RequestBody) -> object:
 def _parsed(name: str, text: str) -> JsonValue:
     try:
         return parse_json_body(text.encode())
-    except MalformedJson as malformed:
-        reason = malformed.errors[0].detail
+    except MalformedJson as error:
+        reason = error.errors[0].detail
         raise MalformedJson(f"The parameter `{name}` is not valid JSON: {reason}.") from None
 
 

@@ -139,8 +139,8 @@ class OperationCache:
     def _read(self, text: str, name: str | None) -> PreparedOperation:
         try:
             return self._checked(parse(text, max_tokens=MAX_TOKENS), text, name)
-        except GraphQLSyntaxError as wrong:
-            raise OperationRejected([wrong]) from None
+        except GraphQLSyntaxError as error:
+            raise OperationRejected([error]) from None
         except RecursionError:
             raise InvalidOperation("The operation is nested too deeply.") from None
 

@@ -256,9 +256,9 @@ class GraphqlConnection:
                 caller = await socket_callers.by_message(self._handshake, hello)
                 self._scope = socket_callers.scope_of(self._handshake, hello)
             await self._server.registry.admit(self, caller)
-        except ApiError as refused:
-            code = {401: 4401, 403: 4403, 429: 4429}.get(refused.status, 4400)
-            raise CloseRequested(code, str(refused)) from None
+        except ApiError as error:
+            code = {401: 4401, 403: 4403, 429: 4429}.get(error.status, 4400)
+            raise CloseRequested(code, str(error)) from None
         self.caller = caller
         self._outgoing.put(b'{"type":"connection_ack"}')
 
@@ -291,12 +291,12 @@ class GraphqlConnection:
         try:
             self._check_room()
             await self._answer(name, GraphqlRequest.read(payload))
-        except OperationRejected as refused:
-            self._queue_message("error", name, refused.errors)
-        except GraphQLError as failed:
-            self._queue_message("error", name, [failures.formatted(failed)])
-        except Exception as failed:  # noqa: BLE001 -- every error becomes a message
-            self._queue_message("error", name, [failures.of(translate(failed))])
+        except OperationRejected as error:
+            self._queue_message("error", name, error.errors)
+        except GraphQLError as error:
+            self._queue_message("error", name, [failures.formatted(error)])
+        except Exception as error:  # noqa: BLE001 -- every error becomes a message
+            self._queue_message("error", name, [failures.of(translate(error))])
         else:
             self._queue_message("complete", name)
 

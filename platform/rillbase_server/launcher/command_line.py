@@ -17,12 +17,12 @@ def main(arguments: Sequence[str]) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         return int(_run(parsed))
-    except LauncherProblem as problem:
+    except LauncherProblem as error:
         sys.stdout.flush()
-        sys.stderr.write(f"Error: {problem.what}\n")
-        if problem.fix:
-            sys.stderr.write(f"{problem.fix}\n")
-        return int(problem.code)
+        sys.stderr.write(f"Error: {error.what}\n")
+        if error.fix:
+            sys.stderr.write(f"{error.fix}\n")
+        return int(error.code)
     except KeyboardInterrupt:  # before anything was started
         return int(ExitCode.OK)
 

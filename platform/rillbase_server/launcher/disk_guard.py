@@ -153,8 +153,8 @@ class DiskGuard:
         """Check the disk and act. A step that fails is retried at the next check."""
         try:
             self._carry_out(decide(self._look()))
-        except OSError as problem:
-            self._report(f"the disk cannot be checked: {problem}", False)
+        except OSError as error:
+            self._report(f"the disk cannot be checked: {error}", False)
 
     def _look(self) -> DiskState:
         reserves = guarded_reserves(self._directory)

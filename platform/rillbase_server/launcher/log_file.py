@@ -31,8 +31,8 @@ class RotatingLogFile:
                 self._open()
             self._size += self._file.write(line + b"\n")
             self.failure = ""
-        except OSError as problem:
-            self.failure = problem.strerror or str(problem)
+        except OSError as error:
+            self.failure = error.strerror or str(error)
 
     def close(self) -> None:
         self._file.close()

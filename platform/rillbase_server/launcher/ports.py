@@ -27,8 +27,8 @@ def bind_problem(host: str, port: int) -> OSError | None:
             probe.bind(address)
             # Another server may have bound the port with SO_REUSEADDR too: only listening tells.
             probe.listen(1)
-    except OSError as problem:
-        return problem
+    except OSError as error:
+        return error
     return None
 
 

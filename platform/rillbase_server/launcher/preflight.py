@@ -148,10 +148,10 @@ def _unreachable(variable: str, url: str) -> LauncherProblem | None:
     try:
         port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
         socket.create_connection((parts.hostname, port), CONNECT_TIMEOUT_S).close()
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError) as error:
         return LauncherProblem(
             ExitCode.EXTERNAL_SERVER_UNREACHABLE,
-            f"The server in {variable} ({parts.hostname}) is unreachable: {problem}.",
+            f"The server in {variable} ({parts.hostname}) is unreachable: {error}.",
             f"Start it, or correct {variable}, or unset it to use the embedded server.",
         )
     return None

@@ -53,8 +53,8 @@ def web_ready(url: str) -> Check:
                 status, body = await _get(
                     host, port, f"GET /readyz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
                 )
-        except (OSError, TimeoutError) as problem:
-            return f"does not respond yet ({problem!r})"
+        except (OSError, TimeoutError) as error:
+            return f"does not respond yet ({error!r})"
         return None if status == HTTP_OK else f"/readyz responds with {status}: {_short(body)}"
 
     return check

@@ -149,10 +149,10 @@ class Runner:
         try:
             self.service.before_start()
             self._process = self._popen(writing)
-        except OSError as problem:
+        except OSError as error:
             os.close(reading)
-            self._add_line(f"cannot start: {problem}".encode())
-            forever = self._is_retried_forever(str(problem))
+            self._add_line(f"cannot start: {error}".encode())
+            forever = self._is_retried_forever(str(error))
             return ProcessExited(CANNOT_EXECUTE, retry_forever=forever)
         finally:
             os.close(writing)
@@ -168,9 +168,9 @@ class Runner:
             return False
         try:
             done = self.service.repair(output)
-        except OSError as problem:
+        except OSError as error:
             done = ""
-            self._add_line(f"could not be repaired: {problem}".encode())
+            self._add_line(f"could not be repaired: {error}".encode())
         if done:
             self.repair = done
             self._add_line(done.encode())
@@ -267,8 +267,8 @@ class Runner:
 async def _run_check(check: Check, pid: int) -> str | None:
     try:
         return await check(pid)
-    except OSError as problem:
-        return str(problem) or type(problem).__name__
+    except OSError as error:
+        return str(error) or type(error).__name__
 
 
 def log_path(directory: Path, service: ServiceSpec) -> Path:

@@ -66,8 +66,8 @@ def up(options: UpOptions) -> ExitCode:
             return Instance(options, directory, console, began).run()
         finally:
             lock.release()
-    except OSError as problem:
-        raise _file_problem(directory, problem) or problem from None
+    except OSError as error:
+        raise _file_problem(directory, error) or error from None
 
 
 class Instance:
@@ -176,9 +176,9 @@ class Instance:
     def _write_state(self, runners: list[Runner]) -> None:
         try:
             write_state(self._directory.state, self._record(runners))
-        except OSError as problem:
+        except OSError as error:
             # Running services must still be stopped in order; a stale record is less harmful.
-            self._warn_of_disk(problem.strerror or str(problem))
+            self._warn_of_disk(error.strerror or str(error))
 
     def _warn_of_disk(self, failure: str) -> None:
         if self._warned_of != failure:

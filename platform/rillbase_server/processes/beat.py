@@ -98,9 +98,9 @@ class Beat:
         try:
             scheduler.producer  # noqa: B018 -- a tick without a connection forgets what is due
             next_s: float = scheduler.tick()
-        except OperationalError as away:
+        except OperationalError as error:
             if not self._away:
-                logger.warning("the clock waits for the broker: %s", away)
+                logger.warning("the clock waits for the broker: %s", error)
             self._away = "broker"
             return RETRY_S
         self._away = ""
@@ -124,8 +124,8 @@ def _in_thread(name: str, work: Callable[[], None]) -> asyncio.Future[None]:
         failed: Exception | None = None
         try:
             work()
-        except Exception as raised:  # noqa: BLE001 -- it is raised by the future
-            failed = raised
+        except Exception as error:  # noqa: BLE001 -- it is raised by the future
+            failed = error
         loop.call_soon_threadsafe(settle, failed)
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -22,10 +22,10 @@ def api_server() -> Iterator[ApiServer]:
             config.load_kube_config(file, client_configuration=settings)  # type: ignore[no-untyped-call]
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
-    except (config.ConfigException, OSError) as missing:
+    except (config.ConfigException, OSError) as error:
         place = file or "the service account of this pod"
         raise ApiServerUnavailable(
-            f"{place} does not specify how to reach Kubernetes: {missing}"
+            f"{place} does not specify how to reach Kubernetes: {error}"
         ) from None
     server = ApiServer(client.ApiClient(settings))
     try:

@@ -71,8 +71,8 @@ def reconcile(tenant_id: UUID, server: ApiServer, on_step: StepObserver = lambda
         result = (
             _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, on_step)
         )
-    except (ApiServerUnavailable, ApiServerRejection) as failed:
-        note_failure(cluster, failed)
+    except (ApiServerUnavailable, ApiServerRejection) as error:
+        note_failure(cluster, error)
         return
     if result is not None:
         _note(cluster, result)

@@ -89,8 +89,8 @@ class ApiServer:
         """Return an object; None if it does not exist."""
         try:
             return self._call("GET", wanted.path)
-        except ApiServerRejection as refused:
-            if refused.status == _NOT_FOUND:
+        except ApiServerRejection as error:
+            if error.status == _NOT_FOUND:
                 return None
             raise
 
@@ -118,9 +118,9 @@ class ApiServer:
         body: Object = {"propagationPolicy": "Background"}
         try:
             self._call("DELETE", wanted.path, {}, body)
-        except ApiServerRejection as refused:
+        except ApiServerRejection as error:
             # Conflict: a namespace that is already being deleted.
-            if refused.status in (_NOT_FOUND, _CONFLICT):
+            if error.status in (_NOT_FOUND, _CONFLICT):
                 return False
             raise
         return True
@@ -158,8 +158,8 @@ class ApiServer:
                 timeout=_timeout(),
                 retries=False,
             )
-        except (HTTPError, OSError) as away:
-            raise ApiServerUnavailable(str(away)) from None
+        except (HTTPError, OSError) as error:
+            raise ApiServerUnavailable(str(error)) from None
         return _read(answer.status, answer.data)
 
 

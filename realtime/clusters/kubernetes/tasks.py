@@ -42,10 +42,10 @@ def bring_about(*, tenant: str) -> None:
     try:
         with api_server() as server:
             reconcile.reconcile(tenant_id, server)
-    except ApiServerUnavailable as away:
+    except ApiServerUnavailable as error:
         cluster = reconcile.claim(tenant_id)
         if cluster is not None:
-            reconcile.note_failure(cluster, away)
+            reconcile.note_failure(cluster, error)
 
 
 @task(name=SWEEP_TASK, policy=PERIODIC, quiet=True)
@@ -70,8 +70,8 @@ def _wake() -> None:
     for tenant_id in rows.values_list("tenant_id", flat=True):
         try:
             watched = any(grids.queries(own.grid) for own in epochs.in_force(tenant_id))
-        except (RedisError, Unavailable) as away:
-            log.info("the live queries of a grid cannot be counted: %s", away)
+        except (RedisError, Unavailable) as error:
+            log.info("the live queries of a grid cannot be counted: %s", error)
             return
         if watched:
             rows.filter(tenant_id=tenant_id).update(due_at=timezone.now())

@@ -25,5 +25,5 @@ class Command(BaseCommand):
             raise CommandError("STORAGE_URL is not set, so there is no storage node.")
         try:
             self.stdout.write(admin.checkpoint(str(options["name"])))
-        except (ResponseError, Unavailable) as refused:
-            raise CommandError(str(refused)) from None
+        except (ResponseError, Unavailable) as error:
+            raise CommandError(str(error)) from None

@@ -198,8 +198,8 @@ def _place(given: dict[str, str], topic: TopicFacts) -> list[Argument]:
     except (QueryError, JsonError, MalformedJson):
         problem = FieldProblem("geo", "invalid", "Expected JSON.")
         raise InvalidParameter(errors=[problem]) from None
-    except InvalidBody as wrong:
-        raise _as_parameter(wrong) from None
+    except InvalidBody as error:
+        raise _as_parameter(error) from None
 
 
 def _window(given: dict[str, str], now: int) -> list[Argument]:
@@ -208,8 +208,8 @@ def _window(given: dict[str, str], now: int) -> list[Argument]:
         if name in given:
             try:
                 words += [word, times.parse(given[name], name, now)]
-            except InvalidBody as wrong:
-                raise _as_parameter(wrong) from None
+            except InvalidBody as error:
+                raise _as_parameter(error) from None
     return words
 
 

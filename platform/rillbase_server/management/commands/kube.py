@@ -48,8 +48,8 @@ class Command(BaseCommand):
                     for step in foresee(server, intended):
                         printer.step(step, places=options["action"] == "diff")
                     printer.foreseen()
-        except (ApiServerUnavailable, ApiServerRejection) as failed:
-            raise CommandError(f"Kubernetes: {failed}") from None
+        except (ApiServerUnavailable, ApiServerRejection) as error:
+            raise CommandError(f"Kubernetes: {error}") from None
 
 
 def _cluster(slug: str) -> Cluster:
