@@ -1,4 +1,4 @@
-/** One measure over time: a bar for each bucket, as they grow. */
+/** One measure over time, live: a bar for each bucket. */
 
 import type { Aggregate as AggregateHandle } from "rillbase";
 import { useAggregate } from "rillbase/react";
@@ -8,7 +8,7 @@ import { numberText } from "../../ui/units";
 import type { Aggregate } from "./types";
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-/** Of more bars one would see none. */
+/** More bars than this would be too narrow to see. */
 const MAX_BARS = 96;
 
 type Row = Readonly<Record<string, unknown>>;
@@ -17,22 +17,21 @@ interface OverTimeProps {
   readonly rows: AggregateHandle<Row>;
   readonly time: NonNullable<Aggregate["time"]>;
   readonly measure: string;
-  /** What the measure does with what it measures. */
+  /** The operator of the measure, such as `sum`. */
   readonly op: string;
-  /** Since when, such as `-24h`. */
+  /** The start of the range, such as `-24h`. */
   readonly from: string;
 }
 
 export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
   const { bucket, stepMs, slots } = bucketsOf(time.bucket, from);
-  const found = useAggregate(rows, {
+  const result = useAggregate(rows, {
     groupBy: [time.field],
     measures: [measure],
     from,
     bucket,
     limit: slots + 1,
   });
-  if (found.rows.length === 0) return null;
   return (
     <section className="card life" aria-label="Over time">
       <h2>
@@ -40,7 +39,7 @@ export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
       </h2>
       <Bars
         label={`${measure} each ${bucket}`}
-        points={found.rows.map((row) => ({
+        points={result.rows.map((row) => ({
           at: new Date(row[time.field] as Date | string).toISOString(),
           value: amountOf(row[measure]),
         }))}
@@ -49,15 +48,11 @@ export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
         format={numberText}
         isSum={op === "count" || op === "sum"}
       />
-      <div className="chart-ends">
-        <span>{from.slice(1)} ago</span>
-        <span>now</span>
-      </div>
     </section>
   );
 }
 
-/** Returns buckets of a multiple of the aggregate's own length, few enough to be told apart. */
+/** Returns buckets whose length is a multiple of the aggregate's, at most `MAX_BARS` of them. */
 function bucketsOf(own: string, from: string): { bucket: string; stepMs: number; slots: number } {
   const spanMs = lengthMs(from.slice(1));
   const times = Math.max(1, Math.ceil(spanMs / lengthMs(own) / MAX_BARS));

@@ -14,7 +14,7 @@ import { remedyOf } from "./remedies";
 import "./errors.css";
 
 /** Servers write errors down every second. */
-const TOLD_MS = 2_000;
+const REFRESH_MS = 2_000;
 const HEADS = ["Last seen", "Error", "Where", "Times", ""];
 const NUMBERS = ["Times"];
 
@@ -37,7 +37,7 @@ const EVERYTHING: Narrowed = { area: "", code: "", requestId: "" };
 
 export default function Errors() {
   const [narrowed, setNarrowed] = useState(EVERYTHING);
-  const errors = usePages<ErrorEntry>("errors", asFilters(narrowed), { refetchMs: TOLD_MS });
+  const errors = usePages<ErrorEntry>("errors", asFilters(narrowed), { refetchMs: REFRESH_MS });
   const isNarrowed = Object.values(narrowed).some((value) => value !== "");
   return (
     <>

@@ -1,4 +1,4 @@
-/** Connected clients, events and latency, as they are. */
+/** Connected clients, events and latency of the last five minutes, live. */
 
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
@@ -8,7 +8,7 @@ import { PageHead } from "../../shell/Shell";
 import { Lines, type Series } from "../../ui/charts/Lines";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { TOLD_MS, useSubscriptions } from "./useSubscriptions";
+import { REFRESH_MS, useSubscriptions } from "./useSubscriptions";
 import "./activity.css";
 
 interface Sample {
@@ -20,7 +20,7 @@ interface Sample {
   readonly p99: number | null;
 }
 
-/** Five minutes. */
+/** Five minutes of them. */
 const SAMPLES = 150;
 
 export default function Activity() {
@@ -33,7 +33,7 @@ export default function Activity() {
       <PageHead title="Activity">
         <span className="soft">the last five minutes</span>
       </PageHead>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard. */}
       <div className="page-body" tabIndex={0}>
         <div className="column wide">
           {error !== null && <ErrorNotice error={error} />}
@@ -118,7 +118,7 @@ function Chart({ title, value, note, samples, pick, format }: ChartProps) {
         <strong className="number">{value}</strong>
         {note !== undefined && <span className="soft number">{note}</span>}
       </figcaption>
-      <Lines label={title} series={series} span={SAMPLES} format={format} />
+      <Lines label={title} series={series} slots={SAMPLES} stepMs={REFRESH_MS} format={format} />
     </figure>
   );
 }
@@ -128,9 +128,9 @@ function useSamples(rows: readonly Subscription[] | undefined, readAt: number): 
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   const lastMs = useRef(0);
   useEffect(() => {
-    if (rows === undefined || readAt - lastMs.current < TOLD_MS / 2) return;
+    if (rows === undefined || readAt - lastMs.current < REFRESH_MS / 2) return;
     lastMs.current = readAt;
-    setSamples((held) => [...held.slice(1 - SAMPLES), sampleOf(rows)]);
+    setSamples((earlier) => [...earlier.slice(1 - SAMPLES), sampleOf(rows)]);
   }, [rows, readAt]);
   return samples;
 }

@@ -1,12 +1,12 @@
-/** The tenant's live subscriptions, read again as often as servers tell of them. */
+/** The tenant's live subscriptions, read at the interval at which servers report them. */
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../../api/control";
 import { useTenant } from "../../api/tenant";
 import type { Subscription } from "../../api/types";
 
-/** Servers tell of theirs every two seconds. */
-export const TOLD_MS = 2_000;
+/** Servers report their subscriptions every two seconds. */
+export const REFRESH_MS = 2_000;
 
 export function useSubscriptions() {
   const { slug, api } = useTenant();
@@ -14,6 +14,6 @@ export function useSubscriptions() {
     queryKey: [slug, "subscriptions"],
     queryFn: async () =>
       (await call<{ items: readonly Subscription[] }>(`${api}/subscriptions`)).items,
-    refetchInterval: TOLD_MS,
+    refetchInterval: REFRESH_MS,
   });
 }

@@ -1,7 +1,7 @@
-/** Amounts over time as bars; each says what it is. */
+/** A bar chart over time. Pointing at a bar shows its value. */
 
 import { momentText } from "../Time";
-import "./charts.css";
+import { Axes, HEIGHT } from "./Axes";
 
 interface Point {
   readonly at: string;
@@ -11,51 +11,47 @@ interface Point {
 interface BarsProps {
   readonly label: string;
   readonly points: readonly Point[];
-  /** How many periods fill the width; the last one is at the right edge. */
+  /** How many periods fill the width. The current one is at the right edge. */
   readonly slots: number;
-  /** How long a period lasts. */
+  /** The length of a period. */
   readonly stepMs: number;
   readonly format: (value: number) => string;
-  /** Whether all of them together are an amount, too. */
+  /** Whether the sum of the values has a meaning. Otherwise the summary names the largest. */
   readonly isSum?: boolean;
 }
 
-const HEIGHT = 120;
 const BAR = 10;
 const GAP = 2;
 
 export function Bars({ label, points, slots, stepMs, format, isSum = true }: BarsProps) {
-  const most = Math.max(1, ...points.map(({ value }) => value));
-  const width = slots * (BAR + GAP);
+  const max = points.length === 0 ? null : Math.max(1, ...points.map(({ value }) => value));
   const last = Math.floor(Date.now() / stepMs);
   const sum = points.reduce((total, { value }) => total + value, 0);
-  const summary = isSum ? `${format(sum)} in all` : `${format(most)} at most`;
+  const summary = isSum ? `total ${format(sum)}` : `maximum ${format(max ?? 0)}`;
   return (
-    <div className="chart">
-      <svg
-        viewBox={`0 0 ${width} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${label}: ${summary}`}
-      >
-        {points.map(({ at, value }) => {
-          const place = slots - 1 - (last - Math.floor(new Date(at).getTime() / stepMs));
-          const height = Math.max(1.5, (value / most) * (HEIGHT - 4));
-          return (
-            <rect
-              key={at}
-              x={place * (BAR + GAP)}
-              y={HEIGHT - height}
-              width={BAR}
-              height={height}
-              rx="1.5"
-            >
-              <title>{`${momentText(at)}: ${format(value)}`}</title>
-            </rect>
-          );
-        })}
-      </svg>
-      <span className="most number">{format(most)}</span>
-    </div>
+    <Axes
+      label={`${label}: ${summary}`}
+      width={slots * (BAR + GAP)}
+      max={max}
+      spanMs={slots * stepMs}
+      format={format}
+    >
+      {points.map(({ at, value }) => {
+        const slot = slots - 1 - (last - Math.floor(new Date(at).getTime() / stepMs));
+        const height = Math.max(1.5, (value / (max ?? 1)) * HEIGHT);
+        return (
+          <rect
+            key={at}
+            x={slot * (BAR + GAP)}
+            y={HEIGHT - height}
+            width={BAR}
+            height={height}
+            rx="1.5"
+          >
+            <title>{`${momentText(at)}: ${format(value)}`}</title>
+          </rect>
+        );
+      })}
+    </Axes>
   );
 }

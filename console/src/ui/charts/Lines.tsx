@@ -1,6 +1,6 @@
-/** A figure over the last minutes, as a line that moves on. */
+/** A line chart of the last minutes. New values enter at the right edge. */
 
-import "./charts.css";
+import { Axes, HEIGHT } from "./Axes";
 
 export interface Series {
   readonly name: string;
@@ -11,78 +11,58 @@ interface LinesProps {
   readonly label: string;
   readonly series: readonly Series[];
   /** How many values fill the width. */
-  readonly span: number;
+  readonly slots: number;
+  /** The time between two values. */
+  readonly stepMs: number;
   readonly format: (value: number) => string;
 }
 
 const WIDTH = 600;
-const HEIGHT = 120;
-const TOP = 6;
 
-export function Lines({ label, series, span, format }: LinesProps) {
-  const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
-  const most = niceMost(Math.max(0, ...known));
-  const last = series
-    .map(({ name, values }) => `${name} ${format(values[values.length - 1] ?? 0)}`)
+export function Lines({ label, series, slots, stepMs, format }: LinesProps) {
+  const values = series.flatMap((one) => one.values.filter((value) => value !== null));
+  const max = values.length === 0 ? null : roundedUp(Math.max(...values));
+  const latest = series
+    .map((one) => `${one.name} ${format(one.values[one.values.length - 1] ?? 0)}`)
     .join(", ");
   return (
-    <div className="chart">
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${label}: ${last}`}
-      >
-        {[0, 0.5, 1].map((part) => (
-          <line
-            key={part}
-            className="rule"
-            x1="0"
-            x2={WIDTH}
-            y1={heightOf(part * most, most)}
-            y2={heightOf(part * most, most)}
-          />
-        ))}
-        {series.map(({ name, values }, place) => {
-          const points = placed(values, span, most);
-          return (
-            <g key={name}>
-              {place === 0 && points.length > 1 && (
-                <polygon
-                  className="area-under"
-                  points={`${points.join(" ")} ${WIDTH},${HEIGHT} ${points[0]?.split(",")[0]},${HEIGHT}`}
-                />
-              )}
-              <polyline
-                className={place === 0 ? "line" : "line second"}
-                points={points.join(" ")}
+    <Axes
+      label={`${label}: ${latest}`}
+      width={WIDTH}
+      max={max}
+      spanMs={slots * stepMs}
+      format={format}
+    >
+      {series.map((one, index) => {
+        const points = pointsOf(one.values, slots, max ?? 1);
+        return (
+          <g key={one.name}>
+            {index === 0 && points.length > 1 && (
+              <polygon
+                className="area-under"
+                points={`${points.join(" ")} ${WIDTH},${HEIGHT} ${points[0]?.split(",")[0]},${HEIGHT}`}
               />
-            </g>
-          );
-        })}
-      </svg>
-      <span className="most number">{format(most)}</span>
-    </div>
+            )}
+            <polyline className={index === 0 ? "line" : "line second"} points={points.join(" ")} />
+          </g>
+        );
+      })}
+    </Axes>
   );
 }
 
-/** The newest value is at the right edge. */
-function placed(values: readonly (number | null)[], span: number, most: number): string[] {
-  const step = WIDTH / (span - 1);
-  const begin = WIDTH - (values.length - 1) * step;
-  return values.flatMap((value, place) =>
+function pointsOf(values: readonly (number | null)[], slots: number, max: number): string[] {
+  const step = WIDTH / (slots - 1);
+  const start = WIDTH - (values.length - 1) * step;
+  return values.flatMap((value, index) =>
     value === null
       ? []
-      : [`${(begin + place * step).toFixed(1)},${heightOf(value, most).toFixed(1)}`],
+      : [`${(start + index * step).toFixed(1)},${(HEIGHT - (value / max) * HEIGHT).toFixed(1)}`],
   );
 }
 
-function heightOf(value: number, most: number): number {
-  return HEIGHT - 1 - (value / most) * (HEIGHT - TOP);
-}
-
-/** Returns a round number above all values, so that the scale does not tremble. */
-function niceMost(value: number): number {
+/** Returns 1, 2 or 5 times a power of ten, so that the scale does not change with each value. */
+function roundedUp(value: number): number {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
