@@ -6,14 +6,14 @@ use crate::coding::ValueReader;
 use crate::definition::{AggregateMeasure, MeasureOperator};
 use crate::deltas::AggregateGeneration;
 use crate::error::{Result, malformed};
-use crate::groups::{Items, MergedGroup, RowGroup, RowGroups, check_count};
+use crate::groups::{Items, MergedGroup, MergedPair, RowGroup, RowGroups, check_count};
 use crate::keys::RowKeyParts;
 use crate::plan::{AggregatePlan, AggregateSort, GroupColumn};
 use crate::query::AggregateQuery;
 use crate::row_scan::{ReadSnapshot, RowScan, ScannedRow};
 use crate::show::RowWriter;
-use crate::state::{RowState, SlotValue};
-use crate::value::{DimensionValue, put_millis};
+use crate::state::{RowState, SlotValue, whole};
+use crate::value::put_millis;
 
 /// Room for so much of an answer is made at once.
 const MOST_RESERVED: usize = 1 << 20;
@@ -77,11 +77,7 @@ pub(crate) fn answer_json(
 }
 
 /// Takes a row of an answer by its key, and is told how many follow.
-type Take<'t> = &'t mut dyn FnMut(&mut RowWriter<'_>, &[u8], Pair<'_>, usize) -> Result<()>;
-
-/// What a row shows, and what it is set beside: nothing if rows are not compared, none if there was
-/// nothing earlier.
-pub(crate) type Pair<'g> = (MergedGroup<'g>, Option<Option<MergedGroup<'g>>>);
+type Take<'t> = &'t mut dyn FnMut(&mut RowWriter<'_>, &[u8], MergedPair<'_>, usize) -> Result<()>;
 
 fn each(
     sight: ReadSnapshot<'_>,
@@ -263,11 +259,11 @@ impl QueryExecution<'_> {
             AggregateSort::By(wanted) => {
                 let mut reader = ValueReader(key);
                 for by in self.plan.by.iter().take(wanted) {
-                    skip(*by, &mut reader)?;
+                    by.skip(&mut reader)?;
                 }
                 let before = reader.0;
                 if let Some(by) = self.plan.by.get(wanted) {
-                    skip(*by, &mut reader)?;
+                    by.skip(&mut reader)?;
                 }
                 let value = before.get(..before.len() - reader.0.len());
                 Ok(SortValue::Value(value.unwrap_or_default().to_vec()))
@@ -279,14 +275,6 @@ impl QueryExecution<'_> {
             }
         }
     }
-}
-
-pub(crate) fn skip(by: GroupColumn, reader: &mut ValueReader<'_>) -> Result<()> {
-    let skipped = match by {
-        GroupColumn::Value(_) => DimensionValue::skip(reader),
-        GroupColumn::Bucket => reader.take(8).map(drop),
-    };
-    skipped.ok_or_else(malformed)
 }
 
 /// Where a row stands by one of the things that rows are sorted by.
@@ -309,14 +297,6 @@ impl SortValue {
             (_, Self::Nothing) => Ordering::Greater,
             _ => Ordering::Equal,
         }
-    }
-}
-
-pub(crate) fn whole(state: Option<&SlotValue>) -> i128 {
-    match state {
-        Some(SlotValue::Whole(sum)) => *sum,
-        Some(SlotValue::Count(count)) => (*count).into(),
-        _ => 0,
     }
 }
 

@@ -10,13 +10,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rillbase_engine::{Db, Keyspace};
 
 use crate::contribution::Contribution;
 use crate::deltas::{AggregateGeneration, Deltas, ItemContribution, for_items};
 use crate::error::{AggregateErrorCode, Error, Result, malformed};
 use crate::row_scan::MOST_ITEMS;
 use crate::state::{RowState, SlotValue};
-use crate::store::Aggregates;
 
 /// So many rows are known; when there are more, all are forgotten.
 const MOST_KNOWN: usize = 65_536;
@@ -29,11 +29,25 @@ enum Crowd {
     Counted(usize),
 }
 
-/// By row and measure.
-#[derive(Debug, Default)]
-pub(crate) struct Crowds(Mutex<HashMap<Vec<u8>, Crowd>>);
+/// How many items there are, by row and measure.
+#[derive(Debug)]
+pub(crate) struct Crowds {
+    db: Arc<Db>,
+    rows: Keyspace,
+    items: Keyspace,
+    known: Mutex<HashMap<Vec<u8>, Crowd>>,
+}
 
-impl Aggregates {
+impl Crowds {
+    pub(crate) fn new(db: &Arc<Db>, rows: &Keyspace, items: &Keyspace) -> Self {
+        Self {
+            db: Arc::clone(db),
+            rows: rows.clone(),
+            items: items.clone(),
+            known: Mutex::default(),
+        }
+    }
+
     /// Refuses a contribution of an event that would give a row more items than it may have.
     /// `coming` has what is written with it; `own` are the new items of the same call.
     pub(crate) fn make_room(
@@ -53,7 +67,7 @@ impl Aggregates {
     }
 
     fn make_room_for(&self, item: ItemContribution<'_>) -> Result<()> {
-        let mut known = self.crowds.0.lock();
+        let mut known = self.known.lock();
         let mut crowd = match known.get(item.group) {
             Some(crowd) => *crowd,
             None => Crowd::AtMost(self.events_of(item.row)?),
@@ -63,7 +77,7 @@ impl Aggregates {
         }
         let crowd = match crowd {
             Crowd::AtMost(count) => Crowd::AtMost(count + 1),
-            Crowd::Counted(count) if self.db.get(&self.spaces.items, item.key)?.is_some() => {
+            Crowd::Counted(count) if self.db.get(&self.items, item.key)?.is_some() => {
                 Crowd::Counted(count)
             }
             Crowd::Counted(count) if count < MOST_ITEMS => Crowd::Counted(count + 1),
@@ -81,7 +95,7 @@ impl Aggregates {
 
     /// How many events a row has had.
     fn events_of(&self, row: &[u8]) -> Result<usize> {
-        let Some(value) = self.db.get(&self.spaces.rows, row)? else {
+        let Some(value) = self.db.get(&self.rows, row)? else {
             return Ok(0);
         };
         let row = RowState::from_bytes(&value).ok_or_else(malformed)?;
@@ -93,7 +107,7 @@ impl Aggregates {
 
     fn count_items(&self, group: &[u8]) -> Result<usize> {
         let now = self.db.snapshot();
-        let mut scan = self.db.scan_prefix(&self.spaces.items, group, Some(&now))?;
+        let mut scan = self.db.scan_prefix(&self.items, group, Some(&now))?;
         scan.first()?;
         let mut count = 0;
         while scan.is_valid() && count < MOST_ITEMS {

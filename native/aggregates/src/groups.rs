@@ -37,6 +37,10 @@ pub(crate) struct MergedGroup<'g> {
     items: Option<&'g [Items]>,
 }
 
+/// A group, and the same group earlier: `None` if the query does not compare, `Some(None)` if there
+/// was no such group.
+pub(crate) type MergedPair<'g> = (MergedGroup<'g>, Option<Option<MergedGroup<'g>>>);
+
 impl<'g> MergedGroup<'g> {
     /// The items of a measure that is shown.
     pub(crate) fn items(&self, place: usize) -> Option<&'g Items> {

@@ -6,14 +6,13 @@ use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::date::DAY_MS;
 use rillbase_query::ejson::{self, Form};
 
-use crate::answer::{Pair, skip, whole};
 use crate::coding::ValueReader;
 use crate::definition::{AggregateMeasure, MeasureOperator, SumType};
 use crate::error::{Result, malformed};
-use crate::groups::{Items, MergedGroup};
+use crate::groups::{Items, MergedGroup, MergedPair};
 use crate::plan::{AggregatePlan, GroupColumn};
 use crate::scaled;
-use crate::state::{RowState, SlotValue};
+use crate::state::{RowState, SlotValue, whole};
 use crate::value::{DimensionValue, millis, write_moment};
 
 /// Digits that a mean of decimals has beyond their scale.
@@ -124,7 +123,7 @@ impl<'a> RowWriter<'a> {
         out.push('{');
         for label in &mut self.labels {
             let before = reader.0;
-            skip(label.by, &mut reader)?;
+            label.by.skip(&mut reader)?;
             let value = before.len() - reader.0.len();
             let value = before.get(..value).unwrap_or_default();
             if label.value != value {
@@ -144,7 +143,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Ends a row by its measures, and those that it is set beside.
-    pub(crate) fn rest(&self, out: &mut String, (sum, beside): Pair<'_>) {
+    pub(crate) fn rest(&self, out: &mut String, (sum, beside): MergedPair<'_>) {
         self.write_measures(out, sum);
         if let Some(earlier) = beside {
             separate(out);

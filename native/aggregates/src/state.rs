@@ -41,6 +41,15 @@ pub enum SlotValue {
     Sketch(Sketch),
 }
 
+/// A count or a sum of integers; zero for other slots.
+pub(crate) fn whole(slot: Option<&SlotValue>) -> i128 {
+    match slot {
+        Some(SlotValue::Whole(sum)) => *sum,
+        Some(SlotValue::Count(count)) => (*count).into(),
+        _ => 0,
+    }
+}
+
 impl SlotValue {
     /// Takes in another of the same kind. One of another kind is of another definition, and is
     /// never asked for: keys begin with the definition's generation.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rillbase_query::bson::{Document, DocumentBuf};
 
-use crate::columns::{bools, byteas, int4s, int8s, timestamps};
+use crate::columns::{bools, byteas, int4s, int8s, timestamps, unix_ms};
 use crate::entry::IndexEntry;
-use crate::stage::{WriteResult, unix_ms};
+use crate::outcome::WriteResult;
 
 /// A document as the group leaves it.
 #[derive(Debug, Clone)]

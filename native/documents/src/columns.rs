@@ -1,6 +1,9 @@
 //! Columns of rows as one-dimensional arrays in PostgreSQL's binary form, which
 //! is how a statement takes all rows of a batch at once.
 
+/// From 1970 to 2000.
+const EPOCH_2000_US: i64 = 946_684_800_000_000;
+
 /// Types of elements, by PostgreSQL's catalogue.
 mod oid {
     pub(super) const BOOL: i32 = 16;
@@ -41,6 +44,11 @@ pub fn timestamps(items: impl Iterator<Item = Option<i64>> + Clone) -> Vec<u8> {
     array(oid::TIMESTAMPTZ, items, |out, item| {
         fixed(out, item.to_be_bytes());
     })
+}
+
+/// Microseconds since 2000 as milliseconds since 1970.
+pub(crate) const fn unix_ms(moment_us: i64) -> i64 {
+    moment_us.saturating_add(EPOCH_2000_US).div_euclid(1000)
 }
 
 /// True or false.

@@ -1,9 +1,8 @@
 //! The entries of a document in an index.
 //!
-//! `rillbase_query::index` says which keys there are. Here they become rows:
-//! long keys are cut, and a document with several keys gets a mark, the empty
-//! key, so that bounds may take the intersection of two conditions on one
-//! field ([`crate::bounds`]).
+//! `rillbase_query::index` determines the keys. Here they become rows: long
+//! keys are cut, and a document with several keys gets a mark, the empty key,
+//! so that bounds may intersect two conditions on one field.
 
 use rillbase_query::bson::Document;
 use rillbase_query::fuel::Fuel;

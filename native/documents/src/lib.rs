@@ -15,7 +15,7 @@
 //! - [`bounds`] — which entries of an index can belong to documents that
 //!   match a filter: a superset, proven by the tests.
 //! - [`access`] — by which predicates a live query can be found.
-//! - [`selection`] — candidates in, the answer to a query out: a [`page`]; [`envelope`]
+//! - [`selection`] — candidates in, the answer to a [`selection_request`] out: a [`page`]; [`envelope`]
 //!   is how a document is shown, [`lookups`] with others that it refers to. What cannot be
 //!   evaluated is left out and counted as [`unevaluated`].
 //!
@@ -51,5 +51,6 @@ pub mod precondition;
 pub mod refusal;
 pub mod rule;
 pub mod selection;
+pub mod selection_request;
 pub mod stage;
 pub mod unevaluated;

@@ -46,6 +46,8 @@ impl DocumentChange {
 pub type Outcome = Result<DocumentChange, DocumentRefusal>;
 /// How the operations of a write ended, in their order.
 pub type Outcomes = Arc<[Outcome]>;
+/// How a write ended.
+pub type WriteResult = Result<Outcomes, DocumentRefusal>;
 
 /// The results of a bulk as a JSON array. `refused` has what is said of
 /// the operations that were refused, in their order.

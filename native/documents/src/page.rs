@@ -9,7 +9,7 @@ use rillbase_query::projection::{Matched, Projection};
 use crate::envelope::{Meta, write};
 use crate::lookups::{self, ReferencedDocuments};
 use crate::refusal::DocumentRefusal;
-use crate::selection::SelectionRequest;
+use crate::selection_request::SelectionRequest;
 use crate::unevaluated::UnevaluatedDocuments;
 
 /// A row of the page.

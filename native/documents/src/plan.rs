@@ -1,22 +1,19 @@
 //! What a group of writes wants done, before anything is known of the documents.
 //!
 //! A group is one transaction. First it locks the rows of the documents that
-//! it may find ([`WritePlan::keys`]), then everything is decided in memory
-//! ([`WritePlan::apply`], [`crate::stage`]), then what comes of it is written
-//! ([`crate::changes`]).
+//! it may find ([`WritePlan::keys`]), then it decides everything in memory
+//! ([`WritePlan::apply`]), then it writes the changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rillbase_query::filter::Filter;
 
-use crate::changes::GroupChanges;
 use crate::definition::CollectionDefinition;
 use crate::operation::DocumentOperation;
 use crate::operations::DocumentOperations;
 use crate::precondition::Precondition;
 use crate::refusal::DocumentRefusal;
-use crate::stage::{LockedRows, WriteStaging};
 
 /// A collection that the group writes to.
 #[derive(Debug, Clone)]
@@ -105,19 +102,5 @@ impl WritePlan {
             }
         }
         keys.into_iter().collect()
-    }
-
-    /// Applies the writes to the rows that were found, except those that
-    /// `skipped` lists.
-    #[must_use]
-    pub fn apply(&self, locked: &LockedRows, skipped: &[usize]) -> GroupChanges {
-        let mut stage = WriteStaging::new(self, locked);
-        let ended = self
-            .writes
-            .iter()
-            .enumerate()
-            .map(|(number, write)| (!skipped.contains(&number)).then(|| stage.write(write)))
-            .collect();
-        stage.finish(ended)
     }
 }

@@ -12,19 +12,17 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 
 use crate::changes::{Changed, GroupChanges};
+use crate::columns::unix_ms;
 use crate::entry::IndexEntry;
 use crate::id::key_hash;
 use crate::operation::{
     DocumentAction, DocumentOperation, WriteRules, allows, check_rules, forbidden_by_rule,
     id_document,
 };
-use crate::outcome::{DocumentChange, Outcome, Outcomes};
+use crate::outcome::{DocumentChange, Outcome, WriteResult};
 use crate::plan::{AccessFilters, NamedTarget, WriteCollection, WritePlan, WriteRequest};
 use crate::precondition::Precondition;
 use crate::refusal::DocumentRefusal;
-
-/// From 1970 to 2000.
-const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
 /// A document as it was locked.
 #[derive(Debug, Clone)]
@@ -43,11 +41,6 @@ impl LockedRow {
     }
 }
 
-/// Microseconds since 2000 as milliseconds since 1970.
-pub(crate) const fn unix_ms(moment_us: i64) -> i64 {
-    moment_us.saturating_add(EPOCH_2000_US).div_euclid(1000)
-}
-
 /// What a group found.
 #[derive(Debug, Default)]
 pub struct LockedRows {
@@ -61,10 +54,7 @@ pub struct LockedRows {
 
 type Documents<'p> = HashMap<&'p [u8], Changed>;
 
-/// How a write ended.
-pub type WriteResult = Result<Outcomes, DocumentRefusal>;
-
-pub(crate) struct WriteStaging<'p> {
+struct WriteStaging<'p> {
     plan: &'p WritePlan,
     locked: &'p LockedRows,
     /// By collection, the documents as the group leaves them.
@@ -82,8 +72,24 @@ struct StagedDocument<'s> {
     known: Option<&'s Changed>,
 }
 
+impl WritePlan {
+    /// Applies the writes to the rows that were found, except those that
+    /// `skipped` lists.
+    #[must_use]
+    pub fn apply(&self, locked: &LockedRows, skipped: &[usize]) -> GroupChanges {
+        let mut stage = WriteStaging::new(self, locked);
+        let ended = self
+            .writes
+            .iter()
+            .enumerate()
+            .map(|(number, write)| (!skipped.contains(&number)).then(|| stage.write(write)))
+            .collect();
+        stage.finish(ended)
+    }
+}
+
 impl<'p> WriteStaging<'p> {
-    pub(crate) fn new(plan: &'p WritePlan, locked: &'p LockedRows) -> Self {
+    fn new(plan: &'p WritePlan, locked: &'p LockedRows) -> Self {
         Self {
             plan,
             locked,
@@ -93,7 +99,7 @@ impl<'p> WriteStaging<'p> {
     }
 
     /// Applies a write. Of an atomic one all or nothing stays.
-    pub(crate) fn write(&mut self, write: &'p WriteRequest) -> WriteResult {
+    fn write(&mut self, write: &'p WriteRequest) -> WriteResult {
         let operations = write.operations.as_slice();
         let mut outcomes = Vec::with_capacity(operations.len());
         self.replaced.clear();
@@ -117,7 +123,7 @@ impl<'p> WriteStaging<'p> {
         Ok(outcomes.into())
     }
 
-    pub(crate) fn finish(self, ended: Vec<Option<WriteResult>>) -> GroupChanges {
+    fn finish(self, ended: Vec<Option<WriteResult>>) -> GroupChanges {
         let documents = self.documents.into_iter().map(|documents| {
             let mut documents: Vec<Changed> = documents.into_values().collect();
             documents.sort_unstable_by(|a, b| a.key.cmp(&b.key));

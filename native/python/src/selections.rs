@@ -10,9 +10,8 @@ use rillbase_documents::envelope::{Meta, write};
 use rillbase_documents::grouping;
 use rillbase_documents::lookups::{self, ReferencedDocuments};
 use rillbase_documents::page::ResultPage;
-use rillbase_documents::selection::{
-    self, CandidateOrder, CandidateRow, IndexOrder, SelectionProgress, SelectionRequest,
-};
+use rillbase_documents::selection::{self, CandidateRow, SelectionProgress};
+use rillbase_documents::selection_request::{CandidateOrder, IndexOrder, SelectionRequest};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::Matched;
