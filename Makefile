@@ -1,14 +1,14 @@
-# Everything that people do with a checkout. `make help` lists it.
-# Each target sets up first what it needs; when nothing has changed that takes a moment.
+# The tasks of a checkout. `make help` lists them.
+# Each target first installs what it needs, which is quick if nothing has changed.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# The Python that sets up; with it the environment in .venv is made.
+# The Python that runs the setup and creates the environment in .venv.
 PYTHON ?= $(shell scripts/find-python)
-# More arguments for the program that a target runs: make test ARGS='-k tenants'
+# Additional arguments for the program that a target runs: make test ARGS='-k tenants'
 ARGS ?=
-# Processes that tests run in.
+# The number of test processes.
 WORKERS ?= 2
 
 cache := $(or $(RILLBASE_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rillbase)
@@ -18,7 +18,7 @@ bin := .venv/bin
 python := $(bin)/python
 cargo = CARGO_TARGET_DIR='$(cache)/target' cargo
 manifest := --manifest-path native/Cargo.toml --locked
-# Looking at the code loads the settings, which name servers; none is contacted.
+# Checking the code loads the settings, which require a database URL; no server is contacted.
 settings := RILLBASE_ENV=test DATABASE_URL=postgresql://unused.invalid/unused
 
 .PHONY: help
@@ -26,13 +26,13 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: ## Set up, start all of Rillbase and print URL, login and key; Ctrl-C stops it
+run: ## Set up, start Rillbase, and print the URL, login and key; Ctrl-C stops it
 	$(setup_runtime)
-	@# Ctrl-C reaches make as well; it is a good end, so make is not given an error to report.
+		@# Ctrl-C also interrupts make; it is a normal end, so make must not report an error.
 	@trap : INT; $(python) manage.py up $(ARGS); status=$$?; [ $$status -eq 130 ] || exit $$status
 
 .PHONY: stop
-stop: ## Stop the Rillbase that runs from this checkout
+stop: ## Stop Rillbase if it runs from this checkout
 	$(setup_runtime)
 	@$(python) manage.py stop $(ARGS)
 
@@ -42,7 +42,7 @@ status: ## Show each service's state, pid, uptime and memory
 	@$(python) manage.py status $(ARGS)
 
 .PHONY: test
-test: ## Set up and run the tests that every change has to pass
+test: ## Run the tests that every change has to pass
 	$(setup_dev)
 	$(cargo) test $(manifest) --workspace --quiet
 	$(bin)/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
@@ -54,7 +54,7 @@ test-long: ## Run the soak and chaos suites, which take longer
 	$(bin)/pytest -m long $(ARGS)
 
 .PHONY: lint
-lint: ## Check style, types, layers, stubs, Rust, TypeScript and the repository's own promises
+lint: ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files and licences
 	$(setup_dev)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
@@ -71,17 +71,17 @@ lint: ## Check style, types, layers, stubs, Rust, TypeScript and the repository'
 	$(python) -m scripts.check_licences
 
 .PHONY: types
-types: ## Check types alone
+types: ## Check only types
 	$(setup_dev)
 	$(settings) $(bin)/mypy
 
 .PHONY: layers
-layers: ## Check that imports point one way
+layers: ## Check only the direction of imports
 	$(setup_dev)
 	PYTHONPATH=.:platform $(bin)/lint-imports --no-logo
 
 .PHONY: format
-format: ## Put Python, Rust and TypeScript into the one format
+format: ## Format Python, Rust and TypeScript
 	$(setup_dev)
 	$(bin)/ruff check --fix-only --quiet .
 	$(bin)/ruff format .
@@ -90,7 +90,7 @@ format: ## Put Python, Rust and TypeScript into the one format
 	cd console && npm run --silent format
 
 .PHONY: bench
-bench: ## Run every benchmark, quick
+bench: ## Run every benchmark in its quick form
 	$(setup_dev)
 	@for file in benchmarks/[a-z]*.py; do \
 		name=$$(basename "$$file" .py); echo "== $$name"; \
@@ -104,26 +104,26 @@ docs: ## Build the documentation into site/ and check its links
 	$(python) -m scripts.check_site
 
 .PHONY: kube-tools
-kube-tools: ## Build helm, Kubernetes and its schemas for their tests, once (about ten minutes)
+kube-tools: ## Build Helm, Kubernetes and its schemas for the chart's tests, once (about ten minutes)
 	$(setup_dev)
 	$(python) -m scripts.kube_tools
 
 .PHONY: images
-images: ## Build the images where there is an engine (podman, docker, buildah), and check their layout
+images: ## Check the images' layout, and build them if podman, docker or buildah is installed
 	$(setup_dev)
 	$(python) -m scripts.check_images
 	@scripts/build-images
 
 .PHONY: doctor
-doctor: ## Say what this machine has and lacks for Rillbase
+doctor: ## List which of Rillbase's prerequisites this machine has
 	@$(PYTHON) scripts/setup.py --doctor
 
 .PHONY: setup
-setup: ## Only set up
+setup: ## Install everything for development
 	$(setup_dev)
 
 .PHONY: clean
-clean: ## Remove what was built; data and the shared cache stay
+clean: ## Remove build products; data and the shared cache are kept
 	rm -rf .venv site native/target sdk/js/dist sdk/js/.build sdk/js/node_modules console/dist console/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
-	@if [ -d .rillbase ]; then echo "Data stays in .rillbase: stop Rillbase and delete the folder if you mean to."; fi
+	@if [ -d .rillbase ]; then echo "Data is kept in .rillbase. To delete it, stop Rillbase and remove the folder."; fi

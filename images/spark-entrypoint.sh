@@ -1,14 +1,14 @@
 #!/bin/sh
-# Spark starts its executors' pods with the one word `executor` and says all else by the environment.
-# Any other command is run as it is.
+# Spark starts its executors' pods with the argument `executor` and passes all settings in the
+# environment. Any other command is executed unchanged.
 set -eu
-# What executors and their Python workers write is for their account alone.
+# Files of executors and their Python workers are readable only by their account.
 umask 077
 if [ "${1:-}" != executor ]; then
   exec "$@"
 fi
 
-# Options of Java come as SPARK_JAVA_OPT_0, _1, … and may hold anything but are one argument each.
+# Java options are SPARK_JAVA_OPT_0, _1, …; each is one argument, whatever it contains.
 set --
 number=0
 while name="SPARK_JAVA_OPT_$number" && [ -n "$(printenv "$name")" ]; do

@@ -1,8 +1,8 @@
-"""Check what the images would contain, without an engine: ``python -m scripts.check_images``.
+"""Check the contents of the images without building them: ``python -m scripts.check_images``.
 
-Reads the Containerfiles, lays the server's files out in a folder as its image would, makes the
-folder read-only, and runs every command there that the chart runs. What a build needs but is left
-out by .dockerignore, or is imported but not copied, is found here and not in a cluster.
+Reads the Containerfiles, copies the server's files to a folder as its image would, makes the
+folder read-only, and loads every command there that the chart runs. This detects files that a build
+needs but .dockerignore excludes, and modules that are imported but not copied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "images"
 IGNORED = ROOT / ".dockerignore"
-#: Loads whatever the chart starts in the server's image, and makes sure that it is the layout's.
+#: Loads everything that the chart starts in the server's image, and checks that it is the copy.
 PROGRAM = """
 import importlib, sys
 import django

@@ -1,4 +1,4 @@
-"""Check that the licences of what ships allow commercial use.
+"""Check that the licences of shipped packages allow commercial use.
 
     python -m scripts.check_licences
 

@@ -1,9 +1,9 @@
-"""Check the lock files: no host of any registry in them, every package pinned with its hashes.
+"""Check the lock files: they name no registry's host, and every package is pinned with its hashes.
 
     python -m scripts.check_locks
 
-Also checks that each direct dependency is in its lock file at the version it asks for, so that an
-edited `.in` file without a new lock is noticed without asking any registry.
+Also checks that each direct dependency is in its lock file with the requested version. This detects
+an edited `.in` file whose lock file has not been compiled again, without access to a registry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIRECT = re.compile(
     r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?(?:==([^\s;#]+))?\s*(?:[;#].*)?$", re.MULTILINE
 )
 URL = re.compile(r"https?://[^\s\"']+|--(?:extra-)?index-url|--find-links")
-#: The one name that Cargo.lock uses for the public index. It names no mirror.
+#: The name that Cargo.lock always uses for the public index, even with a mirror.
 CARGO_INDEX = "registry+https://github.com/rust-lang/crates.io-index"
 
 

@@ -110,7 +110,7 @@ def excess(kind: str, present: AbstractSet[str], allowed: Iterable[str]) -> list
 
 
 def too_many(allowed: Mapping[str, Collection[str]]) -> list[str]:
-    """Complain about a list of exceptions that has grown too long."""
+    """Return a problem if there are too many exceptions."""
     count = sum(len(names) for names in allowed.values())
     return [f"{ALLOWED}: {count} names, {MAX_ALLOWED} at most"] if count > MAX_ALLOWED else []
 

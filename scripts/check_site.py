@@ -1,10 +1,10 @@
-"""Check the documentation site that was built: every link leads somewhere, and nothing is loaded
-from elsewhere.
+"""Check the built documentation site: every link has a target, and no page loads resources from
+other hosts.
 
 python -m scripts.check_site [site]
 
-A link leads somewhere if its file is there and, behind a #, something with that id. Pages may name
-other hosts as links, which nobody follows here; what a page loads by itself has to be its own.
+A link has a target if its file exists and, if there is a #, contains that id. Pages may link to
+other hosts, which is not checked, but every resource that a page loads has to be part of the site.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SitePage(HTMLParser):
     ids: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
-    #: The site generator renders these with a program from another host, so no page may have one.
+    #: The site generator renders these with a script from another host, so no page may contain one.
     diagrams: int = 0
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ def _wrong(site: Path, path: Path, page: SitePage, pages: dict[Path, SitePage]) 
             yield f"loads {address}"
     if page.diagrams:
         yield "has a diagram that requires a script from another host"
-    # The 404 page refers to everything from the root of its server.
+    # The 404 page uses paths from the server's root.
     root = site if path.name == "404.html" else path.parent
     for address in [*page.links, *page.loads]:
         parts = urlsplit(address)

@@ -1,10 +1,10 @@
-"""Build what the tests of Kubernetes need: ``python -m scripts.kube_tools [GROUP…]``.
+"""Build the tools of the Kubernetes tests: ``python -m scripts.kube_tools [GROUP…]``.
 
 Groups: `helm`; `kubernetes` (API server, controller manager, scheduler, etcd, kubectl: about ten
 minutes on two cores, once); `schemas` (strict JSON schemas of every object that the chart may
-render, for each supported version of Kubernetes). All come from Go modules pinned in
-tests/kube/tools or here, and stay in the cache outside of the checkout. Tests that miss them say so
-and are skipped.
+render, for each supported version of Kubernetes). All are built from Go modules pinned in
+tests/kube/tools or here, and are cached outside the checkout. Without them, the tests that need
+them are skipped with a message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RENAMED = {"go.etcd.io/etcd/server/v3": "etcd"}
 KUBERNETES = "v1.36.3"
 #: The versions of Kubernetes that the chart supports.
 SUPPORTED = ("v1.34.4", "v1.35.4", "v1.36.3")
-#: Modules that define further kinds, and where in them.
+#: Modules that define further kinds, and the folders with their definitions.
 EXTENSIONS = {
     "github.com/prometheus-operator/prometheus-operator@v0.85.0": (
         "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
@@ -73,7 +73,7 @@ def program(group: str, name: str) -> Path | None:
 
 
 def helm() -> Path | None:
-    """Return the helm that was built, or else the system's."""
+    """Return the helm that was built, or the system's."""
     own = shutil.which("helm")
     return program("helm", "helm") or (Path(own) if own else None)
 

@@ -1,7 +1,7 @@
-"""Set the checkout up: `make setup`, and first thing in every other target.
+"""Set up the checkout: `make setup`, and the first step of most other targets.
 
-Standard library only, since nothing is installed yet. This file holds no syntax newer than
-Python 3.4, so that an old interpreter gets as far as the message below.
+Standard library only, because nothing is installed yet. The syntax of this file is that of
+Python 3.4, so that an old interpreter reaches the message below.
 """
 
 import sys
@@ -12,7 +12,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter is what thi
         "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ".\n"
         "  Debian, Ubuntu: sudo apt install python3.11 python3.11-venv\n"
         "  macOS:          brew install python@3.11\n"
-        "Then try again, or name it: make PYTHON=/path/to/python3.11 ..."
+        "Then try again, or specify it: make PYTHON=/path/to/python3.11 ..."
     )
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -37,7 +37,7 @@ Document: TypeAlias = dict[str, object]
 
 def document() -> Document:
     """Return the schemas of the OpenAPI document, under the names that the console uses."""
-    from rillbase_server.pages import openapi_document  # noqa: PLC0415 -- needs Django's set-up
+    from rillbase_server.pages import openapi_document  # noqa: PLC0415 -- needs Django's setup
 
     whole = json.loads(openapi_document())
     schemas = whole["components"]["schemas"]

@@ -1,4 +1,4 @@
-"""Calls an ASGI application as a server would, one request at a time."""
+"""Calls an ASGI application as a server does, one request at a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def http_scope(
 
 
 async def ask(app: App, scope: Scope, pieces: Sequence[bytes] = (b"",)) -> Answer:
-    """Send a request whose body comes in pieces, and collect the answer."""
+    """Send a request with a body in several chunks, and collect the response."""
     waiting = [
         {"type": "http.request", "body": piece, "more_body": number < len(pieces)}
         for number, piece in enumerate(pieces, start=1)
@@ -61,12 +61,12 @@ async def ask(app: App, scope: Scope, pieces: Sequence[bytes] = (b"",)) -> Answe
 
     async def receive() -> Message:
         if not waiting:
-            await asyncio.Event().wait()  # the client stays, and has nothing more to say
+            await asyncio.Event().wait()  # the client stays connected and sends nothing more
         return waiting.pop(0)
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
-            assert not answer.status, "the answer was begun twice"
+            assert not answer.status, "the response was started twice"
             answer.status = message["status"]
             answer.headers = [(k.decode(), v.decode()) for k, v in message["headers"]]
         else:

@@ -1,4 +1,4 @@
-"""Background services that run for as long as a block does."""
+"""Runs background services for the duration of a block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ S = TypeVar("S", bound="BackgroundService")
 
 @asynccontextmanager
 async def running_service(service: S) -> AsyncIterator[S]:
-    """Run a service as its process does. What makes it fail is raised when the block ends."""
+    """Run a service as its process does. If the service fails, its exception is raised when the
+    block ends.
+    """
     task = asyncio.create_task(service.run())
     try:
         yield service

@@ -1,7 +1,7 @@
-"""A browser for tests: keeps cookies, sends the CSRF token, and has an address of its own.
+"""A browser for tests: keeps cookies, sends the CSRF token, and has a separate address.
 
-Limits by address would make tests that share 127.0.0.1 depend on one another, so each browser
-calls from another address of the loopback network.
+With a shared 127.0.0.1, limits by address would make tests depend on each other, so each browser
+uses a different address of the loopback network.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _FromAddress(HTTPAdapter):
 
 
 def from_own_address() -> HTTPAdapter:
-    """Make what lets a `requests.Session` call from an address that nobody else calls from."""
+    """Return an adapter with which a `requests.Session` calls from an unused loopback address."""
     return _FromAddress(_own_address())
 
 
@@ -52,7 +52,7 @@ class Browser:
         self._session.headers["User-Agent"] = "Test browser"
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
-        """Send one request. Header names are given with underscores for dashes."""
+        """Send one request. Underscores in header names become dashes."""
         sent = {"Origin": self.base, sessions.CSRF_HEADER: self.csrf}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self._session.request(
@@ -72,7 +72,7 @@ class Browser:
         return self.call("DELETE", path, **headers)
 
     def log_in(self, email: str, password: str = PASSWORD) -> requests.Response:
-        """Try to sign in; remember the CSRF token when it works."""
+        """Try to sign in; keep the CSRF token on success."""
         answer = self.post("auth/login", {"email": email, "password": password})
         if answer.ok:
             self.csrf = answer.json()["csrf_token"]
@@ -91,12 +91,12 @@ class Browser:
 
     @property
     def signed_in(self) -> bool:
-        """Whether the server takes this browser for a signed-in one."""
+        """Whether the server considers this browser signed in."""
         return self.get("auth/session").status_code == 200
 
 
 def browser_of(base: str, email: str, password: str = PASSWORD) -> Browser:
-    """Return a browser in which somebody has signed in."""
+    """Return a browser in which a user has signed in."""
     browser = Browser(base)
     answer = browser.log_in(email, password)
     assert answer.status_code == 200, answer.text

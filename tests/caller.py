@@ -1,4 +1,6 @@
-"""A small HTTP client for tests: one base URL, one set of credentials, JSON both ways."""
+"""A small HTTP client for tests: one base URL, one set of credentials, JSON requests and
+responses.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class Caller:
         raw: bytes | None = None,
         **headers: str,
     ) -> requests.Response:
-        """Send one request. Header names are given with underscores for dashes."""
+        """Send one request. Underscores in header names become dashes."""
         return self._send(method, path, body, raw, headers)
 
     def _send(
@@ -81,7 +83,7 @@ def signed_in(base: str, user: User) -> Caller:
 
 
 def problem(response: requests.Response, status: int, code: str) -> dict[str, Any]:
-    """Assert that the answer is a problem document with this status and code; return it."""
+    """Assert that the response is a problem document with this status and code; return it."""
     assert response.status_code == status, response.text
     assert response.headers["Content-Type"] == "application/problem+json"
     body: dict[str, Any] = response.json()

@@ -1,4 +1,4 @@
-"""Real processes of Celery of a test's own, to be stopped and killed at will."""
+"""Celery processes for a single test, which can stop and kill them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STOP_TIMEOUT_S = 30.0
 
 
 class CeleryWorker:
-    """Runs `tests.task_bench`, on a broker of the test's choice and the test's database."""
+    """Runs `tests.task_bench` with a broker chosen by the test and the test's database."""
 
     def __init__(self, folder: Path, broker_url: str, *, processes: int = 1) -> None:
         self._folder = folder
@@ -61,14 +61,14 @@ class CeleryWorker:
         assert process.poll() is None, self.log
 
     def kill(self) -> None:
-        """End all of the worker's processes as a power failure would."""
+        """Kill all processes of the worker, as a power failure would."""
         process, self._process = self._running(), None
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def stop(self) -> None:
-        """Let the worker finish what it is doing."""
+        """Stop the worker gracefully: it finishes its current tasks."""
         process = self._running()
         process.terminate()
         process.wait(STOP_TIMEOUT_S)
@@ -85,7 +85,7 @@ class CeleryWorker:
 
 @contextmanager
 def running_beat(folder: Path, broker_url: str) -> Iterator[None]:
-    """Run the installation's clock, as the launcher does, until the block ends."""
+    """Run the installation's beat, as the launcher does, until the block ends."""
     argv = [sys.executable, "manage.py", "beat", "--port", str(free_port())]
     environment = {**os.environ, "BROKER_URL": broker_url, "RILLBASE_DATA_DIR": str(folder)}
     with (folder / "beat.log").open("ab") as log:

@@ -1,4 +1,4 @@
-"""The machine's own Chromium, without a window, driven over its DevTools protocol."""
+"""The machine's Chromium in headless mode, driven over its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 from tests.waiting import wait_until
 
 TIMEOUT_S = 60.0
-#: Nothing moves on its way from one look to another.
+#: Disables animations, so that pages do not change between two observations.
 STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
@@ -37,7 +37,7 @@ OPTIONS = (
 
 
 def found() -> str | None:
-    """Return the browser's program, None where the machine has none."""
+    """Return the browser's path, or None if the machine has none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -50,7 +50,7 @@ class Page:
         self._answers: dict[int, dict[str, Any]] = {}
         self._more = threading.Condition()
         self._bindings: dict[str, Callable[[str], None]] = {}
-        #: What the page has complained about.
+        #: Errors that the page has reported.
         self.complaints: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -75,7 +75,7 @@ class Page:
         self.wait("document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of an expression; promises are waited for."""
+        """Return the value of an expression; promises are awaited."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
         )
@@ -83,7 +83,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Return as soon as the expression is true."""
+        """Wait until the expression is true."""
         wait_until(
             lambda: bool(self.evaluate(f"Boolean({expression})")),
             what=f"{expression} (complaints: {self.complaints})",
@@ -91,12 +91,12 @@ class Page:
         )
 
     def bind(self, name: str, take: Callable[[str], None]) -> None:
-        """Let the page call `name(text)`, in every document that it opens."""
+        """Provide the function `name(text)` to every document that the page opens."""
         self._bindings[name] = take
         self.call("Runtime.addBinding", name=name)
 
     def picture(self, file: Path, *, width: int, height: int, dark: bool = False) -> None:
-        """Save what the page looks like, once all of it has come to rest."""
+        """Save a screenshot of the page once it no longer changes."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -158,7 +158,7 @@ class Browser:
 
 @contextmanager
 def running(program: str) -> Iterator[Browser]:
-    """Start the browser with a profile of its own, and end it with the block."""
+    """Start the browser with a new profile, and stop it when the block ends."""
     with tempfile.TemporaryDirectory(prefix="rb-browser-", ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
             [program, *OPTIONS, f"--user-data-dir={profile}"],

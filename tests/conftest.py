@@ -1,8 +1,8 @@
 """Fixtures of all tests.
 
-Tests commit for real and clean nothing up: each makes tenants and users of its own, as many
-customers share one installation. Rolling back would hide what row-level security, several roles
-and commit hooks do, so pytest-django's guard of the database is lifted for the whole session.
+Tests commit transactions and clean nothing up: each creates its own tenants and users, as customers
+of one installation do. Rolling back would hide the effects of row-level security, several roles and
+commit hooks, so pytest-django's database guard is disabled for the whole session.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.servers import copy_template, running_servers
 if TYPE_CHECKING:
     from foundation.valkey_wire import ValkeyWire
 
-# How long an example takes says more about what else the machine does than about the code.
+# The duration of an example depends more on the machine's other load than on the code.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -51,7 +51,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Give the process a migrated database of its own, and servers unless the run shares them."""
+    """Give the process its own migrated database, and its own servers unless the run shares
+    them.
+    """
     with ExitStack() as servers:
         if not is_xdist_worker(request.session):
             servers.enter_context(running_servers())
@@ -67,7 +69,7 @@ def _commits_are_real(django_db_setup: None, django_db_blocker: DjangoDbBlocker)
 
 @pytest.fixture(scope="session")
 def postgres_url() -> str:
-    """The URL of this worker's database, for a role that may do everything."""
+    """The URL of this worker's database, for a role with all permissions."""
     return os.environ["DATABASE_URL"]
 
 
@@ -79,14 +81,14 @@ def valkey_url() -> str:
 
 @pytest.fixture
 def settings_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Change environment variables for one test; the typed settings follow."""
+    """Change environment variables for one test; the typed settings are updated."""
     from foundation.environment import environment
 
     change = monkeypatch.setenv
 
     def change_and_read_again(name: str, value: str, prepend: str | None = None) -> None:
         change(name, value, prepend)
-        # Now and not before: threads of the server read the settings at any moment.
+        # Immediately, not lazily: threads of the server may read the settings at any time.
         environment.cache_clear()
 
     monkeypatch.setattr(monkeypatch, "setenv", change_and_read_again)
@@ -107,14 +109,14 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    """A data directory in which a test may bring up a Rillbase of its own."""
+    """A data directory in which a test can start a separate Rillbase."""
     with reachable_directory() as directory:
         yield Place(directory)
 
 
 @pytest.fixture
 def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
-    """An event layer of the test's own, that may be killed and emptied."""
+    """A separate event layer, which the test may kill and empty."""
     own = OwnValkey(tmp_path)
     yield own
     own.close()
@@ -122,8 +124,8 @@ def valkey(tmp_path: Path) -> Iterator[OwnValkey]:
 
 @pytest.fixture
 async def wire(valkey: OwnValkey) -> AsyncIterator[ValkeyWire]:
-    """A connection to it."""
-    # Settings can be imported once there is an environment.
+    """A connection to the separate event layer."""
+    # Settings can be imported only after the environment has been set.
     from foundation.valkey_wire import ValkeyWire
 
     wire = ValkeyWire(valkey.url, connect_timeout_s=10, answer_timeout_s=10)
@@ -133,7 +135,7 @@ async def wire(valkey: OwnValkey) -> AsyncIterator[ValkeyWire]:
 
 @pytest.fixture(autouse=True)
 def _connections_go_back() -> Iterator[None]:
-    """Give the test thread's pooled connections back after each test."""
+    """Return the test thread's connections to the pool after each test."""
     yield
     from django.db import connections
 

@@ -1,8 +1,9 @@
-"""The environment of a test run, loaded with `-p` so that it is there before Django's settings are.
+"""The environment of a test run, loaded with `-p` so that it is set before Django's settings are
+imported.
 
-Settings are typed, derived from the environment and read once. So the addresses of the run's
-servers and the name of each process's database are chosen here, and `tests/servers.py` starts the
-servers at these addresses.
+Settings are typed, derived from the environment and read once. Therefore this module chooses the
+addresses of the run's servers and the name of each process's database; `tests/servers.py` starts
+the servers at these addresses.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SETTINGS = {
     "RILLBASE_SIGN_UP": "open",
     "RILLBASE_DEFAULT_PLAN": "standard",
     "RILLBASE_DATABASE_POOL_SIZE": "8",
-    # One test starts Spark; the others need no more than processes, which start faster.
+    # One test starts Spark; for the others processes suffice, which start faster.
     "RILLBASE_GRID": "processes",
     # Tenants may request a dedicated grid. No supervisor creates it, so the row stays pending.
     "RILLBASE_CLUSTERS": "kubernetes",
@@ -55,7 +56,7 @@ def pytest_load_initial_conftests() -> Generator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Remove what the run left, once its servers have stopped."""
+    """Remove the run's files after its servers have stopped."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         _directory.cleanup()
 
@@ -66,7 +67,7 @@ def _choose_servers() -> None:
     global _directory  # noqa: PLW0603 - one run a process, and its directory lives as long
     _directory = tempfile.TemporaryDirectory(prefix="rillbase-tests-")
     directory = Path(_directory.name)
-    # PostgreSQL runs as another account where the tests run as root.
+    # PostgreSQL runs under another account if the tests run as root.
     directory.chmod(0o755)
     mails = directory / "mails"
     mails.mkdir()
@@ -80,12 +81,12 @@ def _choose_servers() -> None:
     os.environ[POSTGRES] = f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{postgres}/postgres"
     os.environ[VALKEY] = f"redis://:{PASSWORD}@127.0.0.1:{valkey}/0"
     os.environ["STORAGE_URL"] = f"redis://admin:{secrets.token_hex(16)}@127.0.0.1:{node}"
-    # For processes that tests start.
+    # For processes started by tests.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
 
 
 def _choose_databases(worker: str) -> None:
-    """Point this process at databases of its own: a copy of the template, a number in Valkey."""
+    """Set this process's own databases: a copy of the template, and a number in Valkey."""
     number = int(worker.removeprefix("gw")) if worker.startswith("gw") else 0
     os.environ["DATABASE_URL"] = on_database(os.environ[POSTGRES], f"rillbase_{worker}")
     os.environ["REDIS_URL"] = on_database(os.environ[VALKEY], str(number))

@@ -1,4 +1,4 @@
-"""What a full disk looks like to this process: no file of it may grow beyond some bytes."""
+"""Simulates a full disk for this process by limiting the size of its files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def full_disk(allowed_bytes: int) -> Iterator[None]:
-    """Bound files' sizes for a while.
+    """Limit the size of files for the duration of a block.
 
-    Modules that are imported meanwhile are not kept compiled: Python does not notice that it has
-    written only a part, and nobody could import them any more.
+    Modules imported meanwhile are not cached as bytecode: Python does not notice that it has
+    written only part of a file, which could then never be imported.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     writes_none = sys.dont_write_bytecode

@@ -1,4 +1,4 @@
-"""A real HTTP server that plays the outside world: webhook receivers, key sets."""
+"""A real HTTP server in place of external ones: webhook receivers, key sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """Notes what arrives and answers as it was told."""
+    """Records requests and responds as configured."""
 
     url: str = ""
     requests: list[Received] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Receiver:
     _body: bytes = b""
 
     def answer(self, status: int, body: bytes = b"") -> None:
-        """Answer every request from now on like this."""
+        """Respond like this to every request from now on."""
         self._status, self._body = status, body
 
     def _take(self, handler: BaseHTTPRequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""The whole of Rillbase, started by `manage.py up` as a user starts it, in a folder of its own."""
+"""A complete Rillbase, started by `manage.py up` as a user starts it, in a separate folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Launched:
 
 
 class Place:
-    """A data directory, and what is typed about it."""
+    """A data directory, and the commands that are run in it."""
 
     def __init__(self, directory: Path) -> None:
         self.data = directory / "data"
@@ -46,7 +46,7 @@ class Place:
         """Start, with settings for the launcher's environment, and stop when the block ends."""
         arguments = argv("up", "--data-dir", self.data, "--port", 0)
         arguments += [str(o) for o in ("--ready-file", self.ready_file, *options)]
-        # A killed launcher leaves its file, and the next one needs a moment to remove it.
+        # A killed launcher leaves its file behind, which the next one removes after a moment.
         self.ready_file.unlink(missing_ok=True)
         with self.output.open("wb") as output, self._popen(arguments, variables, output) as process:
             try:
@@ -70,7 +70,7 @@ class Place:
         return {service["name"]: service for service in self.status()["services"]}
 
     def valkey(self) -> redis.Redis:
-        """Return a connection to the Valkey that was started."""
+        """Return a connection to the installation's Valkey."""
         text = (self.data / "valkey" / "valkey.conf").read_text()
         settings = dict(re.findall(r'^(port|requirepass) "?([^"\n]+)"?$', text, re.MULTILINE))
         return redis.Redis(port=int(settings["port"]), password=settings["requirepass"])

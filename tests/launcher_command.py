@@ -1,4 +1,4 @@
-"""`python manage.py …` as a user types it, away from the test run's own servers."""
+"""Runs `python manage.py …` as a user does, separately from the test run's servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OURS = (
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Today's environment without any setting of Rillbase, then `changes`."""
+    """The current environment without Rillbase's settings, plus `changes`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     return kept | changes
 
@@ -49,7 +49,9 @@ def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.Com
 
 @contextmanager
 def reachable_directory() -> Iterator[Path]:
-    """A short, empty directory that servers' own account can reach, even when we are root."""
+    """A short, empty directory that the servers' account can access even if the tests run as
+    root.
+    """
     path = Path(tempfile.mkdtemp(prefix="rb-"))
     path.chmod(0o755)
     try:
@@ -59,7 +61,7 @@ def reachable_directory() -> Iterator[Path]:
 
 
 def processes_below(directory: Path) -> Sequence[str]:
-    """Command lines of all living processes that mention `directory` or work in it."""
+    """Return the command lines of all processes that mention `directory` or work in it."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

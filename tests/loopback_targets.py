@@ -1,4 +1,4 @@
-"""What a tenant may find on a port of the machine that serves it."""
+"""What a tenant's URL can reach on a loopback port of the server's machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def stay_silent(_: socket.socket, over: Event) -> None:
 
 @contextmanager
 def loopback_targets() -> Iterator[Mapping[str, str]]:
-    """Yield URLs by what is found there: nothing, an error, other content, no HTTP, silence."""
+    """Yield URLs by what answers: nothing, an error, other content, no HTTP, silence."""
     answers = {
         "an error": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
         "gone": b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n",

@@ -1,4 +1,4 @@
-"""Reads the mails that the tests' worker has written into the mail directory."""
+"""Reads the e-mails that the tests' worker has written to the mail directory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from foundation.environment import environment
 from foundation.models import OutboxTask
 from tests.waiting import wait_until
 
-#: The first mail of a run waits for the worker to have started, on a machine that may be busy.
+#: The first e-mail of a run waits until the worker has started, on a machine that may be busy.
 TIMEOUT_S = 60.0
 _LINK = re.compile(r"(http\S+)#token=([A-Za-z0-9_-]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Mail:
-    """A mail, as somebody reads it."""
+    """An e-mail as its recipient reads it."""
 
     to: str
     subject: str
@@ -31,7 +31,7 @@ class Mail:
 
     @property
     def token(self) -> str:
-        """The token of the mail's link."""
+        """The token of the e-mail's link."""
         found = _LINK.search(self.text)
         assert found is not None, self.text
         return found[2]
@@ -54,14 +54,14 @@ def _read(path: Path) -> Mail:
 
 
 def mails_to(address: str) -> list[Mail]:
-    """Return what an address has been sent so far, the oldest first."""
+    """Return the e-mails to an address so far, oldest first."""
     folder = Path(environment().rillbase_email_url.removeprefix("dir://"))
     found = (_read(path) for path in sorted(folder.glob("*.eml")))
     return [mail for mail in found if mail.to == address]
 
 
 def next_mail(address: str, subject: str, *, already: int = 0) -> Mail:
-    """Wait for a mail with this subject, beyond the number that had come already."""
+    """Wait for a further e-mail with this subject, beyond those that had already arrived."""
 
     def found() -> list[Mail]:
         return [mail for mail in mails_to(address) if mail.subject == subject]
@@ -73,7 +73,7 @@ def next_mail(address: str, subject: str, *, already: int = 0) -> Mail:
 
 
 def all_mails_to(address: str) -> list[Mail]:
-    """Return the mails to an address once every task that may send it one has ended."""
+    """Return the e-mails to an address after all tasks that may send one have ended."""
     wait_until(lambda: _all_are_sent(address), what="all mails to be sent")
     return mails_to(address)
 

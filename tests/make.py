@@ -1,4 +1,4 @@
-"""Makes what tests need in the database: users, tenants, keys, sessions. All new each time."""
+"""Creates users, tenants, keys and sessions in the database, new ones each time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MadeTenant:
 
 
 def unique(prefix: str) -> str:
-    """Return a name that nobody else has."""
+    """Return a unique name."""
     return f"{prefix}-{secrets.token_hex(5)}"
 
 
@@ -43,7 +43,7 @@ def make_user(
     is_active: bool = True,
     is_verified: bool = True,
 ) -> User:
-    """Make a user whose password is `PASSWORD`."""
+    """Create a user whose password is `PASSWORD`."""
     user = User(
         email=email or unique("user") + "@example.test",
         name="Test User",
@@ -57,7 +57,7 @@ def make_user(
 
 
 def make_tenant(*, plan: str = "standard", owner: User | None = None) -> MadeTenant:
-    """Make a tenant with an owner and an admin key."""
+    """Create a tenant with an owner and an admin key."""
     owner = owner or make_user()
     tenant = Tenant(slug=unique("t"), name="Test tenant", plan_id=plan)
     with scoped(tenant_id=tenant.id, user_id=owner.id):
@@ -67,7 +67,7 @@ def make_tenant(*, plan: str = "standard", owner: User | None = None) -> MadeTen
 
 
 def make_member(tenant: Tenant, role: Role, *, user: User | None = None) -> User:
-    """Make a user who is a member of the tenant."""
+    """Create a user who is a member of the tenant."""
     user = user or make_user()
     with scoped(tenant_id=tenant.id):
         Membership.objects.create(user=user, role=role)
@@ -83,7 +83,7 @@ def make_key(
     allowed_networks: list[str] | None = None,
     collections: list[str] | None = None,
 ) -> str:
-    """Make an API key and return its text."""
+    """Create an API key and return its text."""
     prefix = keys.Prefix.SECRET if kind == ApiKey.Kind.SECRET else keys.Prefix.PUBLISHABLE
     key = keys.mint(prefix)
     with scoped(tenant_id=tenant.id):
@@ -102,6 +102,6 @@ def make_key(
 
 
 def make_session(user: User) -> tuple[str, str]:
-    """Sign a user in. Return the cookie's value and the CSRF token."""
+    """Sign in a user. Return the cookie's value and the CSRF token."""
     _, token = sessions.start(user, "tests")
     return token, sessions.csrf_token(token)

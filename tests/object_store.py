@@ -1,6 +1,6 @@
-"""An S3-compatible store that keeps objects in memory: a real server that plays the outside world.
+"""An in-memory, S3-compatible object store: a real server in place of an external one.
 
-It knows what Arrow and Iceberg ask of one, and checks no signatures.
+It supports the requests of Arrow and Iceberg, and checks no signatures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
 class SupportsLines(Protocol):
-    """What is read by lines and by bytes."""
+    """A stream that is read by lines and by bytes."""
 
     def readline(self) -> bytes: ...
 
@@ -36,16 +36,16 @@ class Store:
     """Buckets are folders of keys."""
 
     url: str = ""
-    #: By `/bucket/key`: what it holds, and since when.
+    #: By `/bucket/key`: the content, and the time of the last change.
     objects: dict[str, tuple[bytes, float]] = field(default_factory=dict)
     parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
-    #: Whether it answers that it cannot.
+    #: Whether the store responds that it is unavailable.
     is_away: bool = False
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def keys(self, prefix: str) -> list[str]:
-        """Return the keys below a prefix, without those that stand for folders."""
+        """Return the keys below a prefix, without those that represent folders."""
         with self.lock:
             found = sorted(key for key in self.objects if key.startswith(prefix))
         return [key for key in found if not key.endswith("/")]
@@ -59,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_expect_100(self) -> bool:
         goes_on = super().handle_expect_100()
-        # Whoever asked waits for it before the body is sent.
+        # Clients wait for this before they send the body.
         self.wfile.flush()
         return goes_on
 
@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             content = _joined(self.rfile)
         else:
             content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        # Amazon's own chunks, which may lie within those of HTTP.
+        # Amazon's own chunks, possibly inside those of HTTP.
         is_chunked = "aws-chunked" in self.headers.get("Content-Encoding", "")
         return _joined(io.BytesIO(content)) if is_chunked else content
 
@@ -209,7 +209,9 @@ def object_store() -> Iterator[Store]:
 
 
 def _joined(source: SupportsLines) -> bytes:
-    """Return what comes in chunks, each behind a line with its size, and read what follows them."""
+    """Return the body of a chunked request, in which a line with its size precedes each chunk, and
+    read the trailers.
+    """
     found = b""
     while size := int(source.readline().partition(b";")[0], 16):
         found += source.read(size)

@@ -1,4 +1,4 @@
-"""An OTLP/HTTP receiver that keeps what it is sent, as a collector would."""
+"""An OTLP/HTTP receiver that keeps all spans, like a collector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Receiver:
-    """Keeps every span that is posted to it, as a collector would."""
+    """Keeps every span that is posted to it."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []

@@ -1,4 +1,4 @@
-"""A storage node for the whole run, or for a test that kills it and starts it again at will."""
+"""A storage node for the whole run, or for a test that kills and restarts it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.own_storage_node import BINARY
 
 
 class OwnNode(OwnProcess):
-    """Data is on disk and stays with each stop. What the node logs is nobody's concern."""
+    """The data on disk survives a stop. The node's log is discarded."""
 
     errors = subprocess.DEVNULL
 
@@ -26,7 +26,7 @@ class OwnNode(OwnProcess):
         return f"redis://admin:{self._token}@127.0.0.1:{self.port}"
 
     def forget(self) -> None:
-        """Lose all data. The process has been killed."""
+        """Delete all data. The process has been killed."""
         shutil.rmtree(self._folder)
 
     def _command(self) -> Sequence[str]:

@@ -1,5 +1,5 @@
-"""A server process of a test's own that speaks Redis's protocol, to be killed and started again at
-will.
+"""A server process of a single test that speaks the Redis protocol and can be killed and
+restarted.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import redis
 from rillbase_server.launcher import ports
 from tests.waiting import wait_until
 
-#: Ample: whoever waits for the first answer goes on as soon as it is there.
+#: Generous: a wait ends as soon as the first response arrives.
 START_TIMEOUT_S = 120.0
 
 
 class OwnProcess(ABC):
-    """Owns one process. It comes back to the same port and the same folder."""
+    """Owns one process. A restarted process has the same port and folder."""
 
-    #: Where its errors go; None: to those of the tests.
+    #: The file for its standard error; None: that of the tests.
     errors: int | None = None
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
@@ -34,14 +34,14 @@ class OwnProcess(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where it is, and who may do everything."""
+        """The URL, with credentials for all commands."""
 
     @abstractmethod
     def _command(self) -> Sequence[str]:
-        """Return how it is started."""
+        """Return the command line."""
 
     def _variables(self) -> Mapping[str, str]:
-        """Return what it finds in its environment beside what is in that of the tests."""
+        """Return environment variables in addition to those of the tests."""
         return {}
 
     def start(self) -> None:
@@ -55,19 +55,19 @@ class OwnProcess(ABC):
         wait_until(self._answers, what="the server's first answer", timeout_s=START_TIMEOUT_S)
 
     def kill(self) -> None:
-        """End the process as a crash would."""
+        """Kill the process, like a crash."""
         process = self._running()
         process.kill()
         process.wait()
         self._process = None
 
     def stop(self) -> int:
-        """End the process as an operator would; return its exit status."""
+        """Stop the process as an operator would; return its exit status."""
         self._running().terminate()
         return self.ended()
 
     def ended(self) -> int:
-        """Wait for an end that somebody has asked for; return the exit status."""
+        """Wait until the process ends after a request to stop; return its exit status."""
         process = self._running()
         self._process = None
         return process.wait()
@@ -81,7 +81,7 @@ class OwnProcess(ABC):
         return self._process
 
     def _answers(self) -> bool:
-        assert self._running().poll() is None, "the server has ended"
+        assert self._running().poll() is None, "the server ended"
         try:
             with redis.Redis.from_url(self.url) as client:
                 return bool(client.ping())

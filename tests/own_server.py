@@ -1,4 +1,4 @@
-"""A server process of its own, which a test may end, or give other settings than the suite's."""
+"""A separate server process, which a test may stop, or start with other settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass
 class OtherServer:
-    """On the suite's database and event layer, unless the environment says otherwise."""
+    """Uses the suite's database and event layer, unless the environment says otherwise."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -29,7 +29,7 @@ class OtherServer:
 
 @contextmanager
 def another_server(**variables: str) -> Iterator[OtherServer]:
-    """Serve until the block ends, with these settings besides those of the suite."""
+    """Serve until the block ends, with these settings in addition to those of the suite."""
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
     argv += ["--app-dir", "platform", "--port", str(port), "--no-proxy-headers"]

@@ -1,4 +1,4 @@
-"""A storage node of a test's own, to be killed, stopped and started again at will."""
+"""A storage node of a single test, which can kill, stop and restart it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.own_valkey import free_port
 
 BINARY = Path(sys.executable).parent / "rillbase-node"
 TOKEN = "the-administrators-token"
-#: Ample: whoever waits for an answer goes on as soon as it is there.
+#: Generous: a wait ends as soon as the response arrives.
 ANSWER_TIMEOUT_S = 60.0
 
 
 def token_of(namespace: str) -> str:
-    """Return the token of a namespace of tests."""
+    """Return the token of a test namespace."""
     return f"the-token-of-{namespace}"
 
 
@@ -32,7 +32,7 @@ def ask(client: redis.Redis | redis.client.Pipeline, *words: object) -> Any:
 
 
 class OwnStorageNode(OwnProcess):
-    """Its data outlives the process."""
+    """Its data survives the process."""
 
     def __init__(self, folder: Path, **options: object) -> None:
         self._options = options
@@ -59,21 +59,21 @@ class OwnStorageNode(OwnProcess):
         return {"RILLBASE_NODE_TOKEN": TOKEN}
 
     def client(self, namespace: str = "admin", token: str = TOKEN, **options: Any) -> redis.Redis:
-        """Return a client, which decodes what it is answered unless told otherwise."""
-        # Tests say themselves what happens again.
+        """Return a client, which decodes responses unless told otherwise."""
+        # Tests decide themselves what is retried.
         always: dict[str, Any] = {"decode_responses": True, "retry": Retry(NoBackoff(), 0)}
         options = {"socket_timeout": ANSWER_TIMEOUT_S, **always, **options}
         return redis.Redis(port=self.port, username=namespace, password=token, **options)
 
     def namespace(self, name: str, **options: Any) -> redis.Redis:
-        """Make a namespace and return a client in it."""
+        """Create a namespace and return a client for it."""
         token = token_of(name)
         with self.client() as admin:
             ask(admin, "RB.NAMESPACE.CREATE", name, token)
         return self.client(name, token, **options)
 
     def metric(self, name: str) -> float:
-        """Return a figure of the page of metrics."""
+        """Return a value from the metrics page."""
         with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as page:
             lines = page.read().decode().splitlines()
         found = [line.split() for line in lines if not line.startswith("#")]

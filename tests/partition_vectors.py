@@ -1,4 +1,4 @@
-"""The test vectors of partitions, which Rust's tests read, too."""
+"""The test vectors of partitions, which the Rust tests also read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FILE = Path(__file__).resolve().parents[1] / "native/live/tests/partitions.tsv"
 
 
 class PartitionVector(NamedTuple):
-    """A document's key or a query's hash, and where it belongs among so many partitions."""
+    """A document's key or a query's hash, and its partition for a number of partitions."""
 
     name: bytes
     #: The hash of a document's key.
@@ -19,7 +19,7 @@ class PartitionVector(NamedTuple):
 
 
 def vectors(kind: str) -> list[PartitionVector]:
-    """Return those of documents or queries."""
+    """Return the vectors of documents or of queries."""
     rows = [line.split("\t") for line in _FILE.read_text().splitlines()[1:]]
     return [
         PartitionVector(bytes.fromhex(name), int(hashed or 0), int(partitions), int(partition))

@@ -1,4 +1,4 @@
-"""How much memory a process comes to hold during a block: this one, or another server's."""
+"""Measures the peak memory of a process during a block: this process or another server's."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Resets the peak to what is resident at the moment (proc_pid_clear_refs(5)).
+#: Resets the peak to the current resident memory (proc_pid_clear_refs(5)).
 _RESET = "5"
 
 
 @dataclass
 class PeakMemory:
-    """What a block added to the resident memory at its highest point."""
+    """The increase of the resident memory in a block, at its peak."""
 
     added_mib: float = 0.0
 
 
 @contextmanager
 def peak_memory(process: int | str = "self") -> Iterator[PeakMemory]:
-    """Measure the block, whatever the process needed before."""
+    """Measure the block, regardless of earlier memory use."""
     measured = PeakMemory()
     place = Path("/proc", str(process))
     (place / "clear_refs").write_text(_RESET)

@@ -1,7 +1,7 @@
-"""The promise that what was revoked is refused within a second.
+"""The guarantee that revoked credentials are rejected within a second.
 
-Judged by when a request was sent, not by when its answer came: a server that is busy may answer
-late, but nothing that was asked a second after the revocation may be let in.
+The time at which a request was sent counts, not that of its response: a busy server may respond
+late, but must reject all requests sent more than a second after the revocation.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ PAUSE_S = 0.01
 
 
 def refused_within_a_second(ask: Callable[[], Response]) -> None:
-    """Ask until refused. Call it as soon as the revocation has been answered."""
+    """Send requests until one is rejected. Call this immediately after the response to the
+    revocation.
+    """
     revoked_at = time.monotonic()
     while True:
         sent_at = time.monotonic()
         if ask().status_code == 401:
             return
         late_s = sent_at - revoked_at
-        assert late_s <= PROMISED_S, f"let in {late_s:.2f} s after the revocation"
+        assert late_s <= PROMISED_S, f"accepted {late_s:.2f} s after the revocation"
         time.sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""The application under uvicorn, in a thread of the test process."""
+"""Serves the application with uvicorn in a thread of the test process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPS: dict[str, asyncio.AbstractEventLoop] = {}
 
 
 class Server(uvicorn.Server):
-    """A server whose event loop is known once it has started."""
+    """A server, whose event loop is available once it has started."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self.loop = asyncio.get_running_loop()

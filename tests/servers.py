@@ -1,7 +1,7 @@
 """The servers that a run shares: one PostgreSQL, one Valkey and one storage node.
 
-Their addresses are in the environment (`tests/environment.py`). Each process of the run works on
-its own copy of a migrated template database.
+Their addresses are in the environment (`tests/environment.py`). Each process of the run uses its
+own copy of a migrated template database.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def running_servers() -> Iterator[None]:
 
 
 def copy_template() -> None:
-    """Make this process's database."""
+    """Create this process's database."""
     name = urlsplit(os.environ["DATABASE_URL"]).path.lstrip("/")
     statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
     _as_superuser(statement.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))

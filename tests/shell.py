@@ -1,4 +1,4 @@
-"""A shell into which blocks of the documentation are pasted."""
+"""A shell into which code blocks of the documentation are pasted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 DONE = "-- block done --"
-#: The grid may still be starting when somebody begins to watch.
+#: The grid may still be starting when a live query begins.
 ANSWER_TIMEOUT_S = 120.0
 
 
 class Shell:
-    """A shell as somebody has it open, into which blocks are pasted."""
+    """An interactive shell into which blocks are pasted."""
 
     def __init__(self, folder: Path | None = None, **variables: str) -> None:
         self._shell = subprocess.Popen(
@@ -27,12 +27,12 @@ class Shell:
             bufsize=0,
         )
         self.transcript = ""
-        # Jobs are process groups then, so that what a job has started ends with it. Said here and
-        # not as bash's option, which is void where the shell has no terminal.
+        # Makes each job a process group, so that processes started by a job end with it. Set here
+        # and not as bash's option, which has no effect if the shell has no terminal.
         self.paste("set -m")
 
     def paste(self, block: str) -> str:
-        """Run a block to its end and return what was printed meanwhile."""
+        """Run a block to its end and return its output."""
         assert self._shell.stdin is not None
         begin = len(self.transcript)
         self._shell.stdin.write(f"{block}\necho '{DONE}'\n".encode())
@@ -40,7 +40,7 @@ class Shell:
         return self.transcript[begin:]
 
     def wait_for(self, text: str, begin: int = 0) -> None:
-        """Return once `text` has been printed, by the shell or by what it has started."""
+        """Wait until the shell, or a program that it has started, has printed `text`."""
         assert self._shell.stdout is not None
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         with selectors.DefaultSelector() as selector:
@@ -51,6 +51,6 @@ class Shell:
                     self.transcript += self._shell.stdout.read(65536).decode()
 
     def close(self) -> None:
-        """Leave the shell; what a failed test left running in it ends first."""
+        """Close the shell, after ending the jobs that a failed test has left running."""
         ending = b"for job in $(jobs -p); do kill -- -$job; done\n"
         self._shell.communicate(ending, timeout=ANSWER_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A file system that is really small, to be filled and emptied at will."""
+"""A small file system, which can be filled and emptied."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ CHUNK = b"\0" * (64 * 1024)
 
 
 class SmallDisk:
-    """A folder on a file system of its own."""
+    """A folder on a separate file system."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._ballast = path / "ballast"
 
     def fill(self, *, leave_bytes: int = 0) -> None:
-        """Take what is free, but for so many bytes."""
+        """Fill the file system except for so many bytes."""
         with self._ballast.open("ab", buffering=0) as file:
             while (free := self.free_bytes - leave_bytes) > 0:
                 file.write(CHUNK[:free])
 
     def empty(self) -> None:
-        """Give back what `fill` took."""
+        """Release the space that `fill` has taken."""
         self._ballast.unlink(missing_ok=True)
 
     @property
@@ -47,5 +47,6 @@ def small_disk(path: Path, size_mib: int) -> Iterator[SmallDisk]:
     try:
         yield SmallDisk(path)
     finally:
-        # What still has a file open there goes on with it: the mount is gone for everybody else.
+        # Processes with open files there can continue to use them: the mount is gone for all
+        # others.
         subprocess.run(["umount", "--lazy", path], check=True)

@@ -1,10 +1,10 @@
 """The real Celery application with a few tasks for tests.
 
-Started as `celery -A tests.task_bench worker` by `tests.celery_worker`. What tasks did is read
-from the files that their arguments name.
+Started as `celery -A tests.task_bench worker` by `tests.celery_worker`. Tasks record their effects
+in files, which their arguments name.
 """
 
-# ruff: noqa: I001 -- the application comes first: it sets Django up
+# ruff: noqa: I001 -- the application comes first: it sets up Django
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ worker_ready.connect(_announce, weak=False)
 
 
 def _note(file: str, line: str) -> int:
-    """Append a line; return how many there are now."""
+    """Append a line; return the number of lines."""
     with Path(file).open("a") as notes:
         notes.write(line + "\n")
     return len(Path(file).read_text().splitlines())
@@ -68,7 +68,7 @@ def fail(*, file: str, times: int) -> None:
 
 @task(name="bench.fill", policy=_IMPATIENT)
 def fill(*, file: str, times: int) -> None:
-    """Meet a full disk of the database some times, more often than a task is tried."""
+    """Fail several times because the database's disk is full, more often than a task is retried."""
     if _note(file, "tried") <= times:
         with connections["default"].cursor() as cursor:
             cursor.execute("DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
@@ -84,7 +84,7 @@ def die(*, file: str, times: int) -> None:
 
 @task(name="bench.hang", policy=_IMPATIENT, soft_limit_s=0.5, hard_limit_s=1)
 def hang(*, file: str, times: int) -> None:
-    """Overstay, and ignore the soft limit."""
+    """Exceed the time limit, and ignore the soft limit."""
     if _note(file, "begun") > times:
         return
     while True:
@@ -103,6 +103,6 @@ def linger(*, file: str, gate: str) -> None:
     _note(file, "finished")
 
 
-@task(name="bench.fail_by_the_clock", policy=PERIODIC)
-def fail_by_the_clock() -> None:
-    raise RuntimeError("the clock struck in vain")
+@task(name="bench.fail_on_schedule", policy=PERIODIC)
+def fail_on_schedule() -> None:
+    raise RuntimeError("the scheduled task failed")

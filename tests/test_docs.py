@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code."""
+"""The documentation matches the code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_security_model_names_tests_that_exist() -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_have_a_target() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     broken = [
         f"{source.relative_to(ROOT)} -> {target}"

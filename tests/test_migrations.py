@@ -34,7 +34,7 @@ def contractions(migration: Migration) -> list[str]:
 
 
 def contracts(operation: Operation, migration: Migration, before: ProjectState) -> bool:
-    """Tell whether the code of the release before may fail on what this leaves behind."""
+    """Return whether the previous release's code may fail after this operation."""
     if isinstance(operation, AlterField):
         model = before.models[migration.app_label, operation.model_name_lower]
         return bool(model.fields[operation.name].null and not operation.field.null)
@@ -44,7 +44,7 @@ def contracts(operation: Operation, migration: Migration, before: ProjectState) 
 
 
 @pytest.mark.parametrize("migration", migrations(), ids=str)
-def test_a_migration_only_expands_or_says_which_release_it_contracts(migration: Migration) -> None:
+def test_a_migration_only_expands_or_names_the_release_it_contracts(migration: Migration) -> None:
     assert not contractions(migration) or getattr(migration, "contracts", None)
 
 

@@ -1,4 +1,4 @@
-"""Nothing that a tenant reads is a counter that other tenants move."""
+"""Values that a tenant can read are not counters that other tenants' activity increases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def inserted(things: MadeCollection) -> int:
     return int(found["id"]["$oid"], 16)
 
 
-def test_the_distance_of_two_ids_does_not_count_what_others_insert(server: str) -> None:
+def test_the_difference_of_two_ids_does_not_reveal_the_number_of_other_inserts(server: str) -> None:
     things, others = make_collection(server), make_collection(server)
     distances = set[int]()
     for _ in range(3):
@@ -28,7 +28,7 @@ def test_the_distance_of_two_ids_does_not_count_what_others_insert(server: str) 
         after = inserted(things)
         assert before < after
         distances.add((after - before) % 2**24)
-    # A counter would give the same distance each time.
+    # A counter would give the same difference each time.
     assert len(distances) == 3
 
 
@@ -66,7 +66,7 @@ def test_a_resume_token_of_an_aggregate_hides_the_nodes_position() -> None:
             tokens.read(broken)
 
 
-def test_an_opaque_token_is_good_for_its_purpose_alone() -> None:
+def test_an_opaque_token_is_valid_only_for_its_purpose() -> None:
     token = opaque_tokens.write("one", b"5", b"topic")
     assert opaque_tokens.read("one", token, b"topic") == b"5"
     for purpose, bound in (("other", b"topic"), ("one", b"another")):

@@ -1,4 +1,6 @@
-"""TLS in front of a server that has none: a certificate of its own, and a proxy that ends TLS."""
+"""TLS in front of a server without TLS: a self-signed certificate, and a proxy that terminates
+TLS.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def make_certificate(folder: Path, address: str = "127.0.0.1") -> tuple[Path, Path]:
-    """Return certificate and key, in PEM, of a server that vouches for itself."""
+    """Return a self-signed certificate and its key, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a test")])
     now = datetime.datetime.now(datetime.UTC)
@@ -44,7 +46,7 @@ def make_certificate(folder: Path, address: str = "127.0.0.1") -> tuple[Path, Pa
 
 @contextmanager
 def tls_in_front_of(port: int, certificate: Path, key: Path) -> Iterator[int]:
-    """Pass on to a local port what comes by TLS; yield the port to come to."""
+    """Accept TLS connections and forward them to a local port; yield the proxy's port."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -60,7 +62,9 @@ def _accept(listener: socket.socket, context: ssl.SSLContext, port: int) -> None
 
 
 def _serve(client: socket.socket, context: ssl.SSLContext, port: int) -> None:
-    """Two threads on one connection by TLS would wait for each other, so one serves both ways."""
+    """One thread serves both directions: two threads on one TLS connection would block each
+    other.
+    """
     with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as near:
         near.settimeout(0.005)
         with socket.create_connection(("127.0.0.1", port)) as far:

@@ -1,4 +1,4 @@
-"""Wait for a condition instead of sleeping and hoping."""
+"""Waits for conditions instead of sleeping."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 
 POLL_S = 0.01
-#: Ample, for a machine that has much else to do: whoever waits goes on as soon as it may.
+#: Generous, for a busy machine: a wait ends as soon as its condition holds.
 TIMEOUT_S = 60.0
 
 
 def wait_until(holds: Callable[[], bool], *, what: str, timeout_s: float = TIMEOUT_S) -> None:
-    """Return as soon as the condition holds; fail with a sentence when it never does."""
+    """Return as soon as the condition holds; fail with a message if it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > deadline:
@@ -21,7 +21,7 @@ def wait_until(holds: Callable[[], bool], *, what: str, timeout_s: float = TIMEO
 
 
 async def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition while others run in this event loop."""
+    """Wait for a condition while other tasks of this event loop run."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             while not holds():  # noqa: ASYNC110 -- what is waited for is in other processes

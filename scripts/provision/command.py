@@ -1,4 +1,4 @@
-"""The set-up: check whether there is anything to do, and do it."""
+"""Sets up the checkout if anything has changed since the last time."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def main() -> int:
             return _doctor()
         _set_up(_effective(arguments.profile))
     except SetUpProblem as problem:
-        print(f"Set-up stopped: {problem}", file=sys.stderr)
+        print(f"Setup stopped: {problem}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"Set-up stopped: {error}", file=sys.stderr)
+        print(f"Setup stopped: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nSet-up interrupted; start it again to continue.", file=sys.stderr)
+        print("\nSetup interrupted; start it again to continue.", file=sys.stderr)
         return EXIT_INTERRUPTED
     return 0
 
@@ -53,7 +53,7 @@ def _arguments() -> argparse.Namespace:
         "--profile",
         choices=["runtime", "dev"],
         default="dev",
-        help="what to install: everything for running, or also everything for development",
+        help="what to install: only what running needs, or also what development needs",
     )
     parser.add_argument(
         "--doctor", action="store_true", help="only report what is installed and what is missing"
@@ -62,7 +62,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _effective(profile: Profile) -> Profile:
-    """A development environment can also run Rillbase, and remains one."""
+    """A development environment can also run Rillbase, so it is kept."""
     present = InstallStamp.read()
     return "dev" if present and present.profile == "dev" else profile
 
@@ -71,7 +71,7 @@ def _set_up(profile: Profile) -> None:
     if _is_done(profile):
         return
     with _alone():
-        # The previous holder of the lock may have done everything.
+        # The previous holder of the lock may have finished the setup.
         if _is_done(profile):
             return
         prerequisites.demand()
@@ -100,7 +100,7 @@ def _install(steps: SetupSteps, profile: Profile) -> None:
     )
     if not packages_fit:
         packages.install(steps, installed, profile)
-        # Installing removed what no lock file names, including the native module.
+        # The installation removed packages that no lock file names, including the native module.
         replace(current, native="", javascript="", console="").write()
     packages.link()
     native_fits = present is not None and present.native == current.native
@@ -116,13 +116,13 @@ def _install(steps: SetupSteps, profile: Profile) -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Hold the cache's lock, since checkouts share the tools and the build folder."""
+    """Hold the cache's lock, because checkouts share the tools and the build folder."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "setup.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("… Waiting for another set-up to finish", flush=True)
+            print("… Waiting for another setup to finish", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -1,4 +1,4 @@
-"""The web console: its tools, and its build, which holds the JavaScript SDK."""
+"""The web console: its tools, and its build, which includes the JavaScript SDK."""
 
 from __future__ import annotations
 

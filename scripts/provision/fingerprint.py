@@ -1,4 +1,4 @@
-"""Fingerprints of files: results are kept as long as what they were made from is the same."""
+"""Fingerprints of files: a result is kept as long as its inputs have not changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is native: the module for Python and the storage node, built once per state of their
-sources. Both are kept in the cache, the module as a wheel.
+"""The native module for Python and the storage node, built once per state of their sources. Both
+are cached, the module as a wheel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NODE_PACKAGE = "rillbase-storage-node"
 NODE = "rillbase-node"
 INSTALLED_NODE = ENVIRONMENT / "bin" / NODE
 SOURCE_SUFFIXES = frozenset({".rs", ".toml", ".lock", ".pyi"})
-# Neither affects the module: build products, and programs built only by hand.
+# Build products, and programs that are only built manually: neither affects the module.
 SKIPPED_FOLDERS = frozenset({"target", "fuzz", "loom", "tests", "benches"})
 WHEELS_KEPT = 5
 
@@ -38,12 +38,12 @@ def made_from() -> str:
 
 
 def is_installed() -> bool:
-    """Whether the storage node is installed; older set-ups had none."""
+    """Whether the storage node is installed; older setups did not install it."""
     return INSTALLED_NODE.exists()
 
 
 def install(steps: SetupSteps, tools: Tools) -> None:
-    """Build both unless cached for the same sources, and install them."""
+    """Install both, and build them first unless they are cached for the same sources."""
     folder = cache() / "wheels" / made_from()
     if not (folder / NODE).exists():
         with steps.step("Building the native module and the storage node"):
@@ -59,7 +59,7 @@ def install(steps: SetupSteps, tools: Tools) -> None:
             ENVIRONMENT_PYTHON,
         ]
         steps.run([*command, "--offline", "--no-deps", "--reinstall", wheel])
-    # A running node keeps the file it was started from.
+    # A running node continues to use the file from which it was started.
     INSTALLED_NODE.unlink(missing_ok=True)
     shutil.copy2(folder / NODE, INSTALLED_NODE)
     os.utime(folder)

@@ -1,7 +1,7 @@
-"""What npm's lock files name, kept in the cache and linked to where it is used.
+"""The packages of npm's lock files, installed in the cache and linked into the checkout.
 
-Node.js looks for packages beside the sources, so a folder with a `package.json` gets a link to the
-folder in the cache. All checkouts with the same lock file share one installation.
+Node.js searches for packages beside the sources, so a folder with a `package.json` gets a link to
+the folder in the cache. All checkouts with the same lock file share one installation.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LOCKED = ("package.json", "package-lock.json", ".npmrc")
 
 
 def link(folder: Path) -> Path:
-    """Return where a folder's sources look for packages."""
+    """Return the path at which a folder's sources search for packages."""
     return folder / "node_modules"
 
 
 def install(steps: SetupSteps, folder: Path, title: str) -> Path:
-    """Link a folder to its packages, installed if need be; return where they are."""
+    """Link a folder to its packages, install them if necessary, and return their folder."""
     packages = _packages(steps, folder, title)
     there = link(folder)
     if there.is_symlink() or not there.exists():

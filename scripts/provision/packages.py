@@ -1,4 +1,4 @@
-"""The checkout's Python environment, holding exactly what a lock file names."""
+"""The checkout's Python environment, with exactly the packages of a lock file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from scripts.provision.tools import NETWORK_ADVICE, Tools, base_python
 
 Profile: TypeAlias = Literal["runtime", "dev"]
 
-#: The only packages that come as source, and what they are built with, which is locked too.
+#: The only packages that are built from source, and their build requirements, also locked.
 BUILT = ("pyspark",)
 BUILT_WITH = REQUIREMENTS / "build.txt"
 
-#: From the environment's folder of packages to the checkout's, so that both can be moved together.
+#: From the environment's package folder to the checkout, relative, so that both can be moved
+#: together.
 LINK = "../../../../platform\n"
 
 
@@ -39,13 +40,13 @@ def environment_works() -> bool:
 
 
 def is_linked() -> bool:
-    """Whether the environment finds the checkout's packages that lie below `platform/`."""
+    """Whether the environment finds the checkout's packages below `platform/`."""
     links = _links()
     return bool(links) and all(file.is_file() and file.read_text() == LINK for file in links)
 
 
 def link() -> None:
-    """Let `python -m benchmarks.NAME` find what `manage.py` puts on the path itself."""
+    """Add `platform/` to the path for `python -m benchmarks.NAME`, as `manage.py` does itself."""
     for file in _links():
         file.write_text(LINK)
 
@@ -55,10 +56,11 @@ def _links() -> list[Path]:
 
 
 def install(steps: SetupSteps, tools: Tools, profile: Profile) -> None:
-    """Make the environment if need be, and install and remove packages until it fits the lock.
+    """Create the environment if necessary, and install and remove packages until it matches the
+    lock.
 
-    What is in uv's cache is taken from there before the network is asked at all: that is both
-    faster and what makes a set-up without network work.
+    Packages in uv's cache are installed without network access. This is faster, and makes an
+    offline setup possible.
     """
     with steps.step(f"Installing Python packages ({profile})"):
         if not environment_works():

@@ -141,7 +141,7 @@ def find(tool: Tool, checkout: Path = CHECKOUT) -> ToolCheck:
 
 
 def demand() -> None:
-    """Raise one problem that names everything that is missing."""
+    """Raise one problem that lists all missing tools."""
     missing = _missing_python_parts()
     for finding in (find(tool) for tool in TOOLS if tool.is_needed(CHECKOUT)):
         if not finding.is_good:
@@ -151,7 +151,7 @@ def demand() -> None:
 
 
 def report() -> bool:
-    """Print every tool with its state; false when one that is needed is not good."""
+    """Print every tool with its state; return false if a required one is missing or too old."""
     all_good = True
     for finding in map(find, TOOLS):
         if finding.is_good:

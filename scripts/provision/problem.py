@@ -1,4 +1,4 @@
-"""A problem that stops a set-up, as one line for people."""
+"""A problem that stops the setup, as a message for the user."""
 
 from __future__ import annotations
 

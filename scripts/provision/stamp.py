@@ -1,4 +1,4 @@
-"""What the environment was built from, recorded inside it."""
+"""The inputs that the environment was built from, recorded inside it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FILE = ENVIRONMENT / "rillbase-setup.json"
 
 @dataclass(frozen=True, slots=True)
 class InstallStamp:
-    """Fingerprints of what was installed; `""` for what has yet to be."""
+    """Fingerprints of the installed parts; `""` for a part that has not been installed yet."""
 
     profile: Profile
     packages: str
     native: str
     javascript: str
     checkout: str
-    """An environment does not survive being moved: its programs name their interpreter."""
+    """An environment cannot be moved: its programs contain the interpreter's path."""
     console: str = ""
-    """Older set-ups did not record it."""
+    """Older setups did not record it."""
 
     @classmethod
     def wanted(cls, profile: Profile) -> Self:

@@ -1,4 +1,4 @@
-"""Running the programs that do the work: quiet while all is well, one line when it is not.
+"""Runs the programs of the setup: quiet on success, one line on failure.
 
 Output goes to a log. A terminal shows the step with the seconds it has taken and the latest line
 of that log; anything else (a file, CI) gets one line at the start, one every few seconds while
@@ -22,7 +22,7 @@ from scripts.provision.problem import SetUpProblem
 TICK_S = 0.2
 PLAIN_REPORT_EVERY_S = 10.0
 TAIL_BYTES = 4_096
-# These would make the programs started here look at another environment than the checkout's.
+# These would make the programs use another environment than the checkout's.
 FOREIGN_VARIABLES = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "MAKEFLAGS")
 
 Word: TypeAlias = str | Path
@@ -68,7 +68,7 @@ class SetupSteps:
             raise self.failed()
 
     def failed(self, advice: str = "") -> SetUpProblem:
-        """Return the problem that the step shown has failed."""
+        """Return the problem that the current step has failed."""
         if self._live:
             self._show("", end="\r")
         reason = self._reason() or "no output"

@@ -1,7 +1,7 @@
 """The two pinned tools that install and build: uv and maturin.
 
-They live in the cache, in a folder named by what they are made from, and are shared by all
-checkouts. pip gets them, as it is the one installer that comes with Python.
+All checkouts share them in the cache, in a folder named by their fingerprint. pip installs them,
+because it is the only installer that comes with Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scripts.provision.places import REQUIREMENTS, cache
 from scripts.provision.steps import SetupSteps, Word
 
 LOCK_FILE = REQUIREMENTS / "bootstrap.txt"
-NETWORK_ADVICE = "\n  The first set-up needs the package registries; later ones work offline."
+NETWORK_ADVICE = "\n  The first setup needs the package registries; later ones work offline."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Tools:
 
 
 def base_python() -> Path:
-    """Return the base interpreter of the environment that runs this."""
+    """Return the base interpreter of the current environment."""
     return Path(getattr(sys, "_base_executable", None) or sys.executable)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def requests_5m(server: str) -> Made:
     """Requests to customers' endpoints, counted and timed."""
-    # Django is set up by now.
+    # Django has been set up by now.
     from tests.aggregates.made import make_aggregate
 
     return make_aggregate(server)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def shop(server: str) -> Made:
     """A dataset of orders and stock."""
-    # Django is set up by now.
+    # Django has been set up by now.
     from tests.analytics.made import make_dataset
 
     return make_dataset(server)

@@ -1,4 +1,4 @@
-"""The console in the machine's own Chromium, with everything real behind it."""
+"""The console in the machine's Chromium, with real servers behind it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Where pictures of pages go; they are kept in RILLBASE_PICTURES, where that is set."""
+    """The folder for screenshots; they are kept in RILLBASE_PICTURES if that is set."""
     folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -47,7 +47,7 @@ def pictures(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_window(browser: Browser, server: str, backstage: Backstage) -> OpenWindow:
-    """Open windows in which the owner of a tenant has signed in, all in one session."""
+    """Open windows of one session in which a tenant's owner has signed in."""
     from tests.make import make_session
 
     tokens: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The grid as an application of a real Spark."""
+"""The grid as a Spark application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Java starts slowly where others work as well.
+#: Java starts slowly on a busy machine.
 START_TIMEOUT_S = 100.0
 STANDALONE_SECRET = "a-secret-of-the-standalone-cluster"
 
@@ -46,7 +46,7 @@ def started(log: Path, *argv: str, **variables: str) -> Iterator[subprocess.Pope
 
 @contextmanager
 def grid(valkey_url: str, log: Path, **variables: str) -> Iterator[str]:
-    """Run the grid as an application of Spark; yields where it says how it is."""
+    """Run the grid as a Spark application; yields the URL of its status."""
     with redis.Redis.from_url(valkey_url) as client:
         client.flushdb()
     port = str(free_port())
@@ -63,7 +63,7 @@ def status_url(valkey_url: str, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """A cluster of its own: a master and one worker, as Spark brings them."""
+    """A separate standalone cluster: a master and one worker, with Spark's own scripts."""
     port = str(free_port())
     url = f"spark://127.0.0.1:{port}"
     protected = tmp_path / "protected.conf"
@@ -82,7 +82,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 @contextmanager
 def daemon(directory: Path, kind: str, *options: str) -> Iterator[None]:
-    """Run a daemon of a standalone cluster; yields when it listens."""
+    """Run a daemon of a standalone cluster; yields once it accepts connections."""
     home = Path(pyspark.__file__).parent
     log = directory / f"{kind}.log"
     program = (str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}")
@@ -109,13 +109,13 @@ def reports(url: str) -> dict[str, dict[str, object]]:
 
 
 def all_watch(url: str) -> dict[str, dict[str, object]]:
-    """Return the reports of all nodes, or none while one of them does not watch."""
+    """Return the reports of all nodes, or none while one of them is not ready."""
     found = reports(url)
     watching = len(found) == 3 and all(node["state"] == "running" for node in found.values())
     return found if watching else {}
 
 
-def test_nodes_are_jobs_of_spark_and_come_back_when_their_workers_are_killed(
+def test_nodes_run_as_spark_jobs_and_are_restarted_after_their_workers_are_killed(
     status_url: str,
 ) -> None:
     wait_until(lambda: bool(all_watch(status_url)), what="all nodes", timeout_s=START_TIMEOUT_S)
@@ -125,13 +125,13 @@ def test_nodes_are_jobs_of_spark_and_come_back_when_their_workers_are_killed(
     worker.kill()
     wait_until(
         lambda: all_watch(status_url).get("1:filter:0:0", before)["token"] != before["token"],
-        what="the node to be back under another token",
+        what="the node to be restarted with a new token",
         timeout_s=60.0,
     )
 
 
 @pytest.mark.long
-def test_a_worker_that_hangs_is_replaced_and_a_driver_that_hangs_ends_with_its_process(
+def test_a_hung_worker_is_replaced_and_a_hung_driver_ends_with_its_process(
     status_url: str,
 ) -> None:
     wait_until(lambda: bool(all_watch(status_url)), what="all nodes", timeout_s=START_TIMEOUT_S)
@@ -141,10 +141,10 @@ def test_a_worker_that_hangs_is_replaced_and_a_driver_that_hangs_ends_with_its_p
     worker.suspend()
     wait_until(
         lambda: all_watch(status_url).get("1:filter:0:0", before)["token"] != before["token"],
-        what="another node in its place",
+        what="a replacement for the node",
     )
     print(f"node: {time.monotonic() - began_s:.1f} s")  # noqa: T201 -- shown by -s
-    wait_until(lambda: not worker.is_running(), what="the end of the one that hung")
+    wait_until(lambda: not worker.is_running(), what="the end of the hung node")
     worker = psutil.Process(int(str(reports(status_url)["1:filter:0:0"]["pid"])))
     java = next(parent for parent in worker.parents() if "java" in parent.name())
     supervisor = java.parent()
@@ -161,7 +161,7 @@ def test_a_worker_that_hangs_is_replaced_and_a_driver_that_hangs_ends_with_its_p
 
 
 @pytest.mark.long
-def test_nodes_on_a_standalone_cluster_come_back_when_their_executor_is_killed(
+def test_nodes_on_a_standalone_cluster_are_restarted_after_their_executor_is_killed(
     master: str, valkey_url: str, tmp_path: Path
 ) -> None:
     variables = {"RILLBASE_GRID_MASTER": master, "RILLBASE_SPARK_SECRET": STANDALONE_SECRET}
@@ -185,10 +185,10 @@ def test_nodes_on_a_standalone_cluster_come_back_when_their_executor_is_killed(
                 after[name]["token"] != before[name]["token"] for name in before
             )
 
-        wait_until(others_watch, what="all nodes under other tokens", timeout_s=120.0)
+        wait_until(others_watch, what="all nodes to have new tokens", timeout_s=120.0)
 
 
-def test_nothing_is_left_of_an_application_whose_driver_was_killed(
+def test_no_process_of_an_application_survives_the_kill_of_its_driver(
     status_url: str,
 ) -> None:
     wait_until(lambda: bool(all_watch(status_url)), what="all nodes", timeout_s=START_TIMEOUT_S)

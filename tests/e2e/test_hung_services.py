@@ -1,4 +1,4 @@
-"""Services that were stopped by a signal live and do nothing: the launcher replaces them."""
+"""Services suspended by a signal: the launcher replaces them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACK_S = 240.0
 SERVICES = ("web", "worker", "background", "grid")
 
 
-def test_every_service_that_hangs_is_replaced(place: Place) -> None:
+def test_every_hung_service_is_replaced(place: Place) -> None:
     with place.up(RILLBASE_GRID="processes"):
         wait_until(lambda: are_ready(place), what="all services", timeout_s=BACK_S)
         pids = {name: int(place.services()[name]["pid"]) for name in SERVICES}

@@ -50,7 +50,7 @@ def upload(ready: dict[str, str]) -> None:
 
 
 def is_sorted(ready: dict[str, str]) -> bool:
-    """Return whether the pipeline has moved everything that was uploaded to the sample dataset."""
+    """Return whether the pipeline has processed all uploads to the sample dataset."""
     request = urllib.request.Request(
         f"{ready['url']}/v1/datasets/visits/pipeline",
         headers={"Authorization": f"Bearer {ready['api_key']}"},
@@ -59,7 +59,7 @@ def is_sorted(ready: dict[str, str]) -> bool:
         return bool(json.load(answer)["stages"]["unsorted"]["rows"] == 0)
 
 
-def test_one_command_brings_everything_up_and_stop_leaves_nothing_running(place: Place) -> None:
+def test_one_command_starts_everything_and_stop_leaves_no_process_running(place: Place) -> None:
     with place.up() as launched:
         ready = launched.ready
         assert set(ready) == {"url", "email", "password", "tenant", "api_key"}
@@ -67,7 +67,7 @@ def test_one_command_brings_everything_up_and_stop_leaves_nothing_running(place:
         assert stat.S_IMODE(place.ready_file.stat().st_mode) == 0o600
         assert get(f"{ready['url']}/readyz") == 200
 
-        # The grid alone may follow: what needs it says so.
+        # Only the grid may start later: services that need it report that they wait.
         wait_until(
             lambda: place.services()["grid"]["state"] == "ready", what="the grid", timeout_s=180
         )
@@ -97,9 +97,10 @@ def test_one_command_brings_everything_up_and_stop_leaves_nothing_running(place:
 
 
 def open_to_others(data: Path) -> list[str]:
-    """Return what group or others may read, write or list below a data directory.
+    """Return the files below a data directory that group or others may read, write or list.
 
-    Its root alone may be passed through: as root, servers run as an account of their own.
+    Only the root directory may be traversed: when started as root, servers run under another
+    account.
     """
     assert stat.S_IMODE(data.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
     found = list(data.rglob("*"))
@@ -111,11 +112,11 @@ def open_to_others(data: Path) -> list[str]:
     return [f"{path} {mode:o}" for path, mode in modes.items() if mode & 0o077]
 
 
-def test_a_killed_launcher_is_taken_over_with_its_data_and_login(place: Place) -> None:
+def test_a_new_launcher_takes_over_the_data_and_logins_of_a_killed_one(place: Place) -> None:
     with place.up("--workers", 2) as launched:
         before = launched.ready
         pids = [s["pid"] for s in place.services().values() if s["pid"]]
-        assert len(pids) == len(SERVICES)  # all but the one-shot, and the launcher
+        assert len(pids) == len(SERVICES)  # all services except the one-shot, plus the launcher
         launched.process.send_signal(signal.SIGKILL)
         launched.process.wait()
     with place.up() as launched:
@@ -128,7 +129,7 @@ def test_a_killed_launcher_is_taken_over_with_its_data_and_login(place: Place) -
     assert processes_below(place.data) == []
 
 
-def test_external_servers_are_used_and_none_of_ours_is_started(place: Place) -> None:
+def test_external_servers_are_used_instead_of_embedded_ones(place: Place) -> None:
     with (
         reachable_directory() as elsewhere,
         EmbeddedPostgres(elsewhere / "postgres", superuser_password="external") as postgres,
@@ -150,7 +151,7 @@ def test_external_servers_are_used_and_none_of_ours_is_started(place: Place) -> 
     assert processes_below(place.data) == []
 
 
-def test_a_web_server_that_is_killed_comes_back_and_says_so(place: Place) -> None:
+def test_a_killed_web_server_is_restarted_and_the_restart_is_logged(place: Place) -> None:
     with place.up("--no-demo") as launched:
         url = launched.ready["url"]
         first = place.services()["web"]["pid"]
@@ -160,13 +161,13 @@ def test_a_web_server_that_is_killed_comes_back_and_says_so(place: Place) -> Non
             web = place.services()["web"]
             return bool(web["state"] == "ready" and web["pid"] != first)
 
-        wait_until(back, what="the web server to be back", timeout_s=120)
+        wait_until(back, what="the restart of the web server", timeout_s=120)
         assert place.services()["web"]["restarts"] == 1
         assert get(f"{url}/readyz") == 200
     assert "web killed by signal 9; restarting it" in launched.output.read_text()
 
 
-def test_a_stop_while_starting_is_orderly_too(place: Place) -> None:
+def test_a_stop_during_startup_is_orderly(place: Place) -> None:
     arguments = argv("up", "--data-dir", place.data, "--port", 0)
     with subprocess.Popen(arguments, env=environment(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

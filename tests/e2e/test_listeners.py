@@ -1,4 +1,4 @@
-"""Whatever a running installation listens on, it is on loopback and wants a secret."""
+"""All sockets of a running installation listen on loopback and require a secret."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POSTGRES_LOGIN = b"user\0postgres\0database\0postgres\0\0"
 PASSWORD_WANTED = 10
 
 
-def test_every_socket_is_on_loopback_and_wants_a_secret(place: Place) -> None:
+def test_every_socket_is_on_loopback_and_requires_a_secret(place: Place) -> None:
     with place.up(RILLBASE_GRID="spark") as launched:
         wait_until(lambda: grid_watches(place), what="the grid on Spark", timeout_s=START_S)
         found = dict(listeners(psutil.Process(launched.process.pid)))
@@ -53,7 +53,7 @@ def listeners(launcher: psutil.Process) -> Iterator[tuple[int, psutil.Process]]:
 
 
 def protection(port: int) -> str:
-    """Find out, as somebody without any secret, what a server does with strangers."""
+    """Return how a server responds to a client without any secret."""
     if answer(port, b"PING\r\n").startswith(b"-NOAUTH"):
         return "resp"
     if answer(port, SSL_REQUEST) == b"N":
@@ -62,7 +62,7 @@ def protection(port: int) -> str:
         return "http" if tells_strangers_nothing(port) else "none"
     if is_closed_to(port, FOR_BLOCKS) and is_closed_to(port, FOR_ENDPOINT):
         return "spark"
-    # The gateway reads lines: what has none it waits for, without a word.
+    # The gateway reads lines and waits without a response until there is one.
     waits = answer(port, FOR_BLOCKS) == answer(port, FOR_ENDPOINT) == b""
     return "py4j" if waits and is_closed_to(port, PY4J_COMMAND) else "none"
 
@@ -83,7 +83,7 @@ def wants_password(port: int) -> bool:
 
 
 def tells_strangers_nothing(port: int) -> bool:
-    """Probes may ask how a process stands, in numbers; all else is refused."""
+    """Probes may read a process's status as numbers; everything else is rejected."""
     return all(
         status(port, path) in (401, 403, 404)
         for path in ("/v1/collections/todos/documents", "/v1/tenants", "/admin/secrets", "/jobs")

@@ -1,4 +1,4 @@
-"""README's tour does what README says when its blocks are pasted one after the other."""
+"""README's tour works as described when its blocks are pasted one after the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shell() -> Iterator[Shell]:
 
 
 def tour(receiver_port: int) -> Iterator[str]:
-    """README's blocks after the export of the panel's values, on a port that is free here."""
+    """README's blocks after the export of the panel's values, with a free port of this machine."""
     text = README.read_text().replace("9000", str(receiver_port))
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     exported = [block.startswith("export URL=") for block in blocks].index(True)
@@ -37,7 +37,7 @@ def answers(shown: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in shown.splitlines() if line.startswith("{")]
 
 
-def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
+def test_the_tour_works_as_described(place: Place, shell: Shell) -> None:
     blocks = tour(free_port())
     with place.up() as launched:
         ready = launched.ready
@@ -54,12 +54,12 @@ def test_the_tour_does_what_it_says(place: Place, shell: Shell) -> None:
 
 
 def _jobs(shell: Shell) -> str:
-    """Return the shell's jobs, once those that were told to end have ended."""
+    """Return the shell's jobs once the jobs that were asked to end have ended."""
     return shell.paste("wait; jobs")
 
 
 def _documents(shell: Shell, blocks: Iterator[str]) -> None:
-    """Queries, writes, and watching a query while others write."""
+    """Queries, writes, and a live query during writes."""
     (me,) = answers(shell.paste(next(blocks)))
     assert me["tenant"] == "demo"
     (page,) = answers(shell.paste(next(blocks)))
@@ -67,7 +67,7 @@ def _documents(shell: Shell, blocks: Iterator[str]) -> None:
     made, changed_todo, refused = answers(shell.paste(next(blocks)))
     assert (made["version"], changed_todo["version"]) == (1, 2)
     assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
-    shell.paste(next(blocks))  # watches
+    shell.paste(next(blocks))  # the live query
     shell.wait_for("watching")
     assert answers(shell.paste(next(blocks))) == []
     shell.wait_for("v4 deleted")
@@ -110,7 +110,7 @@ def _accounts(shell: Shell, blocks: Iterator[str]) -> None:
 
 
 def _confirmed(shell: Shell) -> None:
-    """Wait as long as a reader does: the confirmation commits just after the receiver answered."""
+    """Wait like a reader: the confirmation commits just after the receiver has answered."""
     wait_until(
         lambda: '"state":"active"' in shell.paste('api -H "$me" $SHOP/webhooks'),
         what="the webhook to be active",

@@ -1,6 +1,6 @@
-"""A backup that was rehearsed: taken from one running installation, restored, and served again.
+"""A rehearsed backup: taken from a running installation, restored, and put into service.
 
-The steps are those of docs/operations/kubernetes.md, with the launcher in the place of Kubernetes.
+The steps are those of docs/operations/kubernetes.md, with the launcher instead of Kubernetes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATIENCE_S = 300.0
 
 
 class Installation:
-    """A running installation, asked with the demo tenant's key."""
+    """A running installation, called with the demo tenant's key."""
 
     def __init__(self, place: Place, launched: Launched) -> None:
         self.place, self.ready = place, launched.ready
@@ -57,7 +57,7 @@ def secrets(place: Place) -> dict[str, Any]:
 
 
 def settings(place: Place, postgres_port: int) -> dict[str, str]:
-    """The settings of a command of the operator's, as the launcher gives them to its own."""
+    """The settings of an operator's command, as the launcher passes them to its own commands."""
     kept = secrets(place)
     found = {
         "RILLBASE_SECRET_KEY": kept["secret_key"],
@@ -73,7 +73,7 @@ def settings(place: Place, postgres_port: int) -> dict[str, str]:
 
 
 def program(name: str, place: Place, port: int, *arguments: str) -> None:
-    """Run one of PostgreSQL's programs as its administrator."""
+    """Run a PostgreSQL program as the administrator."""
     password = {"PGPASSWORD": secrets(place)["postgres_password"]}
     where = ["--host", "127.0.0.1", "--port", str(port), "--username", "postgres"]
     done = subprocess.run(
@@ -87,7 +87,7 @@ def program(name: str, place: Place, port: int, *arguments: str) -> None:
 
 
 def back_up(place: Place, folder: Path) -> None:
-    """Take the storage node first, then PostgreSQL."""
+    """Back up the storage node first, then PostgreSQL."""
     port = int((place.data / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[3])
     taken = run("checkpoint_storage", "rehearsal", env=settings(place, port))
     assert taken.returncode == 0, taken.stderr
@@ -96,7 +96,9 @@ def back_up(place: Place, folder: Path) -> None:
 
 
 def restore(place: Place, folder: Path) -> None:
-    """Put both back while nothing runs, void what clients know, and forget Valkey."""
+    """Restore both while the installation is stopped, invalidate clients' tokens, and empty
+    Valkey.
+    """
     shutil.rmtree(place.data / "valkey")
     shutil.rmtree(place.data / "node" / "db")
     made = subprocess.run(
@@ -123,7 +125,7 @@ def restore(place: Place, folder: Path) -> None:
         assert raised.returncode == 0, raised.stderr
 
 
-def test_a_restored_backup_serves_what_it_held_and_clients_begin_anew(
+def test_a_restored_backup_serves_its_data_and_clients_start_over(
     place: Place, tmp_path: Path
 ) -> None:
     with place.up(RILLBASE_GRID="processes") as launched:

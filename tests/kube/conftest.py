@@ -1,4 +1,4 @@
-"""A Kubernetes for the session, and a node on which pods of the chart seem to run."""
+"""A Kubernetes API server for the session, and a node on which the chart's pods appear to run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A real API server with what belongs to it."""
-    # The client of Kubernetes takes seconds to import.
+    """A real API server with its controllers."""
+    # Importing the Kubernetes client takes seconds.
     from tests.kube.control_plane import started
 
     running = started(tmp_path_factory.mktemp("kubernetes"))

@@ -1,4 +1,4 @@
-"""A running Rillbase with a bad network before it, and clients of every SDK."""
+"""A running Rillbase behind an unreliable network, and clients of every SDK."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from tests.documents.collection import MadeCollection
 
 PYTHON_SDK = Path(__file__).resolve().parents[2] / "sdk" / "python"
-#: Each SDK, as a program that is driven.
+#: Each SDK, as a program that the tests control.
 PROGRAMS = ["javascript", "python"]
 
 
 @pytest.fixture(scope="package")
 def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
-    # Beside two browsers and compilers everything takes its time to start.
+    # Starting takes longer beside two browsers and compilers.
     with running(server, valkey_url) as backstage:
         yield backstage
 
 
 @pytest.fixture
 def todos(server: str, backstage: Backstage) -> MadeCollection:
-    # Models can be imported once Django is set up.
+    # Models can be imported once Django has been set up.
     from tests.documents.collection import make_collection
 
     return make_collection(server)
@@ -40,7 +40,7 @@ def todos(server: str, backstage: Backstage) -> MadeCollection:
 
 @pytest.fixture
 def network(server: str) -> Iterator[Proxy]:
-    """What lies between the client and the server."""
+    """The network between the client and the server."""
     with through_proxy(server) as proxy:
         yield proxy
 
@@ -49,9 +49,9 @@ def network(server: str) -> Iterator[Proxy]:
 def client(
     request: pytest.FixtureRequest, network: Proxy, todos: MadeCollection
 ) -> Iterator[Program]:
-    """A client that reaches the server through the network, as the collection's own key."""
+    """A client that reaches the server through the network, with the collection's own key."""
     argv = {
-        # Node.js 22 has a WebSocket, which Node.js 20 has behind this switch.
+        # Node.js 22 has a WebSocket; in Node.js 20 this option enables it.
         "javascript": lambda: [
             "node",
             "--experimental-websocket",

@@ -1,4 +1,4 @@
-"""A second PostgreSQL, which is somebody else's, and the process that follows its tables."""
+"""A second PostgreSQL, which belongs to a customer, and the process that follows its tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def their_server() -> Iterator[EmbeddedPostgres]:
-    # Settings can be imported once there is an environment.
+    # Settings can be imported only after the environment has been set.
     from tests.sources.upstream import running_server
 
     with reachable_directory() as directory, running_server(Path(directory)) as server:
@@ -35,11 +35,11 @@ def database(their_server: EmbeddedPostgres) -> Iterator[Database]:
 
 @pytest.fixture(scope="module")
 def following(server: str) -> Iterator[None]:
-    """The process that follows, on a thread of its own."""
+    """The following process, in a separate thread."""
     from sources.following import follower, idle, service, stream
 
     with pytest.MonkeyPatch.context() as quicker:
-        # How often it looks whether something is to be done; what it does then is the same.
+        # How often it checks whether there is something to do; what it does then does not change.
         quicker.setattr(service, "RELOAD_S", 0.05)
         quicker.setattr(stream, "WATCH_S", 0.2)
         quicker.setattr(idle, "CHECK_S", 0.2)

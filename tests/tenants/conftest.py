@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def receiver() -> Iterator[WebhookReceiver]:
-    """A tenant's server that confirms handshakes and accepts everything."""
+    """A tenant's server that confirms handshakes and accepts all requests."""
     with webhook_receiver() as running:
         yield running

@@ -1,6 +1,6 @@
 {{/*
-The files of analytics tables: one volume, which all write to who take uploads, answer queries or
-move files from stage to stage; or an S3-compatible store, and no volume.
+The files of analytics tables: one volume, which all processes share that accept uploads, answer
+queries or move files from stage to stage; or an S3-compatible store, and no volume.
 */}}
 {{- define "rillbase.analyticsFolder" -}}
 /var/lib/rillbase-analytics
@@ -10,7 +10,7 @@ move files from stage to stage; or an S3-compatible store, and no volume.
 {{- if and .Values.analytics.enabled (not .Values.analytics.storage.s3.url) }}true{{ end -}}
 {{- end -}}
 
-{{/* Where the files are, as plain variables. */}}
+{{/* The location of the files, as plain variables. */}}
 {{- define "rillbase.analyticsVariables" -}}
 {{- $store := .Values.analytics.storage.s3 -}}
 RILLBASE_ANALYTICS_DIR: {{ default (include "rillbase.analyticsFolder" .) $store.url | quote }}
@@ -24,7 +24,7 @@ AWS_REGION: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* The keys of the store, from a Secret; without one pods have the rights of their accounts. */}}
+{{/* The keys of the store, from a Secret; without one, pods have the permissions of their accounts. */}}
 {{- define "rillbase.analyticsSecrets" -}}
 {{- $store := .Values.analytics.storage.s3 -}}
 {{- if and .Values.analytics.enabled $store.url $store.secret }}
@@ -35,13 +35,13 @@ AWS_REGION: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* The port by which the store is called. */}}
+{{/* The port of the store. */}}
 {{- define "rillbase.analyticsPort" -}}
 {{- $url := urlParse (default "https://amazon" .Values.analytics.storage.s3.endpoint) -}}
 {{- if contains ":" $url.host }}{{ splitList ":" $url.host | last }}{{ else }}{{ ternary 80 443 (eq $url.scheme "http") }}{{ end -}}
 {{- end -}}
 
-{{/* What those mount who have to do with the files, besides their own scratch space. */}}
+{{/* Mounts of processes that use the files, besides their own scratch space. */}}
 {{- define "rillbase.dataMounts" -}}
 {{- include "rillbase.scratchMounts" . }}
 {{- if include "rillbase.analyticsVolume" . }}

@@ -1,6 +1,6 @@
 {{/*
-Settings of all server processes. Secrets come by reference; URLs are put together by the kubelet,
-`$(NAME)` being a variable above, so that no manifest holds one.
+Settings of all server processes. Secrets are references; the kubelet assembles URLs, in which
+`$(NAME)` is a variable above, so that no manifest contains a secret.
 */}}
 {{- define "rillbase.environment" -}}
 {{- include "rillbase.secretVariables" (list . (dict "RILLBASE_SECRET_KEY" "secret-key" "RILLBASE_KEY_PEPPER" "key-pepper" "RILLBASE_METRICS_TOKEN" "metrics-token" "RILLBASE_EMAIL_URL" "email-url" "STORAGE_TOKEN" "node-token")) }}
@@ -13,7 +13,7 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
 {{- include "rillbase.plainVariables" . }}
 {{- end -}}
 
-{{/* The same for the one Job that makes roles and tables: it logs in as the administrator. */}}
+{{/* The same for the Job that creates roles and tables: it logs in as the administrator. */}}
 {{- define "rillbase.administration" -}}
 {{- include "rillbase.secretVariables" (list . (dict "RILLBASE_SECRET_KEY" "secret-key" "RILLBASE_KEY_PEPPER" "key-pepper" "RILLBASE_EMAIL_URL" "email-url")) }}
 {{- if .Values.database.internal }}
@@ -76,7 +76,7 @@ Settings of all server processes. Secrets come by reference; URLs are put togeth
 {{- end }}
 {{- end -}}
 
-{{/* What everybody has to know who has to do with tenants' clusters. */}}
+{{/* Settings of all processes that use tenants' clusters. */}}
 {{- define "rillbase.clusterVariables" -}}
 {{- $images := list (printf "default=%s" (include "rillbase.image" (list . .Values.images.spark))) -}}
 {{- range $name, $image := .Values.clusters.images }}{{ $images = append $images (printf "%s=%s" $name $image) }}{{ end -}}

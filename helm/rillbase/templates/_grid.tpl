@@ -1,4 +1,4 @@
-{{/* What tells the grid where its nodes run; all else about executors is in Spark's own file. */}}
+{{/* Where the grid's nodes run; other settings of executors are in Spark's configuration file. */}}
 {{- define "rillbase.gridVariables" -}}
 - name: RILLBASE_GRID
   value: spark

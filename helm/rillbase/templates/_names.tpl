@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The release's name, with the chart's in it; short enough for what is appended. */}}
+{{/* The release's name, including the chart's name; short enough for the suffixes. */}}
 {{- define "rillbase.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -13,7 +13,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects a part's pods. Of a Deployment it can never change. (list $ "part") */}}
+{{/* The selector of a part's pods. A Deployment's selector is immutable. (list $ "part") */}}
 {{- define "rillbase.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: {{ include "rillbase.name" $root }}
@@ -50,7 +50,7 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- printf "%s-%s" (include "rillbase.fullname" (index . 0)) (index . 1) -}}
 {{- end -}}
 
-{{/* An image, by digest if one is given. (list $ $image) */}}
+{{/* An image, by its digest if there is one. (list $ $image) */}}
 {{- define "rillbase.image" -}}
 {{- $root := index . 0 -}}{{- $image := index . 1 -}}
 {{- if $image.digest -}}
@@ -77,7 +77,7 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- end -}}
 {{- end -}}
 
-{{/* How the names of tenants' namespaces begin, and of what this release has outside of its own. */}}
+{{/* The prefix of the names of tenants' namespaces, and of this release's cluster-wide objects. */}}
 {{- define "rillbase.clusters" -}}
 {{- if .Values.clusters.name -}}
 {{- .Values.clusters.name -}}

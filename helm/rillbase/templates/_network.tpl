@@ -1,6 +1,6 @@
 {{/*
-Both sides of a way from parts to a server: who may come in there, and that they may go out to it.
-No ports: all of them. (list $ "server" (list "caller") (list port))
+Both directions of a connection: ingress of the server from its callers, and their egress to it.
+No ports means all ports. (list $ "server" (list "caller") (list port))
 */}}
 {{- define "rillbase.allowed" -}}
 {{- $root := index . 0 -}}{{- $server := index . 1 -}}{{- $callers := index . 2 -}}{{- $ports := index . 3 -}}

@@ -1,6 +1,6 @@
 {{/*
-What every pod of ours has. All of it is what Pod Security calls "restricted", and more: nothing is
-written but to volumes, and the API server's token is mounted only where it is used.
+Settings of all pods. They are stricter than the "restricted" Pod Security Standard: only volumes
+are writable, and the API server's token is mounted only where it is used.
 */}}
 
 {{/* (list $ "part" $values "serviceAccount" usesApi) */}}
@@ -25,7 +25,7 @@ imagePullSecrets:
 {{- include "rillbase.placement" (list $root $part $values) | nindent 0 }}
 {{- end -}}
 
-{{/* Copies keep apart from one another, where there is room. (list $ "part" $values) */}}
+{{/* Spreads replicas over machines, if possible. (list $ "part" $values) */}}
 {{- define "rillbase.placement" -}}
 {{- $values := index . 2 -}}
 topologySpreadConstraints:
@@ -54,7 +54,7 @@ runAsNonRoot: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{/* Labels and annotations of a pod template. The checksum starts pods anew with another secret or
+{{/* Labels and annotations of a pod template. The checksum restarts pods after a change of a secret or
 setting. (list $ "part" $values) */}}
 {{- define "rillbase.podMetadata" -}}
 {{- $root := index . 0 -}}
@@ -67,14 +67,14 @@ annotations:
   {{- end }}
 {{- end -}}
 
-{{/* The image of a container with our programs in it. (list $ $image) */}}
+{{/* The image of a container that runs our programs. (list $ $image) */}}
 {{- define "rillbase.containerImage" -}}
 image: {{ include "rillbase.image" . }}
 imagePullPolicy: {{ (index . 0).Values.images.pullPolicy }}
 securityContext: {{- include "rillbase.containerSecurity" (index . 0) | nindent 2 }}
 {{- end -}}
 
-{{/* Where our programs may write. */}}
+{{/* The directories that our programs may write to. */}}
 {{- define "rillbase.scratchMounts" -}}
 - { name: scratch, mountPath: /tmp, subPath: tmp }
 - { name: scratch, mountPath: /var/lib/rillbase, subPath: data }
@@ -85,7 +85,7 @@ securityContext: {{- include "rillbase.containerSecurity" (index . 0) | nindent 
   emptyDir: { sizeLimit: 2Gi }
 {{- end -}}
 
-{{/* Waits until a process of this release can start. (list $ $image "arguments") */}}
+{{/* Waits until processes of this release can start. (list $ $image "arguments") */}}
 {{- define "rillbase.waiting" -}}
 {{- $root := index . 0 -}}
 name: wait
@@ -99,7 +99,7 @@ resources:
 volumeMounts: {{- include "rillbase.scratchMounts" $root | nindent 2 }}
 {{- end -}}
 
-{{/* Probes of a process that answers HTTP. Starting may take long; a dead one is noticed in 30 s. */}}
+{{/* Probes of a process with an HTTP server. Startup may take long; a dead process is detected within 30 s. */}}
 {{- define "rillbase.httpProbes" -}}
 startupProbe:
   httpGet: { path: /healthz, port: http }
@@ -117,7 +117,7 @@ readinessProbe:
   failureThreshold: 2
 {{- end -}}
 
-{{/* Probes of a process that gives a sign of life by a file's time. (list "file" seconds) */}}
+{{/* Probes of a process that updates a file's modification time. (list "file" seconds) */}}
 {{- define "rillbase.fileProbes" -}}
 startupProbe:
   exec: { command: [test, -s, {{ index . 0 }}] }
@@ -138,8 +138,8 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end -}}
 
-{{/* Refuse a limit of an app pod's memory that its own settings exceed: the kernel would end the pod. Beside live
-     queries and decoders, the server itself and messages that it receives take up to 384 MiB. */}}
+{{/* Reject a memory limit of an app pod that its own settings exceed: the kernel would kill the pod. In addition
+     to live queries and decoders, the server and its incoming messages take up to 384 MiB. */}}
 {{- define "rillbase.checkAppMemory" -}}
 {{- $app := .Values.app -}}
 {{- $limit := dig "limits" "memory" "" $app.resources | toString -}}
@@ -151,7 +151,7 @@ readinessProbe:
 {{- else if regexMatch "^[0-9]+Gi$" $limit -}}
 {{- $mib = mul 1024 (trimSuffix "Gi" $limit | int64) -}}
 {{- else if $limit -}}
-{{- fail (printf "app.resources.limits.memory is %s: give it in Mi or Gi" $limit) -}}
+{{- fail (printf "app.resources.limits.memory is %s: use the unit Mi or Gi" $limit) -}}
 {{- end -}}
 {{- if and (ge $mib 0) (lt $mib $needed) -}}
 {{- fail (printf "app.resources.limits.memory is %s, but app.liveMemoryMib, app.uploadWorkers and app.uploadMemoryMib need %dMi: raise it or lower them" $limit $needed) -}}

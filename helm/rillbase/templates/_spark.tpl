@@ -1,12 +1,12 @@
 {{/*
-A driver whose executors are pods of their own: what it may do, how Spark makes them, and what they
-are like. The driver's volumes hold the settings under /etc/rillbase/spark.
+A driver whose executors are separate pods: its permissions, Spark's configuration, and the template
+of the pods. The driver's volumes contain the settings under /etc/rillbase/spark.
 (list $ "driver" $values "executor" "template of mounts" "template of volumes")
 */}}
 {{- define "rillbase.sparkExecutors" -}}
 {{- $root := index . 0 -}}{{- $driver := index . 1 -}}{{- $values := index . 2 -}}{{- $part := index . 3 -}}
 {{- $name := include "rillbase.part" (list $root $driver) -}}
-# What the driver may do: make its executors' pods, see them, and remove them.
+# The driver's permissions: it creates, watches and removes its executors' pods.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {{- include "rillbase.metadata" (list $root $driver $name) | nindent 2 }}
@@ -22,8 +22,8 @@ roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $name }} }
 subjects:
   - { kind: ServiceAccount, name: {{ $name }}, namespace: {{ $root.Release.Namespace }} }
 ---
-# How Spark makes executors, and the pod that it starts from. Secrets come to executors by references
-# in it, and not through Spark's settings, which anybody who may see pods could read.
+# Spark's configuration, and the template of executors' pods. Executors get secrets by references in
+# the template, not through Spark's settings, which everyone who may view pods could read.
 apiVersion: v1
 kind: ConfigMap
 metadata: {{- include "rillbase.metadata" (list $root $driver (printf "%s-spark" $name)) | nindent 2 }}
@@ -38,7 +38,7 @@ data:
     spark.kubernetes.executor.request.cores {{ $values.executor.requestCpu }}
     spark.kubernetes.authenticate.oauthTokenFile /var/run/secrets/kubernetes.io/serviceaccount/token
     spark.kubernetes.authenticate.caCertFile /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
-    # Executors belong to the driver's pod and go with it.
+    # Executors belong to the driver's pod and are removed with it.
     spark.kubernetes.driver.pod.name ${env:POD_NAME}
     spark.kubernetes.driver.service.deleteOnTermination false
     spark.kubernetes.driver.ownPersistentVolumeClaim false
@@ -51,9 +51,9 @@ data:
     spark.executor.cores {{ $values.executor.cores }}
     spark.executor.memory {{ $values.executor.memory }}
     spark.executor.memoryOverhead {{ $values.executor.memoryOverhead }}
-    # Without the secret nobody can call driver or executors. As a file it is in no pod's description.
+    # Calls to driver and executors require the secret. As a file, it is in no pod's description.
     spark.authenticate.secret.file {{ include "rillbase.sparkSecretFolder" . }}/spark-secret
-    # Jobs are submitted at once and run as soon as there is an executor.
+    # Jobs are submitted immediately and run as soon as there is an executor.
     spark.scheduler.minRegisteredResourcesRatio 0
   pod.yaml: |
     apiVersion: v1
@@ -74,7 +74,7 @@ data:
         {{- include "rillbase.sparkSecretVolume" $root | nindent 8 }}
 {{- end -}}
 
-{{/* The secret by which a driver and its executors know each other. */}}
+{{/* The secret with which a driver and its executors authenticate each other. */}}
 {{- define "rillbase.sparkSecretFolder" -}}
 /etc/rillbase/spark-secret
 {{- end -}}
@@ -91,7 +91,7 @@ data:
     items: [{ key: spark-secret, path: spark-secret }]
 {{- end -}}
 
-{{/* What tells a driver how to reach Kubernetes; all else about executors is in Spark's own file. */}}
+{{/* How a driver reaches Kubernetes; other settings of executors are in Spark's configuration file. */}}
 {{- define "rillbase.sparkVariables" -}}
 - name: SPARK_CONF_DIR
   value: /etc/rillbase/spark

@@ -158,9 +158,9 @@ def test_a_task_that_this_release_does_not_know_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_periodic_task_that_keeps_failing_leaves_one_dead_letter(bench: Bench) -> None:
-    letters = DeadLetter.objects.using("relay").filter(name="bench.fail_by_the_clock")
-    bench.run("fail_by_the_clock", {})
-    bench.run("fail_by_the_clock", {})
+    letters = DeadLetter.objects.using("relay").filter(name="bench.fail_on_schedule")
+    bench.run("fail_on_schedule", {})
+    bench.run("fail_on_schedule", {})
     wait_until(
         lambda: [x.attempts for x in letters.all()] == [2],
         what="both failures to be counted in one dead letter",
