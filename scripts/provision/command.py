@@ -84,7 +84,8 @@ def _is_done(profile: Profile) -> bool:
     done = InstallStamp.read() == InstallStamp.wanted(profile)
     built = javascript.is_built() and console.is_built()
     installed = native_module.is_installed() and built
-    return done and packages.environment_works() and packages.is_linked() and installed
+    usable = packages.environment_works() and packages.is_linked() and packages.are_compiled()
+    return done and usable and installed
 
 
 def _install(steps: SetupSteps, profile: Profile) -> None:
@@ -97,6 +98,7 @@ def _install(steps: SetupSteps, profile: Profile) -> None:
         present is not None
         and (present.profile, present.packages) == (current.profile, current.packages)
         and packages.environment_works()
+        and packages.are_compiled()
     )
     if not packages_fit:
         packages.install(steps, installed, profile)

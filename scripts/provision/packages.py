@@ -39,6 +39,11 @@ def environment_works() -> bool:
     return process.returncode == 0
 
 
+def are_compiled() -> bool:
+    """Whether the packages have bytecode; those of older setups have none."""
+    return any(ENVIRONMENT.glob("lib/python3*/site-packages/django/__pycache__/__init__.*.pyc"))
+
+
 def is_linked() -> bool:
     """Whether the environment finds the checkout's packages below `platform/`."""
     links = _links()
@@ -61,13 +66,16 @@ def install(steps: SetupSteps, tools: Tools, profile: Profile) -> None:
 
     Packages in uv's cache are installed without network access. This is faster, and makes an
     offline setup possible.
+
+    They are compiled to bytecode here: otherwise the first start compiles them, and with
+    PYTHONDONTWRITEBYTECODE every start of every process.
     """
     with steps.step(f"Installing Python packages ({profile})"):
         if not environment_works():
             make: list[Word] = [tools.uv, "venv", "--no-config", "--no-project", "--clear"]
             steps.run([*make, "--python", base_python(), ENVIRONMENT])
         sync: list[Word] = [tools.uv, "pip", "sync", "--no-config", "--python", ENVIRONMENT_PYTHON]
-        sync += ["--require-hashes", "--only-binary", ":all:"]
+        sync += ["--require-hashes", "--only-binary", ":all:", "--compile-bytecode"]
         for package in BUILT:
             sync += ["--no-binary", package]
         sync += ["--build-constraints", BUILT_WITH, lock_file(profile)]
